@@ -6,7 +6,8 @@ import type { CallerContext } from '../mcp/catalog/served-catalog.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { isObject } from '../platform/json.ts';
 import { listFiles } from './check-item.ts';
-import type { ListGuards } from './list-guards.ts';
+import { isSameList } from './join-lists.ts';
+import type { JudgedKind, ListGuards } from './list-guards.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
 
 export interface BuiltIn {
@@ -35,7 +36,10 @@ const EMPTY: BuiltInList = { entries: [], byName: new Map(), cache: ALWAYS };
 const MAX_PAGES = 1_000;
 
 export function createBuiltIn(catalog: OwnCatalog): BuiltIn {
-  const kept = new Map<ListKind, KeptList>();
+  const kept = new Map<
+    ListKind,
+    { readonly items: readonly object[]; readonly list: BuiltInList }
+  >();
   const fixed = new Map<ListKind, BuiltInList>();
   return {
     catalog,
@@ -44,9 +48,9 @@ export function createBuiltIn(catalog: OwnCatalog): BuiltIn {
       if (unchanging) return unchanging;
       const { items, cache } = await listAll(catalog, kind, context);
       const known = kept.get(kind);
-      if (known && isSame(known.items, items)) return { ...known.list, cache };
+      if (known && isSameList(known.items, items)) return { ...known.list, cache };
       const entries = items.map((item) => createEntry(kind, item));
-      const list = { entries, byName: new Map(entries.map((entry) => [entry.name, entry])), cache };
+      const list = toList(entries, cache);
       kept.set(kind, { items, list });
       if (isFixed(catalog, kind)) fixed.set(kind, list);
       return list;
@@ -56,10 +60,11 @@ export function createBuiltIn(catalog: OwnCatalog): BuiltIn {
   };
 }
 
-interface KeptList {
-  readonly items: readonly object[];
-  readonly list: BuiltInList;
-}
+const toList = (entries: readonly Entry[], cache: CacheHint): BuiltInList => ({
+  entries,
+  byName: new Map(entries.map((entry) => [entry.name, entry])),
+  cache,
+});
 
 /** True if it lists the same to everybody, at any time. */
 export const isFixed = (catalog: OwnCatalog, kind: ListKind): boolean =>
@@ -67,9 +72,6 @@ export const isFixed = (catalog: OwnCatalog, kind: ListKind): boolean =>
 
 const hasList = ({ offers }: OwnCatalog, kind: ListKind): boolean =>
   kind === 'skills' ? offers.skills === true : offers[LIST_KINDS[kind].list];
-
-const isSame = (one: readonly object[], other: readonly object[]): boolean =>
-  one.length === other.length && one.every((item, index) => item === other[index]);
 
 async function listAll(
   catalog: OwnCatalog,
@@ -83,17 +85,16 @@ async function listAll(
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const { items: some, nextCursor, ...said } = await catalog.list(kind, cursor, context);
     items.push(...some);
-    cache = joinCacheHints(cache, said.cache ?? NOT_CACHED);
+    const { ttlMs, scope } = said.cache ?? NOT_CACHED;
+    cache = {
+      ttlMs: Math.min(cache.ttlMs, ttlMs),
+      scope: cache.scope === 'public' ? scope : 'private',
+    };
     if (nextCursor === undefined) break;
     cursor = nextCursor;
   }
   return { items, cache };
 }
-
-const joinCacheHints = (one: CacheHint, other: CacheHint): CacheHint => ({
-  ttlMs: Math.min(one.ttlMs, other.ttlMs),
-  scope: one.scope === 'public' && other.scope === 'public' ? 'public' : 'private',
-});
 
 function createEntry(kind: ListKind, object: object): Entry {
   const item = { ...object };
@@ -114,25 +115,26 @@ function createEntry(kind: ListKind, object: object): Entry {
 
 // §26.2: the built-in catalogue as its guards let it be listed.
 
+/** A list of it, as guards see it: its names are the same everywhere. */
+export const toJudgedKind = (kind: ListKind): JudgedKind => ({
+  server: BUILT_IN,
+  kind,
+  join: (ownName) => ownName,
+});
+
 export function guardBuiltIn(builtIn: BuiltIn, listGuards: ListGuards): BuiltIn {
   /** Keyed by the list that it was made of; one of which a guard could not be asked is made again. */
   const known = new WeakMap<readonly Entry[], BuiltInList>();
   const fixed = new Map<ListKind, BuiltInList>();
 
-  const describe = (kind: ListKind) => ({
-    server: BUILT_IN,
-    kind,
-    join: (ownName: string) => ownName,
-  });
-
   function select(kind: ListKind, { entries, cache }: BuiltInList): BuiltInList {
     const shown = entries.flatMap((entry) => {
-      const verdict = listGuards.peek(describe(kind), entry.item);
+      const verdict = listGuards.peek(toJudgedKind(kind), entry.item);
       if (verdict === undefined) return [entry];
       if (verdict.kind === 'hidden') return [];
       return [{ ...entry, item: verdict.item, ownItem: verdict.item }];
     });
-    return { entries: shown, byName: new Map(shown.map((entry) => [entry.name, entry])), cache };
+    return toList(shown, cache);
   }
 
   return {
@@ -143,7 +145,7 @@ export function guardBuiltIn(builtIn: BuiltIn, listGuards: ListGuards): BuiltIn 
       const made = known.get(list.entries);
       if (made !== undefined) return { ...made, cache: list.cache };
       const items = list.entries.map(({ item }) => item);
-      const { hasFailed } = await listGuards.judge({ ...describe(kind), items });
+      const { hasFailed } = await listGuards.judge({ ...toJudgedKind(kind), items });
       const selected = select(kind, list);
       if (hasFailed) return { ...selected, cache: { ttlMs: 0, scope: list.cache.scope } };
       known.set(list.entries, selected);

@@ -14,18 +14,7 @@ import { nameOwner } from '../store/owner.ts';
 import type { Server } from './server.ts';
 import type { View } from './view.ts';
 
-export interface ChangeHub {
-  /** Until the result is called. */
-  add(listener: ListListener): () => void;
-  /** True if the session has a stream at this replica on which it gets changes. */
-  hasStream(sessionId: string): boolean;
-  /** A list of the server has changed: for this audience, or for everybody. */
-  announce(server: Server, list: ListName, audience: string | undefined): void;
-  /** The same for some callers. */
-  announceTo(server: Server, list: ListName, isAbout: (caller: UpstreamCaller) => boolean): void;
-  /** Servers have come or gone. */
-  announceServers(): void;
-}
+export type ChangeHub = ReturnType<typeof createChangeHub>;
 
 interface ListListener {
   readonly caller: UpstreamCaller;
@@ -41,7 +30,7 @@ const MIN_DISTANCE_MS = 1_000;
 /** All listen to all servers: which they hear changes with the configuration file. */
 const ALL = 'all';
 
-export function createChangeHub({ clock, log }: Pick<Runtime, 'clock' | 'log'>): ChangeHub {
+export function createChangeHub({ clock, log }: Pick<Runtime, 'clock' | 'log'>) {
   const bus = createCountedBus<typeof ALL, ListListener>({
     onError: (cause) => log.error('A listener failed; please report this.', { cause }),
   });
@@ -58,8 +47,10 @@ export function createChangeHub({ clock, log }: Pick<Runtime, 'clock' | 'log'>):
   }
 
   return {
-    hasStream: (sessionId) => streams.has(sessionId),
-    add(listener) {
+    /** True if the session has a stream at this replica on which it gets changes. */
+    hasStream: (sessionId: string) => streams.has(sessionId),
+    /** Until the result is called. */
+    add(listener: ListListener): () => void {
       let isListening = true;
       countStreams(listener, 1);
       const listChanged = createThrottle<ListName>(clock, MIN_DISTANCE_MS, (list) => {
@@ -73,17 +64,13 @@ export function createChangeHub({ clock, log }: Pick<Runtime, 'clock' | 'log'>):
         stop();
       };
     },
-    announce(server, list, audience) {
+    /** A list of the server has changed: for these callers, or for everybody. */
+    announce(server: Server, list: ListName, isAbout?: (caller: UpstreamCaller) => boolean) {
       bus.publish(ALL, ({ caller, hears, listChanged }) => {
-        const isForAll = audience === undefined || audience === server.lists.getAudience(caller);
-        if (isForAll && hears(server)) listChanged(list);
+        if (isAbout?.(caller) !== false && hears(server)) listChanged(list);
       });
     },
-    announceTo(server, list, isAbout) {
-      bus.publish(ALL, ({ caller, hears, listChanged }) => {
-        if (isAbout(caller) && hears(server)) listChanged(list);
-      });
-    },
+    /** Servers have come or gone. */
     announceServers() {
       bus.publish(ALL, ({ serversChanged, listChanged }) => {
         // The client is told whatever an author's catalogue, which is listened to anew, throws.
@@ -97,13 +84,7 @@ export function createChangeHub({ clock, log }: Pick<Runtime, 'clock' | 'log'>):
 // §18.4: sessions that got a list in which a server was missing. Once that has come they are told, in the answer to their next
 // call: most have no stream of their own.
 
-export interface MissedLists {
-  /** Notes a list that the caller's session got; callers without a session are not kept. */
-  note(kind: ListKind, caller: UpstreamCaller, view: View, isComplete: boolean): void;
-  /** Those that have changed since. Each change is told once. */
-  take(sessionId: string): readonly ListName[];
-  forget(sessionId: string): void;
-}
+export type MissedLists = ReturnType<typeof createMissedLists>;
 
 /** The oldest are forgotten first: their clients see what is new when they list again. */
 const MAX_SESSIONS = 1_000;
@@ -118,7 +99,7 @@ interface Missed {
   stop(): void;
 }
 
-export function createMissedLists(hub: ChangeHub): MissedLists {
+export function createMissedLists(hub: ChangeHub) {
   /** Keyed by session; the oldest first. */
   const missed = new Map<string, Missed>();
 
@@ -129,7 +110,11 @@ export function createMissedLists(hub: ChangeHub): MissedLists {
 
   function open(sessionId: string, caller: UpstreamCaller, view: View): Missed {
     const owner = caller.user && nameOwner(caller.user);
-    makeRoom(owner);
+    const own = owner === undefined ? [] : [...missed].filter(([, one]) => one.owner === owner);
+    const [oldest] = missed.size >= MAX_SESSIONS ? missed.keys() : [];
+    const [oldestOwn] = own.length >= MAX_OF_USER ? own.map(([known]) => known) : [];
+    const dropped = oldestOwn ?? oldest;
+    if (dropped !== undefined) forget(dropped);
     const changed = new Set<ListName>();
     const stop = hub.add({
       caller,
@@ -143,16 +128,9 @@ export function createMissedLists(hub: ChangeHub): MissedLists {
     return opened;
   }
 
-  function makeRoom(owner: string | undefined): void {
-    const own = owner === undefined ? [] : [...missed].filter(([, one]) => one.owner === owner);
-    const [oldest] = missed.size >= MAX_SESSIONS ? missed.keys() : [];
-    const [oldestOwn] = own.length >= MAX_OF_USER ? own.map(([sessionId]) => sessionId) : [];
-    const dropped = oldestOwn ?? oldest;
-    if (dropped !== undefined) forget(dropped);
-  }
-
   return {
-    note(kind, caller, view, isComplete) {
+    /** Notes a list that the caller's session got; callers without a session are not kept. */
+    note(kind: ListKind, caller: UpstreamCaller, view: View, isComplete: boolean): void {
       const { sessionId } = caller;
       if (sessionId === undefined) return;
       const known = missed.get(sessionId);
@@ -170,7 +148,8 @@ export function createMissedLists(hub: ChangeHub): MissedLists {
       const hasCome = view.listServers().every(({ lists }) => lists.peek(kind, caller));
       if (hasCome) changed.add(LIST_KINDS[kind].list);
     },
-    take(sessionId) {
+    /** Those that have changed since. Each change is told once. */
+    take(sessionId: string): readonly ListName[] {
       const known = missed.size === 0 ? undefined : missed.get(sessionId);
       if (known === undefined || known.changed.size === 0) return NONE;
       const { kinds, changed } = known;

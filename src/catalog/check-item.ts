@@ -45,10 +45,10 @@ export const findItemProblem = (kind: ListKind, item: RawItem): string | undefin
   fitItem(kind, item).problem;
 
 function checkItem(kind: ListKind, raw: RawItem): FittingItem {
-  const hide = (problem: string): FittingItem => ({ item: raw, problem, leftOut: [] });
+  const hide = (why: string): FittingItem => ({ item: raw, problem: why, leftOut: [] });
   const key = raw[LIST_KINDS[kind].key];
   if (typeof key !== 'string') return hide(`has no ${LIST_KINDS[kind].key}`);
-  const namingProblem = NAMING_PROBLEMS[kind](key);
+  const namingProblem = checkKey(kind, key);
   if (namingProblem !== undefined) return hide(namingProblem);
   if (kind !== 'skills' && cleanItem(raw).isTooLarge)
     return hide(`is larger than ${MAX_ITEM} characters`);
@@ -61,18 +61,13 @@ function checkItem(kind: ListKind, raw: RawItem): FittingItem {
     found.list.push({ path: ['outputSchema'] });
   }
   const item = editValue(raw, found.list);
-  return {
-    item,
-    problem: kind === 'skills' ? findSkillProblem(item) : findHiding(item),
-    leftOut: found.list.map(({ path }) => showPath(path)),
-  };
-}
-
-function findHiding(item: RawItem): string | undefined {
+  const leftOut = found.list.map(({ path }) => showPath(path));
+  if (kind === 'skills') return { item, problem: findSkillProblem(item), leftOut };
   const { hiding } = cleanItem(item);
-  return hiding === undefined
-    ? undefined
-    : `has characters that cannot be seen in a name or value that calls must have: ${showName(hiding)}`;
+  const problem =
+    hiding &&
+    `has characters that cannot be seen in a name or value that calls must have: ${showName(hiding)}`;
+  return { item, problem, leftOut };
 }
 
 const showPath = (path: JsonPath): string => showName(path.join('.'));
@@ -102,13 +97,8 @@ const checkName = (name: string): string | undefined =>
     ? undefined
     : 'has a name with characters that cannot be seen, or with more than 1024, or with none';
 
-const NAMING_PROBLEMS: Readonly<Record<ListKind, (key: string) => string | undefined>> = {
-  tools: checkName,
-  prompts: checkName,
-  resources: checkUri,
-  templates: checkUri,
-  skills: checkUri,
-};
+const checkKey = (kind: ListKind, key: string): string | undefined =>
+  LIST_KINDS[kind].key === 'name' ? checkName(key) : checkUri(key);
 
 /** Why clients refuse a name that they are told as its server wrote it. */
 export function findOwnNameProblem(kind: ListKind, name: string): string | undefined {
@@ -123,8 +113,7 @@ const SUGGESTION = '"names": "strict" in the configuration file lists it under a
 
 /** `isStrict`: clients are told another name than this. */
 export const isNameAllowed = (kind: ListKind, name: string, isStrict: boolean): boolean =>
-  NAMING_PROBLEMS[kind](name) === undefined &&
-  (isStrict || findOwnNameProblem(kind, name) === undefined);
+  checkKey(kind, name) === undefined && (isStrict || findOwnNameProblem(kind, name) === undefined);
 
 // §18.8: what is hidden is said once, however often it is listed.
 
@@ -155,7 +144,7 @@ export function createWarnOfItem(log: Log, more: string): WarnOfItem {
       log.warn(`Server ${server}: ${more}; the reasons are no longer logged.`);
       return;
     }
-    const isUri = kind === 'resources' || kind === 'templates' || kind === 'skills';
+    const isUri = kind !== 'instructions' && LIST_KINDS[kind].ruled === 'resource';
     const shown = name !== undefined && isUri ? stripUri(name) : name;
     const what = tellItem(kind, shown);
     log.warn(`Server ${server}: ${what} ${problem}.`, {
@@ -198,13 +187,6 @@ function findSkillProblem(item: RawItem): string | undefined {
   if (!root.split('/').every((segment) => segment === '' || isPlainName(segment)))
     return 'has a URI with "." or ".." in it, or with a name that has a slash';
   if (JSON.stringify(item).length > MAX_SKILL) return `is larger than ${MAX_SKILL} characters`;
-  return (
-    findFrontmatterProblem(frontmatter, root) ??
-    (resources === 'dynamic' ? undefined : findFilesProblem(resources, root))
-  );
-}
-
-function findFrontmatterProblem(frontmatter: unknown, root: string): string | undefined {
   if (!isObject(frontmatter)) return 'has no frontmatter';
   const { name, description } = frontmatter;
   if (typeof name !== 'string' || !SKILL_NAME.test(name))
@@ -214,7 +196,8 @@ function findFrontmatterProblem(frontmatter: unknown, root: string): string | un
   if (typeof description !== 'string' || description.trim() === '') return 'has no description';
   if (description.length > MAX_DESCRIPTION)
     return `has a description of more than ${MAX_DESCRIPTION} characters`;
-  return hides(frontmatter) ? 'has characters in its frontmatter that cannot be seen' : undefined;
+  if (hides(frontmatter)) return 'has characters in its frontmatter that cannot be seen';
+  return resources === 'dynamic' ? undefined : findFilesProblem(resources, root);
 }
 
 /** True if a text or a name in it has characters that people do not see, and models read. */
@@ -249,12 +232,7 @@ function findFilesProblem(files: unknown, root: string): string | undefined {
   return bytes > MAX_FILE_BYTES ? `has files of more than ${MAX_FILE_BYTES} bytes` : undefined;
 }
 
-interface File {
-  readonly uri: string;
-  readonly size: number;
-}
-
-const isFile = (file: unknown): file is File =>
+const isFile = (file: unknown): file is { readonly uri: string; readonly size: number } =>
   isObject(file) &&
   typeof file.uri === 'string' &&
   typeof file.digest === 'string' &&

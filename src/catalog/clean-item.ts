@@ -1,6 +1,7 @@
 // §18.2: what a server says of its tools is read by people and models: nothing in it is invisible.
 
 import type { RawItem } from '../mcp/catalog/catalog.ts';
+import { computeOnce } from '../platform/compute-once.ts';
 import { createUnseenPattern, IGNORABLE } from '../platform/invisible.ts';
 import { isObject } from '../platform/json.ts';
 
@@ -27,16 +28,7 @@ const MAX_RESOURCE_TEXT: Readonly<Record<string, number>> = { ...MAX_TEXT, name:
 const MIN_BOUND = 256;
 const BEYOND_ASCII = /[^\p{ASCII}]/u;
 
-const known = new WeakMap<RawItem, CleanItem>();
-
-/** Each item is read once. */
-export function cleanItem(item: RawItem): CleanItem {
-  const clean = known.get(item) ?? readItem(item);
-  known.set(item, clean);
-  return clean;
-}
-
-function readItem(item: RawItem): CleanItem {
+export const cleanItem = computeOnce((item: RawItem): CleanItem => {
   const text = JSON.stringify(item);
   if (text.length > MAX_ITEM) return { ...NOTHING_FOUND, item, isTooLarge: true };
   const mayHide = MAY_HIDE.test(text);
@@ -54,12 +46,12 @@ function readItem(item: RawItem): CleanItem {
   };
   const members = Object.entries(item).map(([key, value]) => {
     judgeName(reading, key);
-    const place = PLACES.get(key) ?? 'item';
+    const place = key === 'inputSchema' || key === 'outputSchema' ? 'schema' : 'item';
     return [key, AS_IT_IS.has(key) ? value : readValue(reading, key, value, place)];
   });
   const { hiding, lookAlike } = reading;
   return { item: Object.fromEntries(members), hiding, lookAlike, isTooLarge: false };
-}
+});
 
 const NOTHING_FOUND = { hiding: undefined, lookAlike: undefined, isTooLarge: false };
 
@@ -81,11 +73,6 @@ type Place =
   | 'value'
   /** An example that callers may begin with. */
   | 'example';
-
-const PLACES: ReadonlyMap<string, Place> = new Map([
-  ['inputSchema', 'schema'],
-  ['outputSchema', 'schema'],
-]);
 
 /** Read by programs; URIs are judged by themselves. */
 const AS_IT_IS: ReadonlySet<string> = new Set(['_meta', 'icons', 'uri', 'uriTemplate']);

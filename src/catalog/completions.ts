@@ -4,18 +4,22 @@ import { guardCompletion, toCompletionParams } from '../mcp/calls/guard-end.ts';
 import type { GuardedItem } from '../mcp/calls/guards.ts';
 import type { PolicyItem } from '../mcp/calls/policy.ts';
 import type { Completion, CompletionRequest, RawResult } from '../mcp/catalog/catalog.ts';
-import type {
-  CallerContext,
-  ServedCatalog,
-  ServedCompletion,
-} from '../mcp/catalog/served-catalog.ts';
+import type { ServedCatalog, ServedCompletion } from '../mcp/catalog/served-catalog.ts';
 import { failUnknownItem } from '../mcp/protocol/list-kinds.ts';
 import { isObject, isStringArray, type JsonObject } from '../platform/json.ts';
 import type { FindItem } from './find-item.ts';
 import type { PassOn } from './pass-on.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
-import { findBuiltIn, type ServedPath } from './served-path.ts';
-import { failAbsent, findDenial, toItem, toWho, type Who } from './view.ts';
+import {
+  failAbsent,
+  findBuiltIn,
+  findDenial,
+  isUnseen,
+  type ServedPath,
+  toItem,
+  toWho,
+  type Who,
+} from './view.ts';
 
 /** MCP, completion: at most 100 values per answer. */
 const MAX_VALUES = 100;
@@ -29,36 +33,23 @@ export function createComplete(
 
   return async function complete(completion, context) {
     const who = toWho(context, context);
-    const found = await findReference(completion.ref, who).catch(failUnseen);
-    return guardCompletion(getPlan().guards, found.item, completion, context, (passed) =>
-      completeAt(found, passed, who, context),
-    );
-  };
-
-  async function completeAt(
-    { server, ref }: FoundReference,
-    completion: CompletionRequest,
-    who: Who,
-    context: CallerContext,
-  ): Promise<ServedCompletion> {
-    const builtIn = server === BUILT_IN ? findBuiltIn(path) : undefined;
-    if (builtIn) return builtIn.complete(completion, context);
-    const description = await view.findServer(server)?.lists.describe(who.upstream, who.patience);
-    if (description && !isObject(description.capabilities.completions)) return NOTHING;
-    const params = { ...toCompletionParams(completion), ref };
-    const request = { method: 'completion/complete', params } as const;
-    return readCompletion(await passOn(server, who, request, context));
-  }
-
-  /** A server's own error, where it is not known which guards look at it. @throws always. */
-  function failUnseen(thrown: unknown): never {
-    const isOfServer = thrown instanceof GatewayError && thrown.failure.jsonRpc !== undefined;
-    if (!isOfServer || getPlan().guards?.looksAt('completion/result') !== true) throw thrown;
-    return fail('upstream_error', {
-      jsonRpc: { code: -32603, message: 'The server is not available now; try again in a moment.' },
-      cause: thrown,
+    const found = await findReference(completion.ref, who).catch((cause: unknown) => {
+      // It is not known which guards look at it.
+      if (!isUnseen(getPlan(), 'completion/result', cause)) throw cause;
+      const message = 'The server is not available now; try again in a moment.';
+      return fail('upstream_error', { jsonRpc: { code: -32603, message }, cause });
     });
-  }
+    const { server, ref } = found;
+    return guardCompletion(getPlan().guards, found.item, completion, context, async (passed) => {
+      const builtIn = server === BUILT_IN ? findBuiltIn(path) : undefined;
+      if (builtIn) return builtIn.complete(passed, context);
+      const description = await view.findServer(server)?.lists.describe(who.upstream, who.patience);
+      if (description && !isObject(description.capabilities.completions)) return NOTHING;
+      const params = { ...toCompletionParams(passed), ref };
+      const request = { method: 'completion/complete', params } as const;
+      return readCompletion(await passOn(server, who, request, context));
+    });
+  };
 
   /** The reference in the server's own words. A client may name a URI in place of the template that it fits. */
   async function findReference(ref: CompletionRequest['ref'], who: Who): Promise<FoundReference> {
@@ -70,7 +61,14 @@ export function createComplete(
       const item = await findUsable('templates', ref.uri, who);
       return { server: item.server, ref: { type: ref.type, uri: item.ownName }, item };
     }
-    const found = await findUsableResource(ref.uri, who);
+    // Unknown items are told in the same words as a template that is denied: nobody finds out by them what there is.
+    const found = await items.findResource(ref.uri, who).catch((thrown: unknown) => {
+      const isUnknown = thrown instanceof GatewayError && thrown.key === 'invalid_params';
+      if (isUnknown) failUnknownItem('templates', ref.uri);
+      throw thrown;
+    });
+    const facts = findDenial(getPlan().policies, toItem(found), who);
+    if (facts !== undefined) return failUnknownItem('templates', ref.uri, { facts });
     const { server, ownUri } = found;
     return { server, ref: { type: ref.type, uri: ownUri }, item: toItem(found) };
   }
@@ -85,17 +83,6 @@ export function createComplete(
     const denial = findDenial(getPlan().policies, item, who);
     if (denial !== undefined) return items.failAsUnknown(kind, name, who, denial);
     return found.kind === 'absent' ? failAbsent(found.server, who) : found;
-  }
-
-  /** Unknown items are told in the same words as a template that is denied: nobody finds out by them what there is. */
-  async function findUsableResource(uri: string, who: Who) {
-    const found = await items.findResource(uri, who).catch((thrown: unknown) => {
-      const isUnknown = thrown instanceof GatewayError && thrown.key === 'invalid_params';
-      if (isUnknown) failUnknownItem('templates', uri);
-      throw thrown;
-    });
-    const facts = findDenial(getPlan().policies, toItem(found), who);
-    return facts === undefined ? found : failUnknownItem('templates', uri, { facts });
   }
 }
 

@@ -220,16 +220,14 @@ export async function countUndeclared(
   const { capabilities } = await upstream.describe(caller).catch(() => ({ capabilities: {} }));
   const undeclared = LIST_NAMES.filter((list) => !offersList(capabilities, list));
   const counted = await Promise.all(
-    undeclared.map(async (list) => ({ list, count: await countItems(list) })),
+    undeclared.map(async (list) => {
+      const { method, member } = LIST_KINDS[list];
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(TIME_LIMIT_MS)]);
+      const request = { method, params: {}, signal: limit, trace: {}, logLevel: undefined };
+      const result = await upstream.request(caller, request).catch(() => undefined);
+      const items = result?.[member];
+      return { list, count: Array.isArray(items) ? items.length : 0 };
+    }),
   );
   return counted.filter(({ count }) => count > 0);
-
-  async function countItems(list: ListName): Promise<number> {
-    const { method, member } = LIST_KINDS[list];
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(TIME_LIMIT_MS)]);
-    const request = { method, params: {}, signal: limit, trace: {}, logLevel: undefined };
-    const result = await upstream.request(caller, request).catch(() => undefined);
-    const items = result?.[member];
-    return Array.isArray(items) ? items.length : 0;
-  }
 }

@@ -6,53 +6,48 @@ import { createTurns } from '../platform/clock.ts';
 import { createJudgeLikeness } from '../platform/nearest-name.ts';
 import { hasApp, isForApps } from './apps/app-tools.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
-import type { ServedPath } from './served-path.ts';
 import {
   type FoundItem,
   type FoundResource,
   JUDGED_AT_ONCE,
   type ResolveResource,
+  type ServedPath,
+  showName,
   type Who,
 } from './view.ts';
 
-export interface FindItem {
-  /** @throws GatewayError `invalid_params` where nobody has it. */
-  find(kind: ListKind, name: string, who: Who): FoundItem | Promise<FoundItem>;
-  /** @throws GatewayError `invalid_params` where nobody has it. */
-  findResource(uri: string, who: Who): Promise<FoundResource>;
-  /** `facts` are for the log. @throws GatewayError `invalid_params` always. */
-  failAsUnknown(
-    kind: ListKind,
-    name: string,
-    who: Who,
-    facts?: Readonly<Record<string, unknown>>,
-  ): Promise<never>;
-}
+export type FindItem = ReturnType<typeof createFindItem>;
 
-export function createFindItem(path: ServedPath, resolveResource: ResolveResource): FindItem {
+export function createFindItem(path: ServedPath, resolveResource: ResolveResource) {
   const { view } = path;
 
   const findForApp = async (kind: ListKind, name: string, who: Who): Promise<FoundItem> =>
     (kind === 'tools' ? await findAppTool(path, name, who) : undefined) ??
     failAsUnknown(kind, name, who);
 
-  const failAsUnknown: FindItem['failAsUnknown'] = async (kind, name, who, facts) => {
+  /** `facts` are for the log. @throws GatewayError `invalid_params` always. */
+  async function failAsUnknown(
+    kind: ListKind,
+    name: string,
+    who: Who,
+    facts?: Readonly<Record<string, unknown>>,
+  ): Promise<never> {
     // Nothing is suggested if nobody can say what there is.
     const nearest = await suggestName(path, kind, name, who).catch(() => undefined);
     return failUnknownItem(kind, name, { nearest, ...(facts && { facts }) });
-  };
+  }
 
   return {
-    find(kind, name, who) {
+    /** @throws GatewayError `invalid_params` where nobody has it. */
+    find(kind: ListKind, name: string, who: Who): FoundItem | Promise<FoundItem> {
       const finding = view.find(kind, name, who);
       if (finding === undefined) return findForApp(kind, name, who);
       if (!(finding instanceof Promise)) return finding;
       return finding.then((found) => found ?? findForApp(kind, name, who));
     },
-    async findResource(uri, who) {
-      const found = await resolveResource(uri, who);
-      return found ?? failUnknownItem('resources', uri);
-    },
+    /** @throws GatewayError `invalid_params` where nobody has it. */
+    findResource: async (uri: string, who: Who): Promise<FoundResource> =>
+      (await resolveResource(uri, who)) ?? failUnknownItem('resources', uri),
     failAsUnknown,
   };
 }
@@ -68,12 +63,6 @@ const MAX_COMPARED = 10_000;
  */
 let lastSearch: Promise<unknown> = Promise.resolve();
 
-function searchAfterOthers<Result>(search: () => Promise<Result>): Promise<Result> {
-  const searching = lastSearch.then(search);
-  lastSearch = searching.catch(() => {});
-  return searching;
-}
-
 /** Undefined where nothing is like it. Waits for no server: what they have said so far is looked through. */
 async function suggestName(
   { view, access, clock }: ServedPath,
@@ -88,10 +77,9 @@ async function suggestName(
   const work = createTurns(clock);
   const entries = await view.listAtHand(kind, who);
   await access.prepareFor(who, work);
-  const show = (entry: Entry) => (view.shown === 'own' ? entry.ownName : entry.name);
   // Listed items may be refused for their arguments.
   const isMeant = (entry: Entry) =>
-    show(entry) !== name &&
+    showName(view, entry) !== name &&
     view.findServer(entry.server)?.isDown() !== true &&
     access.mayList(entry, who);
 
@@ -109,8 +97,10 @@ async function suggestName(
     return nearest;
   };
 
-  const nearest = await searchAfterOthers(findNearest);
-  return nearest && show(nearest);
+  const searching = lastSearch.then(findNearest);
+  lastSearch = searching.catch(() => {});
+  const nearest = await searching;
+  return nearest && showName(view, nearest);
 }
 
 // §30.2: apps call tools by the names that their server gave them: nobody tells them how clients of several servers see these.

@@ -1,8 +1,6 @@
 // §18.2: whose template fits a URI.
+import { computeOnce } from '../platform/compute-once.ts';
 import type { Entry } from './prepare-list.ts';
-
-/** The first entry whose template fits. */
-export type FindTemplate = (entries: readonly Entry[], uri: string) => Entry | undefined;
 
 /**
  * Places that are looked at for the templates of one server, some milliseconds: a server could list thousands that
@@ -10,26 +8,19 @@ export type FindTemplate = (entries: readonly Entry[], uri: string) => Entry | u
  */
 const MAX_WORK = 30_000;
 
-export function createFindTemplate(): FindTemplate {
-  const compiled = new WeakMap<Entry, TemplateMatcher>();
-
-  function compile(entry: Entry): TemplateMatcher {
-    const matcher = compiled.get(entry) ?? compileTemplate(entry.name);
-    compiled.set(entry, matcher);
-    return matcher;
-  }
-
-  return function findTemplate(entries, uri) {
-    const spent = new Map<string, number>();
-    return entries.find((entry) => {
-      const matcher = compile(entry);
-      const work = (spent.get(entry.server) ?? 0) + matcher.countWork(uri);
-      if (work > MAX_WORK) return false;
-      spent.set(entry.server, work);
-      return matcher.fits(uri);
-    });
-  };
+/** The first entry whose template fits. */
+export function findTemplate(entries: readonly Entry[], uri: string): Entry | undefined {
+  const spent = new Map<string, number>();
+  return entries.find((entry) => {
+    const matcher = compile(entry);
+    const work = (spent.get(entry.server) ?? 0) + matcher.countWork(uri);
+    if (work > MAX_WORK) return false;
+    spent.set(entry.server, work);
+    return matcher.fits(uri);
+  });
 }
+
+const compile = computeOnce(({ name }: Entry) => compileTemplate(name));
 
 // RFC 6570, as far as it takes to see which server a URI is for; the server itself says what it means.
 // All ways to match are followed at once, place by place: URI and template are others' texts, and
@@ -47,13 +38,13 @@ const MAX_EXPRESSIONS = 16;
 
 function compileTemplate(template: string): TemplateMatcher {
   const parts = template.split(/(\{[^{}]*\})/);
-  if (parts.length > 2 * MAX_EXPRESSIONS + 1) return NEVER;
   // Texts stand at even places, expressions between them.
   const steps = parts.map((part, index) =>
     index % 2 === 0 ? createText(part) : readExpression(part),
   );
   const [first = ''] = parts;
-  const canFit = (uri: string) => uri.length <= MAX_URI && uri.startsWith(first);
+  const isReadable = parts.length <= 2 * MAX_EXPRESSIONS + 1;
+  const canFit = (uri: string) => isReadable && uri.length <= MAX_URI && uri.startsWith(first);
 
   return {
     countWork: (uri) => (canFit(uri) ? steps.length * uri.length : 0),
@@ -68,8 +59,6 @@ function compileTemplate(template: string): TemplateMatcher {
     },
   };
 }
-
-const NEVER: TemplateMatcher = { fits: () => false, countWork: () => 0 };
 
 /** From the places where the steps before it can end to those where this one can, in order. */
 type Step = (uri: string, starts: readonly number[]) => readonly number[];
@@ -115,12 +104,10 @@ const EXPRESSION = /^\{([+#./;?&]?)[\w.%]+(?:\*|:\d{1,4})?(?:,[\w.%]+(?:\*|:\d{1
 function readExpression(expression: string): Step {
   const [, operator] = EXPRESSION.exec(expression) ?? [];
   const form = operator === undefined ? undefined : FORMS[operator];
-  return form === undefined ? () => [] : createExpression(form);
-}
+  if (form === undefined) return () => [];
+  const { first, allowed, isOptional } = form;
 
-const createExpression =
-  ({ first, allowed, isOptional }: Form): Step =>
-  (uri, starts) => {
+  return function step(uri, starts) {
     const ends: number[] = [];
     const isStart = new Set(starts);
     let isInside = false;
@@ -135,3 +122,4 @@ const createExpression =
     }
     return ends;
   };
+}

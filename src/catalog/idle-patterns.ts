@@ -4,16 +4,15 @@ import { isDeepStrictEqual } from 'node:util';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT } from '../mcp/catalog/own-catalog.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
-import type { FindFacts, ServersConfig, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
+import type { FindFacts, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { canBegin, compileGlob, readGlobHead } from '../platform/glob.ts';
 import type { Log } from '../platform/log.ts';
 import { findNearestName } from '../platform/nearest-name.ts';
 import { quote } from '../platform/text.ts';
 import { type BuiltIn, isFixed } from './built-in.ts';
-import { CONNECT } from './connect-tool.ts';
-import { createNaming, type Naming } from './naming.ts';
+import { createNaming, type Naming, type NamingConfig } from './naming.ts';
 import { type CatalogSetup, listGuardServers, type Plan } from './plan.ts';
-import { BUILT_IN, selectTools, toJudgedList } from './prepare-list.ts';
+import { BUILT_IN, CONNECT, selectTools, toJudgedList } from './prepare-list.ts';
 
 /** A pattern that fits nothing, though all that could have such a name have listed what they have. */
 export interface IdlePattern {
@@ -45,8 +44,26 @@ export function createFindIdlePatterns(file: PatternsFile, findFacts: FindFacts)
   const servers = file.servers.filter(({ name }) => !areGuards.includes(name));
   const rows = listRows({ ...file, servers }).map((row) => placeRow(row, servers, naming));
   const readNames = createReadNames(naming, findFacts);
-  const suggest = createSuggest(file);
-  const described = new Map<PlacedRow, Described>();
+  const findStranger = createFindStranger(file);
+  /** `servers` is the number of those that had listed by then: of one that lists later the nearest name may be. */
+  const described = new Map<
+    PlacedRow,
+    { readonly idle: IdlePattern; readonly isGuessed: boolean; readonly servers: number }
+  >();
+
+  /** Suggests what may have been meant. */
+  function suggest(
+    { of, pattern, isName }: PlacedRow,
+    known: readonly Names[],
+    builtIn: readonly string[],
+  ): string | undefined {
+    if (isName !== true) return findStranger(pattern)?.meant;
+    const nearest = findNearestName(pattern, [...builtIn, ...known.flatMap((one) => [...one[of]])]);
+    if (nearest !== undefined || of === 'server') return nearest;
+    const shown = new Map(known.flatMap((one) => [...one.shown]));
+    const own = findNearestName(pattern, [...shown.keys()]);
+    return own === undefined ? findStranger(pattern)?.meant : shown.get(own);
+  }
 
   function judge(row: PlacedRow, { findLists, findBuiltIn }: KnownLists): IdlePattern | undefined {
     const { kind, of, owners } = row;
@@ -75,16 +92,18 @@ export function createFindIdlePatterns(file: PatternsFile, findFacts: FindFacts)
   }
 
   const guarding = (file.guards ?? []).flatMap(({ name, servers: named = [] }) =>
-    named.filter((one) => areGuards.includes(one)).map((one) => describeGuarded(name, one)),
+    named
+      .filter((one) => areGuards.includes(one))
+      .map(
+        (one): IdlePattern => ({
+          of: 'guard',
+          subject: name,
+          pattern: one,
+          message: `Guard ${name}: "servers" names ${one}, which is a guard itself, and no guard looks at it.`,
+        }),
+      ),
   );
   return (known) => [...guarding, ...rows.flatMap((row) => judge(row, known) ?? [])];
-}
-
-interface Described {
-  readonly idle: IdlePattern;
-  readonly isGuessed: boolean;
-  /** The number of those that had listed by then: of one that lists later the nearest name may be. */
-  readonly servers: number;
 }
 
 /** A pattern, as the file has it. */
@@ -127,15 +146,9 @@ function listRows({ servers, views = [], rules, guards = [] }: PatternsFile): re
   ];
 }
 
-interface PlacedRow extends Row {
-  /** Those whose names it may fit: nobody else is waited for. */
-  readonly owners: readonly UpstreamConfig[];
-  readonly mayBeBuiltIn: boolean;
-  isAbout(server: Pick<UpstreamConfig, 'name'>): boolean;
-  fitsOne(names: ReadonlySet<string>): boolean;
-}
+type PlacedRow = ReturnType<typeof placeRow>;
 
-function placeRow(row: Row, servers: readonly UpstreamConfig[], naming: Naming): PlacedRow {
+function placeRow(row: Row, servers: readonly UpstreamConfig[], naming: Naming) {
   const { of, pattern } = row;
   const head = readGlobHead(pattern);
   const isName = row.isName === true || head === pattern;
@@ -148,10 +161,11 @@ function placeRow(row: Row, servers: readonly UpstreamConfig[], naming: Naming):
   return {
     ...row,
     isName,
+    /** Those whose names it may fit: nobody else is waited for. */
     owners: servers.filter((config) => isAbout(config) && mayFit(config)),
     mayBeBuiltIn: !isOfServer && isAbout({ name: BUILT_IN }),
     isAbout,
-    fitsOne: (names) => (isName ? names.has(pattern) : [...names].some(fits)),
+    fitsOne: (names: ReadonlySet<string>) => (isName ? names.has(pattern) : [...names].some(fits)),
   };
 }
 
@@ -165,7 +179,13 @@ interface Names extends Readonly<Record<Row['of'], ReadonlySet<string>>> {
 function createReadNames(naming: Naming, findFacts: FindFacts) {
   const known = new WeakMap<readonly RawItem[], Names>();
 
-  function read(config: UpstreamConfig, kind: Row['kind'], items: readonly RawItem[]): Names {
+  return function readNames(
+    config: UpstreamConfig,
+    kind: Row['kind'],
+    items: readonly RawItem[],
+  ): Names {
+    const read = known.get(items);
+    if (read !== undefined) return read;
     const own = items.map((item) => String(item[LIST_KINDS[kind].key]));
     const { join } = toJudgedList(kind, items, { config, naming });
     const shown = new Map(own.map((name) => [name, join(name)]));
@@ -174,57 +194,25 @@ function createReadNames(naming: Naming, findFacts: FindFacts) {
     const selected = selectTools(config.tools);
     const served = own.filter((name) => kind !== 'tools' || selected.has(name)).map(join);
     const all = new Set([...shown.values(), ...connect]);
-    return {
+    const names = {
       rule: all,
       guard: all,
       server: new Set(own),
       view: new Set([...served, ...connect]),
       shown,
     };
-  }
-
-  return function readNames(
-    config: UpstreamConfig,
-    kind: Row['kind'],
-    items: readonly RawItem[],
-  ): Names {
-    const names = known.get(items) ?? read(config, kind, items);
     known.set(items, names);
     return names;
   };
 }
 
-/** Suggests what may have been meant. */
-function createSuggest(file: PatternsFile) {
-  const findStranger = createFindStranger(file);
-
-  return function suggest(
-    { of, pattern, isName }: PlacedRow,
-    known: readonly Names[],
-    builtIn: readonly string[],
-  ): string | undefined {
-    if (isName !== true) return findStranger(pattern)?.meant;
-    const nearest = findNearestName(pattern, [...builtIn, ...known.flatMap((one) => [...one[of]])]);
-    if (nearest !== undefined || of === 'server') return nearest;
-    const shown = new Map(known.flatMap((one) => [...one.shown]));
-    const own = findNearestName(pattern, [...shown.keys()]);
-    return own === undefined ? findStranger(pattern)?.meant : shown.get(own);
-  };
-}
-
-/** A pattern that begins, up to the separator, as names of a server do, but of none that the file has. */
-interface Stranger {
-  readonly start: string;
-  /** The same, as names of the server begin that was probably meant. */
-  readonly meant: string | undefined;
-}
-
-export function createFindStranger({
-  servers,
-  separator,
-  ...naming
-}: Pick<ServersConfig, 'servers' | 'separator' | 'maxNameLength' | 'names'>) {
-  const { findStart, listStarts } = createNaming({ servers, separator, ...naming });
+/**
+ * Finds of a pattern that begins, up to the separator, as names of a server do, but of none that the file has, that beginning, and
+ * the pattern as it was probably meant.
+ */
+export function createFindStranger(file: NamingConfig) {
+  const { servers, separator } = file;
+  const { findStart, listStarts } = createNaming(file);
   const starts = listStarts().filter((start) => start !== '');
   /** Also keyed by the server's name, where it has another prefix. */
   const startsByWord = new Map(
@@ -233,7 +221,7 @@ export function createFindStranger({
     ),
   );
 
-  return function findStranger(pattern: string): Stranger | undefined {
+  return function findStranger(pattern: string) {
     const end = readGlobHead(pattern).indexOf(separator);
     if (end <= 0 || starts.some((one) => canBegin(pattern, one))) return undefined;
     const start = pattern.slice(0, end + separator.length);
@@ -272,23 +260,7 @@ function describe(row: PlacedRow, nearest: string | undefined, isPersonal: boole
   };
 }
 
-const describeGuarded = (guard: string, server: string): IdlePattern => ({
-  of: 'guard',
-  subject: guard,
-  pattern: server,
-  message: `Guard ${guard}: "servers" names ${server}, which is a guard itself, and no guard looks at it.`,
-});
-
 // §18.9: tells when a pattern of the configuration file that is served fits nothing any more.
-
-export interface PatternWatch {
-  /** Another configuration is served. */
-  restart(): void;
-  /** A list is another than before. What is new is logged: each pattern once, as long as the configuration is the same. */
-  noteList(kind: ListKind): void;
-  /** Uses the lists at hand; of the configuration that is served, unless another is given. */
-  findIdle(file?: PatternsFile): readonly IdlePattern[];
-}
 
 /** Those that patterns are about. */
 const KINDS = ['tools', 'prompts'] as const;
@@ -300,17 +272,15 @@ export function createPatternWatch(
   builtIn: BuiltIn,
   getPlan: () => Plan,
   findFacts: FindFacts,
-): PatternWatch {
+) {
   let find: FindIdlePatterns = () => [];
   let watched: PatternsFile | undefined;
   let said = new Set<string>();
 
-  const listKept = (name: string) => getPlan().servers.get(name)?.server.lists.listKept() ?? [];
-
   const findBy = (findIdle: FindIdlePatterns, hasBuiltIn: boolean) =>
     findIdle({
       findLists: (name, kind) =>
-        listKept(name)
+        (getPlan().servers.get(name)?.server.lists.listKept() ?? [])
           .flatMap((kept) => (kept.kind === kind ? [kept.items] : []))
           .slice(-MAX_LISTS),
       findBuiltIn: (kind) =>
@@ -327,31 +297,32 @@ export function createPatternWatch(
     }
   }
 
-  /** A catalogue that is not the same for everybody is not asked: nobody knows what it will list. */
-  async function askBuiltIn(): Promise<void> {
-    for (const kind of KINDS) {
-      if (isFixed(builtIn.catalog, kind)) await builtIn.list(kind, LISTING_CONTEXT);
+  async function start(): Promise<void> {
+    try {
+      // A catalogue that is not the same for everybody is not asked: nobody knows what it will list.
+      for (const kind of KINDS)
+        if (isFixed(builtIn.catalog, kind)) await builtIn.list(kind, LISTING_CONTEXT);
+    } finally {
+      look();
     }
   }
 
-  async function start(): Promise<void> {
-    await askBuiltIn().catch(() => {});
-    look();
-  }
-
   return {
-    restart() {
+    /** Another configuration is served. */
+    restart(): void {
       const { file } = getPlan();
       find = createFindIdlePatterns(file, findFacts);
       // An operator who approves what a server says has the same file loaded with another lock.
       if (!isDeepStrictEqual(file, watched)) said = new Set();
       watched = file;
-      void start();
+      start().catch(() => {});
     },
-    noteList(kind) {
+    /** A list is another than before. What is new is logged: each pattern once, as long as the configuration is the same. */
+    noteList(kind: ListKind): void {
       if (KINDS.some((one) => one === kind)) look();
     },
-    findIdle: (file) =>
+    /** Uses the lists at hand; of the configuration that is served, unless another is given. */
+    findIdle: (file?: PatternsFile): readonly IdlePattern[] =>
       file === undefined
         ? findServed()
         : findBy(createFindIdlePatterns(file, findFacts), file.builtIn),

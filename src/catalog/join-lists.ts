@@ -50,7 +50,8 @@ export function createJoinLists(naming: Naming, warn: WarnOfItem): JoinLists {
     // As nearly always: what has no skill is asked for with each resource that nobody lists.
     if (kind === 'skills' && parts.every((part) => part.length === 0)) return NOTHING;
     const known = remembered.find(
-      (one) => one.kind === kind && one.resources === resources.entries && isSame(one.parts, parts),
+      (one) =>
+        one.kind === kind && one.resources === resources.entries && isSameList(one.parts, parts),
     );
     if (known) return known.list;
     const list = indexEntries(join(kind, parts, resources));
@@ -70,8 +71,9 @@ export const indexEntries = (
   positions: new Map(entries.map((entry, position) => [getName(entry), position])),
 });
 
-const isSame = (one: Parts, other: Parts): boolean =>
-  one.length === other.length && one.every((part, index) => part === other[index]);
+/** True if they have the very same members. */
+export const isSameList = (one: readonly unknown[], other: readonly unknown[]): boolean =>
+  one.length === other.length && one.every((member, index) => member === other[index]);
 
 function joinNames(
   kind: ListKind,
@@ -109,17 +111,12 @@ function joinResources(kind: ListKind, parts: Parts, warn: WarnOfItem): readonly
       hide(entry, 'the built-in catalogue has that URI, too');
       continue;
     }
-    const renamed = renameResource(kind, entry);
-    if (taken.has(renamed.name)) hide(entry, 'other servers have that URI, too');
-    else taken.set(renamed.name, renamed);
+    const name = toMovedUri(entry.server, entry.ownName);
+    const item = { ...entry.ownItem, [LIST_KINDS[kind].key]: name };
+    if (taken.has(name)) hide(entry, 'other servers have that URI, too');
+    else taken.set(name, { ...entry, name, item });
   }
   return [...taken.values()];
-}
-
-/** As the later of two servers with the same URI has it. */
-function renameResource(kind: ListKind, entry: Entry): Entry {
-  const name = toMovedUri(entry.server, entry.ownName);
-  return { ...entry, name, item: { ...entry.ownItem, [LIST_KINDS[kind].key]: name } };
 }
 
 const tellServer = (server: string): string =>
@@ -157,10 +154,7 @@ function joinSkills(
   return joined;
 }
 
-/** False where one of the skill's URIs belongs to another server. */
-type TakeUris = (skill: Entry) => boolean;
-
-function createTakeUris({ entries, positions }: JoinedList): TakeUris {
+function createTakeUris({ entries, positions }: JoinedList) {
   const files = new Map<string, string>();
   const roots = new Map<string, string>();
   /** Directories in which somebody has a skill. */
@@ -168,19 +162,15 @@ function createTakeUris({ entries, positions }: JoinedList): TakeUris {
 
   const ofResource = (uri: string) => entries[positions.get(uri) ?? -1]?.server;
 
-  function isFree({ server, name, files: own = [] }: Entry, root: string): boolean {
+  /** False where one of the skill's URIs belongs to another server. */
+  return function take({ server, name, files: own = [] }: Entry): boolean {
+    const root = requireSkillRoot(name);
     const isOther = (owner: string | undefined) => owner !== undefined && owner !== server;
     if (own.some((file) => isOther(ofResource(file.name)) || isOther(files.get(file.name))))
       return false;
     // A file that one server has in a directory would be found at another that has the directory.
     if (isOther(above.get(root))) return false;
-    return !listDirectories(name).some((directory) => isOther(roots.get(directory)));
-  }
-
-  return function take(skill) {
-    const { server, name, files: own = [] } = skill;
-    const root = requireSkillRoot(name);
-    if (!isFree(skill, root)) return false;
+    if (listDirectories(name).some((directory) => isOther(roots.get(directory)))) return false;
     for (const file of own) files.set(file.name, server);
     roots.set(root, server);
     for (const directory of listDirectories(root)) {

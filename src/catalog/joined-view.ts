@@ -3,7 +3,7 @@
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { isAppUri, readSharedUri, toOwnUri, toSharedUri } from './apps/app-tools.ts';
 import type { FetchedList } from './fetch-list.ts';
-import { createFindTemplate, type FindTemplate } from './find-template.ts';
+import { findTemplate } from './find-template.ts';
 import type { JoinedList, JoinedPart } from './join-lists.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import { BUILT_IN, type Entry, type PreparedList } from './prepare-list.ts';
@@ -19,8 +19,6 @@ import {
 } from './view.ts';
 
 export function createJoinedView(getPlan: () => Plan): View {
-  const findTemplate = createFindTemplate();
-
   const list: View['list'] = (kind, who) =>
     askByCurrentPlan(getPlan, (plan) => joinAll(plan, toWhole(plan), kind, who));
 
@@ -58,12 +56,32 @@ export function createJoinedView(getPlan: () => Plan): View {
       const atHand = findIn(await listAtHand(kind, who), name);
       return atHand ?? findIn(await list(kind, who), name);
     }
-    const own = await findBuiltIn(plan, kind, name, who);
-    if (own) return own;
-    const owners = plan.naming.findOwners(name).flatMap((owner) => plan.servers.get(owner) ?? []);
-    return (
-      (await findAtQuick(owners, kind, name, who)) ?? findAtOwners(plan, owners, kind, name, who)
-    );
+    const { naming, servers } = plan;
+    const own = await listBuiltIn(plan, toWhole(plan), kind, who).catch((error: unknown) => {
+      // A name that can only be a server's is looked for there if the gateway cannot say what it has.
+      if (!naming.hasPrefix(name)) throw error;
+      return undefined;
+    });
+    const ownEntry = own?.byName.get(name);
+    if (ownEntry) return ownEntry;
+    const owners = naming.findOwners(name).flatMap((owner) => servers.get(owner) ?? []);
+    // Servers that list slowly are not waited for if several can have the name, as without a prefix.
+    for (const planned of owners.length === 1 ? [] : owners) {
+      await planned.server.lists.waitIfQuick(kind, who.upstream);
+      if (peekPrepared(planned, kind, who)?.byName.has(name) !== true) continue;
+      const entry = (await loadPrepared(planned, kind, who))?.byName.get(name);
+      if (entry) return entry;
+    }
+    for (const planned of owners) {
+      const loaded = await loadPrepared(planned, kind, who);
+      const entry = loaded?.byName.get(name);
+      if (entry) return entry;
+      if (isComplete(loaded) || !naming.hasPrefix(name)) continue;
+      const ownName = naming.toOwnName(planned.config, name);
+      if (ownName === undefined || planned.mayHave(kind, ownName))
+        return { kind: 'absent', server: planned.server, name };
+    }
+    return undefined;
   }
 
   async function findListed(uri: string, who: Who): Promise<FoundResource | undefined> {
@@ -83,13 +101,13 @@ export function createJoinedView(getPlan: () => Plan): View {
     askByCurrentPlan(getPlan, async (plan) => {
       const whole = toWhole(plan);
       // A `ui://` URI says whose it is: nobody else is waited for.
-      if (isAppUri(uri)) return findUnlisted(plan, whole, uri, who, { findTemplate });
+      if (isAppUri(uri)) return findUnlisted(plan, whole, uri, who);
       const resources = await joinAll(plan, whole, 'resources', who);
       const listed = findIn(resources, uri);
       if (listed) return toResource(listed, uri);
       const skills = await joinAll(plan, whole, 'skills', who, resources);
       const file = findSkillFile(skills.entries, uri, 'joined');
-      return file ?? findUnlisted(plan, whole, uri, who, { findTemplate, skills });
+      return file ?? findUnlisted(plan, whole, uri, who, skills);
     });
 
   return {
@@ -112,54 +130,6 @@ export function createJoinedView(getPlan: () => Plan): View {
 /** True for kinds that are called by a name of their server; the rest is found by URIs, which may be any. */
 export const isCalled = (kind: ListKind): boolean => kind !== 'templates' && kind !== 'skills';
 
-/** A name that can only be a server's is looked for there if the gateway cannot say what it has. */
-async function findBuiltIn(plan: Plan, kind: ListKind, name: string, who: Who) {
-  try {
-    return (await listBuiltIn(plan, toWhole(plan), kind, who))?.byName.get(name);
-  } catch (error) {
-    if (plan.naming.hasPrefix(name)) return undefined;
-    throw error;
-  }
-}
-
-/** Servers that list slowly are not waited for if several can have the name, as without a prefix. */
-async function findAtQuick(
-  owners: readonly PlannedServer[],
-  kind: ListKind,
-  name: string,
-  who: Who,
-): Promise<Entry | undefined> {
-  if (owners.length === 1) return undefined;
-  for (const planned of owners) {
-    await planned.server.lists.waitIfQuick(kind, who.upstream);
-    const mayHaveIt = peekPrepared(planned, kind, who)?.byName.has(name);
-    const loaded = mayHaveIt ? await loadPrepared(planned, kind, who) : undefined;
-    const entry = loaded?.byName.get(name);
-    if (entry) return entry;
-  }
-  return undefined;
-}
-
-async function findAtOwners(
-  { naming }: Plan,
-  owners: readonly PlannedServer[],
-  kind: ListKind,
-  name: string,
-  who: Who,
-): Promise<FoundItem | undefined> {
-  for (const planned of owners) {
-    const loaded = await loadPrepared(planned, kind, who);
-    const entry = loaded?.byName.get(name);
-    if (entry) return entry;
-    if (isComplete(loaded) || !naming.hasPrefix(name)) continue;
-    const ownName = naming.toOwnName(planned.config, name);
-    if (ownName === undefined || planned.mayHave(kind, ownName)) {
-      return { kind: 'absent', server: planned.server, name };
-    }
-  }
-  return undefined;
-}
-
 // The lists of all servers, joined: the whole of them, and the part that a view is made of.
 
 const toWhole = ({ joinLists }: Plan): JoinedPart => ({ joinLists, hasServer: () => true });
@@ -181,7 +151,16 @@ export async function joinAll(
     kind === 'skills' ? (listed ?? (await joinAll(plan, part, 'resources', who))) : undefined;
   const servers = [...plan.servers.values()];
   const own = await listBuiltIn(plan, part, kind, who);
-  const loaded = await Promise.all(servers.map((one) => load(plan, part, one, kind, who)));
+  const loaded = await Promise.all(
+    servers.map(async (one): Promise<Pick<PreparedList, 'entries' | 'ttlMs'> | undefined> => {
+      if (isWaitedFor(plan, part, one, kind)) return loadPrepared(one, kind, who);
+      if (!canTake(one, kind)) return undefined;
+      // Others' names take those of the part's servers at /mcp: so they are known there, too, but nobody waits for them.
+      void Promise.resolve(loadPrepared(one, kind, who)).catch(() => {});
+      const known = peekPrepared(one, kind, who);
+      return known && { entries: known.entries, ttlMs: MAX_TTL_MS };
+    }),
+  );
   const cache = part.hasServer(BUILT_IN) ? own?.cache : undefined;
   const chosen = servers
     .map((planned, at) => ({ planned, loaded: loaded[at] }))
@@ -240,21 +219,6 @@ async function listBuiltIn({ builtIn }: Plan, part: JoinedPart, kind: ListKind, 
   return part.hasServer(BUILT_IN) ? listing : listing?.catch(() => builtIn?.peek(kind));
 }
 
-/** Others' names take those of the part's servers at /mcp: so they are known there, too, but nobody waits for them. */
-async function load(
-  plan: Plan,
-  part: JoinedPart,
-  one: PlannedServer,
-  kind: ListKind,
-  who: Who,
-): Promise<Pick<PreparedList, 'entries' | 'ttlMs'> | undefined> {
-  if (isWaitedFor(plan, part, one, kind)) return loadPrepared(one, kind, who);
-  if (!canTake(one, kind)) return undefined;
-  void Promise.resolve(loadPrepared(one, kind, who)).catch(() => {});
-  const known = peekPrepared(one, kind, who);
-  return known && { entries: known.entries, ttlMs: MAX_TTL_MS };
-}
-
 /** Rules about a URI are about the server that has it at /mcp: who that is must be known before they are asked. */
 const isWaitedFor = (
   { policies }: Plan,
@@ -301,13 +265,18 @@ export async function findUnlisted(
   part: JoinedPart,
   uri: string,
   who: Who,
-  { findTemplate, skills }: { readonly findTemplate: FindTemplate; readonly skills?: ListView },
+  skills?: ListView,
 ): Promise<FoundResource | undefined> {
   const servers = [...plan.servers.values()];
   const listTemplates = async () => (await joinAll(plan, part, 'templates', who)).entries;
   if (isAppUri(uri)) {
-    const found = await findAppResource(servers, uri, who, findTemplate);
-    if (found) return found;
+    // §30.1: one that names a server, which need not list what its tools name as an app.
+    const { server: named = BUILT_IN, ownUri = uri } = readSharedUri(uri) ?? {};
+    const planned = plan.servers.get(named);
+    if (planned !== undefined) {
+      const annotations = await findOwnAnnotations(planned, ownUri, who);
+      return { server: named, ownUri, uri, annotations: annotations ?? {} };
+    }
     // Whatever a server's templates say, a `ui://` URI that does not name the server is not the server's.
     const own = (await listTemplates()).filter(({ server }) => server === BUILT_IN);
     const fitting = findTemplate(own, uri);
@@ -315,26 +284,19 @@ export async function findUnlisted(
   }
   const former = servers.find(({ server }) => server.lists.hadResource(uri, who.upstream));
   if (former) return { server: former.server.name, ownUri: uri, uri, annotations: {} };
-  // As clients were shown the URI of one server it is no other's, whatever templates say.
-  if (servers.some((planned) => isNamedFor(planned, uri, who))) return undefined;
+  // `<server>+<uri>`, of a URI that this server lists, or did, is no other's, whatever templates say.
+  const isNamedFor = (planned: PlannedServer): boolean => {
+    const { name, lists } = planned.server;
+    const ownUri = toOwnUri(name, uri);
+    if (ownUri === uri) return false;
+    const isListed = peekPrepared(planned, 'resources', who)?.byOwnName.has(ownUri) === true;
+    return isListed || lists.hadResource(ownUri, who.upstream);
+  };
+  if (servers.some(isNamedFor)) return undefined;
   const fitting = findTemplate(await listTemplates(), uri);
   if (fitting) return toResource(fitting, uri);
   const { entries } = skills ?? (await joinAll(plan, part, 'skills', who));
   return findInSkillFolder(entries, uri, 'joined');
-}
-
-/** §30.1: one that names a server, which need not list what its tools name as an app. */
-async function findAppResource(
-  servers: readonly PlannedServer[],
-  uri: string,
-  who: Who,
-  findTemplate: FindTemplate,
-): Promise<FoundResource | undefined> {
-  const { server = BUILT_IN, ownUri = uri } = readSharedUri(uri) ?? {};
-  const planned = servers.find(({ config }) => config.name === server);
-  if (planned === undefined) return undefined;
-  const annotations = await findOwnAnnotations(planned, ownUri, who, findTemplate);
-  return { server, ownUri, uri, annotations: annotations ?? {} };
 }
 
 /** Undefined where the server neither lists the URI nor has a template that fits it. */
@@ -342,7 +304,6 @@ export async function findOwnAnnotations(
   planned: PlannedServer,
   ownUri: string,
   who: Who,
-  findTemplate: FindTemplate,
 ): Promise<Entry['annotations'] | undefined> {
   const { name, lists } = planned.server;
   const listed = await loadPrepared(planned, 'resources', who);
@@ -351,15 +312,6 @@ export async function findOwnAnnotations(
   if (lists.hadResource(ownUri, who.upstream)) return {};
   const offered = await loadPrepared(planned, 'templates', who);
   return offered && findTemplate(offered.entries, toSharedUri(name, ownUri))?.annotations;
-}
-
-/** True if it is `<server>+<uri>`, of a URI that this server lists, or did. */
-function isNamedFor(planned: PlannedServer, uri: string, who: Who): boolean {
-  const { name, lists } = planned.server;
-  const ownUri = toOwnUri(name, uri);
-  if (ownUri === uri) return false;
-  const isListed = peekPrepared(planned, 'resources', who)?.byOwnName.has(ownUri) === true;
-  return isListed || lists.hadResource(ownUri, who.upstream);
 }
 
 export function findIn({ entries, positions }: JoinedList, name: string): Entry | undefined {

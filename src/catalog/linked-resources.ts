@@ -10,16 +10,9 @@ import { nameOwner } from '../store/owner.ts';
 import { createRecords, textFormat } from '../store/records.ts';
 import { isAppUri, toMovedUri } from './apps/app-tools.ts';
 import { BUILT_IN } from './prepare-list.ts';
-import type { FoundResource, ResolveResource, View, Who } from './view.ts';
+import type { ResolveResource, View } from './view.ts';
 
-export interface LinkedResources {
-  /** Notes that the server named these in a result; what another named before stays with that one. Never throws. */
-  remember(owner: string, server: string, uris: readonly string[]): Promise<void>;
-  /** The server that was the first to name the URI. */
-  find(owner: string, uri: string): Promise<string | undefined>;
-  /** The session has ended. */
-  forget(owner: string): void;
-}
+export type LinkedResources = ReturnType<typeof createLinkedResources>;
 
 /** Keys in the store, the oldest first, and when they were written. */
 type SavedLinks = Map<string, number>;
@@ -38,10 +31,13 @@ export const nameLinkOwner = (
 ): string =>
   sessionId ?? `caller:${hashSha256(JSON.stringify([path, user && nameOwner(user), clientId]))}`;
 
-export function createLinkedResources(
-  runtime: Pick<Runtime, 'config' | 'clock' | 'log' | 'store' | 'getSeal'>,
-): LinkedResources {
-  const { config, clock, log, store, getSeal } = runtime;
+export function createLinkedResources({
+  config,
+  clock,
+  log,
+  store,
+  getSeal,
+}: Pick<Runtime, 'config' | 'clock' | 'log' | 'store' | 'getSeal'>) {
   const { keyPrefix, ttlSeconds } = config.mcp.sessions;
   const firstServers = createRecords(store, textFormat, getSeal);
   /** Keyed by server: what this process has put into the store for each. */
@@ -55,7 +51,11 @@ export function createLinkedResources(
     const now = clock.monotonic();
     const savedAt = links.get(key);
     if (savedAt !== undefined && now - savedAt < (ttlSeconds * 1000) / 2) return;
-    if (!(await claim(key, server))) return;
+    const isFirst = await firstServers.update(key, (first = server) =>
+      first === server ? { value: server, ttlSeconds, result: true } : { result: false },
+    );
+    // Another server was first, maybe at another replica.
+    if (!isFirst) return;
     links.delete(key);
     links.set(key, now);
     servers.set(server, links);
@@ -66,14 +66,9 @@ export function createLinkedResources(
     await store.delete(oldest);
   }
 
-  /** False where another server was first, maybe at another replica. */
-  const claim = (key: string, server: string): Promise<boolean> =>
-    firstServers.update(key, (first = server) =>
-      first === server ? { value: server, ttlSeconds, result: true } : { result: false },
-    );
-
   return {
-    async remember(owner, server, uris) {
+    /** Notes that the server named these in a result; what another named before stays with that one. Never throws. */
+    async remember(owner: string, server: string, uris: readonly string[]): Promise<void> {
       const keys = uris
         .filter((uri) => uri.length <= MAX_URI)
         .slice(0, MAX_LINKS)
@@ -87,11 +82,11 @@ export function createLinkedResources(
         });
       }
     },
-    async find(owner, uri) {
-      if (uri.length > MAX_URI) return undefined;
-      return firstServers.get(toKey(owner, uri));
-    },
-    forget: (owner) => void owners.delete(owner),
+    /** The server that was the first to name the URI. */
+    find: async (owner: string, uri: string): Promise<string | undefined> =>
+      uri.length > MAX_URI ? undefined : firstServers.get(toKey(owner, uri)),
+    /** The session has ended. */
+    forget: (owner: string) => void owners.delete(owner),
   };
 }
 
@@ -111,27 +106,20 @@ export function createResolveResource(
     if (listed?.server === BUILT_IN) return listed;
     // It says itself whose it is.
     if (isAppUri(uri)) return view.findResource(uri, who);
-    const linker = await findLinker(uri, who, listed);
+    const linker = await links
+      .find(nameLinkOwner(who.upstream, view.path), uri)
+      .catch((error: unknown) => {
+        // A listed resource can be read even if the store does not answer.
+        if (listed === undefined) throw error;
+        return undefined;
+      });
     if (linker === undefined) return listed ?? view.findResource(uri, who);
     if (view.findServer(linker) === undefined) return listed;
-    const linked = await toLinked(uri, linker, who);
-    return view.includes(linked) ? linked : listed;
-  };
-
-  /** A listed resource can be read even if the store does not answer. */
-  async function findLinker(uri: string, who: Who, listed: FoundResource | undefined) {
-    try {
-      return await links.find(nameLinkOwner(who.upstream, view.path), uri);
-    } catch (error) {
-      if (listed === undefined) throw error;
-      return undefined;
-    }
-  }
-
-  async function toLinked(uri: string, server: string, who: Who): Promise<FoundResource> {
     // A resource that another server lists at /mcp is not this server's: the rules about it are about the other.
     const other = view === joined ? undefined : await joined.findListed(uri, who);
-    const isOther = other !== undefined && other.server !== server;
-    return { server, ownUri: uri, uri: isOther ? toMovedUri(server, uri) : uri, annotations: {} };
-  }
+    const isOther = other !== undefined && other.server !== linker;
+    const shown = isOther ? toMovedUri(linker, uri) : uri;
+    const linked = { server: linker, ownUri: uri, uri: shown, annotations: {} };
+    return view.includes(linked) ? linked : listed;
+  };
 }

@@ -8,24 +8,7 @@ import type { FetchedList } from './fetch-list.ts';
  */
 export type Patience = 'told' | 'untold' | 'forCall';
 
-export interface ListCache {
-  /**
-   * At once where there is one, else when it has come. Undefined while there is none: the server failed, or takes
-   * longer than is waited for.
-   */
-  load(patience: Patience): FetchedList | undefined | Promise<FetchedList | undefined>;
-  /** The list at hand, however old. */
-  peek(): FetchedList | undefined;
-  /** It has changed: it is asked for before anybody gets it again. */
-  invalidate(): void;
-  /** It may have changed, or can be had now: it is asked for at once, and nobody waits. */
-  refresh(): void;
-  /**
-   * It may have changed, says somebody who could say so without end: it is asked for soon, and what there is goes on being
-   * served. The less often that was true, the later.
-   */
-  lookAgain(): void;
-}
+export type ListCache = ReturnType<typeof createListCache>;
 
 interface ListSource {
   fetch(): Promise<FetchedList>;
@@ -59,7 +42,7 @@ interface Flight {
   readonly startedAt: number;
 }
 
-export function createListCache(clock: Clock, source: ListSource): ListCache {
+export function createListCache(clock: Clock, source: ListSource) {
   const { fetch, isStrict, onChange } = source;
   let list: FetchedList | undefined;
   let expiresAt = 0;
@@ -84,19 +67,6 @@ export function createListCache(clock: Clock, source: ListSource): ListCache {
     return servable;
   }
 
-  function keep(fetched: FetchedList, changesBefore: number): void {
-    const isOther = list?.fingerprint !== fetched.fingerprint;
-    const isNews = wasMissed || (isOther && list !== undefined);
-    // The same object as long as it is the same list: what was made of it is found by it.
-    if (isOther) list = fetched;
-    changesSeen = changesBefore;
-    expiresAt = clock.monotonic() + fetched.ttlMs;
-    wasMissed = false;
-    if (waitedMs() < QUICK_MS) changedWait = undefined;
-    if (isNews) onChange();
-    if (isOther) source.onOther();
-  }
-
   const waitedMs = () =>
     changedWait === undefined ? 0 : clock.monotonic() - changedWait.startedAt;
 
@@ -105,7 +75,17 @@ export function createListCache(clock: Clock, source: ListSource): ListCache {
     const changesBefore = changes;
     own.reasons = reasons;
     try {
-      keep(await fetch(), changesBefore);
+      const fetched = await fetch();
+      const isOther = list?.fingerprint !== fetched.fingerprint;
+      const isNews = wasMissed || (isOther && list !== undefined);
+      // The same object as long as it is the same list: what was made of it is found by it.
+      if (isOther) list = fetched;
+      changesSeen = changesBefore;
+      expiresAt = clock.monotonic() + fetched.ttlMs;
+      wasMissed = false;
+      if (waitedMs() < QUICK_MS) changedWait = undefined;
+      if (isNews) onChange();
+      if (isOther) source.onOther();
     } catch {
       // Whoever fetches says why; here is only known that nothing came.
       retryAt = clock.monotonic() + RETRY_MS;
@@ -149,7 +129,11 @@ export function createListCache(clock: Clock, source: ListSource): ListCache {
   }
 
   return {
-    load(patience) {
+    /**
+     * At once where there is one, else when it has come. Undefined while there is none: the server failed, or takes
+     * longer than is waited for.
+     */
+    load(patience: Patience): FetchedList | undefined | Promise<FetchedList | undefined> {
       const now = clock.monotonic();
       if (isCurrent()) {
         if (now >= Math.max(expiresAt, retryAt)) void refresh();
@@ -157,17 +141,24 @@ export function createListCache(clock: Clock, source: ListSource): ListCache {
       }
       return now < retryAt ? getServable() : wait(patience);
     },
+    /** The list at hand, however old. */
     peek: () => list,
+    /** It has changed: it is asked for before anybody gets it again. */
     invalidate() {
       changes += 1;
       reasons += 1;
       if (waitedMs() >= WAIT_AGAIN_MS) changedWait = undefined;
       retryAt = Number.NEGATIVE_INFINITY;
     },
+    /** It may have changed, or can be had now: it is asked for at once, and nobody waits. */
     refresh() {
       retryAt = Number.NEGATIVE_INFINITY;
       void refresh();
     },
+    /**
+     * It may have changed, says somebody who could say so without end: it is asked for soon, and what there is goes on being
+     * served. The less often that was true, the later.
+     */
     lookAgain() {
       reasons += 1;
       if (isLookPlanned) return;
@@ -193,21 +184,18 @@ export function waitAtMost(clock: Clock, ms: number, work: Promise<unknown>): Pr
 }
 
 /** The time that a first answer may be waited for, shared by all who wait for it together. */
-export interface WaitingTime {
-  /** Milliseconds that are left of so many; the time begins with the first call. */
-  left(ms: number): number;
-  /** There is a reason to wait again. */
-  restart(): void;
-}
+export type WaitingTime = ReturnType<typeof createWaitingTime>;
 
-export function createWaitingTime(clock: Clock): WaitingTime {
+export function createWaitingTime(clock: Clock) {
   let startedAt: number | undefined;
   return {
-    left(ms) {
+    /** Milliseconds that are left of so many; the time begins with the first call. */
+    left(ms: number): number {
       startedAt ??= clock.monotonic();
       return Math.max(0, startedAt + ms - clock.monotonic());
     },
-    restart() {
+    /** There is a reason to wait again. */
+    restart(): void {
       startedAt = undefined;
     },
   };

@@ -10,25 +10,18 @@ import { isObject } from '../platform/json.ts';
 import { findItemProblem, fitItem } from './check-item.ts';
 
 /** The verdicts of the guards of one configuration. */
-export interface ListGuards {
-  /**
-   * Asks about each item that nobody was asked about. Never rejects. Two lists of which the same is said have the same
-   * `digest`; it is `''` where no guard looks at any.
-   */
-  judge(list: JudgedList): Promise<ListJudgement>;
-  /** Undefined where no guard looks at it. What was not asked about is hidden until it was. */
-  peek(list: Omit<JudgedList, 'items'>, item: RawItem): ListedVerdict | undefined;
-  /** The text as it is told; undefined where it is not. */
-  passInstructions(server: string, text: string): Promise<string | undefined>;
-}
+export type ListGuards = ReturnType<typeof createListGuards>;
 
-export interface JudgedList {
+export interface JudgedKind {
   /** `''` for the built-in catalogue. */
   readonly server: string;
   readonly kind: ListKind;
-  readonly items: readonly RawItem[];
   /** As clients of `/mcp` see the server's own name. */
   join(ownName: string): string;
+}
+
+interface JudgedList extends JudgedKind {
+  readonly items: readonly RawItem[];
 }
 
 export interface ListJudgement {
@@ -37,7 +30,7 @@ export interface ListJudgement {
   readonly hasFailed: boolean;
 }
 
-export type ListedVerdict =
+type ListedVerdict =
   | { readonly kind: 'listed'; readonly item: RawItem }
   /** The rest of a sentence that begins with its name. */
   | { readonly kind: 'hidden'; readonly reason: string };
@@ -47,13 +40,11 @@ const MAX_REMEMBERED = 20_000;
 /** Asked about at once. */
 const AT_ONCE = 16;
 
-interface Known {
+interface Known extends ListJudgement {
   readonly verdict: ListedVerdict;
-  readonly digest: string;
-  readonly hasFailed: boolean;
 }
 
-export function createListGuards(guards: Guards, clock: Clock): ListGuards {
+export function createListGuards(guards: Guards, clock: Clock) {
   /** Keyed by what was asked about: an item that is listed again, the same, is not asked about again. */
   const remembered = createBoundedMap<string, Known>(MAX_REMEMBERED);
   const ofItems = new WeakMap<RawItem, Known>();
@@ -61,7 +52,7 @@ export function createListGuards(guards: Guards, clock: Clock): ListGuards {
     MAX_REMEMBERED,
   );
 
-  const findGuard = ({ server, kind, join }: Omit<JudgedList, 'items'>, item: RawItem) => {
+  const findGuard = ({ server, kind, join }: JudgedKind, item: RawItem) => {
     const { ruled, key } = LIST_KINDS[kind];
     const ownName = String(item[key]);
     return guards.find(LIST_POINTS[kind], { kind: ruled, name: join(ownName), server });
@@ -81,7 +72,11 @@ export function createListGuards(guards: Guards, clock: Clock): ListGuards {
   }
 
   return {
-    async judge(list) {
+    /**
+     * Asks about each item that nobody was asked about. Never rejects. Two lists of which the same is said have the same
+     * `digest`; it is `''` where no guard looks at any.
+     */
+    async judge(list: JudgedList): Promise<ListJudgement> {
       const { kind, items } = list;
       if (!guards.looksAt(LIST_POINTS[kind])) return NOTHING_SAID;
       const work = createTurns(clock);
@@ -96,11 +91,13 @@ export function createListGuards(guards: Guards, clock: Clock): ListGuards {
         hasFailed: said.some((one) => one?.hasFailed === true),
       };
     },
-    peek(list, item) {
+    /** Undefined where no guard looks at it. What was not asked about is hidden until it was. */
+    peek(list: JudgedKind, item: RawItem): ListedVerdict | undefined {
       if (findGuard(list, item) === undefined) return undefined;
       return ofItems.get(item)?.verdict ?? NOT_YET;
     },
-    async passInstructions(server, text) {
+    /** The text as it is told; undefined where it is not. */
+    async passInstructions(server: string, text: string): Promise<string | undefined> {
       const guard = guards.find('instructions', { kind: undefined, name: '', server });
       if (guard === undefined) return text;
       const key = hashSha256(JSON.stringify([server, text]));
@@ -150,22 +147,20 @@ async function ask(kind: ListKind, item: RawItem, guard: Guard): Promise<Known> 
     },
   });
   const hasFailed = verdict.hasFailed === true;
-  switch (verdict.kind) {
-    case 'passed':
-      return { verdict: { kind: 'listed', item }, digest: 'p', hasFailed };
-    case 'changed': {
-      if (kind === 'skills') {
-        const reason =
-          'is hidden: a guard would change it, and clients load no skill that differs from its SKILL.md';
-        return { verdict: { kind: 'hidden', reason }, digest: 'r', hasFailed };
-      }
-      const changed = isObject(verdict.value) ? verdict.value : item;
-      const digest = hashSha256(JSON.stringify(changed));
-      return { verdict: { kind: 'listed', item: changed }, digest, hasFailed };
-    }
-    case 'refused': {
-      const reason = `is hidden by the guard ${verdict.by}: ${verdict.message}`;
-      return { verdict: { kind: 'hidden', reason }, digest: 'r', hasFailed };
-    }
-  }
+  const hide = (reason: string): Known => ({
+    verdict: { kind: 'hidden', reason },
+    digest: 'r',
+    hasFailed,
+  });
+  if (verdict.kind === 'refused')
+    return hide(`is hidden by the guard ${verdict.by}: ${verdict.message}`);
+  if (verdict.kind === 'passed')
+    return { verdict: { kind: 'listed', item }, digest: 'p', hasFailed };
+  if (kind === 'skills')
+    return hide(
+      'is hidden: a guard would change it, and clients load no skill that differs from its SKILL.md',
+    );
+  const told = isObject(verdict.value) ? verdict.value : item;
+  const digest = hashSha256(JSON.stringify(told));
+  return { verdict: { kind: 'listed', item: told }, digest, hasFailed };
 }

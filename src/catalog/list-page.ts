@@ -1,31 +1,45 @@
 // MCP "Pagination": a joined list in pages.
-import { fail } from '../errors/gateway-error.ts';
-import type { Cursor, Page, RawItem } from '../mcp/catalog/catalog.ts';
+import {
+  type Cursor,
+  decodeCursor,
+  encodeCursor,
+  failUnknownCursor,
+  type Page,
+  type RawItem,
+} from '../mcp/catalog/catalog.ts';
 import type { CallerContext } from '../mcp/catalog/served-catalog.ts';
 import type { ListKind } from '../mcp/protocol/list-kinds.ts';
 import { createTurns, type Turns } from '../platform/clock.ts';
+import { computeOnce } from '../platform/compute-once.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
 import { nameOwner } from '../store/owner.ts';
 import type { Entry } from './prepare-list.ts';
-import { createIsVisible, isAnyDown, type ServedPath } from './served-path.ts';
-import { JUDGED_AT_ONCE, type ListView, toLister } from './view.ts';
+import {
+  createIsVisible,
+  isAnyDown,
+  JUDGED_AT_ONCE,
+  type ListView,
+  type ServedPath,
+  showItem,
+  showName,
+  toLister,
+} from './view.ts';
 
 /** Many clients read one page only. */
 const PAGE_SIZE = 1_000;
 
-type ListPage = (kind: ListKind, cursor: Cursor, context: CallerContext) => Promise<Page<RawItem>>;
-
-export function createListPage(served: ServedPath): ListPage {
+export function createListPage(served: ServedPath) {
   const { view, access, hub, missedLists, clock, getPlan } = served;
-  const orderByTurns = createOrderByTurns();
-  const hasOthers = createHasOthers();
-  const getName = (entry: Entry) => (view.shown === 'own' ? entry.ownName : entry.name);
-  const getItem = (entry: Entry) => (view.shown === 'own' ? entry.ownItem : entry.item);
+  const getItem = (entry: Entry) => showItem(view, entry);
 
   /** True if callers may see different things. */
   const dependsOnCaller = () => getPlan().policies.dependOnCaller;
 
-  return async function listPage(kind, cursor, context) {
+  return async function listPage(
+    kind: ListKind,
+    cursor: Cursor,
+    context: CallerContext,
+  ): Promise<Page<RawItem>> {
     const who = toLister(context, hub);
     const work = createTurns(clock);
     const list = await view.list(kind, who);
@@ -34,11 +48,14 @@ export function createListPage(served: ServedPath): ListPage {
     const isPrivate = list.isPersonal || dependsOnCaller();
     if (dependsOnCaller()) await access.prepareFor(who, work);
     const { entries } = list;
-    const turns = orderByTurns(entries);
-    const { positions, last } = seesAllAtOnce(list, cursor)
+    const turns = takeTurns(entries);
+    // As nearly always where there are no rules: nothing has to be judged.
+    const seesAllAtOnce =
+      cursor === undefined && entries.length <= PAGE_SIZE && !dependsOnCaller() && !isAnyDown(view);
+    const { positions, last } = seesAllAtOnce
       ? { positions: turns.all, last: undefined }
       : await takeVisible(list, turns, cursor, createIsVisible(served, who), work);
-    const nextCursor = last && encodeCursor(getName(last));
+    const nextCursor = last && encodeCursor(showName(view, last));
     const { path } = view;
     const { user } = who.policy;
     const caller = user && nameOwner(user);
@@ -50,12 +67,6 @@ export function createListPage(served: ServedPath): ListPage {
       cache: { ttlMs: list.ttlMs, scope: isPrivate ? 'private' : 'public' },
     };
   };
-
-  /** As nearly always where there are no rules: nothing has to be judged. */
-  function seesAllAtOnce({ entries }: ListView, cursor: Cursor): boolean {
-    const isOnePage = cursor === undefined && entries.length <= PAGE_SIZE;
-    return isOnePage && !dependsOnCaller() && !isAnyDown(view);
-  }
 }
 
 /**
@@ -70,29 +81,22 @@ function findStart(
 ): number {
   const position = positions.get(decodeCursor(cursor));
   const entry = position === undefined ? undefined : entries[position];
-  if (position === undefined || entry === undefined || !isVisible(entry)) {
-    return fail('invalid_params', {
-      details: 'params.cursor is not from this list. Leave it out to start with the first page.',
-    });
-  }
+  if (position === undefined || entry === undefined || !isVisible(entry))
+    return failUnknownCursor();
   return (places[position] ?? 0) + 1;
 }
 
-interface TakenPage {
-  /** In the list, rising. */
-  readonly positions: readonly number[];
-  /** The last that was taken, where there are more. */
-  readonly last: Entry | undefined;
-}
-
-/** Only as many are judged as the page needs; what many rules say of many entries takes long. */
+/**
+ * The positions in the list, rising, and the last that was taken, where there are more. Only as many are judged as the page needs;
+ * what many rules say of many entries takes long.
+ */
 async function takeVisible(
   list: ListView,
   turns: ServerTurns,
   cursor: Cursor,
   isVisible: (entry: Entry) => boolean,
   work: Turns,
-): Promise<TakenPage> {
+) {
   const { entries } = list;
   const { positions } = turns;
   const start = cursor === undefined ? 0 : findStart(cursor, list, turns, isVisible);
@@ -114,9 +118,6 @@ async function takeVisible(
   return { positions: taken.sort((a, b) => a - b), last: hasMore ? last : undefined };
 }
 
-const encodeCursor = (name: string) => Buffer.from(name).toString('base64url');
-const decodeCursor = (cursor: string) => Buffer.from(cursor, 'base64url').toString();
-
 // §18.2: which entries of a list come first where a page does not hold all: those of each server in turn.
 
 interface ServerTurns {
@@ -132,17 +133,7 @@ interface ServerTurns {
  * The first entry of each server in the order of the list, then the second of each, and so on: however much one lists,
  * the others' are on the first pages. Of one list it is always the same, on every replica.
  */
-function createOrderByTurns(): (entries: readonly Entry[]) => ServerTurns {
-  const known = new WeakMap<readonly Entry[], ServerTurns>();
-
-  return function orderByTurns(entries) {
-    const turns = known.get(entries) ?? takeTurns(entries);
-    known.set(entries, turns);
-    return turns;
-  };
-}
-
-function takeTurns(entries: readonly Entry[]): ServerTurns {
+const takeTurns = computeOnce((entries: readonly Entry[]): ServerTurns => {
   const rounds: number[][] = [];
   const counts = new Map<string, number>();
   for (const [position, { server }] of entries.entries()) {
@@ -156,7 +147,7 @@ function takeTurns(entries: readonly Entry[]): ServerTurns {
   const places: number[] = [];
   for (const [place, position] of positions.entries()) places[position] = place;
   return { positions, places, all: [...places.keys()] };
-}
+});
 
 // §33: tools of servers of the stateless era, as clients of the session era can read them. Since 2026-07-28 a schema may be any
 // JSON Schema; clients of the revisions before refuse a whole list for one tool whose schema is not an object's.
@@ -174,17 +165,10 @@ function toSessionTool(item: RawItem): RawItem {
   };
 }
 
-/** Looks at each list once. */
-function createHasOthers(): (entries: readonly Entry[]) => boolean {
-  const known = new WeakMap<readonly Entry[], boolean>();
-
-  return function hasOthers(entries) {
-    const found =
-      known.get(entries) ?? entries.some(({ ownItem }) => toSessionTool(ownItem) !== ownItem);
-    known.set(entries, found);
-    return found;
-  };
-}
+/** True if some of the tools change so. */
+const hasOthers = computeOnce((entries: readonly Entry[]) =>
+  entries.some(({ ownItem }) => toSessionTool(ownItem) !== ownItem),
+);
 
 const isOfObject = (schema: unknown): boolean => isObject(schema) && schema.type === 'object';
 

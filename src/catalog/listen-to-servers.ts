@@ -17,32 +17,23 @@ import { isObject, type JsonObject } from '../platform/json.ts';
 import { createPassWhenKnown } from '../platform/single-flight.ts';
 import { createBatch } from '../platform/throttle.ts';
 import { listClientUris } from './apps/app-tools.ts';
-import type { Plan } from './plan.ts';
 import { BUILT_IN } from './prepare-list.ts';
-import { findBuiltIn, type ServedPath, seesSome } from './served-path.ts';
 import type { Server } from './server.ts';
-import { mayUseSome, type ResolveResource, toItem, toWho, type Who } from './view.ts';
+import {
+  findBuiltIn,
+  mayUseSome,
+  type ResolveResource,
+  type ServedPath,
+  seesSome,
+  toItem,
+  toWho,
+  type Who,
+} from './view.ts';
 
 // Resources that tell when they change, and those who subscribe to them.
 
-type Watching = Pick<ServedCatalog, 'canWatch' | 'setWatched' | 'listen'>;
-
-export function createWatching(path: ServedPath, resolveResource: ResolveResource): Watching {
+export function createWatching(path: ServedPath, resolveResource: ResolveResource) {
   const { view, access, getPlan } = path;
-
-  async function canWatch(uri: string, caller: IdentifiedCaller): Promise<boolean> {
-    const who = toWho(caller);
-    const own = { server: BUILT_IN, ownUri: uri, uri, annotations: {} };
-    if (view.includes(own) && (await findBuiltIn(path)?.canWatch(uri, caller))) {
-      return access.mayRead(own, who) && guardSubscription(getPlan().guards, toItem(own), caller);
-    }
-    const readable = await findReadable(uri, who);
-    if (readable === undefined) return false;
-    const { server, item } = readable;
-    if (!(await guardSubscription(getPlan().guards, item, caller))) return false;
-    const description = await server.lists.describe(who.upstream, who.patience);
-    return description !== undefined && canSubscribe(description.capabilities);
-  }
 
   /** The server's answer about a resource that the caller may not read would tell that there is one. */
   async function findReadable(uri: string, who: Who) {
@@ -54,7 +45,19 @@ export function createWatching(path: ServedPath, resolveResource: ResolveResourc
   }
 
   return {
-    canWatch,
+    async canWatch(uri, caller) {
+      const who = toWho(caller);
+      const own = { server: BUILT_IN, ownUri: uri, uri, annotations: {} };
+      if (view.includes(own) && (await findBuiltIn(path)?.canWatch(uri, caller))) {
+        return access.mayRead(own, who) && guardSubscription(getPlan().guards, toItem(own), caller);
+      }
+      const readable = await findReadable(uri, who);
+      if (readable === undefined) return false;
+      const { server, item } = readable;
+      if (!(await guardSubscription(getPlan().guards, item, caller))) return false;
+      const description = await server.lists.describe(who.upstream, who.patience);
+      return description !== undefined && canSubscribe(description.capabilities);
+    },
 
     async setWatched(uri, isWatched, caller) {
       const builtIn = view.includes({ server: BUILT_IN, uri }) ? findBuiltIn(path) : undefined;
@@ -63,36 +66,30 @@ export function createWatching(path: ServedPath, resolveResource: ResolveResourc
       const readable = await findReadable(uri, who);
       if (readable === undefined) return;
       const { server, ownUri, item } = readable;
-      await server.upstream
-        .request(who.upstream, {
-          method: isWatched ? 'resources/subscribe' : 'resources/unsubscribe',
-          params: { uri: ownUri },
-          name: ownUri,
-          // It ends by the server's own time-out.
-          signal: new AbortController().signal,
-          trace: {},
-          logLevel: undefined,
-        })
-        .catch((error: unknown) =>
-          failWithUpstreamError(
-            error,
-            server.name,
-            getPlan().guards?.find('resources/subscribe', item),
-          ),
-        );
+      const request = {
+        method: isWatched ? 'resources/subscribe' : 'resources/unsubscribe',
+        params: { uri: ownUri },
+        name: ownUri,
+        // It ends by the server's own time-out.
+        signal: new AbortController().signal,
+        trace: {},
+        logLevel: undefined,
+      };
+      try {
+        await server.upstream.request(who.upstream, request);
+      } catch (error) {
+        if (!(error instanceof UpstreamError)) throw error;
+        const guard = getPlan().guards?.find('resources/subscribe', item);
+        // The words of a server that nobody has looked at.
+        const [reason, own] =
+          guard === undefined ? [`: ${error.message}`, error.jsonRpcError] : [''];
+        const message = `${server.name} could not be told of it${reason}.`;
+        fail('upstream_error', { jsonRpc: own ?? { code: -32603, message } });
+      }
     },
 
     listen: createListenToServers(path, resolveResource),
-  };
-}
-
-/** @throws GatewayError with the error of the server, or one that says how it failed. */
-function failWithUpstreamError(error: unknown, server: string, guard: Guard | undefined): never {
-  if (!(error instanceof UpstreamError)) throw error;
-  // The words of a server that nobody has looked at.
-  const [reason, own] = guard === undefined ? [`: ${error.message}`, error.jsonRpcError] : [''];
-  const message = `${server} could not be told of it${reason}.`;
-  return fail('upstream_error', { jsonRpc: own ?? { code: -32603, message } });
+  } satisfies Partial<ServedCatalog>;
 }
 
 // §26: what a client wants to hear of: a URI goes to its server with it.
@@ -122,51 +119,54 @@ const createListenToServers = (
 ): ServedCatalog['listen'] =>
   function listenToServers(caller, listener, uris) {
     const { view, access, hub, clock, getPlan } = path;
+    const who = toWho(caller);
     const builtIn = createBuiltInListening(path, caller, listener, uris);
     const stops = new Map<Server, () => void>();
-    let stopHub = (): void => {};
     let isOpen = true;
     builtIn.follow();
 
-    async function open(): Promise<void> {
-      const who = toWho(caller);
-      stopHub = hub.add({
-        caller: who.upstream,
-        isStream: true,
-        hears(server) {
-          if (view.findServer(server.name) !== server) return false;
-          const planned = getPlan().servers.get(server.name);
-          return planned !== undefined && mayUseSome(getPlan(), planned, who);
-        },
-        listChanged: (list) => listener.listChanged(list),
-        serversChanged() {
-          listenToAll(who).catch(() => {});
-          builtIn.follow();
-        },
-      });
-      await listenToAll(who);
-    }
-
-    async function listenToAll(who: Who): Promise<void> {
-      const wanted = await groupByServer(who);
+    async function listenToAll(): Promise<void> {
+      /** Own URIs of resources that they subscribe to, by server. */
+      const wanted = new Map<string, string[]>();
+      for (const uri of uris ?? []) {
+        const found = await resolveResource(uri, who);
+        if (!found || found.server === BUILT_IN || !access.mayRead(found, who)) continue;
+        wanted.set(found.server, [...(wanted.get(found.server) ?? []), found.ownUri]);
+      }
       if (!isOpen) return;
       const servers = view.listServers();
       for (const server of servers) {
         const own = uris && (wanted.get(server.name) ?? []);
-        if (!stops.has(server)) listenTo(server, who, own);
+        if (!stops.has(server)) listenTo(server, own);
       }
       const gone = [...stops].filter(([server]) => !servers.includes(server));
       for (const [server] of gone) stops.delete(server);
       stopAll(gone.map(([, stop]) => stop));
     }
 
-    function listenTo(server: Server, who: Who, own: readonly string[] | undefined): void {
+    function listenTo(server: Server, own: readonly string[] | undefined): void {
+      const description = server.lists.peekDescription(who.upstream);
+      const mayTellOfResources =
+        (description === undefined || canSubscribe(description.capabilities)) && own?.length !== 0;
+      // It says so in the session that it asked in.
+      const hearsOfElicitations =
+        own === undefined &&
+        who.upstream.capabilities.elicitationUrl === true &&
+        description?.era !== 'stateless';
+      // Only some have a stream of the client's own session, and in the session era only.
+      const hearsOfLogs =
+        own === undefined &&
+        who.upstream.sessionId !== undefined &&
+        server.upstream.facts.hasSessionStream &&
+        (description === undefined ||
+          (description.era === 'session' && isObject(description.capabilities.logging)));
       // Lists that everybody shares the gateway itself hears of.
-      const isNeeded = server.isPersonal || mayTellOfResources(server, who, own);
-      const passLogs = createLogListener(server, who, own);
-      const hearsOfElicitations = mayTellOfElicitations(server, who, own);
-      if (!isNeeded && !hearsOfElicitations && passLogs === undefined) return;
-      const noteUpdate = createBatch(clock, (ownUri) => tellOfResource(server, ownUri, who));
+      const isNeeded = server.isPersonal || mayTellOfResources;
+      if (!isNeeded && !hearsOfElicitations && !hearsOfLogs) return;
+      const passGuards = createPassGuards(path, server, caller, (params) => {
+        if (isOpen) listener.logged?.(params);
+      });
+      const noteUpdate = createBatch(clock, (ownUri) => tellOfResource(server, ownUri));
       const stop = server.upstream.listen(
         who.upstream,
         {
@@ -179,46 +179,15 @@ const createListenToServers = (
               listener.elicitationCompleted?.(elicitationId),
             ),
           }),
-          ...(passLogs && { logged: passLogs }),
+          ...(hearsOfLogs && { logged: createPassLogs(path, server, who, passGuards) }),
         },
         own,
       );
       stops.set(server, stop);
     }
 
-    function mayTellOfResources(server: Server, who: Who, own: readonly string[] | undefined) {
-      const description = server.lists.peekDescription(who.upstream);
-      if (description !== undefined && !canSubscribe(description.capabilities)) return false;
-      return own === undefined || own.length > 0;
-    }
-
-    /** Undefined where nothing that it logs could be told. */
-    function createLogListener(server: Server, who: Who, own: readonly string[] | undefined) {
-      if (own !== undefined || !mayTellOfLogs(server, who)) return undefined;
-      const tell = (params: JsonObject): void => {
-        if (isOpen) listener.logged?.(params);
-      };
-      return createPassLogs(path, server, who, createPassGuards(path, server, caller, tell));
-    }
-
-    /** It says so in the session that it asked in. */
-    function mayTellOfElicitations(server: Server, who: Who, own: readonly string[] | undefined) {
-      const isStateless = server.lists.peekDescription(who.upstream)?.era === 'stateless';
-      return own === undefined && who.upstream.capabilities.elicitationUrl === true && !isStateless;
-    }
-
-    async function groupByServer(who: Who): Promise<ReadonlyMap<string, readonly string[]>> {
-      const groups = new Map<string, string[]>();
-      for (const uri of uris ?? []) {
-        const found = await resolveResource(uri, who);
-        if (!found || found.server === BUILT_IN || !access.mayRead(found, who)) continue;
-        groups.set(found.server, [...(groups.get(found.server) ?? []), found.ownUri]);
-      }
-      return groups;
-    }
-
     /** Uses the URI that clients know; never tells of what is not theirs to read. */
-    async function tellOfResource(server: Server, ownUri: string, who: Who): Promise<void> {
+    async function tellOfResource(server: Server, ownUri: string): Promise<void> {
       if (!isOpen) return;
       const { name } = server;
       for (const uri of view.shown === 'own' ? [ownUri] : listClientUris(name, ownUri)) {
@@ -232,7 +201,22 @@ const createListenToServers = (
     }
 
     // A failure here only means that the client misses it: it reads what it needs.
-    open().catch(() => {});
+    const listenIfPossible = () => void listenToAll().catch(() => {});
+    const stopHub = hub.add({
+      caller: who.upstream,
+      isStream: true,
+      hears(server) {
+        if (view.findServer(server.name) !== server) return false;
+        const planned = getPlan().servers.get(server.name);
+        return planned !== undefined && mayUseSome(getPlan(), planned, who);
+      },
+      listChanged: (list) => listener.listChanged(list),
+      serversChanged() {
+        listenIfPossible();
+        builtIn.follow();
+      },
+    });
+    listenIfPossible();
     return () => {
       isOpen = false;
       stopAll([builtIn.stop, stopHub, ...stops.values()]);
@@ -250,20 +234,6 @@ function stopAll([stop, ...others]: readonly (() => void)[]): void {
 
 // §18.3: what servers log outside of calls, for the client's session that it belongs to.
 
-/** Only some have a stream of the client's own session, and in the session era only. */
-function mayTellOfLogs({ upstream, lists }: Server, who: Who): boolean {
-  if (who.upstream.sessionId === undefined || !upstream.facts.hasSessionStream) return false;
-  const description = lists.peekDescription(who.upstream);
-  if (description === undefined) return true;
-  return description.era === 'session' && isObject(description.capabilities.logging);
-}
-
-interface Sight {
-  /** The plan by whose rules it was judged. */
-  readonly plan: Plan;
-  readonly isVisible: boolean;
-}
-
 /** Whoever may see nothing of a server, by the rules or because the lock hides it, hears nothing of it. */
 function createPassLogs(
   path: ServedPath,
@@ -273,14 +243,19 @@ function createPassLogs(
 ): (params: JsonObject) => void {
   const { view, clock, getPlan } = path;
   const isServed = () => view.findServer(server.name) === server;
-  const passIfVisible = createPassWhenKnown<JsonObject, Sight>({
+  const passIfVisible = createPassWhenKnown({
     clock,
     async learn() {
+      /** By whose rules it is judged. */
       const plan = getPlan();
-      return { plan, isVisible: await maySeeAny(path, server, who) };
+      // As far as it is known without asking the server.
+      const isVisible = await seesSome(path, who, async (kind) =>
+        (await view.listAtHand(kind, who)).filter((entry) => entry.server === server.name),
+      );
+      return { plan, isVisible };
     },
     holds: ({ plan }) => plan === getPlan(),
-    pass(params, { isVisible }) {
+    pass(params: JsonObject, { isVisible }) {
       if (isVisible && isServed()) pass(params);
     },
   });
@@ -316,40 +291,19 @@ function createPassGuards(
   };
 }
 
-/** As far as it is known without asking the server. */
-const maySeeAny = (path: ServedPath, { name }: Server, who: Who) =>
-  seesSome(path, who, async (kind) =>
-    (await path.view.listAtHand(kind, who)).filter(({ server }) => server === name),
-  );
-
 // §18.3: what the built-in catalogue tells of its changes, to one stream, for as long as the configuration file serves it.
-
-interface BuiltInListening {
-  /**
-   * Begins or stops to listen, as the configuration file says now.
-   *
-   * @throws what an author's `watch` or `listen` throws, or what stops them.
-   */
-  follow(): void;
-  stop(): void;
-}
-
-interface Listening {
-  readonly catalog: OwnCatalog;
-  stop(): void;
-}
 
 function createBuiltInListening(
   path: ServedPath,
   caller: IdentifiedCaller,
   listener: CatalogListener,
   uris: readonly string[] | undefined,
-): BuiltInListening {
+) {
   const { view, access } = path;
-  let current: Listening | undefined;
+  let current: { readonly catalog: OwnCatalog; stop(): void } | undefined;
 
   function listenTo(catalog: OwnCatalog): void {
-    const opened: Listening = { catalog, stop() {} };
+    const opened = { catalog, stop() {} };
     // An author's catalogue may tell something while it is told to begin, or after it was told to stop.
     const isHeard = () => current === opened;
     current = opened;
@@ -360,7 +314,17 @@ function createBuiltInListening(
           listChanged(list) {
             if (isHeard()) listener.listChanged(list);
           },
-          resourceUpdated: (uri) => tellIfReadable(catalog, uri, isHeard),
+          resourceUpdated(uri) {
+            // Configuration and rules may have changed since it subscribed. Who cannot be asked about misses it.
+            const item = { server: BUILT_IN, ownUri: uri, uri, annotations: {} };
+            if (!isHeard() || !view.includes(item) || !access.mayRead(item, toWho(caller))) return;
+            Promise.resolve(catalog.canWatch(uri, caller)).then(
+              (isWatched) => {
+                if (isWatched && isHeard()) listener.resourceUpdated(uri);
+              },
+              () => {},
+            );
+          },
           elicitationCompleted(elicitationId) {
             if (isHeard()) listener.elicitationCompleted?.(elicitationId);
           },
@@ -376,18 +340,6 @@ function createBuiltInListening(
     }
   }
 
-  /** Configuration and rules may have changed since it subscribed. Who cannot be asked about misses it. */
-  function tellIfReadable(catalog: OwnCatalog, uri: string, isHeard: () => boolean): void {
-    const item = { server: BUILT_IN, ownUri: uri, uri, annotations: {} };
-    if (!isHeard() || !view.includes(item) || !access.mayRead(item, toWho(caller))) return;
-    Promise.resolve(catalog.canWatch(uri, caller)).then(
-      (isWatched) => {
-        if (isWatched && isHeard()) listener.resourceUpdated(uri);
-      },
-      () => {},
-    );
-  }
-
   function stop(): void {
     const former = current;
     current = undefined;
@@ -395,7 +347,12 @@ function createBuiltInListening(
   }
 
   return {
-    follow() {
+    /**
+     * Begins or stops to listen, as the configuration file says now.
+     *
+     * @throws what an author's `watch` or `listen` throws, or what stops them.
+     */
+    follow(): void {
       const catalog = findBuiltIn(path);
       if (current?.catalog === catalog) return;
       stop();

@@ -10,37 +10,14 @@ import {
 const STRICT_NAME = /^[a-zA-Z0-9_-]*$/;
 const NOT_STRICT = /[^a-zA-Z0-9_-]/gu;
 
-export interface Naming {
-  /** True if clients get other names than servers write. */
-  readonly isStrict: boolean;
-  /** As clients of `/mcp` see the server's own name. */
-  join(server: Pick<UpstreamConfig, 'prefix'>, ownName: string): string;
-  /** The same of all that a server lists: where strict names would be the same, all but one end in a hash. */
-  joinAll(
-    server: Pick<UpstreamConfig, 'prefix'>,
-    ownNames: readonly string[],
-  ): ReadonlyMap<string, string>;
-  /**
-   * The servers whose name it can be, in order: where it begins with a prefix and the separator, those of the longest
-   * such prefix, and nobody else's; otherwise those without a prefix.
-   */
-  findOwners(name: string): readonly string[];
-  /** The beginning of all names of the server. */
-  findStart(server: Pick<UpstreamConfig, 'prefix'>): string;
-  /** The beginnings of the names of each server; `''` for one without a prefix. */
-  listStarts(): readonly string[];
-  /** True if the name can only be that of a server with a prefix. */
-  hasPrefix(name: string): boolean;
-  /** The server's own name for it; undefined where the name may be cut or made strict, so that nobody can tell. */
-  toOwnName(server: Pick<UpstreamConfig, 'prefix'>, name: string): string | undefined;
-}
+export type Naming = ReturnType<typeof createNaming>;
 
-export function createNaming({
-  servers,
-  separator,
-  maxNameLength,
-  names,
-}: Pick<ServersConfig, 'servers' | 'separator' | 'maxNameLength' | 'names'>): Naming {
+/** The part of the configuration file that names follow from. */
+export type NamingConfig = Pick<ServersConfig, 'servers' | 'separator' | 'maxNameLength' | 'names'>;
+
+type Prefixed = Pick<UpstreamConfig, 'prefix'>;
+
+export function createNaming({ servers, separator, maxNameLength, names }: NamingConfig) {
   const isStrict = names === 'strict';
   /** The part of a longer name that stays, before `_` and the hash. */
   const keptCharacters = countKeptCharacters(maxNameLength);
@@ -60,19 +37,18 @@ export function createNaming({
       : longestFirst.find(([mark]) => name.startsWith(mark));
   const clean = (name: string) => (isStrict ? name.replace(NOT_STRICT, '_') : name);
 
-  /** A name that is too long ends in characters of its SHA-256, so that it stays another than its like. */
-  function shorten(name: string): string {
-    return [...name].length <= maxNameLength ? clean(name) : addHash(name);
-  }
-
   function addHash(name: string): string {
     const kept = [...name].slice(0, keptCharacters).join('');
     return `${clean(kept)}_${hash('sha256', name, 'hex').slice(0, NAME_HASH_CHARACTERS)}`;
   }
 
-  const join: Naming['join'] = ({ prefix }, ownName) => shorten(toStart(prefix) + ownName);
+  /** A name that is too long ends in characters of its SHA-256, so that it stays another than its like. */
+  function join({ prefix }: Prefixed, ownName: string): string {
+    const name = toStart(prefix) + ownName;
+    return [...name].length <= maxNameLength ? clean(name) : addHash(name);
+  }
 
-  function joinAll(server: Pick<UpstreamConfig, 'prefix'>, ownNames: readonly string[]) {
+  function joinAll(server: Prefixed, ownNames: readonly string[]): ReadonlyMap<string, string> {
     const isKept = (ownName: string) => !isStrict || STRICT_NAME.test(ownName);
     const kept = ownNames
       .filter(isKept)
@@ -88,20 +64,29 @@ export function createNaming({
     return joined;
   }
 
-  function toOwnName({ prefix }: Pick<UpstreamConfig, 'prefix'>, name: string) {
-    const ownName = name.slice(toStart(prefix).length);
-    const isChanged = cutNames.test(name) || (isStrict && ownName.includes('_'));
-    return isChanged ? undefined : ownName;
-  }
-
   return {
+    /** True if clients get other names than servers write. */
     isStrict,
+    /** As clients of `/mcp` see the server's own name. */
     join,
+    /** The same of all that a server lists: where strict names would be the same, all but one end in a hash. */
     joinAll,
-    findStart: ({ prefix }) => toMark(prefix),
+    /** The beginning of all names of the server. */
+    findStart: ({ prefix }: Prefixed) => toMark(prefix),
+    /** The beginnings of the names of each server; `''` for one without a prefix. */
     listStarts: () => [...marks.keys()],
-    findOwners: (name) => findMark(name)?.[1] ?? [],
-    hasPrefix: (name) => (findMark(name)?.[0] ?? '') !== '',
-    toOwnName,
+    /**
+     * The servers whose name it can be, in order: where it begins with a prefix and the separator, those of the longest
+     * such prefix, and nobody else's; otherwise those without a prefix.
+     */
+    findOwners: (name: string): readonly string[] => findMark(name)?.[1] ?? [],
+    /** True if the name can only be that of a server with a prefix. */
+    hasPrefix: (name: string) => (findMark(name)?.[0] ?? '') !== '',
+    /** The server's own name for it; undefined where the name may be cut or made strict, so that nobody can tell. */
+    toOwnName({ prefix }: Prefixed, name: string): string | undefined {
+      const ownName = name.slice(toStart(prefix).length);
+      const isChanged = cutNames.test(name) || (isStrict && ownName.includes('_'));
+      return isChanged ? undefined : ownName;
+    },
   };
 }

@@ -19,8 +19,7 @@ import {
 import { cutJson, type JsonPath } from '../platform/splice-json.ts';
 import { isAppUri, listAppUris, toMovedUri, toSharedUri } from './apps/app-tools.ts';
 import { nameLinkOwner } from './linked-resources.ts';
-import type { ServedPath } from './served-path.ts';
-import type { Who } from './view.ts';
+import type { ServedPath, Who } from './view.ts';
 
 /** Sends a request to the server of this name. */
 export type PassOn = (
@@ -47,39 +46,28 @@ export function createPassOn({ view, joined, relayCall, links, getPlan }: Served
     const { method, name, asked } = request;
     const { result, problems } = fitResult(server, method, era, given);
     for (const problem of new Set(problems)) {
-      getPlan().warnOfResult(server, CALLED[method] ?? 'tools', name, problem);
+      getPlan().warnOfResult(server, READ[method]?.list ?? 'tools', name, problem);
     }
     const isMoved = asked !== undefined && asked !== name;
-    const named = isUnread(result) && !isMoved ? listAppsOf(result) : listNamedUris(result);
+    const named = listNamedUris(result, isUnread(result) && !isMoved);
     // Most results name nothing, and nothing is waited for.
     if (named.length === 0) return result;
     const isAsked = (uri: string): boolean => asked !== undefined && uri === name;
     const unknown = named.filter(({ uri }) => !isAsked(uri) && !isAppUri(uri));
-    const toClientUri = (uri: string, moved: ReadonlySet<string> = NONE_MOVED): string => {
+    const toClientUri = (uri: string, moved: ReadonlySet<string>): string => {
       if (isMoved && isAsked(uri)) return asked;
       return moved.has(uri) ? toMovedUri(server, uri) : toSharedUri(server, uri);
     };
-    return unknown.length === 0
-      ? rename(result, named, toClientUri)
-      : lookUp(server, unknown, who).then((moved) =>
-          rename(result, named, (uri) => toClientUri(uri, moved)),
-        );
+    const rename = (moved: ReadonlySet<string>): RawResult => {
+      if (isOwn) return result;
+      const edits = named.flatMap(({ path, uri }) => {
+        const shown = toClientUri(uri, moved);
+        return shown === uri ? [] : [{ path, rewrite: () => JSON.stringify(shown) }];
+      });
+      return editResult(result, edits);
+    };
+    return unknown.length === 0 ? rename(NONE_MOVED) : lookUp(server, unknown, who).then(rename);
   }
-
-  const rename = (
-    result: RawResult,
-    named: readonly NamedUri[],
-    toClientUri: (uri: string) => string,
-  ): RawResult =>
-    isOwn
-      ? result
-      : editResult(
-          result,
-          named.flatMap(({ path, uri }) => {
-            const shown = toClientUri(uri);
-            return shown === uri ? [] : [{ path, rewrite: () => JSON.stringify(shown) }];
-          }),
-        );
 
   /** Those that clients see as the later of two servers has them. Links that nobody lists are remembered. */
   async function lookUp(
@@ -148,18 +136,16 @@ export function createPassOn({ view, joined, relayCall, links, getPlan }: Served
 
 /** MCP "Resources", "Error Handling": the error has the URI. @throws always. */
 function failAsAsked(thrown: unknown, { name, asked }: RelayedRequest): never {
-  const { jsonRpc } = thrown instanceof GatewayError ? thrown.failure : NO_FAILURE;
+  const jsonRpc = thrown instanceof GatewayError ? thrown.failure.jsonRpc : undefined;
   if (jsonRpc === undefined || !isObject(jsonRpc.data) || jsonRpc.data.uri !== name) throw thrown;
   const data = { ...jsonRpc.data, uri: asked };
   return fail('upstream_error', { jsonRpc: { ...jsonRpc, data }, cause: thrown });
 }
 
-const NO_FAILURE = { jsonRpc: undefined };
-
-/** In what is listed. */
-const CALLED: Readonly<Partial<Record<RelayedRequest['method'], ListKind>>> = {
-  'prompts/get': 'prompts',
-  'resources/read': 'resources',
+/** The list in which that is which is called, where that is no tool; and the member that its result must have. */
+const READ: Readonly<Record<string, { readonly list: ListKind; readonly member: string }>> = {
+  'prompts/get': { list: 'prompts', member: 'messages' },
+  'resources/read': { list: 'resources', member: 'contents' },
 };
 
 const NONE_MOVED: ReadonlySet<string> = new Set();
@@ -183,9 +169,11 @@ interface NamedUri {
   readonly isLink: boolean;
 }
 
-function listNamedUris(result: JsonObject): readonly NamedUri[] {
+/** `appsOnly`: nothing else in the result names a URI. */
+function listNamedUris(result: JsonObject, appsOnly: boolean): readonly NamedUri[] {
   const named: NamedUri[] = [];
   addApps(result, [], named);
+  if (appsOnly) return named;
   addItems('content', result.content, (item, path) => addContent(item, path, named));
   addItems('messages', result.messages, (item, path) => {
     if (isObject(item)) addContent(item.content, [...path, 'content'], named);
@@ -221,25 +209,17 @@ function addApps({ _meta: meta }: JsonObject, path: JsonPath, named: NamedUri[])
   }
 }
 
-/** Those of a result in which nothing else names a URI. */
-function listAppsOf(result: JsonObject): readonly NamedUri[] {
-  const named: NamedUri[] = [];
-  addApps(result, [], named);
-  return named;
-}
-
 // A result as clients can read it: one part that MCP does not allow would cost them all of it.
-
-interface FittingResult {
-  readonly result: RawResult;
-  /** The change, as the rest of a sentence; the same for all results with the same mistake. */
-  readonly problems: readonly string[];
-}
 
 const NO_PROBLEMS: readonly string[] = [];
 
-/** `method` is that of the request. @throws GatewayError `upstream_error` where nothing can be made of it. */
-function fitResult(server: string, method: string, era: Era, given: RawResult): FittingResult {
+/**
+ * The result, and each change as the rest of a sentence: the same for all results with the same mistake. `method` is that of the
+ * request.
+ *
+ * @throws GatewayError `upstream_error` where nothing can be made of it.
+ */
+function fitResult(server: string, method: string, era: Era, given: RawResult) {
   const rules = RESULTS.get(method);
   // A task is no result of a call yet.
   if (rules === undefined || given.resultType !== undefined) {
@@ -247,28 +227,23 @@ function fitResult(server: string, method: string, era: Era, given: RawResult): 
   }
   const isWithoutContent = method === 'tools/call' && !Object.hasOwn(given, 'content');
   const result = isWithoutContent ? addMember(given, 'content', '[]') : given;
-  if (isUnread(result) && hasNeeded(method, result)) return { result, problems: NO_PROBLEMS };
+  // Without knowing the method an unread result was looked at as that of a tool.
+  const needed = READ[method]?.member;
+  if (isUnread(result) && (needed === undefined || Object.hasOwn(result, needed)))
+    return { result, problems: NO_PROBLEMS };
   const found = new Findings();
-  const isFitting = rules[era](result, found);
-  if (!isFitting) return failAnswer(server, found.misfit ?? []);
+  if (!rules[era](result, found)) return failAnswer(server, found.misfit ?? []);
   if (found.list.length === 0) return { result, problems: NO_PROBLEMS };
+  const { contents } = result;
+  const leftOut = found.list.filter(
+    ({ path: [name, ...behind] }) => name === 'contents' && behind.length === 1,
+  );
+  const isAllLeftOut =
+    Array.isArray(contents) && contents.length > 0 && leftOut.length === contents.length;
   const [first] = found.list;
-  if (first !== undefined && isAllLeftOut(result.contents, found.list)) {
-    return failAnswer(server, first.path);
-  }
+  if (first !== undefined && isAllLeftOut) return failAnswer(server, first.path);
   return { result: editResult(result, found.list), problems: found.list.map(describe) };
 }
-
-/** Without knowing the method an unread result was looked at as that of a tool. */
-function hasNeeded(method: string, result: object): boolean {
-  const needed = NEEDED[method];
-  return needed === undefined || Object.hasOwn(result, needed);
-}
-
-const NEEDED: Readonly<Record<string, string>> = {
-  'prompts/get': 'messages',
-  'resources/read': 'contents',
-};
 
 /** With the gateway's own word of how long it may be kept, which was not written. */
 function editResult(result: RawResult, edits: readonly ValueEdit[]): RawResult {
@@ -278,12 +253,6 @@ function editResult(result: RawResult, edits: readonly ValueEdit[]): RawResult {
   if (text !== undefined) noteWritten(written, text);
   return Object.assign(editValue(written, edits), { cache });
 }
-
-const isAllLeftOut = (contents: unknown, list: readonly Misfit[]): boolean =>
-  Array.isArray(contents) &&
-  contents.length > 0 &&
-  list.filter(({ path: [name, ...behind] }) => name === 'contents' && behind.length === 1)
-    .length === contents.length;
 
 const describe = ({ path, rewrite }: Misfit): string =>
   `answers with ${showPath(path)}, which MCP does not allow: ${rewrite === undefined ? 'it is left out' : 'it goes on as text'}`;

@@ -20,7 +20,7 @@ import type { Log } from '../platform/log.ts';
 import { type BuiltIn, guardBuiltIn } from './built-in.ts';
 import { createWarnOfItem, findItemProblem, isNameAllowed, type WarnOfItem } from './check-item.ts';
 import { readInstructions, readServer } from './fetch-list.ts';
-import { createJoinLists, type JoinLists } from './join-lists.ts';
+import { createJoinLists, isSameList, type JoinLists } from './join-lists.ts';
 import type { ListGuards } from './list-guards.ts';
 import { createNaming, type Naming } from './naming.ts';
 import {
@@ -31,14 +31,19 @@ import {
   showNumbers,
 } from './prepare-list.ts';
 import type { Server } from './server.ts';
-import { createPlannedView, type PlannedView } from './views/planned-view.ts';
+import { createPlannedView, type PlannedView } from './views/curated-view.ts';
 import type { ViewsConfig } from './views/view-shape.ts';
 
 /** The part of the configuration file that catalogues are made of. */
-export interface CatalogFile extends ServersConfig, ViewsConfig, GuardedServers {}
-
-/** The guards of the file, as far as they are about servers. */
-export interface GuardedServers {
+export interface CatalogFile extends ServersConfig, ViewsConfig {
+  /** As far as their patterns are looked at here. */
+  readonly rules: readonly {
+    readonly may: readonly string[];
+    /** Set where somebody is asked before a call. */
+    readonly ask?: string | undefined;
+    readonly place: string;
+  }[];
+  /** As far as they are about servers. */
   readonly guards?: readonly {
     readonly name: string;
     /** Names of servers; undefined for all, and the built-in catalogue. */
@@ -52,7 +57,7 @@ export interface GuardedServers {
 
 /** All that catalogues are made by, until the configuration is read anew. */
 export interface CatalogSetup {
-  readonly file: CatalogFile & PatternRules;
+  readonly file: CatalogFile;
   /** Undefined where there is none: everything is approved. */
   readonly lock?: Lock | undefined;
   /** Decide who may see and use what. */
@@ -63,20 +68,12 @@ export interface CatalogSetup {
   readonly checkSchema: CheckSchema | undefined;
 }
 
-/** The rules of the file, as far as their patterns are looked at here. */
-export interface PatternRules {
-  readonly rules: readonly {
-    readonly may: readonly string[];
-    /** Set where somebody is asked before a call. */
-    readonly ask?: string | undefined;
-    readonly place: string;
-  }[];
-}
-
 /** All that follows from one setup. Nothing of it changes: the next setup makes another one. */
 export interface Plan extends CatalogSetup {
   /** Undefined where the file says `"builtIn": false`. */
   readonly builtIn: BuiltIn | undefined;
+  /** In the file's order, with those that are guards. */
+  readonly opened: readonly PlannedGuardServer[];
   /** In the file's order. */
   readonly servers: ReadonlyMap<string, PlannedServer>;
   /** In the file's order. */
@@ -101,7 +98,11 @@ export interface PlannedGuardServer {
 
 export interface PlannedServer extends PlannedGuardServer {
   readonly prepareList: PrepareList;
-  readonly mayHave: MayHave;
+  /**
+   * True if the server, which has not said what it has, could have an item of this own name that clients may see: one that is hidden
+   * while the server is there is unknown while it is not.
+   */
+  mayHave(kind: ListKind, ownName: string): boolean;
   readonly approvable: ApprovableServer;
 }
 
@@ -113,7 +114,7 @@ export function createPlan(
   listGuards: ListGuards | undefined,
   takeServer: (config: UpstreamConfig) => Server,
 ): Plan {
-  const { file, lock, policies } = setup;
+  const { file, lock = NO_LOCK, policies } = setup;
   const naming = createNaming(file);
   const warn = createWarnOfItem(log, 'more of what it lists is hidden');
   const areGuards = listGuardServers(file);
@@ -121,25 +122,36 @@ export function createPlan(
   const isGuard = ({ config }: PlannedGuardServer) => areGuards.includes(config.name);
   const guardedBuiltIn = listGuards === undefined ? builtIn : guardBuiltIn(builtIn, listGuards);
 
-  const planServer = ({ config, server }: PlannedGuardServer): PlannedServer => ({
-    config,
-    server,
-    prepareList: createPrepareList({
+  function planServer({ config, server }: PlannedGuardServer): PlannedServer {
+    const selected = selectTools(config.tools);
+    const hasConnectTool = server.upstream.facts.connection !== undefined;
+    return {
       config,
-      hasConnectTool: server.upstream.facts.connection !== undefined,
-      naming,
-      policies,
-      listGuards,
-      warn,
-    }),
-    mayHave: createMayHave(config, lock, naming),
-    approvable: toApprovable(config, server),
-  });
+      server,
+      prepareList: createPrepareList({
+        config,
+        hasConnectTool,
+        naming,
+        policies,
+        listGuards,
+        warn,
+      }),
+      mayHave(kind, ownName) {
+        const { ruled } = LIST_KINDS[kind];
+        if (ruled === 'resource') return false;
+        if (kind === 'tools' && !selected.has(ownName)) return false;
+        if (!isNameAllowed(kind, ownName, naming.isStrict)) return false;
+        return lock.knows(config.name, ruled, ownName);
+      },
+      approvable: toApprovable(config, server),
+    };
+  }
 
   return {
     ...setup,
     listGuards,
     builtIn: file.builtIn ? guardedBuiltIn : undefined,
+    opened,
     guardServers: new Map(opened.filter(isGuard).map((one) => [one.config.name, one])),
     servers: new Map(
       opened.filter((one) => !isGuard(one)).map((one) => [one.config.name, planServer(one)]),
@@ -157,29 +169,8 @@ export function createPlan(
 }
 
 /** Names of the servers that are guards. */
-export const listGuardServers = ({ guards = [] }: GuardedServers): readonly string[] =>
+export const listGuardServers = ({ guards = [] }: Pick<CatalogFile, 'guards'>): readonly string[] =>
   guards.flatMap(({ use }) => use.server ?? []);
-
-// §18.2: whether a server that has not said what it has could have a name that clients may see.
-
-/** Asked by the server's own name: an item that is hidden while it is there is unknown while it is not. */
-type MayHave = (kind: ListKind, ownName: string) => boolean;
-
-function createMayHave(
-  { name, tools }: UpstreamConfig,
-  lock: Lock = NO_LOCK,
-  { isStrict }: Naming,
-): MayHave {
-  const selected = selectTools(tools);
-
-  return function mayHave(kind, ownName) {
-    const { ruled } = LIST_KINDS[kind];
-    if (ruled === 'resource') return false;
-    if (kind === 'tools' && !selected.has(ownName)) return false;
-    if (!isNameAllowed(kind, ownName, isStrict)) return false;
-    return lock.knows(name, ruled, ownName);
-  };
-}
 
 // §22.4, §22.6: a server, as operators approve it.
 
@@ -273,12 +264,6 @@ export function createWritePage(maxBytes = MAX_BYTES, maxUserBytes = MAX_USER_BY
     else userBytes.set(caller, bytes);
   }
 
-  function hasRoom(page: KeptPage): boolean {
-    const size = measure(page);
-    if (size > maxBytes) return false;
-    return page.caller === undefined || (userBytes.get(page.caller) ?? 0) + size <= maxUserBytes;
-  }
-
   return function writePage(page, getItem) {
     const { list, positions } = page;
     const pages = lists.get(list) ?? new Map<number, KeptPage>();
@@ -292,9 +277,12 @@ export function createWritePage(maxBytes = MAX_BYTES, maxUserBytes = MAX_USER_BY
     const written = write(page, getItem);
     const { list: _, ...seen } = page;
     const made = { ...seen, hash, written };
-    if (!hasRoom(made)) return written;
+    const size = measure(made);
+    const { caller } = made;
+    const ofUser = caller === undefined ? 0 : (userBytes.get(caller) ?? 0) + size;
+    if (size > maxBytes || ofUser > maxUserBytes) return written;
     lists.set(list, pages.set(hash, made));
-    countForUser(made, measure(made));
+    countForUser(made, size);
     kept.set(made, pages);
     return written;
   };
@@ -330,8 +318,6 @@ function isSame(
     known.kind === kind &&
     known.isNarrowed === isNarrowed &&
     known.nextCursor === nextCursor &&
-    (known.positions === positions ||
-      (known.positions.length === positions.length &&
-        known.positions.every((position, index) => position === positions[index])))
+    (known.positions === positions || isSameList(known.positions, positions))
   );
 }

@@ -19,7 +19,6 @@ import {
   type WarnOfItem,
 } from './check-item.ts';
 import { cleanItem } from './clean-item.ts';
-import { CONNECT, createConnectTool, HIDDEN_BY_CONNECT } from './connect-tool.ts';
 import type { FetchedList } from './fetch-list.ts';
 import type { ListGuards } from './list-guards.ts';
 import type { Naming } from './naming.ts';
@@ -104,8 +103,9 @@ function prepare(
     const lookAlike = kind === 'skills' ? undefined : cleanItem(fitting).lookAlike;
     if (lookAlike !== undefined)
       warn(ownName, `has letters that look like others in ${showName(lookAlike)}; it is listed`);
-    if (leftOut.length > 0)
-      warn(ownName, `is listed without what MCP does not allow: ${tell(leftOut)}`);
+    const more = leftOut.length > MAX_TOLD ? ', ...' : '';
+    const told = leftOut.slice(0, MAX_TOLD).join(', ') + more;
+    if (leftOut.length > 0) warn(ownName, `is listed without what MCP does not allow: ${told}`);
     byOwnName.set(ownName, entry);
     byName.set(entry.name, entry);
   }
@@ -123,9 +123,6 @@ function prepare(
 
 /** Paths in one warning; the first ones say enough. */
 const MAX_TOLD = 5;
-
-const tell = (paths: readonly string[]): string =>
-  [...paths.slice(0, MAX_TOLD), ...(paths.length > MAX_TOLD ? ['...'] : [])].join(', ');
 
 export function toJudgedList(
   kind: ListKind,
@@ -150,21 +147,6 @@ export function toJudgedList(
 
 const NO_NAMES: ReadonlyMap<string, string> = new Map();
 
-function createConnectEntry({ config, naming }: ServerControls): Entry {
-  const ownItem = createConnectTool(config.name);
-  const name = naming.join(config, CONNECT);
-  return {
-    kind: 'tool',
-    server: config.name,
-    ownName: CONNECT,
-    name,
-    ownItem,
-    item: { ...ownItem, name },
-    annotations: {},
-    namesBegin: naming.findStart(config),
-  };
-}
-
 function findProblem(
   kind: ListKind,
   raw: RawItem,
@@ -188,7 +170,14 @@ function createEntry(
 ): Entry {
   const { key, ruled } = LIST_KINDS[kind];
   const ownName = String(raw[key]);
-  if (kind === 'skills') return createSkillEntry(raw, ownName, server);
+  if (kind === 'skills') {
+    // It is told as it is: clients compare it with its SKILL.md.
+    const meta = isObject(raw._meta) ? raw._meta : {};
+    const skill = { ...raw, _meta: { ...meta, [ORIGIN]: server } };
+    const files = listFiles(raw, server);
+    const shown = { ownName, name: ownName, ownItem: skill, item: skill };
+    return { kind: ruled, server, ...shown, annotations: {}, files };
+  }
   const { item: clean } = cleanItem(raw);
   const ownItem = kind === 'tools' ? selected.describe(ownName, clean) : clean;
   const item = withSharedMeta(server, ownItem);
@@ -203,39 +192,51 @@ function createEntry(
   };
 }
 
-/** It is told as it is: clients compare it with its SKILL.md. */
-function createSkillEntry(raw: RawItem, ownName: string, server: string): Entry {
-  const meta = isObject(raw._meta) ? raw._meta : {};
-  const item = { ...raw, _meta: { ...meta, [ORIGIN]: server } };
-  return {
-    kind: 'resource',
-    server,
-    ownName,
-    name: ownName,
-    ownItem: item,
-    item,
-    annotations: {},
-    files: listFiles(raw, server),
-  };
-}
-
 /** SEP-2640: where several servers are one, clients tell their skills apart by it. */
 const ORIGIN = 'postern/server';
 
-// §18.1: which tools of a server are served, and what they are said to do.
+// §24.3: `<server>__connect`: the tool by which a user logs in at a server whose own tools are not shown before. The name is
+// reserved: it can be called afterwards, too, and a tool of the server that is called so is hidden.
 
-interface SelectedTools {
-  has(ownName: string): boolean;
-  describe(ownName: string, item: RawItem): RawItem;
+/** Its own name, as at `/mcp/<server>`. */
+export const CONNECT = 'connect';
+
+/** Why a server's own tool is not there: the rest of a sentence that begins with its name. */
+const HIDDEN_BY_CONNECT =
+  'is hidden: the name is reserved for the tool by which users log in at the server';
+
+function createConnectEntry({ config: { name: server, prefix }, naming }: ServerControls): Entry {
+  const ownItem = {
+    name: CONNECT,
+    title: `Connect ${server}`,
+    description: `Connects the user's account at ${server}: they log in there, in a browser. ${server} shows its tools afterwards. Call this when the user wants something of ${server}.`,
+    inputSchema: { type: 'object', properties: {}, additionalProperties: false },
+    annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true },
+  };
+  const name = naming.join({ prefix }, CONNECT);
+  return {
+    kind: 'tool',
+    server,
+    ownName: CONNECT,
+    name,
+    ownItem,
+    item: { ...ownItem, name },
+    annotations: {},
+    namesBegin: naming.findStart({ prefix }),
+  };
 }
 
-export function selectTools({ include, exclude, describe }: ToolSelection): SelectedTools {
+// §18.1: which tools of a server are served, and what they are said to do.
+
+type SelectedTools = ReturnType<typeof selectTools>;
+
+export function selectTools({ include, exclude, describe }: ToolSelection) {
   const included = include.map(compileGlob);
   const excluded = exclude.map(compileGlob);
   return {
-    has: (ownName) =>
+    has: (ownName: string): boolean =>
       included.some((fits) => fits(ownName)) && !excluded.some((fits) => fits(ownName)),
-    describe: (ownName, item) =>
+    describe: (ownName: string, item: RawItem): RawItem =>
       Object.hasOwn(describe, ownName) ? { ...item, description: describe[ownName] } : item,
   };
 }

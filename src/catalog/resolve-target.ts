@@ -3,11 +3,13 @@
 import { fail } from '../errors/gateway-error.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import type { MirroredParam } from '../mcp/catalog/content.ts';
+import { findMirroredParams } from '../mcp/catalog/mirrored-params.ts';
 import type {
   CallableList,
   CallerContext,
   RelayedTask,
   RelayedTasks,
+  ServedCatalog,
   Target,
   TaskRequest,
   WantedItem,
@@ -16,6 +18,7 @@ import { LIST_KINDS } from '../mcp/protocol/list-kinds.ts';
 import { readTaskHandle, relayTaskRequest } from '../mcp/tasks/relayed-tasks.ts';
 import type { RelayedRequest } from '../mcp/upstream/server-request.ts';
 import { isUnread } from '../mcp/upstream/unread-result.ts';
+import { computeOnce } from '../platform/compute-once.ts';
 import { JsonNumber } from '../platform/exact-json.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
 import { readExact, toRawJson } from '../platform/noted-json.ts';
@@ -23,43 +26,35 @@ import type { FindItem } from './find-item.ts';
 import { failGone, type PassOn } from './pass-on.ts';
 import type { Plan } from './plan.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
-import { findBuiltIn, type ServedPath } from './served-path.ts';
 import type { Server } from './server.ts';
 import {
   type AbsentItem,
   type FoundItem,
-  type FoundResource,
   failAbsent,
+  findBuiltIn,
+  type ServedPath,
   toItem,
   toWho,
   type Who,
 } from './view.ts';
 
-type ResolveTarget = (wanted: WantedItem, context: CallerContext) => Target | Promise<Target>;
-
 export function createResolveTarget(
   path: ServedPath,
   { find, findResource, failAsUnknown }: FindItem,
   passOn: PassOn,
-): ResolveTarget {
+): ServedCatalog['resolve'] {
   const { view, connectUser, getPlan } = path;
   const calls = { passOn, failAsUnknown, getPlan };
 
-  return resolveTarget;
-
-  function resolveTarget(wanted: WantedItem, context: CallerContext): Target | Promise<Target> {
+  return function resolveTarget(wanted, context) {
     const who = toWho(context, context);
-    if (wanted.list === 'resources') {
-      return findResource(wanted.name, who).then((found) =>
-        toResourceTarget(found, wanted, who, context),
-      );
-    }
+    if (wanted.list === 'resources') return findResourceTarget(wanted, who, context);
     // The item is nearly always known at once: then nothing is waited for.
     const finding = find(wanted.list, wanted.name, who);
     return finding instanceof Promise
       ? finding.then((found) => toTarget(found, wanted, who, context))
       : toTarget(finding, wanted, who, context);
-  }
+  };
 
   function toTarget(
     found: FoundItem,
@@ -88,13 +83,21 @@ export function createResolveTarget(
     };
   }
 
+  function toConnectCall(
+    { upstream }: Server,
+    { list }: WantedItem,
+    who: Who,
+    context: CallerContext,
+  ) {
+    return { upstream, caller: who.upstream, method: CALL_METHODS[list], context };
+  }
+
   /** §24.3: the tool by which a user logs in at a server. */
   function toConnectTarget(entry: Entry, wanted: WantedItem, who: Who): Target {
     return createTarget(entry, wanted, who, (_args, context) => {
-      const { usage, upstream } = view.findServer(entry.server) ?? failGone(entry.server);
-      const method = CALL_METHODS[wanted.list];
-      const call = { upstream, caller: who.upstream, method, context };
-      return usage.run(() => connectUser.connectAndTell(call));
+      const server = view.findServer(entry.server) ?? failGone(entry.server);
+      const call = toConnectCall(server, wanted, who, context);
+      return server.usage.run(() => connectUser.connectAndTell(call));
     });
   }
 
@@ -106,12 +109,7 @@ export function createResolveTarget(
     args: JsonObject,
     context: CallerContext,
   ): Promise<object> {
-    const call = {
-      upstream: server.upstream,
-      caller: who.upstream,
-      method: CALL_METHODS[wanted.list],
-      context,
-    };
+    const call = toConnectCall(server, wanted, who, context);
     const refused = await server.usage.run(() => connectUser.connect(call));
     if (refused !== undefined) return refused;
     const found = await find(wanted.list === 'prompts' ? 'prompts' : 'tools', wanted.name, who);
@@ -138,12 +136,12 @@ export function createResolveTarget(
     return { ...target, isAbsent: true };
   }
 
-  function toResourceTarget(
-    found: FoundResource,
+  async function findResourceTarget(
     wanted: WantedItem,
     who: Who,
     context: CallerContext,
-  ): Target | Promise<Target> {
+  ): Promise<Target> {
+    const found = await findResource(wanted.name, who);
     if (found.server === BUILT_IN) return toBuiltInTarget(toItem(found), wanted, who, context);
     const { server, ownUri: uri } = found;
     const asked = wanted.name;
@@ -159,19 +157,17 @@ export function createResolveTarget(
     wanted: WantedItem,
     who: Who,
     context: CallerContext,
-  ): Target | Promise<Target> {
+  ): Target | Promise<never> {
     const { list, name } = wanted;
     const own = findBuiltIn(path)?.resolve(wanted, context);
-    const described = 'ownItem' in item ? item : undefined;
     // The configuration has changed since it was found.
     if (own === undefined) return failAsUnknown(list, name, who);
-    const ruled = (target: Target): Target => ({
-      ...target,
+    return {
+      ...own,
       item,
-      ...(described && { own: described }),
+      ...('ownItem' in item && { own: item }),
       failAsUnknown: (_running, facts) => failAsUnknown(list, name, who, facts),
-    });
-    return own instanceof Promise ? own.then(ruled) : ruled(own);
+    };
   }
 }
 
@@ -192,7 +188,7 @@ const NONE: JsonObject = {};
 /** The same for all calls at a path. */
 interface PathCalls extends Pick<FindItem, 'failAsUnknown'> {
   readonly passOn: PassOn;
-  getPlan(): Pick<Plan, 'checkSchema'>;
+  getPlan(): Plan;
 }
 
 /** A class, since every call has one: closures, of which it calls one or two, took more of it than all else. */
@@ -234,7 +230,12 @@ class ServerTarget implements Target, RelayedTasks {
   }
 
   run(args: JsonObject, context: CallerContext): Promise<object> {
-    const request = toRequest(this.wanted.list, this.item, args);
+    const { ownName } = this.item;
+    const params = { name: ownName, arguments: toRawJson(args) };
+    const request: RelayedRequest =
+      this.wanted.list === 'tools'
+        ? { method: 'tools/call', params, name: ownName, mirrored: mirror(this.item, args) }
+        : { method: 'prompts/get', params, name: ownName };
     return this.path.passOn(this.server, this.who, request, context);
   }
 
@@ -275,28 +276,14 @@ const CALL_METHODS = {
 
 const NO_PARAMS: readonly MirroredParam[] = [];
 
-/** Under the server's own name. */
-function toRequest(list: CallableList, entry: Entry, args: JsonObject): RelayedRequest {
-  const { ownName } = entry;
-  const params = { name: ownName, arguments: toRawJson(args) };
-  return list === 'tools'
-    ? { method: 'tools/call', params, name: ownName, mirrored: mirrorArguments(entry, args) }
-    : { method: 'prompts/get', params, name: ownName };
-}
-
 // MCP 2026-07-28 "x-mcp-header": arguments of a server's tool that are repeated in headers.
 
-const known = new WeakMap<Entry, readonly MirroredParam[]>();
-
-/** Read once for each entry. */
-function readMirroredParams(entry: Entry): readonly MirroredParam[] {
-  const params = known.get(entry) ?? findMirroredParams(entry.ownItem.inputSchema);
-  known.set(entry, params);
-  return params;
-}
+const readMirroredParams = computeOnce(({ ownItem }: Entry) =>
+  findMirroredParams(ownItem.inputSchema),
+);
 
 /** The headers of a call, by name; the transport encodes their values. */
-function mirrorArguments(entry: Entry, args: JsonObject): Readonly<Record<string, string>> {
+function mirror(entry: Entry, args: JsonObject): Readonly<Record<string, string>> {
   const params = readMirroredParams(entry);
   if (params.length === 0) return NOT_MIRRORED;
   const exact = readExact(args);
@@ -317,43 +304,3 @@ const getMember = (value: unknown, path: readonly string[]): unknown =>
     (at, key) => (isObject(at) && Object.hasOwn(at, key) ? at[key] : undefined),
     value,
   );
-
-// MCP 2026-07-28 "x-mcp-header": which arguments of a server's tool are repeated in headers.
-
-const KEYWORD = 'x-mcp-header';
-const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/;
-const TYPES: ReadonlySet<unknown> = new Set(['string', 'integer', 'boolean']);
-const MAX_LEVELS = 8;
-const MAX_PARAMS = 32;
-
-/** None where one annotation is wrong: clients may heed the others, or none. */
-function findMirroredParams(schema: unknown): readonly MirroredParam[] {
-  const annotations = findAnnotations(schema, []);
-  const params = annotations.flatMap(({ name, type, path }) =>
-    typeof name === 'string' && TOKEN.test(name) && TYPES.has(type) && path.length > 0
-      ? [{ header: `Mcp-Param-${name}`, path }]
-      : [],
-  );
-  const isRight =
-    params.length === annotations.length &&
-    params.length <= MAX_PARAMS &&
-    new Set(params.map(({ header }) => header.toLowerCase())).size === params.length;
-  return isRight ? params : [];
-}
-
-interface Annotation {
-  readonly name: unknown;
-  readonly type: unknown;
-  readonly path: readonly string[];
-}
-
-function findAnnotations(member: unknown, path: readonly string[]): readonly Annotation[] {
-  if (!isObject(member) || path.length > MAX_LEVELS) return [];
-  const { type, properties } = member;
-  const own = KEYWORD in member ? [{ name: member[KEYWORD], type, path }] : [];
-  if (!isObject(properties)) return own;
-  const inner = Object.entries(properties).flatMap(([key, value]) =>
-    findAnnotations(value, [...path, key]),
-  );
-  return [...own, ...inner];
-}

@@ -31,56 +31,7 @@ import {
 } from './list-cache.ts';
 import { type ListJudgement, NOTHING_SAID } from './list-guards.ts';
 
-export interface ServerLists {
-  /** See `ListCache.load`. */
-  load(
-    kind: ListKind,
-    caller: UpstreamCaller,
-    patience: Patience,
-  ): FetchedList | undefined | Promise<FetchedList | undefined>;
-  /** Waits for the first list as long as one takes that comes quickly: a second, once. */
-  waitIfQuick(kind: ListKind, caller: UpstreamCaller): Promise<void>;
-  /** The list as it last was, however old; nothing is asked for. */
-  peek(kind: ListKind, caller: UpstreamCaller): FetchedList | undefined;
-  /** True if it listed the resource, and does so no longer. */
-  hadResource(uri: string, caller: UpstreamCaller): boolean;
-  /** The server's description of itself; undefined if it did not come in time. */
-  describe(caller: UpstreamCaller, patience: Patience): Promise<UpstreamDescription | undefined>;
-  /** The same, as far as it is known. */
-  peekDescription(caller: UpstreamCaller): UpstreamDescription | undefined;
-  /** The item of that name, or URI, as it was approved when last listed so; undefined where it still is, or was never seen so. */
-  peekApproved(kind: LockedList, ownName: string): RawItem | undefined;
-  /** Why its lists could not be had last. */
-  peekProblem(caller: UpstreamCaller): string | undefined;
-  /** The server says that a list has changed: for this caller, or for all. */
-  invalidate(list: ListName, caller: UpstreamCaller): void;
-  /** It may have changed: it is fetched behind the one that is served, and clients are told only if it differs. */
-  lookAgain(list: ListName, caller: UpstreamCaller): void;
-  /** All that is kept, of whomever. */
-  listKept(): readonly KeptList[];
-  /** The number of tools; undefined where they are not known, or differ between users. */
-  countTools(): number | undefined;
-  /** All that was used lately is asked for anew. */
-  refresh(): void;
-  /** The audience of the lists: the same for all who share them. */
-  getAudience(caller: UpstreamCaller): string;
-  /** Forgets what is kept for these callers: it is theirs no longer. */
-  forget(isAbout: (caller: UpstreamCaller) => boolean): void;
-}
-
-export interface KeptList {
-  readonly kind: ListKind;
-  readonly items: readonly RawItem[];
-}
-
-interface ListsScope {
-  /** Each user has lists of their own. */
-  readonly isPersonal: boolean;
-  /** Users whose lists are kept; 1,000 unless given. */
-  readonly maxUsers?: number;
-  /** Ends all that is asked for. */
-  readonly signal: AbortSignal;
-}
+export type ServerLists = ReturnType<typeof createServerLists>;
 
 interface ListsOwner {
   /** Undefined where nothing is locked. */
@@ -124,9 +75,20 @@ interface Holder {
 export function createServerLists(
   { config, clock, log }: Pick<Runtime, 'config' | 'clock' | 'log'>,
   upstream: Upstream,
-  { isPersonal, maxUsers = MAX_USERS, signal }: ListsScope,
+  {
+    isPersonal,
+    maxUsers = MAX_USERS,
+    signal,
+  }: {
+    /** Each user has lists of their own. */
+    readonly isPersonal: boolean;
+    /** Users whose lists are kept; 1,000 unless given. */
+    readonly maxUsers?: number;
+    /** Ends all that is asked for. */
+    readonly signal: AbortSignal;
+  },
   owner: ListsOwner,
-): ServerLists {
+) {
   const { listWaitMs } = config.upstreams;
   const waitMs: Readonly<Record<Patience, number>> = {
     told: listWaitMs,
@@ -167,15 +129,14 @@ export function createServerLists(
   function createHolder(audience: string, caller: UpstreamCaller): Holder {
     const firstWait = createWaitingTime(clock);
     const quickWait = createWaitingTime(clock);
-    const countLeftMs = (kind: ListKind, patience: Patience): number => {
-      const leftMs = firstWait.left(waitMs[patience]);
-      const quickLeftMs = quickWait.left(quickMs);
-      const isSlow = (slownesses.get(kind) ?? 0) >= waitMs[patience];
-      return isSlow ? Math.min(leftMs, quickLeftMs) : leftMs;
-    };
     const createList = (kind: ListKind): ListCache =>
       createListCache(clock, {
-        countLeftMs: (patience) => countLeftMs(kind, patience),
+        countLeftMs(patience) {
+          const leftMs = firstWait.left(waitMs[patience]);
+          const quickLeftMs = quickWait.left(quickMs);
+          const isSlow = (slownesses.get(kind) ?? 0) >= waitMs[patience];
+          return isSlow ? Math.min(leftMs, quickLeftMs) : leftMs;
+        },
         onWaitedInVain: (ms) => noteWaitedInVain(holder, kind, ms),
         isStrict: () => owner.getLock() !== undefined,
         fetch: () => fetchFor(holder, kind),
@@ -279,8 +240,11 @@ export function createServerLists(
   }
 
   return {
-    load: (kind, caller, patience) => findHolder(caller).lists[kind].load(patience),
-    async waitIfQuick(kind, caller) {
+    /** See `ListCache.load`. */
+    load: (kind: ListKind, caller: UpstreamCaller, patience: Patience) =>
+      findHolder(caller).lists[kind].load(patience),
+    /** Waits for the first list as long as one takes that comes quickly: a second, once. */
+    async waitIfQuick(kind: ListKind, caller: UpstreamCaller): Promise<void> {
       const { lists, quickWait } = findHolder(caller);
       if (lists[kind].peek() !== undefined) return;
       await waitAtMost(
@@ -289,9 +253,16 @@ export function createServerLists(
         Promise.resolve(lists[kind].load('forCall')),
       );
     },
-    peek: (kind, caller) => findHolder(caller).lists[kind].peek(),
-    hadResource: (uri, caller) => findHolder(caller).formerResources.has(hashSha256(uri)),
-    async describe(caller, patience) {
+    /** The list as it last was, however old; nothing is asked for. */
+    peek: (kind: ListKind, caller: UpstreamCaller) => findHolder(caller).lists[kind].peek(),
+    /** True if it listed the resource, and does so no longer. */
+    hadResource: (uri: string, caller: UpstreamCaller) =>
+      findHolder(caller).formerResources.has(hashSha256(uri)),
+    /** The server's description of itself; undefined if it did not come in time. */
+    async describe(
+      caller: UpstreamCaller,
+      patience: Patience,
+    ): Promise<UpstreamDescription | undefined> {
       const { firstWait, caller: asking } = findHolder(caller);
       const known = upstream.peekDescription(asking);
       // A known description may be out of date; then it is asked for, and nobody waits.
@@ -299,18 +270,25 @@ export function createServerLists(
       await waitAtMost(clock, leftMs, upstream.describe(asking));
       return upstream.peekDescription(asking);
     },
-    peekDescription: (caller) => upstream.peekDescription(findHolder(caller).caller),
-    peekApproved: (kind, ownName) => lastApproved.get(kind)?.get(ownName),
-    peekProblem: (caller) => findHolder(caller).problem,
-    invalidate(list, caller) {
+    /** The same, as far as it is known. */
+    peekDescription: (caller: UpstreamCaller) =>
+      upstream.peekDescription(findHolder(caller).caller),
+    /** The item of that name, or URI, as it was approved when last listed so; undefined where it still is, or was never seen so. */
+    peekApproved: (kind: LockedList, ownName: string) => lastApproved.get(kind)?.get(ownName),
+    /** Why its lists could not be had last. */
+    peekProblem: (caller: UpstreamCaller) => findHolder(caller).problem,
+    /** The server says that a list has changed: for this caller, or for all. */
+    invalidate(list: ListName, caller: UpstreamCaller): void {
       const { lists } = findHolder(caller);
       for (const kind of ALL_KINDS) if (LIST_KINDS[kind].list === list) lists[kind].invalidate();
       owner.onChange(list, getAudience(caller));
     },
-    lookAgain(list, caller) {
+    /** It may have changed: it is fetched behind the one that is served, and clients are told only if it differs. */
+    lookAgain(list: ListName, caller: UpstreamCaller): void {
       const { lists } = findHolder(caller);
       for (const kind of ALL_KINDS) if (LIST_KINDS[kind].list === list) lists[kind].lookAgain();
     },
+    /** All that was used lately is asked for anew. */
     refresh() {
       if (!isPersonal) findHolder(GATEWAY_CALLER);
       for (const { lists, firstWait, quickWait } of [...holders.values()].slice(-MAX_REFRESHED)) {
@@ -319,6 +297,7 @@ export function createServerLists(
         for (const kind of ALL_KINDS) lists[kind].refresh();
       }
     },
+    /** All that is kept, of whomever. */
     listKept: () =>
       [...holders.values()].flatMap(({ lists }) =>
         ALL_KINDS.flatMap((kind) => {
@@ -326,10 +305,13 @@ export function createServerLists(
           return items === undefined ? [] : [{ kind, items }];
         }),
       ),
+    /** The number of tools; undefined where they are not known, or differ between users. */
     countTools: () =>
       isPersonal ? undefined : holders.get(EVERYBODY)?.lists.tools.peek()?.items.length,
+    /** The audience of the lists: the same for all who share them. */
     getAudience,
-    forget(isAbout) {
+    /** Forgets what is kept for these callers: it is theirs no longer. */
+    forget(isAbout: (caller: UpstreamCaller) => boolean): void {
       for (const [audience, { caller }] of holders) if (isAbout(caller)) holders.delete(audience);
     },
   };

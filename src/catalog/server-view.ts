@@ -6,22 +6,23 @@ import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { TASKS } from '../mcp/protocol/revisions.ts';
 import { canSubscribe, offersList } from '../mcp/upstream/description.ts';
 import type { UpstreamDescription } from '../mcp/upstream/upstream.ts';
+import { computeOnce } from '../platform/compute-once.ts';
 import { isObject } from '../platform/json.ts';
 import { isAppUri, listClientUris, toMovedUri, toSharedUri } from './apps/app-tools.ts';
 import { cleanForeignText } from './clean-item.ts';
-import { DEFAULT_TTL_MS } from './fetch-list.ts';
-import { createFindTemplate } from './find-template.ts';
-import { indexEntries, type JoinedList } from './join-lists.ts';
+import { indexEntries } from './join-lists.ts';
 import { findOwnAnnotations, isComplete, loadPrepared, peekPrepared } from './joined-view.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import { BUILT_IN, type Entry, type PreparedList } from './prepare-list.ts';
-import { findBuiltIn, type ServedPath, seesSome } from './served-path.ts';
 import { findInSkillFolder, findSkillFile } from './skills/skill-files.ts';
 import {
   askByCurrentPlan,
+  EMPTY_LIST,
   type FoundItem,
-  type ListView,
+  findBuiltIn,
   mayUseSome,
+  type ServedPath,
+  seesSome,
   toWho,
   type View,
   type Who,
@@ -29,9 +30,9 @@ import {
 
 /** `joined` is the view of `/mcp`. */
 export function createServerView(name: string, getPlan: () => Plan, joined: View): View {
-  const findTemplate = createFindTemplate();
-  const ownLists = new WeakMap<PreparedList, JoinedList>();
+  const getOwnList = computeOnce(({ entries }: PreparedList) => indexEntries(entries, getOwnName));
   const findPlanned = () => getPlan().servers.get(name);
+  const isOwn = ({ server }: Entry): boolean => server === name;
 
   /**
    * With rules a path shows nothing that `/mcp` does not: rules are about the names there. A server without a prefix
@@ -44,42 +45,23 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
   const list: View['list'] = (kind, who) =>
     askByCurrentPlan(getPlan, async (plan) => {
       const planned = plan.servers.get(name);
-      if (planned !== undefined && !mayUseSome(plan, planned, who)) return NOTHING;
+      if (planned !== undefined && !mayUseSome(plan, planned, who)) return EMPTY_LIST;
       const prepared = planned && (await loadPrepared(planned, kind, who));
       const isPersonal = planned?.server.isPersonal === true;
       if (prepared === undefined)
-        return { ...NOTHING, ttlMs: 1_000, isPersonal, hasAllServers: false };
-      const { ttlMs } = prepared;
-      return {
-        ...(await toShownList(prepared, kind, who)),
-        ttlMs,
-        isPersonal,
-        hasAllServers: true,
-      };
+        return { ...EMPTY_LIST, ttlMs: 1_000, isPersonal, hasAllServers: false };
+      const shown = dependsOnJoined(kind)
+        ? indexEntries((await joined.list(kind, who)).entries.filter(isOwn), getOwnName)
+        : getOwnList(prepared);
+      return { ...shown, ttlMs: prepared.ttlMs, isPersonal, hasAllServers: true };
     });
-
-  async function toShownList(prepared: PreparedList, kind: ListKind, who: Who) {
-    if (!dependsOnJoined(kind)) return toOwnList(prepared);
-    const { entries } = await joined.list(kind, who);
-    return indexEntries(
-      entries.filter(({ server }) => server === name),
-      getOwnName,
-    );
-  }
 
   const listAtHand: View['listAtHand'] = async (kind, who) => {
     const planned = findPlanned();
     if (planned === undefined) return [];
     if (!dependsOnJoined(kind)) return peekPrepared(planned, kind, who)?.entries ?? [];
-    const entries = await joined.listAtHand(kind, who);
-    return entries.filter(({ server }) => server === name);
+    return (await joined.listAtHand(kind, who)).filter(isOwn);
   };
-
-  function toOwnList(prepared: PreparedList): JoinedList {
-    const known = ownLists.get(prepared) ?? indexEntries(prepared.entries, getOwnName);
-    ownLists.set(prepared, known);
-    return known;
-  }
 
   const find: View['find'] = (kind, ownName, who) =>
     askByCurrentPlan(getPlan, async ({ servers }): Promise<FoundItem | undefined> => {
@@ -89,7 +71,11 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
       const entry = prepared?.byOwnName.get(ownName);
       if (entry === undefined)
         return isComplete(prepared) ? undefined : findAbsent(planned, kind, ownName, who);
-      return dependsOnJoined(kind) ? findJoinedEntry(kind, entry, who) : entry;
+      if (!dependsOnJoined(kind)) return entry;
+      const found = await joined.find(kind, entry.name, who);
+      if (LIST_KINDS[kind].ruled !== 'resource' || found?.server === name) return toOwn(found);
+      // As a later one of two servers with the same template it has another name there.
+      return toOwn(await joined.find(kind, toMovedUri(name, entry.name), who));
     });
 
   /** Names are judged as they are while the server is there: nobody finds out more about them meanwhile. */
@@ -106,13 +92,6 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     if (!naming.findOwners(absent.name).includes(name)) return undefined;
     const found = await joined.find(kind, absent.name, who);
     return found === undefined || found.kind === 'absent' ? absent : undefined;
-  }
-
-  /** As a later one of two servers with the same template it has another name there. */
-  async function findJoinedEntry(kind: ListKind, entry: Entry, who: Who) {
-    const found = await joined.find(kind, entry.name, who);
-    if (LIST_KINDS[kind].ruled !== 'resource' || found?.server === name) return toOwn(found);
-    return toOwn(await joined.find(kind, toMovedUri(name, entry.name), who));
   }
 
   const toOwn = (found: FoundItem | undefined): FoundItem | undefined =>
@@ -135,7 +114,13 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
       askByCurrentPlan(getPlan, async ({ servers, policies }) => {
         const planned = servers.get(name);
         if (planned === undefined) return undefined;
-        if (policies.dependOnCaller) return findJoined(joined[wanted], uri, who);
+        if (policies.dependOnCaller) {
+          for (const candidate of listClientUris(name, uri)) {
+            const found = await joined[wanted](candidate, who);
+            if (found?.server === name && found.ownUri === uri) return found;
+          }
+          return undefined;
+        }
         const annotations = await findIn(planned, uri, who);
         return (
           annotations && { server: name, ownUri: uri, uri: toSharedUri(name, uri), annotations }
@@ -143,16 +128,8 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
       });
   }
 
-  async function findJoined(findIt: View['findResource'], uri: string, who: Who) {
-    for (const candidate of listClientUris(name, uri)) {
-      const found = await findIt(candidate, who);
-      if (found?.server === name && found.ownUri === uri) return found;
-    }
-    return undefined;
-  }
-
   async function findAnnotations(planned: PlannedServer, uri: string, who: Who) {
-    const annotations = await findOwnAnnotations(planned, uri, who, findTemplate);
+    const annotations = await findOwnAnnotations(planned, uri, who);
     if (annotations !== undefined) return annotations;
     // Servers need not list what their tools name as an app: what such a URI is, they say themselves.
     if (isAppUri(uri)) return {};
@@ -178,14 +155,6 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
   };
 }
 
-/** For a server that offers nothing. */
-const NOTHING: ListView = {
-  ...indexEntries([]),
-  ttlMs: DEFAULT_TTL_MS,
-  isPersonal: false,
-  hasAllServers: true,
-};
-
 const getOwnName = ({ ownName }: Entry): string => ownName;
 
 // §18.2: what there is for one caller, and how it is used.
@@ -205,6 +174,7 @@ const toOffers = (has: (name: keyof Offers) => boolean): Offers => ({
 
 /** Offers that a server may have which has not said so yet, or which comes tomorrow. */
 export const ALL_OFFERS = toOffers(() => true);
+const NO_OFFERS = toOffers(() => false);
 
 export async function describeView(
   path: ServedPath,
@@ -220,58 +190,43 @@ export async function describeView(
       return planned ? [describeServer(path, planned, who)] : [];
     }),
   );
-  const ownInstructions =
-    own?.instructions && (await passInstructions(path, BUILT_IN, own.instructions));
+  const ownText = own?.instructions && (await passInstructions(path, BUILT_IN, own.instructions));
   const sections = told.flatMap(({ instructions }) => instructions ?? []);
+  const joined =
+    view.shown === 'joined'
+      ? joinInstructions(ownText, sections)
+      : // Those of one server, without a heading.
+        sections.map(({ text }) => cutBytes(cleanText(text), MAX_BYTES))[0];
+  const given = view.findConfig()?.instructions;
+  const replaced = given?.trim() === '' ? undefined : given;
   return {
     offers: toOffers((name) => [own, ...told].some((one) => one?.offers[name] === true)),
-    instructions: joinOrReplace(view, ownInstructions, sections),
+    instructions: given === undefined ? joined : replaced,
   };
 }
 
-function joinOrReplace(
-  view: View,
-  own: string | undefined,
-  sections: readonly ServerInstructions[],
-): string | undefined {
-  const given = view.findConfig()?.instructions;
-  if (given !== undefined) return given.trim() === '' ? undefined : given;
-  return view.shown === 'joined'
-    ? joinInstructions(own, sections)
-    : sections.map(({ text }) => fitInstructions(text))[0];
-}
-
-const NOT_DESCRIBED = { offers: toOffers(() => false), instructions: undefined };
-
-async function describeServer(path: ServedPath, planned: PlannedServer, who: Who) {
-  if (!mayUseSome(path.getPlan(), planned, who)) return NOT_DESCRIBED;
-  const description = await planned.server.lists.describe(who.upstream, who.patience);
-  return {
-    offers: readOffers(description),
-    instructions: await readInstructions(path, planned, description, who),
-  };
-}
-
-async function readInstructions(
+async function describeServer(
   path: ServedPath,
   planned: PlannedServer,
-  description: UpstreamDescription | undefined,
   who: Who,
-): Promise<ServerInstructions | undefined> {
+): Promise<{ readonly offers: Offers; readonly instructions?: ServerInstructions }> {
+  if (!mayUseSome(path.getPlan(), planned, who)) return { offers: NO_OFFERS };
+  const description = await planned.server.lists.describe(who.upstream, who.patience);
+  const offers = readOffers(description);
+  const text = description?.instructions;
+  const isReplaced = path.view.findConfig()?.instructions !== undefined;
+  if (typeof text !== 'string' || text.trim() === '' || isReplaced) return { offers };
   const { name } = planned.server;
   const { policies, warn } = path.getPlan();
-  const text = description?.instructions;
-  if (typeof text !== 'string' || text.trim() === '') return undefined;
-  if (path.view.findConfig()?.instructions !== undefined) return undefined;
   const hidden = policies.findHidden(name, 'instructions', text);
   if (hidden !== undefined) {
     warn(name, 'instructions', undefined, hidden);
-    return undefined;
+    return { offers };
   }
   const seesAll = !policies.dependOnCaller && !path.view.isCurated;
   const maySee = seesAll || (await mayUseAny(path, planned, who));
   const passed = maySee ? await passInstructions(path, name, text) : undefined;
-  return passed === undefined ? undefined : { name, text: passed };
+  return { offers, ...(passed !== undefined && { instructions: { name, text: passed } }) };
 }
 
 /** As the guards let it be told; undefined where they do not. */
@@ -298,22 +253,16 @@ function readOffers(description: UpstreamDescription | undefined): Offers {
   if (description === undefined) return ALL_OFFERS;
   const { capabilities } = description;
   const { extensions } = capabilities;
-  return toOffers((name) => {
-    switch (name) {
-      case 'listChanges':
-        return true;
-      case 'subscriptions':
-        return canSubscribe(capabilities);
-      case 'tasks':
-        return isObject(extensions) && isObject(extensions[TASKS]);
-      case 'skills':
-      // The gateway knows the files of a skill whose server lists no directories.
-      case 'directories':
-        return offersList(capabilities, 'skills');
-      default:
-        return isObject(capabilities[name]);
-    }
-  });
+  const skills = offersList(capabilities, 'skills');
+  return {
+    ...toOffers((name) => isObject(capabilities[name])),
+    listChanges: true,
+    subscriptions: canSubscribe(capabilities),
+    tasks: isObject(extensions) && isObject(extensions[TASKS]),
+    skills,
+    // The gateway knows the files of a skill whose server lists no directories.
+    directories: skills,
+  };
 }
 
 // §18.2: the instructions of several servers as one text.
@@ -327,9 +276,7 @@ interface ServerInstructions {
 /** Bytes of all, in UTF-8. */
 const MAX_BYTES = 8_192;
 
-/** The instructions of one server, without a heading. */
-const fitInstructions = (text: string): string =>
-  cutBytes(cleanForeignText(text.trim(), MAX_BYTES), MAX_BYTES);
+const cleanText = (text: string): string => cleanForeignText(text.trim(), MAX_BYTES);
 
 /** `own` are those of the built-in catalogue; undefined where there is nothing to say. */
 function joinInstructions(
@@ -341,8 +288,7 @@ function joinInstructions(
     const heading = `${joined === '' ? '' : '\n\n'}## ${name}\n\n`;
     // Each gets its share of what those before it left: none can push the others out.
     const share = Math.floor((MAX_BYTES - Buffer.byteLength(joined)) / (sections.length - index));
-    const clean = cleanForeignText(text.trim(), MAX_BYTES);
-    const fitted = cutBytes(lowerHeadings(clean), share - Buffer.byteLength(heading));
+    const fitted = cutBytes(lowerHeadings(cleanText(text)), share - Buffer.byteLength(heading));
     if (fitted !== '') joined += heading + fitted;
   }
   return joined === '' ? undefined : joined;

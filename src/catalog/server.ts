@@ -14,7 +14,7 @@ import {
   type UpstreamCaller,
   type UpstreamLogins,
 } from '../mcp/upstream/upstream.ts';
-import type { UpstreamConfig, UpstreamFacts } from '../mcp/upstream/upstream-config.ts';
+import type { UpstreamFacts } from '../mcp/upstream/upstream-config.ts';
 import { createUsage, type Usage } from '../mcp/upstream/usage.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { FetchedList } from './fetch-list.ts';
@@ -59,21 +59,11 @@ export interface ServerOwner {
   /** Undefined where nothing is locked. */
   getLock(): Lock | undefined;
   /** Asks the guards about items of one of its lists (§26.2). Never rejects. */
-  judgeItems(
-    config: UpstreamConfig,
-    kind: ListKind,
-    items: readonly RawItem[],
-  ): Promise<ListJudgement>;
-  /** A list that clients may have is not the same any more; for everybody without an audience. */
-  onListChange(server: Server, list: ListName, audience?: string): void;
+  judgeItems(kind: ListKind, items: readonly RawItem[]): Promise<ListJudgement>;
+  /** A list that clients may have is not the same any more; for everybody unless it says for whom. */
+  onListChange(server: Server, list: ListName, isAbout?: (caller: UpstreamCaller) => boolean): void;
   /** One of its lists is another than before, or the first. */
   onOther(kind: ListKind): void;
-  /** The same for some callers, whatever their lists were before. */
-  onConnectionChange(
-    server: Server,
-    list: ListName,
-    isAbout: (caller: UpstreamCaller) => boolean,
-  ): void;
 }
 
 export function createServer(
@@ -90,13 +80,12 @@ export function createServer(
   let since: number | undefined;
   const scope = { isPersonal, signal: closing.signal };
   const ownLists = createServerLists(runtime, upstream, scope, {
-    getLock: owner.getLock,
-    onOther: owner.onOther,
-    judgeItems: (kind, items) => owner.judgeItems(config, kind, items),
-    onChange: (list, audience) => owner.onListChange(server, list, audience),
+    ...owner,
+    onChange: (list, audience) =>
+      owner.onListChange(server, list, (caller) => audience === lists.getAudience(caller)),
   });
   const { logins } = upstream;
-  const lists =
+  const lists: ServerLists =
     logins === undefined ? ownLists : createListsByConnection(ownLists, logins, upstream.facts);
   const server: Server = {
     name: config.name,
@@ -118,7 +107,7 @@ export function createServer(
       const isAbout = (caller: UpstreamCaller) => isCallerOf(logins, caller, whose);
       lists.forget(isAbout);
       logins.noteChange(whose);
-      for (const list of LIST_NAMES) owner.onConnectionChange(server, list, isAbout);
+      for (const list of LIST_NAMES) owner.onListChange(server, list, isAbout);
     },
     async close(graceMs) {
       stopListening();
@@ -176,19 +165,25 @@ function createListsByConnection(
 
   function load(kind: ListKind, caller: UpstreamCaller, access: LoginAccess, patience: Patience) {
     const chosen = chooseCaller(caller, access);
-    if (chosen === GATEWAY_CALLER) return loadWithoutLogin(kind, patience);
-    if (chosen !== undefined) return lists.load(kind, chosen, patience);
+    if (chosen !== undefined) {
+      const loading = lists.load(kind, chosen, patience);
+      if (chosen !== GATEWAY_CALLER) return loading;
+      // A server that lists to nobody without a login after all is shown as any other.
+      return loading instanceof Promise
+        ? loading.then((list) => list ?? NOT_CONNECTED[kind])
+        : (loading ?? NOT_CONNECTED[kind]);
+    }
     if (access.kind === 'impossible') return NEVER_CONNECTED[kind];
     return access.kind === 'unavailable' ? undefined : NOT_CONNECTED[kind];
   }
 
-  /** A server that lists to nobody without a login after all is shown as any other. */
-  function loadWithoutLogin(kind: ListKind, patience: Patience) {
-    const loading = lists.load(kind, GATEWAY_CALLER, patience);
-    return loading instanceof Promise
-      ? loading.then((list) => list ?? NOT_CONNECTED[kind])
-      : (loading ?? NOT_CONNECTED[kind]);
-  }
+  const peekBy = <Answer>(
+    caller: UpstreamCaller,
+    peek: (chosen: UpstreamCaller) => Answer,
+  ): Answer | undefined => {
+    const chosen = peekCaller(caller);
+    return chosen && peek(chosen);
+  };
 
   return {
     ...lists,
@@ -207,26 +202,15 @@ function createListsByConnection(
       if (chosen !== undefined) return lists.peek(kind, chosen);
       return findOwner(caller) === undefined ? NEVER_CONNECTED[kind] : NOT_CONNECTED[kind];
     },
-    hadResource(uri, caller) {
-      const chosen = peekCaller(caller);
-      return chosen !== undefined && lists.hadResource(uri, chosen);
-    },
+    hadResource: (uri, caller) =>
+      peekBy(caller, (chosen) => lists.hadResource(uri, chosen)) === true,
     async describe(caller, patience) {
       const chosen = chooseCaller(caller, await getAccess(caller));
       return chosen && lists.describe(chosen, patience);
     },
-    peekDescription(caller) {
-      const chosen = peekCaller(caller);
-      return chosen && lists.peekDescription(chosen);
-    },
-    peekProblem(caller) {
-      const chosen = peekCaller(caller);
-      return chosen && lists.peekProblem(chosen);
-    },
-    invalidate(list, caller) {
-      const chosen = peekCaller(caller);
-      if (chosen !== undefined) lists.invalidate(list, chosen);
-    },
+    peekDescription: (caller) => peekBy(caller, lists.peekDescription),
+    peekProblem: (caller) => peekBy(caller, lists.peekProblem),
+    invalidate: (list, caller) => peekBy(caller, (chosen) => lists.invalidate(list, chosen)),
     getAudience: (caller) => lists.getAudience(peekCaller(caller) ?? GATEWAY_CALLER),
   };
 }

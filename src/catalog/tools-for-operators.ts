@@ -6,19 +6,12 @@ import { LISTING_CONTEXT } from '../mcp/catalog/own-catalog.ts';
 import { GATEWAY_CALLER } from '../mcp/upstream/upstream.ts';
 import { findItemProblem, findOwnNameProblem } from './check-item.ts';
 import type { Plan, PlannedServer } from './plan.ts';
-import { type Entry, selectTools, toJudgedList } from './prepare-list.ts';
+import { selectTools, toJudgedList } from './prepare-list.ts';
 
 // §22.4: the tools that somebody could see.
 
-export interface JoinedTools {
-  /** In the order of the joined list. */
-  readonly tools: readonly Entry[];
-  /** Servers whose tools differ between users: which they are is not known here. */
-  readonly personal: readonly string[];
-}
-
 /** Tools that the lock or the configuration hides are seen by nobody, and left out. */
-export async function listJoinedTools(plan: Plan): Promise<JoinedTools> {
+export async function listJoinedTools(plan: Plan) {
   const servers = [...plan.servers.values()];
   const builtIn = await plan.builtIn?.list('tools', LISTING_CONTEXT);
   const listed = servers.map(({ server, prepareList }) => {
@@ -26,7 +19,9 @@ export async function listJoinedTools(plan: Plan): Promise<JoinedTools> {
     return list === undefined ? NOTHING : prepareList('tools', list).entries;
   });
   return {
+    /** In the order of the joined list. */
     tools: plan.joinLists('tools', [builtIn?.entries ?? NOTHING, ...listed]).entries,
+    /** Servers whose tools differ between users: which they are is not known here. */
     personal: servers.filter(({ server }) => server.isPersonal).map(({ config }) => config.name),
   };
 }
@@ -34,15 +29,6 @@ export async function listJoinedTools(plan: Plan): Promise<JoinedTools> {
 const NOTHING: readonly never[] = [];
 
 // §22.4: all tools that a server lists, for operators: also those that clients do not see, and why.
-
-export interface ServerTools {
-  /** Each user has a list of their own: then there is none for the gateway itself. */
-  readonly isPersonal: boolean;
-  /** The number of all. */
-  readonly total: number;
-  /** Some of them, in the server's order. */
-  readonly tools: readonly ServerTool[];
-}
 
 interface ServerTool {
   /** As the server calls it; `''` where it has no name. */
@@ -58,16 +44,16 @@ interface ServerTool {
 /** Those from `skip` on, `limit` at most. Tools that an operator looks at count as no refusal of the lock. */
 export function listServerTools(
   planned: PlannedServer,
-  { naming, lock = NO_LOCK }: Pick<Plan, 'naming' | 'lock'>,
+  { naming, lock = NO_LOCK }: Plan,
   { skip, limit }: { readonly skip: number; readonly limit: number },
-): ServerTools {
+) {
   const { config, server } = planned;
   const { isPersonal } = server;
   const items = isPersonal ? [] : (server.lists.peek('tools', GATEWAY_CALLER)?.items ?? []);
   const selected = selectTools(config.tools);
   const { join } = toJudgedList('tools', items, { config, naming });
-  const before = items.slice(0, skip);
-  const seen = new Set<unknown>(before.filter((item) => isUsable(item)).map(({ name }) => name));
+  const before = items.slice(0, skip).filter((item) => !findItemProblem('tools', item));
+  const seen = new Set<unknown>(before.map(({ name }) => name));
 
   function describe(item: RawItem): ServerTool {
     const name = typeof item.name === 'string' ? item.name : '';
@@ -86,10 +72,11 @@ export function listServerTools(
   }
 
   return {
+    /** Each user has a list of their own: then there is none for the gateway itself. */
     isPersonal,
+    /** The number of all. */
     total: items.length,
+    /** Some of them, in the server's order. */
     tools: items.slice(skip, skip + limit).map(describe),
   };
 }
-
-const isUsable = (item: RawItem): boolean => findItemProblem('tools', item) === undefined;

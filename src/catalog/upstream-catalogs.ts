@@ -4,35 +4,20 @@ import type { Policies } from '../mcp/calls/policy.ts';
 import type { ApprovableServer } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
-import type {
-  CallerContext,
-  IdentifiedCaller,
-  ServedCatalog,
-} from '../mcp/catalog/served-catalog.ts';
-import type { ListKind } from '../mcp/protocol/list-kinds.ts';
+import type { CallerContext, ServedCatalog } from '../mcp/catalog/served-catalog.ts';
 import type { ConnectionOwner } from '../mcp/upstream/connection.ts';
 import type { Upstream, UpstreamRuntime } from '../mcp/upstream/upstream.ts';
 import type { FindFacts, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { observeUpstream } from '../mcp/upstream/wrap-upstream.ts';
-import {
-  type ListCost,
-  listPathsForOperators,
-  listPathsOf,
-  measureLists,
-} from './budget/list-costs.ts';
+import { listPathsForOperators, listPathsOf, measureLists } from './budget/list-costs.ts';
 import { createBuiltIn } from './built-in.ts';
 import { createChangeHub, createMissedLists } from './change-hub.ts';
 import { createComplete } from './completions.ts';
 import { createFindItem } from './find-item.ts';
-import { createPatternWatch, type PatternWatch } from './idle-patterns.ts';
+import { createPatternWatch } from './idle-patterns.ts';
 import { createJoinedView } from './joined-view.ts';
 import { createLinkedResources, createResolveResource } from './linked-resources.ts';
-import {
-  createListGuards,
-  type ListGuards,
-  type ListJudgement,
-  NOTHING_SAID,
-} from './list-guards.ts';
+import { createListGuards, type ListGuards, NOTHING_SAID } from './list-guards.ts';
 import { createListPage } from './list-page.ts';
 import { createWatching } from './listen-to-servers.ts';
 import { createNaming } from './naming.ts';
@@ -41,17 +26,11 @@ import { type CatalogSetup, createPlan, type Plan } from './plan.ts';
 import { toJudgedList } from './prepare-list.ts';
 import { createResolveTarget } from './resolve-target.ts';
 import { createSearchCatalog } from './search/search-catalog.ts';
-import { findBuiltIn, type ServedPath } from './served-path.ts';
 import { createServer, type Server, type ServerState } from './server.ts';
 import { ALL_OFFERS, createServerView, describeView } from './server-view.ts';
 import { createServeSkills } from './skills/serve-skills.ts';
-import {
-  type JoinedTools,
-  listJoinedTools,
-  listServerTools,
-  type ServerTools,
-} from './tools-for-operators.ts';
-import { createAccess, toWho, type View } from './view.ts';
+import { listJoinedTools, listServerTools } from './tools-for-operators.ts';
+import { createAccess, findBuiltIn, type ServedPath, toWho, type View } from './view.ts';
 import { createCuratedView } from './views/curated-view.ts';
 
 /** All that catalogues are made of. */
@@ -63,43 +42,7 @@ export interface CatalogSources {
   readonly relay: Pick<ServedPath, 'relayCall' | 'connectUser'>;
 }
 
-export interface UpstreamCatalogs {
-  /** `/mcp`. */
-  readonly all: ServedCatalog;
-  /** Decide who may see and use what now. */
-  readonly policies: Pick<Policies, 'judge'>;
-  /** `/mcp/<server>` and `/mcp/<view>`; the same object for as long as the file names it. */
-  findNamed(name: string): ServedCatalog | undefined;
-  /**
-   * Servers that are reached as before keep their connections, processes and lists; those that went end once their
-   * calls have.
-   */
-  reload(next: CatalogSetup): Promise<void>;
-  /** §24: a connection to the server was made, ended, or needs a login. */
-  noteConnectionChange(owner: ConnectionOwner, server: string): void;
-  /** The plan that is served now. */
-  getPlan(): Plan;
-  /** Each server that must be up for the gateway to be ready, and whether it is. */
-  listRequired(): readonly { readonly name: string; readonly isUp: boolean }[];
-  /** In the file's order. */
-  listServers(): readonly ServerFacts[];
-  /** For operators. Undefined where there is no such server. */
-  listServerTools(
-    name: string,
-    part: { readonly skip: number; readonly limit: number },
-  ): ServerTools | undefined;
-  /** For operators: those that clients see, by name. */
-  listApprovable(): ReadonlyMap<string, ApprovableServer>;
-  /** §25.2, for operators: what the list of each path costs, whoever may see it. Unless it `waits` nothing is asked for. */
-  measureLists(options: { readonly waits: boolean }): Promise<readonly ListCost[]>;
-  /** §25.2: the same of `/mcp` and the views, of what the caller sees. */
-  measureListsOf(caller: Pick<CallerContext, 'user' | 'clientId'>): Promise<readonly ListCost[]>;
-  /** For operators: the tools of `/mcp`, whoever may see them. */
-  listJoinedTools(): Promise<JoinedTools>;
-  /** Patterns that fit nothing: of the file that is served, or of another one. */
-  readonly findIdlePatterns: PatternWatch['findIdle'];
-  close(graceMs: number): Promise<void>;
-}
+export type UpstreamCatalogs = ReturnType<typeof createUpstreamCatalogs>;
 
 /** For operators. */
 export interface ServerFacts extends ServerState {
@@ -110,10 +53,6 @@ export interface ServerFacts extends ServerState {
   readonly isGuard?: true;
 }
 
-type FormerServers = Pick<Plan, 'servers' | 'guardServers'>;
-
-const NO_SERVERS: FormerServers = { servers: new Map(), guardServers: new Map() };
-
 /** Milliseconds for which calls to a server may go on that is no longer in the file. */
 const DRAIN_MS = 600_000;
 
@@ -121,15 +60,16 @@ export function createUpstreamCatalogs(
   runtime: UpstreamRuntime,
   first: CatalogSetup,
   sources: CatalogSources,
-): UpstreamCatalogs {
+) {
   const { clock, log } = runtime;
-  const { relayCall, connectUser } = sources.relay;
   const builtIn = createBuiltIn(sources.builtIn);
   const hub = createChangeHub(runtime);
   /** Those at paths of servers and views, by name. */
   const catalogs = new Map<string, ServedCatalog>();
   const draining = new Set<Promise<void>>();
-  let plan = createNextPlan(first, NO_SERVERS, openListGuards(first));
+  const openListGuards = ({ guards }: CatalogSetup): ListGuards | undefined =>
+    guards && createListGuards(guards, clock);
+  let plan = createNextPlan(first, [], openListGuards(first));
 
   const getPlan = (): Plan => plan;
   const patterns = createPatternWatch(log, builtIn, getPlan, sources.findFacts);
@@ -139,8 +79,7 @@ export function createUpstreamCatalogs(
     view: joined,
     joined,
     access: createAccess(() => plan.policies),
-    relayCall,
-    connectUser,
+    ...sources.relay,
     links: createLinkedResources(runtime),
     hub,
     missedLists: createMissedLists(hub),
@@ -151,15 +90,14 @@ export function createUpstreamCatalogs(
 
   function findNamed(name: string): ServedCatalog | undefined {
     if (!plan.servers.has(name) && !plan.views.has(name)) return undefined;
-    const opened = catalogs.get(name) ?? createCatalog(openView(name));
-    catalogs.set(name, opened);
-    return opened;
-  }
-
-  function createCatalog(view: View): ServedCatalog {
+    const known = catalogs.get(name);
+    if (known !== undefined) return known;
+    const view = openView(name);
     const path = { ...root, view };
     const catalog = createViewCatalog(path);
-    return view.isCurated ? createSearchCatalog(path, catalog) : catalog;
+    const opened = view.isCurated ? createSearchCatalog(path, catalog) : catalog;
+    catalogs.set(name, opened);
+    return opened;
   }
 
   /** `''` for `/mcp`. */
@@ -172,29 +110,18 @@ export function createUpstreamCatalogs(
   function openServer(config: UpstreamConfig): Server {
     return createServer(runtime, observeUpstream(runtime, sources.openUpstream(config)), {
       getLock: () => plan.lock,
-      judgeItems: judgeByCurrentPlan,
+      async judgeItems(kind, items) {
+        // The new guards are asked about a list that came while the configuration was loaded anew.
+        for (;;) {
+          const { listGuards, naming } = plan;
+          if (listGuards === undefined) return NOTHING_SAID;
+          const judgement = await listGuards.judge(toJudgedList(kind, items, { config, naming }));
+          if (plan.listGuards === listGuards) return judgement;
+        }
+      },
       onListChange: hub.announce,
-      onConnectionChange: hub.announceTo,
       onOther: (kind) => patterns.noteList(kind),
     });
-  }
-
-  function openListGuards({ guards }: CatalogSetup): ListGuards | undefined {
-    return guards && createListGuards(guards, clock);
-  }
-
-  /** The new guards are asked about a list that came while the configuration was loaded anew. */
-  async function judgeByCurrentPlan(
-    config: UpstreamConfig,
-    kind: ListKind,
-    items: readonly RawItem[],
-  ): Promise<ListJudgement> {
-    for (;;) {
-      const { listGuards, naming } = plan;
-      if (listGuards === undefined) return NOTHING_SAID;
-      const judgement = await listGuards.judge(toJudgedList(kind, items, { config, naming }));
-      if (plan.listGuards === listGuards) return judgement;
-    }
   }
 
   /** Kept lists are served at once: nobody should miss them while guards that are new look at them. */
@@ -218,27 +145,21 @@ export function createUpstreamCatalogs(
 
   function createNextPlan(
     next: CatalogSetup,
-    former: FormerServers,
+    former: Plan['opened'],
     listGuards: ListGuards | undefined,
   ): Plan {
     return createPlan(log, next, builtIn, listGuards, (config) => {
-      const known = former.servers.get(config.name) ?? former.guardServers.get(config.name);
+      const known = former.find((one) => one.config.name === config.name);
       return known !== undefined && isSameConnection(known.config, config)
         ? known.server
         : openServer(config);
     });
   }
 
-  /** In the file's order. */
-  const listAll = () =>
-    plan.file.servers.flatMap(
-      ({ name }) => plan.servers.get(name) ?? plan.guardServers.get(name) ?? [],
-    );
-
   function drain(server: Server, graceMs: number): void {
     const { name } = server;
     // Another one of the same name has the gauge now.
-    if (!plan.servers.has(name) && !plan.guardServers.has(name))
+    if (!plan.opened.some(({ config }) => config.name === name))
       runtime.metrics.removeUpstream(name);
     const ending = server
       .close(graceMs)
@@ -249,55 +170,77 @@ export function createUpstreamCatalogs(
     draining.add(ending);
   }
 
+  /** Decide who may see and use what now. */
+  const policies: Pick<Policies, 'judge'> = {
+    judge: (item, caller, args) => plan.policies.judge(item, caller, args),
+  };
+
   return {
+    /** `/mcp`. */
     all,
+    /** The plan that is served now. */
     getPlan,
-    policies: { judge: (item, caller, args) => plan.policies.judge(item, caller, args) },
+    policies,
+    /** `/mcp/<server>` and `/mcp/<view>`; the same object for as long as the file names it. */
     findNamed,
-    async reload(next) {
+    /**
+     * Servers that are reached as before keep their connections, processes and lists; those that went end once their
+     * calls have.
+     */
+    async reload(next: CatalogSetup): Promise<void> {
       const listGuards = openListGuards(next);
       if (listGuards !== undefined) await judgeKept(next, listGuards);
-      const former = listAll();
-      plan = createNextPlan(next, plan, listGuards);
+      const former = plan.opened;
+      plan = createNextPlan(next, former, listGuards);
       patterns.restart();
       for (const [name, { server }] of catalogs) {
         const named = server === undefined ? plan.views : plan.servers;
         if (!named.has(name)) catalogs.delete(name);
       }
-      const kept = new Set(listAll().map(({ server }) => server));
+      const kept = new Set(plan.opened.map(({ server }) => server));
       for (const { server } of former) if (!kept.has(server)) drain(server, DRAIN_MS);
       hub.announceServers();
     },
-    noteConnectionChange: (owner, name) =>
+    /** §24: a connection to the server was made, ended, or needs a login. */
+    noteConnectionChange: (owner: ConnectionOwner, name: string) =>
       plan.servers.get(name)?.server.noteConnectionChange(owner),
+    /** Each server that must be up for the gateway to be ready, and whether it is. */
     listRequired: () =>
-      listAll()
+      plan.opened
         .filter(({ config }) => config.required)
         .map(({ server }) => ({ name: server.name, isUp: server.upstream.isUp === true })),
-    listServers: () =>
-      listAll().map(({ config, server }) => ({
+    /** In the file's order. */
+    listServers: (): readonly ServerFacts[] =>
+      plan.opened.map(({ config, server }) => ({
         name: config.name,
         transport: config.kind,
         isRequired: config.required,
         ...(plan.guardServers.has(config.name) && { isGuard: true as const }),
         ...server.describe(),
       })),
-    listServerTools(name, part) {
+    /** For operators. Undefined where there is no such server. */
+    listServerTools(name: string, part: { readonly skip: number; readonly limit: number }) {
       const planned = plan.servers.get(name);
       return planned && listServerTools(planned, plan, part);
     },
-    listApprovable: () =>
+    /** For operators: those that clients see, by name. */
+    listApprovable: (): ReadonlyMap<string, ApprovableServer> =>
       new Map([...plan.servers].map(([name, { approvable }]) => [name, approvable])),
-    measureLists: (options) => measureLists(listPathsForOperators(plan, openView, options), clock),
-    measureListsOf: (caller) =>
+    /** §25.2, for operators: what the list of each path costs, whoever may see it. Unless it `waits` nothing is asked for. */
+    measureLists: (options: { readonly waits: boolean }) =>
+      measureLists(listPathsForOperators(plan, openView, options), clock),
+    /** §25.2: the same of `/mcp` and the views, of what the caller sees. */
+    measureListsOf: (caller: Pick<CallerContext, 'user' | 'clientId'>) =>
       measureLists(
         listPathsOf(plan, (name) => (name === '' ? all : findNamed(name)), caller),
         clock,
       ),
+    /** For operators: the tools of `/mcp`, whoever may see them. */
     listJoinedTools: () => listJoinedTools(plan),
+    /** Patterns that fit nothing: of the file that is served, or of another one. */
     findIdlePatterns: patterns.findIdle,
-    async close(graceMs) {
-      for (const { server } of listAll()) drain(server, graceMs);
+    async close(graceMs: number): Promise<void> {
+      for (const { server } of plan.opened) drain(server, graceMs);
       await Promise.all(draining);
     },
   };
@@ -345,13 +288,10 @@ function createViewCatalog(path: ServedPath): ServedCatalog {
         missedLists.forget(sessionId);
       }
       findBuiltIn(path)?.endSession(caller);
+      const who = toWho(caller);
       // The session has ended: there is nobody left to tell of a failure.
-      endSessions(view, caller).catch(() => {});
+      for (const { upstream } of view.listServers())
+        upstream.endSession(who.upstream).catch(() => {});
     },
   };
-}
-
-async function endSessions(view: View, caller: IdentifiedCaller): Promise<void> {
-  const who = toWho(caller);
-  await Promise.all(view.listServers().map(({ upstream }) => upstream.endSession(who.upstream)));
 }

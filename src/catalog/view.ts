@@ -1,14 +1,22 @@
 // §18.2: what one path serves, and to whom: what is there by which name.
 
-import { fail } from '../errors/gateway-error.ts';
+import { fail, GatewayError } from '../errors/gateway-error.ts';
+import type { GuardPoint } from '../mcp/calls/guards.ts';
 import type { Policies, PolicyCaller, PolicyItem } from '../mcp/calls/policy.ts';
+import type { RawItem } from '../mcp/catalog/catalog.ts';
 import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
+import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { CallerContext, IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
-import type { ListKind } from '../mcp/protocol/list-kinds.ts';
+import { ALL_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { TASKS } from '../mcp/protocol/revisions.ts';
+import type { ConnectUser } from '../mcp/upstream/connection-ports.ts';
+import type { RelayCall } from '../mcp/upstream/server-request.ts';
 import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';
-import type { Turns } from '../platform/clock.ts';
+import { type Clock, createTurns, type Turns } from '../platform/clock.ts';
+import type { ChangeHub, MissedLists } from './change-hub.ts';
+import { DEFAULT_TTL_MS } from './fetch-list.ts';
 import type { JoinedList } from './join-lists.ts';
+import type { LinkedResources } from './linked-resources.ts';
 import type { Patience } from './list-cache.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import type { Entry } from './prepare-list.ts';
@@ -69,6 +77,15 @@ export interface ListView extends JoinedList {
   /** True once all servers have listed. */
   readonly hasAllServers: boolean;
 }
+
+/** As of a server that offers nothing. */
+export const EMPTY_LIST: ListView = {
+  entries: [],
+  positions: new Map(),
+  ttlMs: DEFAULT_TTL_MS,
+  isPersonal: false,
+  hasAllServers: true,
+};
 
 export type FoundItem = Entry | AbsentItem;
 
@@ -144,8 +161,8 @@ export function failAbsent({ name, lists }: Server, who: Who): never {
  * not.
  */
 export const mayUseSome = (
-  { policies, naming }: Pick<Plan, 'policies' | 'naming'>,
-  { config }: Pick<PlannedServer, 'config'>,
+  { policies, naming }: Plan,
+  { config }: PlannedServer,
   { policy }: Who,
 ): boolean => policies.mayAllowSome(naming.findStart(config), policy);
 
@@ -164,25 +181,28 @@ export async function askByCurrentPlan<Answer>(
   }
 }
 
+/** As clients of the view's path see it. */
+export const showName = ({ shown }: View, { ownName, name }: Entry): string =>
+  shown === 'own' ? ownName : name;
+
+export const showItem = ({ shown }: View, { ownItem, item }: Entry): RawItem =>
+  shown === 'own' ? ownItem : item;
+
 // §18.5: one predicate for list, call, get, read, completion, templates and subscriptions.
 
-export interface ItemAccess {
-  /** Before many entries are asked about. */
-  prepareFor(who: Who, work: Turns): Promise<void>;
-  /** True also if only a scope is missing; for a skill, if that holds for all of its files. */
-  mayList(entry: Entry, who: Who): boolean;
-  /** True if its changes may be told. */
-  mayRead(found: FoundResource, who: Who): boolean;
-}
+export type ItemAccess = ReturnType<typeof createAccess>;
 
-export const createAccess = (getPolicies: () => Policies): ItemAccess => ({
-  prepareFor: (who, work) => getPolicies().prepareFor(who.policy, work),
-  mayList(entry, who) {
+export const createAccess = (getPolicies: () => Policies) => ({
+  /** Before many entries are asked about. */
+  prepareFor: (who: Who, work: Turns) => getPolicies().prepareFor(who.policy, work),
+  /** True also if only a scope is missing; for a skill, if that holds for all of its files. */
+  mayList(entry: Entry, who: Who): boolean {
     const { judge } = getPolicies();
     const mayList = (item: PolicyItem) => judge(item, who.policy, undefined).kind !== 'denied';
     return entry.files === undefined ? mayList(entry) : entry.files.every(mayList);
   },
-  mayRead: (found, who) =>
+  /** True if its changes may be told. */
+  mayRead: (found: FoundResource, who: Who): boolean =>
     getPolicies().judge(toItem(found), who.policy, undefined).kind === 'allowed',
 });
 
@@ -190,7 +210,7 @@ export const createAccess = (getPolicies: () => Policies): ItemAccess => ({
 export const JUDGED_AT_ONCE = 16;
 
 /** Facts for the log; undefined where the caller may use it. @throws GatewayError where it lacks a scope. */
-export function findDenial(policies: Pick<Policies, 'judge'>, item: PolicyItem, who: Who) {
+export function findDenial(policies: Policies, item: PolicyItem, who: Who) {
   const verdict = policies.judge(item, who.policy, undefined);
   if (verdict.kind === 'allowed') return undefined;
   const { server } = item;
@@ -201,3 +221,56 @@ export function findDenial(policies: Pick<Policies, 'judge'>, item: PolicyItem, 
 
 export const toItem = ({ server, uri, annotations }: FoundResource) =>
   ({ kind: 'resource', name: uri, server, annotations }) as const;
+
+// §18.2: a path that is served, with all that answers for it.
+
+export interface ServedPath {
+  readonly view: View;
+  /** That of `/mcp`, whose names are those of all paths but of a server's own. */
+  readonly joined: View;
+  readonly access: ItemAccess;
+  readonly relayCall: RelayCall;
+  readonly connectUser: ConnectUser;
+  readonly links: LinkedResources;
+  readonly hub: ChangeHub;
+  readonly missedLists: MissedLists;
+  readonly clock: Clock;
+  getPlan(): Plan;
+}
+
+/** The gateway's own catalogue; undefined where this path does not serve it. */
+export const findBuiltIn = ({ view, getPlan }: ServedPath): OwnCatalog | undefined =>
+  view.hasBuiltIn() ? getPlan().builtIn?.catalog : undefined;
+
+/** True of a server's own error where a guard looks at what it says there: nobody has looked at that one. */
+export const isUnseen = ({ guards }: Plan, point: GuardPoint, thrown: unknown): boolean =>
+  thrown instanceof GatewayError &&
+  thrown.failure.jsonRpc !== undefined &&
+  guards?.looksAt(point) === true;
+
+/** True if the caller sees one of these: they are listed kind by kind, until one is found. */
+export async function seesSome(
+  { access, clock }: ServedPath,
+  who: Who,
+  list: (kind: ListKind) => Promise<readonly Entry[]>,
+): Promise<boolean> {
+  const work = createTurns(clock);
+  await access.prepareFor(who, work);
+  for (const kind of ALL_KINDS) {
+    for (const [index, entry] of (await list(kind)).entries()) {
+      if (index % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
+      if (access.mayList(entry, who)) return true;
+    }
+  }
+  return false;
+}
+
+/** Lists have nothing of servers that are down. */
+export function createIsVisible({ view, access }: ServedPath, who: Who): (entry: Entry) => boolean {
+  const isSomeDown = isAnyDown(view);
+  return (entry) =>
+    !(isSomeDown && view.findServer(entry.server)?.isDown() === true) && access.mayList(entry, who);
+}
+
+export const isAnyDown = (view: View): boolean =>
+  view.listServers().some((server) => server.isDown());

@@ -1,6 +1,6 @@
 // §30: what a tool says of its app: ext-apps, "Resource Discovery".
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import { isObject } from '../../platform/json.ts';
 import { editValue } from '../../platform/noted-json.ts';
 import type { JsonPath } from '../../platform/splice-json.ts';
 
@@ -37,26 +37,14 @@ export const withSharedMeta = (server: string, item: RawItem): RawItem =>
     })),
   );
 
-const readUi = ({ _meta: meta }: RawItem): JsonObject =>
-  isObject(meta) && isObject(meta.ui) ? meta.ui : NOTHING;
-
-const NOTHING: JsonObject = {};
-
 /** True if hosts show an app with its results. */
-export function hasApp(tool: RawItem): boolean {
-  const { _meta: meta } = tool;
-  const named = [
-    readUi(tool).resourceUri,
-    ...(isObject(meta) ? OLDER_MEMBERS.map((name) => meta[name]) : []),
-  ];
-  return named.some((uri) => typeof uri === 'string' && isAppUri(uri));
-}
+export const hasApp = ({ _meta: meta }: RawItem): boolean => listAppUris(meta).length > 0;
 
 /** `visibility`; both unless it says so. */
-const isVisibleTo = (audience: 'model' | 'app', tool: RawItem): boolean => {
-  const { visibility } = readUi(tool);
+function isVisibleTo(audience: 'model' | 'app', { _meta: meta }: RawItem): boolean {
+  const visibility = isObject(meta) && isObject(meta.ui) ? meta.ui.visibility : undefined;
   return !Array.isArray(visibility) || visibility.includes(audience);
-};
+}
 
 /** True if it is for apps alone: hosts do not show it to their model. */
 export const isForAppsAlone = (tool: RawItem): boolean => !isVisibleTo('model', tool);
@@ -81,14 +69,8 @@ export const toSharedUri = (server: string, ownUri: string): string =>
     ? `${ownUri.slice(0, SCHEME_LENGTH)}${server}/${ownUri.slice(SCHEME_LENGTH)}`
     : ownUri;
 
-interface SharedUri {
-  /** Maybe the name of no server. */
-  readonly server: string;
-  readonly ownUri: string;
-}
-
-/** Undefined for what `toSharedUri` would never write. */
-export function readSharedUri(uri: string): SharedUri | undefined {
+/** Undefined for what `toSharedUri` would never write. There need be no server of that name. */
+export function readSharedUri(uri: string) {
   const slash = isAppUri(uri) ? uri.indexOf('/', SCHEME_LENGTH) : -1;
   if (slash === -1) return undefined;
   return {

@@ -1,11 +1,10 @@
 // §25.2: what the list of tools of each path costs a model that reads it.
 
 import type { Policies } from '../../mcp/calls/policy.ts';
-import type { Cursor } from '../../mcp/catalog/catalog.ts';
-import { LISTING_CONTEXT, type OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import { LISTING_CONTEXT, listTools, type OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import type { CallerContext, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { JsonObject } from '../../platform/json.ts';
 import { createBuiltIn } from '../built-in.ts';
 import type { FetchedList } from '../fetch-list.ts';
 import { createJoinLists } from '../join-lists.ts';
@@ -15,7 +14,7 @@ import { createPrepareList, type Entry } from '../prepare-list.ts';
 import { listSearched } from '../search/search-catalog.ts';
 import { loadCountTokens } from '../search/search-tools.ts';
 import { toWho, type View } from '../view.ts';
-import { createPlannedView, type PlannedView } from '../views/planned-view.ts';
+import { createPlannedView, type PlannedView } from '../views/curated-view.ts';
 
 export interface ListCost {
   readonly kind: 'all' | 'server' | 'view';
@@ -45,7 +44,7 @@ const MOST_EXPENSIVE = 10;
 /** A list to measure. */
 export interface MeasuredPath extends Pick<ListCost, 'kind' | 'name' | 'title' | 'isPersonal'> {
   /** The tools as clients of this path get them. */
-  listTools(): Promise<readonly JsonObject[]>;
+  list(): Promise<readonly JsonObject[]>;
 }
 
 /** One after the other, in turns of the event loop. */
@@ -55,10 +54,10 @@ export async function measureLists(
 ): Promise<readonly ListCost[]> {
   const countTokens = await loadCountTokens();
   const measured: ListCost[] = [];
-  for (const { listTools, ...path } of paths) {
+  for (const { list, ...path } of paths) {
     const work = createTurns(clock);
     const costs: ToolCost[] = [];
-    for (const tool of await listTools()) {
+    for (const tool of await list()) {
       if (work.isOver()) await work.next();
       costs.push({ name: String(tool.name), tokens: countTokens(tool) });
     }
@@ -79,32 +78,32 @@ function listPaths(
   servers: readonly string[],
   views: Iterable<PlannedView>,
   isUnknown: (server: string) => boolean,
-  listTools: (name: string, view?: PlannedView) => Promise<readonly JsonObject[]>,
+  list: (name: string, view?: PlannedView) => Promise<readonly JsonObject[]>,
 ): readonly MeasuredPath[] {
   return [
     {
       kind: 'all',
       name: '',
       isPersonal: servers.some(isUnknown),
-      listTools: () => listTools(''),
+      list: () => list(''),
     },
     ...servers.map(
       (name): MeasuredPath => ({
         kind: 'server',
         name,
         isPersonal: isUnknown(name),
-        listTools: () => listTools(name),
+        list: () => list(name),
       }),
     ),
     ...Array.from(views, (view): MeasuredPath => {
       const { name, title } = view.config;
       const isPersonal = servers.some((one) => view.hasServer(one) && isUnknown(one));
-      return { kind: 'view', name, title, isPersonal, listTools: () => listTools(name, view) };
+      return { kind: 'view', name, title, isPersonal, list: () => list(name, view) };
     }),
   ];
 }
 
-const listServedPaths = (plan: Plan, listTools: Parameters<typeof listPaths>[3]) =>
+const listServedPaths = (plan: Plan, list: Parameters<typeof listPaths>[3]) =>
   listPaths(
     [...plan.servers.keys()],
     plan.views.values(),
@@ -113,7 +112,7 @@ const listServedPaths = (plan: Plan, listTools: Parameters<typeof listPaths>[3])
       // The lists of a server that is down are as little known as those that differ between users.
       return server?.isPersonal === true || server?.isDown() === true;
     },
-    listTools,
+    list,
   );
 
 /** Whoever may see it: no rules are asked. Unless it `waits` it is what is known now. */
@@ -148,22 +147,8 @@ export const listPathsOf = (
     const catalog = findCatalog(name);
     return catalog === undefined
       ? []
-      : listPages(catalog, { ...LISTING_CONTEXT, ...caller, view: catalog.view });
+      : listTools(catalog, { ...LISTING_CONTEXT, ...caller, view: catalog.view });
   }).filter(({ kind }) => kind !== 'server');
-
-async function listPages(
-  { list }: ServedCatalog,
-  context: CallerContext,
-): Promise<readonly JsonObject[]> {
-  const tools: JsonObject[] = [];
-  let cursor: Cursor;
-  do {
-    const page = await list('tools', cursor, context);
-    tools.push(...page.items.filter(isObject));
-    cursor = page.nextCursor;
-  } while (cursor !== undefined);
-  return tools;
-}
 
 // §25.2: the paths of a configuration file, of lists that were asked for apart from a gateway that serves them.
 
@@ -209,7 +194,7 @@ export async function listFetchedPaths(
     (name) => personal.has(name) || !tools.has(name),
     async (name, view) =>
       prepared.get(name)?.map(({ ownItem }) => ownItem) ??
-      showTools((view?.curate('tools', joined) ?? joined).entries, view),
+      showTools((view?.curate(joined.entries) ?? joined).entries, view),
   );
 }
 

@@ -1,6 +1,7 @@
 // §25.3: BM25: which tools a query is about. Only tools that the caller may see take part, so that the order tells nothing of
 // others.
 import type { Turns } from '../../platform/clock.ts';
+import { computeOnce } from '../../platform/compute-once.ts';
 import { isObject } from '../../platform/json.ts';
 import type { Entry } from '../prepare-list.ts';
 import { listMeanings, listNameTerms, listTerms, spellOut } from './vocabulary.ts';
@@ -134,16 +135,8 @@ const readText = (value: unknown): string => (typeof value === 'string' ? value 
 /** Names of arguments that are read. */
 const MAX_PARAMS = 100;
 
-const known = new WeakMap<Entry, Document>();
-
-/** Made once for each entry, and kept for as long as the list that has it: whoever sees it, it is the same. */
-function getDocument(entry: Entry): Document {
-  const document = known.get(entry) ?? createDocument(entry);
-  known.set(entry, document);
-  return document;
-}
-
-function createDocument(entry: Entry): Document {
+/** Kept for as long as the list that has the entry: whoever sees it, it is the same. */
+const getDocument = computeOnce((entry: Entry): Document => {
   const weights = new Map<number, number>();
   for (const { weight, length, penalty, list } of PARTS) {
     const terms = list(entry);
@@ -160,7 +153,7 @@ function createDocument(entry: Entry): Document {
     hashes: Uint32Array.from(sorted, ([hash]) => hash),
     weights: Float32Array.from(sorted, ([, weight]) => weight),
   };
-}
+});
 
 /** Its first sentence says what a tool does, the others when and how. */
 function takeSummary(text: string): string {

@@ -10,16 +10,25 @@ import type {
 } from '../../mcp/catalog/served-catalog.ts';
 import { failUnknownItem } from '../../mcp/protocol/list-kinds.ts';
 import { createTurns, type Turns } from '../../platform/clock.ts';
+import { computeOnce } from '../../platform/compute-once.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { compileGlob } from '../../platform/glob.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { isForAppsAlone } from '../apps/app-tools.ts';
-import { indexEntries, type JoinedList } from '../join-lists.ts';
+import { indexEntries } from '../join-lists.ts';
 import { createListPage } from '../list-page.ts';
 import { BUILT_IN, type Entry } from '../prepare-list.ts';
-import { createIsVisible, type ServedPath } from '../served-path.ts';
-import { JUDGED_AT_ONCE, type ListView, toLister, toWho, type View, type Who } from '../view.ts';
+import {
+  createIsVisible,
+  JUDGED_AT_ONCE,
+  type ListView,
+  type ServedPath,
+  toLister,
+  toWho,
+  type View,
+  type Who,
+} from '../view.ts';
 import type { ViewConfig } from '../views/view-shape.ts';
 import { rank, readQuery } from './rank.ts';
 import {
@@ -27,13 +36,11 @@ import {
   DEFAULT_LIMIT,
   DESCRIBE,
   describeServers,
-  describeTools,
   explainLeftOut,
   findArgumentProblem,
   getAnnotations,
   isSearchTool,
   listSearchTools,
-  loadCountTokens,
   SEARCH,
   type SearchTool,
   showTools,
@@ -70,7 +77,7 @@ export function createSearchCatalog(path: ServedPath, catalog: ServedCatalog): S
     const visible = await listVisible(who, work);
     const found = await rank(readQuery(String(query)), visible, work);
     const best = found.slice(0, typeof limit === 'number' ? limit : DEFAULT_LIMIT);
-    const { tools, leftOut } = showTools(best, await loadCountTokens());
+    const { tools, leftOut } = await showTools(best, 'found');
     const hint = leftOut.length === 0 ? undefined : explainLeftOut(leftOut);
     return tools.length === 0
       ? toText({ tools, hint: NOTHING_FOUND })
@@ -87,7 +94,7 @@ export function createSearchCatalog(path: ServedPath, catalog: ServedCatalog): S
       return entry !== undefined && canBeFound(entry) && isVisible(entry) ? [entry] : [];
     });
     const unknown = names.filter((name) => !found.some((entry) => entry.name === name));
-    const { tools, leftOut } = describeTools(found, await loadCountTokens());
+    const { tools, leftOut } = await showTools(found, 'named');
     const hints = [
       ...(leftOut.length === 0 ? [] : [explainLeftOut(leftOut)]),
       ...(unknown.length === 0
@@ -102,9 +109,7 @@ export function createSearchCatalog(path: ServedPath, catalog: ServedCatalog): S
     };
   }
 
-  const runs: Readonly<
-    Record<Exclude<SearchTool, typeof CALL>, (args: JsonObject, who: Who) => Promise<object>>
-  > = { [SEARCH]: searchTools, [DESCRIBE]: describeNamed };
+  const runs = { [SEARCH]: searchTools, [DESCRIBE]: describeNamed };
 
   function createSearchTarget(name: keyof typeof runs): Target {
     const findProblem = (args: JsonObject) => findArgumentProblem(name, args);
@@ -184,37 +189,32 @@ const canBeFound = ({ name, item }: Entry): boolean => !isSearchTool(name) && !i
 const listOwn = (visible: readonly Entry[]): readonly JsonObject[] =>
   visible.length === 0 ? [] : listSearchTools(describeServers(visible));
 
-const choosePinned = (
-  entries: readonly Entry[],
-  { pinned }: Pick<ViewConfig, 'pinned'>,
-): readonly Entry[] => {
+function choosePinned(entries: readonly Entry[], pinned: readonly string[]): readonly Entry[] {
   const fits = pinned.map(compileGlob);
   return entries.filter(({ name }) => !isSearchTool(name) && fits.some((one) => one(name)));
-};
+}
 
 /** §25.2: what a view that is searched lists of the tools that it has. */
 export const listSearched = (
   entries: readonly Entry[],
-  config: Pick<ViewConfig, 'pinned'>,
+  { pinned }: Pick<ViewConfig, 'pinned'>,
 ): readonly JsonObject[] => [
   ...listOwn(entries.filter(canBeFound)),
-  ...choosePinned(entries, config).map(({ item }) => item),
+  ...choosePinned(entries, pinned).map(({ item }) => item),
 ];
 
 /** The same view with nothing but the tools that are pinned. */
 function createPinnedView(view: View, findConfig: () => ViewConfig | undefined): View {
-  /** Keyed by the view's list, of which each configuration has its own. */
-  const chosen = new WeakMap<readonly Entry[], JoinedList>();
+  // Each configuration has a list of its own.
+  const listPinned = computeOnce((entries: readonly Entry[]) =>
+    indexEntries(choosePinned(entries, findConfig()?.pinned ?? [])),
+  );
 
   return {
     ...view,
     async list(kind, who): Promise<ListView> {
       const list = await view.list(kind, who);
-      const config = findConfig();
-      if (config === undefined) return list;
-      const pinned = chosen.get(list.entries) ?? indexEntries(choosePinned(list.entries, config));
-      chosen.set(list.entries, pinned);
-      return { ...list, ...pinned };
+      return findConfig() === undefined ? list : { ...list, ...listPinned(list.entries) };
     },
   };
 }

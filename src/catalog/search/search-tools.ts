@@ -2,6 +2,7 @@
 
 import type { ObjectSchema, ToolAnnotations } from '../../mcp/catalog/content.ts';
 import { compileSchema, type SchemaCheck } from '../../mcp/catalog/define/compile-schema.ts';
+import { computeOnce } from '../../platform/compute-once.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { countNoun, shorten } from '../../platform/text.ts';
 import { cleanForeignText } from '../clean-item.ts';
@@ -146,36 +147,26 @@ interface ShownTools {
   readonly leftOut: readonly string[];
 }
 
-/** A tool that does not fit is shown shortly, and keeps no smaller one after it out. */
-export function showTools(entries: readonly Entry[], countTokens: CountTokens): ShownTools {
+/**
+ * A tool that does not fit keeps no smaller one after it out. When they were `found`, it is shown shortly. When they were asked for
+ * by name, it is not shown at all, and the first is always whole: without its schema nobody could call it.
+ */
+export async function showTools(
+  entries: readonly Entry[],
+  reason: 'found' | 'named',
+): Promise<ShownTools> {
+  const countTokens = await loadCountTokens();
   const leftOut: string[] = [];
   let left = MAX_TOKENS;
-  const tools = entries.map((entry) => {
+  const tools = entries.flatMap((entry, at): readonly JsonObject[] => {
     const tokens = countTokens(entry.item);
-    if (tokens <= left) {
+    if (tokens <= left || (reason === 'named' && at === 0)) {
       left -= tokens;
-      return showWhole(entry);
+      return [showWhole(entry)];
     }
     leftOut.push(entry.name);
-    return showShortly(entry);
+    return reason === 'found' ? [showShortly(entry)] : [];
   });
-  return { tools, leftOut };
-}
-
-/** The first is always whole: without its schema nobody could call it. */
-export function describeTools(entries: readonly Entry[], countTokens: CountTokens): ShownTools {
-  const tools: JsonObject[] = [];
-  const leftOut: string[] = [];
-  let left = MAX_TOKENS;
-  for (const entry of entries) {
-    const tokens = countTokens(entry.item);
-    if (tools.length > 0 && tokens > left) {
-      leftOut.push(entry.name);
-      continue;
-    }
-    tools.push(showWhole(entry));
-    left -= tokens;
-  }
   return { tools, leftOut };
 }
 
@@ -265,21 +256,16 @@ const spread = (tools: readonly string[], count: number): readonly string[] =>
 // §25.2: about how many tokens a model reads of a tool: its name, its description and the schema of its arguments.
 
 /** Keyed by the item itself: lists keep theirs for as long as they are the same. */
-export type CountTokens = (tool: JsonObject) => number;
+type CountTokens = (tool: JsonObject) => number;
 
-const known = new WeakMap<JsonObject, number>();
+let counting: CountTokens | undefined;
 
 /** Loaded where somebody asks. Models differ by some percent, and the estimate does no more (docs/decisions/0020-tokens.md). */
 export async function loadCountTokens(): Promise<CountTokens> {
   const { estimateTokenCount } = await import('tokenx');
-
-  return function countTokens(tool) {
-    const count = known.get(tool) ?? estimateTokenCount(writeForModel(tool));
-    known.set(tool, count);
-    return count;
-  };
+  // As clients pass it on; output schemas, annotations and icons they keep.
+  counting ??= computeOnce(({ name, description, inputSchema }: JsonObject) =>
+    estimateTokenCount(JSON.stringify({ name, description, inputSchema })),
+  );
+  return counting;
 }
-
-/** As clients pass it on; output schemas, annotations and icons they keep. */
-const writeForModel = ({ name, description, inputSchema }: JsonObject): string =>
-  JSON.stringify({ name, description, inputSchema });

@@ -1,7 +1,7 @@
 // SEP-2640: one skill, and what lies in a directory, asked of whose it is. What comes is treated as what is listed: rules, the
 // lock and guards hold for it.
 
-import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { fail } from '../../errors/gateway-error.ts';
 import type { GuardPoint } from '../../mcp/calls/guards.ts';
 import type { Cursor, Page, RawItem, RawResult } from '../../mcp/catalog/catalog.ts';
 import { DIRECTORY, decodeName, isPlainName, listChildren } from '../../mcp/catalog/content.ts';
@@ -11,30 +11,31 @@ import { canReadDirectories, offersList } from '../../mcp/upstream/description.t
 import type { RelayedRequest } from '../../mcp/upstream/server-request.ts';
 import { isObject } from '../../platform/json.ts';
 import { toMovedUri } from '../apps/app-tools.ts';
+import { toJudgedKind } from '../built-in.ts';
 import { renameSkill } from '../join-lists.ts';
 import { findIn } from '../joined-view.ts';
 import type { PassOn } from '../pass-on.ts';
 import { BUILT_IN, type Entry, toJudgedList } from '../prepare-list.ts';
-import { findBuiltIn, type ServedPath } from '../served-path.ts';
 import {
   type FoundResource,
+  findBuiltIn,
   findDenial,
+  isUnseen,
   type ResolveResource,
+  type ServedPath,
+  showItem,
   toItem,
   toWho,
   type Who,
 } from '../view.ts';
 import { findSkillAround, isRenamed, locateFile } from './skill-files.ts';
 
-type ServedSkills = Pick<ServedCatalog, 'getSkill' | 'readDirectory'>;
-
 export function createServeSkills(
   path: ServedPath,
   passOn: PassOn,
   resolveResource: ResolveResource,
-): ServedSkills {
+): Pick<ServedCatalog, 'getSkill' | 'readDirectory'> {
   const { view, access, getPlan } = path;
-  const getItem = (entry: Entry) => (view.shown === 'own' ? entry.ownItem : entry.item);
 
   /** Sends a request; no guard would have looked at the server's words about a failure. */
   async function ask(
@@ -46,18 +47,16 @@ export function createServeSkills(
     try {
       return await passOn(server, toWho(context, context), request, context);
     } catch (thrown) {
-      const isOfServer = thrown instanceof GatewayError && thrown.failure.jsonRpc !== undefined;
-      if (!isOfServer || getPlan().guards?.looksAt(point) !== true) throw thrown;
+      if (!isUnseen(getPlan(), point, thrown)) throw thrown;
       return failAnswer(server, 'could not say it', thrown);
     }
   }
 
   /** As lists are: what clients could not use, is not approved, or a guard hides is left out. */
   async function prepare(server: string, kind: 'skills' | 'resources', items: readonly RawItem[]) {
-    const { servers, listGuards } = getPlan();
+    const { servers, listGuards, naming } = getPlan();
     const planned = servers.get(server);
     if (planned === undefined) return [];
-    const { naming } = getPlan();
     await listGuards?.judge(toJudgedList(kind, items, { config: planned.config, naming }));
     return planned.prepareList(kind, { ...NO_LIST, items }).entries;
   }
@@ -68,7 +67,7 @@ export function createServeSkills(
     const who = toWho(context, context);
     const listed = findIn(await view.list('skills', who), uri);
     if (listed !== undefined && !access.mayList(listed, who)) return failUnknownItem('skills', uri);
-    if (listed?.server === BUILT_IN) return { skill: getItem(listed) };
+    if (listed?.server === BUILT_IN) return { skill: showItem(view, listed) };
     const place =
       listed === undefined
         ? await findUnlisted(uri, who)
@@ -82,7 +81,7 @@ export function createServeSkills(
     const [own] = await prepare(server, 'skills', [skill]);
     const entry = own && place.isRenamed ? renameSkill(own) : own;
     if (entry === undefined || !(await isServed(entry, who))) return failUnknownItem('skills', uri);
-    return { skill: getItem(entry), ...(cache && { cache }) };
+    return { skill: showItem(view, entry), ...(cache && { cache }) };
   }
 
   /** SEP-2640: a skill need not be listed. Whoever has the resource is asked. */
@@ -131,11 +130,10 @@ export function createServeSkills(
     const page =
       found.server === BUILT_IN
         ? await readBuiltIn(uri, cursor, context)
-        : await readAtServer({ uri, found, skill, cursor }, context);
-    const items = page.entries.flatMap((entry): readonly RawItem[] => {
-      const visible = toVisible(entry, found, who);
-      return visible === undefined ? [] : [visible];
-    });
+        : await readAtServer(uri, found, skill, cursor, context);
+    const items = page.entries
+      .map((entry) => toVisible(entry, found, who))
+      .filter((item) => item !== undefined);
     const { nextCursor } = page;
     return { items, ...(typeof nextCursor === 'string' && { nextCursor }) };
   }
@@ -149,7 +147,7 @@ export function createServeSkills(
     if (page === undefined) return failNoDirectory(uri);
     const items = page.items.map((item) => ({ ...item }));
     const { listGuards } = getPlan();
-    const list = { server: BUILT_IN, kind: 'resources', join: (name: string) => name } as const;
+    const list = toJudgedKind('resources');
     await listGuards?.judge({ ...list, items });
     const entries = items.flatMap((item) => {
       const verdict = listGuards?.peek(list, item);
@@ -159,13 +157,25 @@ export function createServeSkills(
     return { entries, nextCursor: page.nextCursor };
   }
 
-  async function readAtServer(asked: AskedDirectory, context: CallerContext): Promise<ReadPage> {
-    const { uri, found, cursor } = asked;
-    const { server, ownUri } = found;
+  /** `uri` as the client wrote it, of what lies in the folder of the skill. */
+  async function readAtServer(
+    uri: string,
+    { server, ownUri }: FoundResource,
+    skill: Entry | undefined,
+    cursor: Cursor,
+    context: CallerContext,
+  ): Promise<ReadPage> {
     const who = toWho(context, context);
     const description = await view.findServer(server)?.lists.describe(who.upstream, who.patience);
     if (description === undefined || !canReadDirectories(description.capabilities)) {
-      return readListed(asked);
+      // A server that lists no directories has said which files its skill has.
+      const files = skill?.ownItem.resources;
+      const described = (Array.isArray(files) ? files : []).map(describeFile);
+      const children = listChildren(described, ownUri);
+      if (children === undefined) return failNoDirectory(uri);
+      if (cursor !== undefined) fail('invalid_params', { details: 'params.cursor is not known' });
+      const listed = children.map((child) => ({ ...child }));
+      return { entries: await prepare(server, 'resources', listed), nextCursor: undefined };
     }
     const params = { uri: ownUri, ...(cursor !== undefined && { cursor }) };
     const request = { method: 'resources/directory/read', params } as const;
@@ -173,17 +183,6 @@ export function createServeSkills(
     if (!Array.isArray(resources)) return failAnswer(server, `did not say what ${uri} has`);
     const items = resources.slice(0, MAX_CHILDREN).filter((item) => isChild(item, ownUri));
     return { entries: await prepare(server, 'resources', items), nextCursor };
-  }
-
-  /** A server that lists no directories has said which files its skill has. */
-  async function readListed({ uri, found, skill, cursor }: AskedDirectory): Promise<ReadPage> {
-    const files = skill?.ownItem.resources;
-    const described = (Array.isArray(files) ? files : []).map(describeFile);
-    const children = listChildren(described, found.ownUri);
-    if (children === undefined) return failNoDirectory(uri);
-    if (cursor !== undefined) fail('invalid_params', { details: 'params.cursor is not known' });
-    const items = children.map((child) => ({ ...child }));
-    return { entries: await prepare(found.server, 'resources', items), nextCursor: undefined };
   }
 
   /** As clients see it; undefined where the caller may not. */
@@ -198,15 +197,6 @@ export function createServeSkills(
   }
 
   return { getSkill, readDirectory };
-}
-
-interface AskedDirectory {
-  /** As the client wrote it. */
-  readonly uri: string;
-  readonly found: FoundResource;
-  /** In whose folder it lies. */
-  readonly skill: Entry | undefined;
-  readonly cursor: Cursor;
 }
 
 interface ReadPage {

@@ -1,30 +1,19 @@
 // SEP-2640: files of skills, and the server to which each belongs: it need not be in the list of resources.
 import { listDirectories, requireSkillRoot } from '../../mcp/catalog/content.ts';
+import { computeOnce } from '../../platform/compute-once.ts';
 import { toMovedUri, toOwnUri } from '../apps/app-tools.ts';
 import { BUILT_IN, type Entry } from '../prepare-list.ts';
 import type { FoundResource, View } from '../view.ts';
 
 type Shown = View['shown'];
 
-interface SkillPlaces {
-  /** Keyed by URIs as clients see them. */
-  readonly files: ReadonlyMap<string, Entry>;
-  readonly roots: ReadonlyMap<string, Entry>;
-}
-
-const known: Readonly<Record<Shown, WeakMap<readonly Entry[], SkillPlaces>>> = {
-  own: new WeakMap(),
-  joined: new WeakMap(),
+const placeSkills = {
+  own: computeOnce((skills: readonly Entry[]) => place(skills, 'own')),
+  joined: computeOnce((skills: readonly Entry[]) => place(skills, 'joined')),
 };
 
-/** Looks at each list once. */
-function placeSkills(skills: readonly Entry[], shown: Shown): SkillPlaces {
-  const placed = known[shown].get(skills) ?? place(skills, shown);
-  known[shown].set(skills, placed);
-  return placed;
-}
-
-function place(skills: readonly Entry[], shown: Shown): SkillPlaces {
+/** Keyed by URIs as clients see them. */
+function place(skills: readonly Entry[], shown: Shown) {
   const files = new Map<string, Entry>();
   const roots = new Map<string, Entry>();
   for (const skill of skills) {
@@ -42,7 +31,7 @@ export const findSkillFile = (
   skills: readonly Entry[],
   uri: string,
   shown: Shown,
-): FoundResource | undefined => toFound(placeSkills(skills, shown).files.get(uri), uri, shown);
+): FoundResource | undefined => toFound(placeSkills[shown](skills).files.get(uri), uri, shown);
 
 /** The skill whose folder the URI is, or lies in: the innermost. */
 export function findSkillAround(
@@ -50,7 +39,7 @@ export function findSkillAround(
   uri: string,
   shown: Shown,
 ): Entry | undefined {
-  const { roots } = placeSkills(skills, shown);
+  const { roots } = placeSkills[shown](skills);
   const around = [...listDirectories(uri), uri].reverse();
   const root = around.find((directory) => roots.has(directory));
   return root === undefined ? undefined : roots.get(root);

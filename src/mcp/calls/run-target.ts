@@ -5,7 +5,8 @@ import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { forgetSource, readExact, toNoted } from '../../platform/noted-json.ts';
 import { quote } from '../../platform/text.ts';
-import type { ServedCatalog, Target, TargetTask, WantedItem } from '../catalog/served-catalog.ts';
+import type { TaskTool } from '../catalog/catalog.ts';
+import type { ServedCatalog, Target, WantedItem } from '../catalog/served-catalog.ts';
 import { isMadeAnew } from '../protocol/json-rpc.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
 import type { CallRecord } from './call.ts';
@@ -153,7 +154,7 @@ function run(target: Target, args: JsonObject, context: CallContext): Promise<ob
 }
 
 async function runAsTask(
-  { prepare }: TargetTask,
+  { prepare }: TaskTool,
   args: JsonObject,
   context: CallContext,
   task: CallTask,
@@ -164,7 +165,7 @@ async function runAsTask(
 }
 
 /** Nobody is asked about a call that cannot be made. */
-function checkTask({ isRequired }: TargetTask, { context, record, target }: AllowedCall): void {
+function checkTask({ isRequired }: TaskTool, { context, record, target }: AllowedCall): void {
   if (!isRequired || record.era === 'session' || context.task !== undefined) return;
   failWithoutTasks(`Calls of ${target.item.name} are tasks: this needs a client`);
 }

@@ -166,6 +166,16 @@ export interface Offers {
 /** The place where a page begins: `nextCursor` of the page before, undefined for the first. */
 export type Cursor = string | undefined;
 
+/** For a list whose pages begin after the item of a name. */
+export const encodeCursor = (name: string): string => Buffer.from(name).toString('base64url');
+export const decodeCursor = (cursor: string): string => Buffer.from(cursor, 'base64url').toString();
+
+/** @throws GatewayError `invalid_params` always. */
+export const failUnknownCursor = (): never =>
+  fail('invalid_params', {
+    details: 'params.cursor is not from this list. Leave it out to start with the first page.',
+  });
+
 export interface Page<Item> {
   readonly items: readonly Item[];
   /** Absent on the last page. */

@@ -116,22 +116,15 @@ export const findMissingCapabilities = (
 ): readonly string[] => [
   ...new Set(
     Object.values(requests)
-      .map((request) => findCapability(request) ?? request.method)
+      .map(({ method, params }) => {
+        if (!isQuestion(method)) return method;
+        const isByUrl =
+          method === 'elicitation/create' && 'mode' in params && params.mode === 'url';
+        return isByUrl ? 'elicitationUrl' : CAPABILITIES[method];
+      })
       .filter((needed) => !isCapability(needed) || declared[needed] !== true),
   ),
 ];
-
-function findCapability({
-  method,
-  params,
-}: {
-  readonly method: string;
-  readonly params: object;
-}): ClientCapability | undefined {
-  if (!isQuestion(method)) return undefined;
-  const isByUrl = method === 'elicitation/create' && 'mode' in params && params.mode === 'url';
-  return isByUrl ? 'elicitationUrl' : CAPABILITIES[method];
-}
 
 const isCapability = (name: string): name is ClientCapability =>
   ['elicitation', 'elicitationUrl', 'sampling', 'roots'].includes(name);
@@ -142,9 +135,12 @@ const isQuestion = (method: string): method is ClientRequest['method'] =>
 /** Reads `capabilities` of `initialize`, or of a stateless request. */
 export function readCapabilities(declared: JsonObject): ClientCapabilities {
   const extensions = readClientExtensions(declared.extensions);
+  const { elicitation } = declared;
+  const hasUrls = isDeclared(elicitation) && 'url' in elicitation;
   return {
-    elicitation: supportsForms(declared.elicitation),
-    ...(supportsUrls(declared.elicitation) && { elicitationUrl: true }),
+    // Forms are the default; a client may name other ways only (2025-11-25, `url`).
+    elicitation: isDeclared(elicitation) && ('form' in elicitation || !hasUrls),
+    ...(hasUrls && { elicitationUrl: true }),
     sampling: isDeclared(declared.sampling),
     roots: isDeclared(declared.roots),
     ...(extensions && { extensions }),
@@ -154,13 +150,6 @@ export function readCapabilities(declared: JsonObject): ClientCapabilities {
 /** An array counts too: PHP writes an empty object as `[]`. */
 const isDeclared = (capability: unknown): capability is object =>
   typeof capability === 'object' && capability !== null;
-
-/** Forms are the default; a client may name other ways only (2025-11-25, `url`). */
-const supportsForms = (elicitation: unknown): boolean =>
-  isDeclared(elicitation) && ('form' in elicitation || !('url' in elicitation));
-
-const supportsUrls = (elicitation: unknown): boolean =>
-  isDeclared(elicitation) && 'url' in elicitation;
 
 const CAPABILITIES = {
   'elicitation/create': 'elicitation',

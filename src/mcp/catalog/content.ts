@@ -28,24 +28,6 @@ export type Content = (
   | ResourceLink
 ) & { readonly annotations?: Annotations };
 
-/** For results of a catalogue that is not ours. */
-function isContent(value: unknown): value is Content {
-  if (!isObject(value)) return false;
-  switch (value.type) {
-    case 'text':
-      return typeof value.text === 'string';
-    case 'image':
-    case 'audio':
-      return typeof value.data === 'string' && typeof value.mimeType === 'string';
-    case 'resource':
-      return isObject(value.resource) && typeof value.resource.uri === 'string';
-    case 'resource_link':
-      return typeof value.uri === 'string' && typeof value.name === 'string';
-    default:
-      return false;
-  }
-}
-
 type EmbeddedResource = {
   readonly uri: string;
   readonly name?: string;
@@ -107,13 +89,10 @@ export interface CacheHint {
 
 // MCP: kinds of content that a revision does not have reach its clients as text.
 
-/** The revision that brought each kind beside text, image and resource. */
-const SINCE: Readonly<Record<string, string>> = {
-  audio: '2025-03-26',
-  resource_link: '2025-06-18',
-};
+/** The revision that brought audio. */
+const AUDIO_SINCE = '2025-03-26';
 
-/** From this revision on clients know all kinds. */
+/** From this revision on clients know all kinds: it brought links. */
 export const NEWEST_KINDS = '2025-06-18';
 
 /** The result as a client of a version before `NEWEST_KINDS` can read it. Versions compare as text: they are dates. */
@@ -132,14 +111,13 @@ export function adaptContent(version: string, result: object): object {
 }
 
 /** Anything that is no content of MCP stays as it is: not every catalogue checks what it returns. */
-const adaptItem = (version: string, content: unknown): unknown =>
-  isContent(content) ? adaptKind(version, content) : content;
-
-function adaptKind(version: string, content: Content): Content {
-  if (version >= (SINCE[content.type] ?? '')) return content;
-  if (content.type === 'resource_link') return { type: 'text', text: content.uri };
-  if (content.type === 'audio') return { type: 'text', text: `[${content.mimeType}]` };
-  return content;
+function adaptItem(version: string, content: unknown): unknown {
+  if (!isObject(content)) return content;
+  const { type, uri, name, data, mimeType } = content;
+  if (type === 'resource_link' && typeof uri === 'string' && typeof name === 'string')
+    return version < NEWEST_KINDS ? { type: 'text', text: uri } : content;
+  const isAudio = type === 'audio' && typeof data === 'string' && typeof mimeType === 'string';
+  return isAudio && version < AUDIO_SINCE ? { type: 'text', text: `[${mimeType}]` } : content;
 }
 
 // §2.4, §2.6, §2.7: how tools, prompts and resources are listed.
@@ -298,16 +276,11 @@ export function listChildren<File extends { readonly uri: string }>(
     const [name = '', ...below] = file.uri.slice(start.length).split('/');
     const uri = start + name;
     if (below.length === 0) children.set(uri, file);
-    else if (!children.has(uri)) children.set(uri, describeDirectory(uri, name));
+    else if (!children.has(uri))
+      children.set(uri, { uri, name: decodeName(name), mimeType: DIRECTORY });
   }
   return children.size === 0 ? undefined : [...children.values()];
 }
-
-const describeDirectory = (uri: string, name: string): Child => ({
-  uri,
-  name: decodeName(name),
-  mimeType: DIRECTORY,
-});
 
 /** True if it names what lies in its directory, also to a client that puts the file on a disk. */
 export function isPlainName(segment: string): boolean {

@@ -4,6 +4,7 @@ import { RE2JS } from '@bufbuild/re2';
 import { Ajv, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
+import { computeOnce } from '../../platform/compute-once.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';
 import { describeErrors } from './define/describe-errors.ts';
@@ -13,25 +14,21 @@ export type CheckSchema = (schema: unknown, subject: string, value: unknown) => 
 
 export const checkForeignSchema: CheckSchema = (schema, subject, value) => {
   if (!isObject(schema)) return undefined;
-  const { validate } = known.get(schema) ?? compile(schema);
-  known.set(schema, { validate });
+  const { validate } = compile(schema);
   if (validate === undefined || validate(value)) return undefined;
   return describeErrors(subject, validate.errors ?? []).join('; ');
 };
 
-interface Compiled {
-  /** Undefined of what is no schema. */
-  readonly validate: ValidateFunction | undefined;
-}
-
-const known = new WeakMap<object, Compiled>();
-
-/** Patterns of servers run in time that grows with the text alone. */
-const OPTIONS: Options = {
+const LENIENT: Options = {
   strict: false,
   validateFormats: false,
   validateSchema: false,
   logger: false,
+};
+
+/** Patterns of servers run in time that grows with the text alone. */
+const OPTIONS: Options = {
+  ...LENIENT,
   verbose: true,
   code: {
     regExp: Object.assign(
@@ -44,16 +41,16 @@ const OPTIONS: Options = {
   },
 };
 
-/** An Ajv keeps something of all that it has compiled: each has one of its own. */
-function compile(schema: object): Compiled {
+/** Nothing of what is no schema. An Ajv keeps something of all that it has compiled: each has one of its own. */
+const compile = computeOnce((schema: object): { readonly validate?: ValidateFunction } => {
   const dialect = '$schema' in schema ? String(schema.$schema) : '';
   try {
     const ajv = dialect.includes('draft-07') ? new Ajv(OPTIONS) : new Ajv2020(OPTIONS);
     return { validate: ajv.compile(schema) };
   } catch {
-    return { validate: undefined };
+    return {};
   }
-}
+});
 
 /** Characters of a schema that is compiled only to see whether that is possible. */
 const MAX_TRIED = 16_384;
@@ -77,12 +74,7 @@ export function canCompile(schema: object): boolean {
 /** With the engine's own regular expressions, as clients have them: none is run here. */
 function tryToCompile(schema: object): boolean {
   try {
-    new Ajv({
-      strict: false,
-      validateFormats: false,
-      validateSchema: false,
-      logger: false,
-    }).compile(schema);
+    new Ajv(LENIENT).compile(schema);
     return true;
   } catch {
     return false;

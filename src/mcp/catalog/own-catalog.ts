@@ -1,7 +1,7 @@
 // A catalogue of an author, as the gateway serves it.
 
 import { createCountedBus } from '../../platform/counted-bus.ts';
-import type { JsonObject } from '../../platform/json.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
 import { createThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -11,13 +11,14 @@ import {
   LIST_KINDS,
   type ListKind,
 } from '../protocol/list-kinds.ts';
-import type { Catalog, CatalogListener, Context, Cursor, Page } from './catalog.ts';
+import type { Catalog, CatalogListener, Cursor, Page } from './catalog.ts';
 import type { MirroredParam } from './content.ts';
-import type { CallableList, CallerContext, ServedCatalog, Target } from './served-catalog.ts';
+import type { CallerContext, ServedCatalog, Target, WantedItem } from './served-catalog.ts';
 
 export interface OwnCatalog extends ServedCatalog {
   /** True if the list is the same for every caller, and never changes. */
   isFixed(kind: ListKind): boolean;
+  resolve(wanted: WantedItem, context: CallerContext): Target;
 }
 
 /**
@@ -35,8 +36,22 @@ export function serveOwnCatalog(
     mirrorHeaders: catalog.mirrorHeaders,
     isShared: catalog.describe === undefined,
     describe: (caller) => catalog.describe?.(caller) ?? catalog,
-    list: async (kind, cursor, context) => LISTS[kind](catalog, cursor, context),
-    resolve: ({ list, name }) => createOwnTarget(catalog, list, name),
+    list: async (kind, cursor, context) =>
+      catalog[LIST_METHODS[kind]]?.(cursor, context) ?? NO_ITEMS,
+    resolve: ({ list, name }) => ({
+      item: { kind: LIST_KINDS[list].ruled, name, server: '', annotations: NONE },
+      server: undefined,
+      listMirroredParams: (caller) =>
+        list === 'tools' ? catalog.mirroredParams(name, caller) : NO_PARAMS,
+      ...(list === 'tools' && { task: catalog.findTask?.(name) }),
+      // Async: what an author's function throws, or returns at once, comes as from a promise.
+      async run(args, context) {
+        if (list === 'tools') return catalog.callTool(name, args, context);
+        if (list === 'prompts') return catalog.getPrompt(name, args, context);
+        return catalog.readResource(name, context);
+      },
+      failAsUnknown: async (_context, facts) => failUnknownItem(list, name, { facts }),
+    }),
     getSkill: async (uri, context) =>
       catalog.getSkill?.(uri, context) ?? failUnknownItem('skills', uri),
     readDirectory: async (uri, cursor, context) =>
@@ -44,13 +59,11 @@ export function serveOwnCatalog(
     complete: async (completion, context) => catalog.complete(completion, context),
     canWatch: (uri, caller) => catalog.canWatch(uri, caller),
     setWatched: async (uri, isWatched, caller) => catalog.setWatched?.(uri, isWatched, caller),
-    listen: runtime === undefined ? () => listenToNothing : createListen(runtime, catalog),
+    listen: runtime === undefined ? () => () => {} : createListen(runtime, catalog),
     endSession: (caller) => catalog.endSession?.(caller),
-    isFixed: (kind) => FIXED[kind](catalog) === true,
+    isFixed: (kind) => catalog[LIST_METHODS[kind]]?.isFixed === true,
   };
 }
-
-const listenToNothing = (): void => {};
 
 /** Each stream asks the store at each change: a resource that changes all the time is told so often. */
 const UPDATE_INTERVAL_MS = 250;
@@ -109,63 +122,31 @@ const bindListener = (listener: CatalogListener): CatalogListener => ({
   logged: (params) => listener.logged?.(params),
 });
 
-/** One page of a list, asked of a catalogue by its own method. */
-const LISTS: Readonly<
-  Record<ListKind, (catalog: Catalog, cursor: Cursor, context: Context) => Promise<Page<object>>>
-> = {
-  tools: (catalog, cursor, context) => catalog.listTools(cursor, context),
-  prompts: (catalog, cursor, context) => catalog.listPrompts(cursor, context),
-  resources: (catalog, cursor, context) => catalog.listResources(cursor, context),
-  templates: (catalog, cursor, context) => catalog.listResourceTemplates(cursor, context),
-  skills: async (catalog, cursor, context) => catalog.listSkills?.(cursor, context) ?? NO_SKILLS,
-};
+/** A page of each list is asked of a catalogue by its own method. */
+const LIST_METHODS = {
+  tools: 'listTools',
+  prompts: 'listPrompts',
+  resources: 'listResources',
+  templates: 'listResourceTemplates',
+  skills: 'listSkills',
+} as const satisfies Readonly<Record<ListKind, keyof Catalog>>;
 
-const NO_SKILLS: Page<object> = { items: [] };
-
-const FIXED: Readonly<Record<ListKind, (catalog: Catalog) => true | undefined>> = {
-  tools: (catalog) => catalog.listTools.isFixed,
-  prompts: ({ listPrompts }) => listPrompts.isFixed,
-  resources: ({ listResources }) => listResources.isFixed,
-  templates: ({ listResourceTemplates }) => listResourceTemplates.isFixed,
-  skills: ({ listSkills }) => listSkills?.isFixed,
-};
-
-function createOwnTarget(catalog: Catalog, list: CallableList, name: string): Target {
-  const run = RUNS[list];
-  return {
-    item: { kind: LIST_KINDS[list].ruled, name, server: '', annotations: NONE },
-    server: undefined,
-    listMirroredParams: (caller) =>
-      list === 'tools' ? catalog.mirroredParams(name, caller) : NO_PARAMS,
-    ...(list === 'tools' && { task: catalog.findTask?.(name) }),
-    run: (args, context) => run(catalog, name, args, context),
-    failAsUnknown: async (_context, facts) => failUnknownItem(list, name, { facts }),
-  };
-}
-
+/** Of a catalogue without skills. */
+const NO_ITEMS: Page<object> = { items: [] };
 const NONE: JsonObject = {};
 const NO_PARAMS: readonly MirroredParam[] = [];
 
-/** Async: what an author's function throws, or returns at once, comes as from a promise. */
-const RUNS: Readonly<
-  Record<
-    CallableList,
-    (catalog: Catalog, name: string, args: JsonObject, context: Context) => Promise<object>
-  >
-> = {
-  tools: async (catalog, name, args, context) => catalog.callTool(name, args, context),
-  prompts: async (catalog, name, args, context) => catalog.getPrompt(name, args, context),
-  resources: async (catalog, uri, _args, context) => catalog.readResource(uri, context),
-};
-
-/** As a caller without a user gets them: rules about groups, claims and clients allow nothing. */
-export async function listTools({ offers, list }: ServedCatalog): Promise<readonly JsonObject[]> {
+/** Unless a caller is given, as one without a user gets them: rules about groups, claims and clients allow nothing. */
+export async function listTools(
+  { offers, list }: ServedCatalog,
+  context: CallerContext = LISTING_CONTEXT,
+): Promise<readonly JsonObject[]> {
   if (!offers.tools) return [];
   const tools: JsonObject[] = [];
   let cursor: Cursor;
   do {
-    const page = await list('tools', cursor, LISTING_CONTEXT);
-    tools.push(...page.items.map((item) => ({ ...item })));
+    const page = await list('tools', cursor, context);
+    tools.push(...page.items.filter(isObject));
     cursor = page.nextCursor;
   } while (cursor !== undefined);
   return tools;

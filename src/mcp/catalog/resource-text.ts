@@ -20,20 +20,15 @@ export function createDecodeResource(): (uri: string) => string | undefined {
   /** Keyed by the SHA-256 of the decoded text. */
   const known = createBoundedMap<string, boolean>(MAX_REMEMBERED);
 
-  function findOut(decoded: string): boolean {
-    const key = hashSha256(decoded);
-    const remembered = known.get(key);
-    if (remembered !== undefined) return remembered;
-    const found = isUnambiguous(decoded);
-    known.set(key, found);
-    return found;
-  }
-
   return function decodeAndRemember(uri) {
     const decoded = decodeOnce(uri);
     if (decoded === undefined) return undefined;
-    const isKnown = ONLY_ASCII.test(decoded) ? isUnambiguous(decoded) : findOut(decoded);
-    return isKnown ? decoded : undefined;
+    if (ONLY_ASCII.test(decoded)) return isUnambiguous(decoded) ? decoded : undefined;
+    const key = hashSha256(decoded);
+    const remembered = known.get(key);
+    const isKept = remembered ?? isUnambiguous(decoded);
+    if (remembered === undefined) known.set(key, isKept);
+    return isKept ? decoded : undefined;
   };
 }
 

@@ -130,13 +130,6 @@ export interface InnerCall {
   readonly args: JsonObject;
 }
 
-/** As far as an approval is bound to it (§27). */
-interface OwnTool {
-  readonly ownName: string;
-  /** As the server wrote it. */
-  readonly ownItem: object;
-}
-
 /** One tool, prompt or resource, found. */
 export interface Target {
   /** Judged by policies. */
@@ -147,8 +140,11 @@ export interface Target {
   listMirroredParams(
     caller: IdentifiedCaller,
   ): readonly MirroredParam[] | Promise<readonly MirroredParam[]>;
-  /** For a tool: what its server says of it, under its own name. Undefined where that is not known. */
-  readonly own?: OwnTool | undefined;
+  /**
+   * For a tool: what its server says of it, as it wrote it, under its own name; an approval is bound to it (§27). Undefined where that
+   * is not known.
+   */
+  readonly own?: { readonly ownName: string; readonly ownItem: object } | undefined;
   /**
    * Its server has not said what it has: `run` finds out first, and runs nothing that the policies do not allow without
    * asking anybody. So nobody is asked about it yet.
@@ -159,7 +155,7 @@ export interface Target {
   /** Says what is wrong with a result that did not come from the server as it is; undefined where its schema allows it. */
   findResultProblem?(result: JsonObject): string | undefined;
   /** For a tool whose calls may go on as tasks (§29). */
-  readonly task?: TargetTask | undefined;
+  readonly task?: TaskTool | undefined;
   /** For a tool whose server may answer with a task of its own (§29.5). */
   readonly relayedTasks?: RelayedTasks | undefined;
   /** @throws GatewayError for what the caller did wrong; any other throw is an unexpected failure (§4.4). */
@@ -171,9 +167,6 @@ export interface Target {
    */
   failAsUnknown(context: CallerContext, facts: Readonly<Record<string, unknown>>): Promise<never>;
 }
-
-/** §29: how its calls go on as tasks. */
-export type TargetTask = TaskTool;
 
 /** §29.5: about a task of a server, under the server's own id of it. */
 export interface TaskRequest {

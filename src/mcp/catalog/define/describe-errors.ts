@@ -29,7 +29,16 @@ const MAX_ERRORS = 200;
  * that they carry schema and data.
  */
 export function describeErrors(subject: string, errors: readonly ErrorObject[]): readonly string[] {
-  const problems = collectProblems(subject, errors.slice(0, MAX_ERRORS));
+  const problems: Problem[] = [];
+  for (const error of errors.slice(0, MAX_ERRORS)) {
+    const isSummary = SUMMARIES.has(error.keyword);
+    const hasInner = isSummary || ALTERNATIVES.has(error.keyword);
+    const inner = hasInner ? findInnerProblems(problems, error) : [];
+    if (inner.length === 0) problems.push(toProblem(error));
+    else if (!isSummary) {
+      problems.splice(-inner.length, inner.length, mergeAlternatives(subject, error, inner));
+    }
+  }
   const lines = [...new Set(problems.map((problem) => toLine(subject, problem)))];
   return lines.length > MAX_PROBLEMS ? [...lines.slice(0, MAX_PROBLEMS), 'and more'] : lines;
 }
@@ -40,20 +49,6 @@ const toLine = (subject: string, { path, description }: Problem): string =>
 /** Keywords that repeat what errors before them say in detail. */
 const ALTERNATIVES = new Set(['anyOf', 'oneOf']);
 const SUMMARIES = new Set(['if', 'propertyNames', 'contains']);
-
-function collectProblems(subject: string, errors: readonly ErrorObject[]): readonly Problem[] {
-  const problems: Problem[] = [];
-  for (const error of errors) {
-    const isSummary = SUMMARIES.has(error.keyword);
-    const hasInner = isSummary || ALTERNATIVES.has(error.keyword);
-    const inner = hasInner ? findInnerProblems(problems, error) : [];
-    if (inner.length === 0) problems.push(toProblem(error));
-    else if (!isSummary) {
-      problems.splice(-inner.length, inner.length, mergeAlternatives(subject, error, inner));
-    }
-  }
-  return problems;
-}
 
 /** Problems that were found just before by the schemas inside the error's keyword, or that they refer to. */
 function findInnerProblems(problems: readonly Problem[], error: ErrorObject): readonly Problem[] {
@@ -90,10 +85,9 @@ function toProblem(error: ErrorObject): Problem {
       description: expected === undefined ? 'is missing' : `is missing; it ${expected}`,
     };
   }
-  return { path, schemaPath, description: (DESCRIPTIONS[keyword] ?? describeByAjv)(error) };
+  const description = DESCRIPTIONS[keyword]?.(error) ?? error.message ?? 'does not fit its schema';
+  return { path, schemaPath, description };
 }
-
-const describeByAjv = ({ message }: ErrorObject): string => message ?? 'does not fit its schema';
 
 /** For keywords of which Ajv's own words leave out what is allowed. */
 const DESCRIPTIONS: Readonly<Record<string, (error: ErrorObject) => string>> = {
@@ -164,27 +158,21 @@ export function describeSchemaMistake(
   schema: object,
   errors: readonly ErrorObject[],
 ): string | undefined {
-  const first = findDeepest(errors);
+  const countSegments = ({ instancePath }: ErrorObject) => instancePath.split('/').length;
+  // The alternative that goes deepest is the one that was meant.
+  const [first] = errors.toSorted((one, other) => countSegments(other) - countSegments(one));
   if (first === undefined) return undefined;
   const path = first.instancePath.split('/').slice(1).map(unescapePointer);
   const value = path.reduce(getMember, schema);
   const place = `${owner}${path.map(toPathStep).join('')} is ${quote(value, MAX_SHOWN)}`;
   if (isTypePlace(path) && (typeof value === 'string' || value === null)) {
-    const near = findNearestType(String(value));
-    const hint = near === undefined ? '' : ` Did you mean "${near}"?`;
-    return `${place}; allowed are ${TYPES.join(', ')}.${hint}`;
+    return `${place}; allowed are ${TYPES.join(', ')}.${suggest(findNearestType(String(value)))}`;
   }
   const samePlace = errors.filter(({ instancePath }) => instancePath === first.instancePath);
   const descriptions = samePlace
     .filter(({ keyword }) => !COMBINATIONS.has(keyword))
     .map(describeError);
   return `${place}; it ${[...new Set(descriptions)].join(', or ')}.`;
-}
-
-/** The alternative that goes deepest is the one that was meant. */
-function findDeepest(errors: readonly ErrorObject[]): ErrorObject | undefined {
-  const countSegments = ({ instancePath }: ErrorObject) => instancePath.split('/').length;
-  return [...errors].sort((one, other) => countSegments(other) - countSegments(one))[0];
 }
 
 /** Other languages write `int`, `str` or `bool`: the beginning of a type is enough to find it. */
@@ -201,10 +189,12 @@ export function describeUnknownKeyword(
 ): string | undefined {
   const path = findPath(keyword, schema, []);
   if (path === undefined) return undefined;
-  const near = findNearestName(keyword, known);
-  const hint = near === undefined ? '' : ` Did you mean "${near}"?`;
+  const hint = suggest(findNearestName(keyword, known));
   return `${owner}${path.map(toPathStep).join('')}: there is no keyword "${keyword}".${hint}`;
 }
+
+const suggest = (near: string | undefined): string =>
+  near === undefined ? '' : ` Did you mean "${near}"?`;
 
 /** Their members are names that authors choose. */
 const SCHEMA_MAPS: ReadonlySet<string> = new Set([
@@ -218,33 +208,19 @@ const SCHEMA_MAPS: ReadonlySet<string> = new Set([
 /** Nothing below these is a schema. */
 const VALUE_KEYWORDS: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples']);
 
+/** `isMap`: its members are schemas, and their names no keywords. */
 function findPath(
   keyword: string,
   schema: unknown,
   path: readonly string[],
+  isMap = false,
 ): readonly string[] | undefined {
   if (typeof schema !== 'object' || schema === null) return undefined;
-  if (Object.hasOwn(schema, keyword)) return path;
+  if (!isMap && Object.hasOwn(schema, keyword)) return path;
   for (const [key, below] of Object.entries(schema)) {
-    if (VALUE_KEYWORDS.has(key)) continue;
-    const keyPath = [...path, key];
-    const found =
-      SCHEMA_MAPS.has(key) && isObject(below)
-        ? findFirst(Object.entries(below), ([name, member]) =>
-            findPath(keyword, member, [...keyPath, name]),
-          )
-        : findPath(keyword, below, keyPath);
-    if (found !== undefined) return found;
-  }
-  return undefined;
-}
-
-function findFirst<Item, Found>(
-  items: readonly Item[],
-  find: (item: Item) => Found | undefined,
-): Found | undefined {
-  for (const item of items) {
-    const found = find(item);
+    if (!isMap && VALUE_KEYWORDS.has(key)) continue;
+    const isMapBelow = !isMap && SCHEMA_MAPS.has(key) && isObject(below);
+    const found = findPath(keyword, below, [...path, key], isMapBelow);
     if (found !== undefined) return found;
   }
   return undefined;
@@ -281,35 +257,36 @@ function isTypePlace(path: readonly string[]): boolean {
 
 // Checks what an author writes into a definition: the compiler knows from the types, JavaScript does not.
 
-/** `text` and `function` are required, `any` is not, or is checked elsewhere. */
-type Members = Readonly<Record<string, 'text' | 'function' | 'any'>>;
-
 const TYPE_NAMES = { text: 'a string that is not empty', function: 'a function' } as const;
 
 /**
  * @param kind What is defined: `Tool`.
- * @param nameMember The member by which messages name it.
+ * @param members All that it may have.
+ * @param required Those that it must have, with their types; messages name it by the first.
  * @throws DefinitionError when a member is missing, or there is one that is not known.
  */
 export function checkMembers(
   kind: string,
   definition: unknown,
-  members: Members,
-  nameMember: string | undefined = undefined,
+  members: readonly string[],
+  required: Readonly<Record<string, keyof typeof TYPE_NAMES>> = {},
 ): void {
   if (!isObject(definition)) {
     throw new DefinitionError(
       `${kind}: the definition is ${describeType(definition)}; it must be an object.`,
     );
   }
-  const name = nameMember === undefined ? undefined : definition[nameMember];
+  const [nameMember = ''] = Object.keys(required);
+  const name = definition[nameMember];
   const owner = typeof name === 'string' && name !== '' ? `${kind} ${name}` : kind;
-  const known = Object.keys(members);
-  const unknown = Object.keys(definition).filter((member) => !known.includes(member));
+  const unknown = Object.keys(definition).filter((member) => !members.includes(member));
 
-  for (const [member, type] of Object.entries(members)) {
-    if (type === 'any' || hasType(definition[member], type)) continue;
+  for (const [member, type] of Object.entries(required)) {
     const value = definition[member];
+    if (
+      type === 'function' ? typeof value === 'function' : typeof value === 'string' && value !== ''
+    )
+      continue;
     const state = value === undefined ? 'missing' : value === '' ? 'empty' : describeType(value);
     const near = value === undefined ? findNearestName(member, unknown) : undefined;
     const hint = near === undefined ? '' : ` There is "${near}": did you misspell it?`;
@@ -319,15 +296,11 @@ export function checkMembers(
   }
   const [first] = unknown;
   if (first === undefined) return;
-  const near = findNearestName(first, known);
-  const hint = near === undefined ? '' : ` Did you mean "${near}"?`;
+  const hint = suggest(findNearestName(first, members));
   throw new DefinitionError(
-    `${owner}: unknown member "${first}".${hint} Allowed: ${known.join(', ')}.`,
+    `${owner}: unknown member "${first}".${hint} Allowed: ${members.join(', ')}.`,
   );
 }
-
-const hasType = (value: unknown, type: 'text' | 'function'): boolean =>
-  type === 'function' ? typeof value === 'function' : typeof value === 'string' && value !== '';
 
 /** Names the type of a value, in words for authors: `a string`, `nothing`. */
 export function describeType(value: unknown): string {

@@ -3,16 +3,17 @@ import { DefinitionError, fail, failUnknown } from '../../../errors/gateway-erro
 import { findNearestName } from '../../../platform/nearest-name.ts';
 import { stripUri } from '../../../platform/secret-texts.ts';
 import { failNoDirectory, failUnknownItem } from '../../protocol/list-kinds.ts';
-import type {
-  Arguments,
-  Catalog,
-  Completion,
-  Context,
-  Cursor,
-  ListItems,
-  Page,
+import {
+  type Arguments,
+  type Catalog,
+  type Cursor,
+  decodeCursor,
+  encodeCursor,
+  failUnknownCursor,
+  type ListItems,
+  type Page,
 } from '../catalog.ts';
-import { type CacheHint, findSkillRoot, listChildren } from '../content.ts';
+import { type CacheHint, listChildren, requireSkillRoot } from '../content.ts';
 import { checkMembers, describeType } from './describe-errors.ts';
 import type { Prompt } from './prompt.ts';
 import type { Resource, ResourceTemplate } from './resource.ts';
@@ -39,31 +40,25 @@ const PAGE_SIZE = 250;
 /** MCP, completion: at most 100 values per answer. */
 const MAX_COMPLETIONS = 100;
 
-const MEMBERS = {
-  tools: 'any',
-  prompts: 'any',
-  resources: 'any',
-  resourceTemplates: 'any',
-  skills: 'any',
-  logging: 'any',
-  instructions: 'any',
-  pageSize: 'any',
-} as const;
+const MEMBERS = [
+  ...['tools', 'prompts', 'resources', 'resourceTemplates', 'skills'],
+  ...['logging', 'instructions', 'pageSize'],
+];
 
 /** @throws DefinitionError when two entries share a name or URI, or a member is not known. */
 export function createLocalCatalog(entries: LocalEntries): Catalog {
   checkMembers('createLocalCatalog', entries, MEMBERS);
   const { logging = false, instructions, pageSize = PAGE_SIZE } = entries;
-  const tools = indexByName('tool', entries.tools, ({ description }) => description.name);
-  const prompts = indexByName('prompt', entries.prompts, ({ description }) => description.name);
-  const listed = indexByName('resource', entries.resources, ({ description }) => description.uri);
-  const skills = indexByName('skill', entries.skills, ({ description }) => description.uri);
+  const tools = indexByName('tool', entries.tools, 'name');
+  const prompts = indexByName('prompt', entries.prompts, 'name');
+  const listed = indexByName('resource', entries.resources, 'uri');
+  const skills = indexByName('skill', entries.skills, 'uri');
+  const templates = indexByName('resource template', entries.resourceTemplates, 'uriTemplate');
   const files = indexFiles(skills, listed);
-  const templates = indexByName(
-    'resource template',
-    entries.resourceTemplates,
-    ({ description }) => description.uriTemplate,
-  );
+  const manifests = [...skills.keys()].flatMap((uri): readonly [string, Resource][] => {
+    const file = files.get(uri);
+    return file === undefined ? [] : [[uri, file]];
+  });
 
   return {
     offers: {
@@ -111,10 +106,7 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
       return prompt.get(args, context);
     },
 
-    ...createLocalResources(
-      { listed: new Map([...listed, ...selectManifests(skills, files)]), files, templates },
-      pageSize,
-    ),
+    ...createLocalResources(new Map([...listed, ...manifests]), files, templates, pageSize),
     ...createLocalSkills(skills, pageSize),
 
     async complete({ ref, argument, known }, context) {
@@ -124,7 +116,12 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
           : (templates.get(ref.uri) ??
             failUnknown({ noun: 'resource template', name: stripUri(ref.uri) }));
       const complete = entry.completers.get(argument.name);
-      return toCompletion(complete && (await complete(argument.value, known, context)));
+      const values = (await complete?.(argument.value, known, context)) ?? [];
+      return {
+        values: values.slice(0, MAX_COMPLETIONS),
+        total: values.length,
+        hasMore: values.length > MAX_COMPLETIONS,
+      };
     },
   };
 }
@@ -134,46 +131,37 @@ function checkArguments(tool: Tool, args: Arguments): void {
   if (problem !== undefined) fail('invalid_tool_input', { details: problem });
 }
 
-type ResourceMembers =
-  | 'listResources'
-  | 'listResourceTemplates'
-  | 'readResource'
-  | 'canWatch'
-  | 'watchResources';
-
-interface LocalResources {
-  /** Those of a skill are in its own list, and of them only `SKILL.md` is here. */
-  readonly listed: ReadonlyMap<string, Resource>;
-  /** All files of skills. */
-  readonly files: ReadonlyMap<string, Resource>;
-  readonly templates: ReadonlyMap<string, ResourceTemplate>;
-}
-
-/** The part of a catalogue for resources: those with a URI of their own come before templates. */
+/**
+ * The part of a catalogue for resources: those with a URI of their own come before templates. `files` are all of skills, of which
+ * only each `SKILL.md` is listed here: those of a skill are in its own list.
+ */
 function createLocalResources(
-  { listed, files, templates }: LocalResources,
+  listed: ReadonlyMap<string, Resource>,
+  files: ReadonlyMap<string, Resource>,
+  templates: ReadonlyMap<string, ResourceTemplate>,
   pageSize: number,
-): Pick<Catalog, ResourceMembers> {
-  async function readFromTemplate(uri: string, context: Context) {
-    for (const { match, read, description } of templates.values()) {
-      const variables = match(uri);
-      const content = variables && (await read(variables, context));
-      if (content) return { contents: [{ uri, ...pickMimeType(description), ...content }] };
-    }
-    return failUnknownResource(uri);
-  }
-
+) {
   return {
     listResources: createPager(listed, pageSize),
     listResourceTemplates: createPager(templates, pageSize),
     async readResource(uri, context) {
       const resource = listed.get(uri) ?? files.get(uri);
-      if (resource === undefined) return readFromTemplate(uri, context);
-      const { description, cache, read } = resource;
-      return {
-        contents: [{ uri, mimeType: description.mimeType, ...(await read(context)) }],
-        ...(cache && { cache }),
-      };
+      if (resource !== undefined) {
+        const { description, cache, read } = resource;
+        return {
+          contents: [{ uri, mimeType: description.mimeType, ...(await read(context)) }],
+          ...(cache && { cache }),
+        };
+      }
+      for (const { match, read, description } of templates.values()) {
+        const variables = match(uri);
+        const content = variables && (await read(variables, context));
+        if (!content) continue;
+        const { mimeType } = description;
+        return { contents: [{ uri, ...(mimeType !== undefined && { mimeType }), ...content }] };
+      }
+      // The log has the name, too.
+      return failUnknown({ noun: 'resource', name: stripUri(uri), data: { uri } });
     },
 
     canWatch: (uri) => listed.get(uri)?.watch !== undefined,
@@ -190,17 +178,12 @@ function createLocalResources(
       }
       return stopAll;
     },
-  };
+  } satisfies Partial<Catalog>;
 }
 
 // SEP-2640: skills, and the directories of their files.
 
-type SkillMembers = 'listSkills' | 'getSkill' | 'readDirectory';
-
-function createLocalSkills(
-  skills: ReadonlyMap<string, Skill>,
-  pageSize: number,
-): Pick<Catalog, SkillMembers> {
+function createLocalSkills(skills: ReadonlyMap<string, Skill>, pageSize: number) {
   return {
     listSkills: createPager(skills, pageSize),
     async getSkill(uri) {
@@ -215,14 +198,14 @@ function createLocalSkills(
       const byUri = new Map(children.map((description) => [description.uri, { description }]));
       return createPager(byUri, pageSize)(cursor, context);
     },
-  };
+  } satisfies Partial<Catalog>;
 }
 
 /** Undefined for what is no directory, from the folder of a skill down. */
 function findChildren(skills: ReadonlyMap<string, Skill>, uri: string) {
   for (const { description, files } of skills.values()) {
-    const root = findSkillRoot(description.uri);
-    if (root === undefined || !(uri === root || uri.startsWith(`${root}/`))) continue;
+    const root = requireSkillRoot(description.uri);
+    if (uri !== root && !uri.startsWith(`${root}/`)) continue;
     const children = listChildren(
       files.map((file) => file.description),
       uri,
@@ -254,26 +237,6 @@ function indexFiles(
   return files;
 }
 
-const selectManifests = (
-  skills: ReadonlyMap<string, Skill>,
-  files: ReadonlyMap<string, Resource>,
-): readonly (readonly [string, Resource])[] =>
-  [...skills.keys()].flatMap((uri) => {
-    const file = files.get(uri);
-    return file === undefined ? [] : [[uri, file] as const];
-  });
-
-function toCompletion(values: readonly string[] = []): Completion {
-  return {
-    values: values.slice(0, MAX_COMPLETIONS),
-    total: values.length,
-    hasMore: values.length > MAX_COMPLETIONS,
-  };
-}
-
-const pickMimeType = ({ mimeType }: { readonly mimeType?: string }) =>
-  mimeType === undefined ? {} : { mimeType };
-
 /** The rest of a longer list is not compared: nobody else has a turn meanwhile. */
 const MAX_COMPARED = 1_000;
 
@@ -287,20 +250,15 @@ const failUnknownName = (
   return failUnknown({ noun, name, nearest });
 };
 
-/** The log has the name, too. */
-const failUnknownResource = (uri: string): never =>
-  failUnknown({ noun: 'resource', name: stripUri(uri), data: { uri } });
-
 /**
  * A map of the entries by name, in their order.
  *
  * @throws DefinitionError when two share a name, or what was given are no entries.
  */
-function indexByName<Entry extends { readonly description: object }>(
-  kind: string,
-  entries: readonly Entry[] = [],
-  getName: (entry: Entry) => string,
-): ReadonlyMap<string, Entry> {
+function indexByName<
+  Key extends string,
+  Entry extends { readonly description: Readonly<Record<Key, string>> },
+>(kind: string, entries: readonly Entry[] = [], key: Key): ReadonlyMap<string, Entry> {
   if (!Array.isArray(entries)) {
     throw new DefinitionError(
       `createLocalCatalog: the ${kind}s are ${describeType(entries)}; they must be a list.`,
@@ -313,7 +271,7 @@ function indexByName<Entry extends { readonly description: object }>(
         `createLocalCatalog: a ${kind} in the list was not made by a define function.`,
       );
     }
-    const name = getName(entry);
+    const name = entry.description[key];
     if (byName.has(name)) {
       throw new DefinitionError(`There are two ${kind}s with the name ${name}.`);
     }
@@ -339,11 +297,7 @@ function createPager<Description>(
 
   async function listPage(cursor: Cursor): Promise<Page<Description>> {
     const start = cursor === undefined ? 0 : names.indexOf(decodeCursor(cursor)) + 1;
-    if (cursor !== undefined && start === 0) {
-      fail('invalid_params', {
-        details: 'params.cursor is not from this list. Leave it out to start with the first page.',
-      });
-    }
+    if (cursor !== undefined && start === 0) failUnknownCursor();
     const end = start + pageSize;
     const last = names[end - 1];
     return {
@@ -353,6 +307,3 @@ function createPager<Description>(
     };
   }
 }
-
-const encodeCursor = (name: string) => Buffer.from(name).toString('base64url');
-const decodeCursor = (cursor: string) => Buffer.from(cursor, 'base64url').toString();

@@ -63,9 +63,18 @@ export function definePrompt<const All extends readonly PromptArgument[]>(
     get(args: PromptArguments<All>, context: Context): PromptResult | Promise<PromptResult>;
   },
 ): Prompt {
-  checkMembers('Prompt', prompt, MEMBERS, 'name');
+  checkMembers('Prompt', prompt, MEMBERS, { name: 'text', get: 'function' });
   const { get, arguments: promptArguments = [], ...described } = prompt;
-  checkArguments(prompt.name, promptArguments);
+  const owner = `Prompt ${prompt.name}`;
+  const given: unknown = promptArguments;
+  if (!Array.isArray(given)) {
+    throw new DefinitionError(
+      `${owner}: arguments is ${describeType(promptArguments)}; it must be a list.`,
+    );
+  }
+  for (const argument of promptArguments) {
+    checkMembers(`${owner}: argument`, argument, ARGUMENT_MEMBERS, { name: 'text' });
+  }
   return {
     description: {
       ...described,
@@ -75,9 +84,16 @@ export function definePrompt<const All extends readonly PromptArgument[]>(
         required,
       })),
     },
-    findProblem: (args) => findArgumentProblem(promptArguments, args),
-    get: async (args, context) =>
-      checkPromptResult(await get(args as PromptArguments<All>, context)),
+    findProblem: (args) =>
+      promptArguments.map((argument) => describeArgumentProblem(argument, args)).find(Boolean),
+    async get(args, context) {
+      const result = await get(args as PromptArguments<All>, context);
+      if (isObject(result) && Array.isArray(result.messages)) return result;
+      const returned = isObject(result)
+        ? 'an object without a list of messages'
+        : describeType(result);
+      throw new Error(`get returned ${returned}; it must return { messages: [{ role, content }] }`);
+    },
     completers: new Map(
       promptArguments.flatMap(({ name, complete, values }): [string, Complete][] => {
         const completer = complete ?? (values && completeFrom(values));
@@ -88,51 +104,13 @@ export function definePrompt<const All extends readonly PromptArgument[]>(
   };
 }
 
-const MEMBERS = {
-  name: 'text',
-  title: 'any',
-  description: 'any',
-  icons: 'any',
-  arguments: 'any',
-  get: 'function',
-} as const;
-
-const ARGUMENT_MEMBERS = {
-  name: 'text',
-  description: 'any',
-  required: 'any',
-  values: 'any',
-  complete: 'any',
-} as const;
-
-function checkArguments(prompt: string, promptArguments: readonly PromptArgument[]): void {
-  if (!Array.isArray(promptArguments)) {
-    throw new DefinitionError(
-      `Prompt ${prompt}: arguments is ${describeType(promptArguments)}; it must be a list.`,
-    );
-  }
-  for (const argument of promptArguments) {
-    checkMembers(`Prompt ${prompt}: argument`, argument, ARGUMENT_MEMBERS, 'name');
-  }
-}
-
-function checkPromptResult(result: PromptResult): PromptResult {
-  if (isObject(result) && Array.isArray(result.messages)) return result;
-  const returned = isObject(result) ? 'an object without a list of messages' : describeType(result);
-  throw new Error(`get returned ${returned}; it must return { messages: [{ role, content }] }`);
-}
+const MEMBERS = ['name', 'title', 'description', 'icons', 'arguments', 'get'];
+const ARGUMENT_MEMBERS = ['name', 'description', 'required', 'values', 'complete'];
 
 const completeFrom =
   (values: readonly string[]): Complete =>
   (typed) =>
     values.filter((value) => value.startsWith(typed));
-
-function findArgumentProblem(
-  promptArguments: readonly PromptArgument[],
-  args: Arguments,
-): string | undefined {
-  return promptArguments.map((argument) => describeArgumentProblem(argument, args)).find(Boolean);
-}
 
 function describeArgumentProblem(
   { name, required, values }: PromptArgument,

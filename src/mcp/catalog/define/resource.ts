@@ -52,7 +52,7 @@ export function defineResource(
     read(context: Context): ResourceContent | Promise<ResourceContent>;
   },
 ): Resource {
-  checkMembers('Resource', resource, MEMBERS, 'uri');
+  checkMembers('Resource', resource, MEMBERS, { uri: 'text', name: 'text', read: 'function' });
   const { read, watch, cache, ...description } = resource;
   const owner = `Resource ${resource.uri}`;
   return {
@@ -86,7 +86,11 @@ export function defineResourceTemplate<const Template extends string>(
   },
 ): ResourceTemplate;
 export function defineResourceTemplate(template: UntypedTemplate): ResourceTemplate {
-  checkMembers('Resource template', template, TEMPLATE_MEMBERS, 'uriTemplate');
+  checkMembers('Resource template', template, TEMPLATE_MEMBERS, {
+    uriTemplate: 'text',
+    name: 'text',
+    read: 'function',
+  });
   const { read, complete: completions = {}, ...description } = template;
   const { uriTemplate } = description;
   const { variables, match } = parseUriTemplate(uriTemplate);
@@ -114,31 +118,9 @@ export function defineResourceTemplate(template: UntypedTemplate): ResourceTempl
   };
 }
 
-const MEMBERS = {
-  uri: 'text',
-  name: 'text',
-  title: 'any',
-  description: 'any',
-  icons: 'any',
-  mimeType: 'any',
-  size: 'any',
-  annotations: 'any',
-  cache: 'any',
-  watch: 'any',
-  read: 'function',
-} as const;
-
-const TEMPLATE_MEMBERS = {
-  uriTemplate: 'text',
-  name: 'text',
-  title: 'any',
-  description: 'any',
-  icons: 'any',
-  mimeType: 'any',
-  annotations: 'any',
-  complete: 'any',
-  read: 'function',
-} as const;
+const DESCRIBED = ['name', 'title', 'description', 'icons', 'mimeType'];
+const MEMBERS = ['uri', ...DESCRIBED, 'size', 'annotations', 'cache', 'watch', 'read'];
+const TEMPLATE_MEMBERS = ['uriTemplate', ...DESCRIBED, 'annotations', 'complete', 'read'];
 
 function checkContent(owner: string, content: ResourceContent): ResourceContent {
   const { text, blob }: { readonly text?: unknown; readonly blob?: unknown } = content ?? {};
@@ -160,13 +142,6 @@ interface UntypedTemplate extends ResourceTemplateDescription {
 // also slashes. Matched by looking for the texts between the variables, in linear time: the URI is
 // the caller's, and an expression with several variables could be made to run for minutes.
 
-interface UriTemplate {
-  /** Names of the variables, in order. */
-  readonly variables: readonly string[];
-  /** The variables of a URI that follows the template, percent-decoded; undefined otherwise. */
-  match(uri: string): Readonly<Record<string, string>> | undefined;
-}
-
 /** The names of its variables, read by the compiler: `service` and `path` of `x://{service}/{+path}`. */
 type VariableIn<Template extends string> = string extends Template
   ? string
@@ -180,46 +155,50 @@ interface Variable {
   readonly isReserved: boolean;
 }
 
-/** @throws DefinitionError when the template has no variable, or one that is not understood. */
-function parseUriTemplate(template: string): UriTemplate {
+/**
+ * Names of the variables, in order, and the variables of a URI that follows the template: percent-decoded, undefined where it
+ * does not.
+ *
+ * @throws DefinitionError when the template has no variable, or one that is not understood.
+ */
+function parseUriTemplate(template: string) {
+  const failTemplate = (reason: string): never => {
+    throw new DefinitionError(`Resource template ${template}: ${reason}.`);
+  };
   const parts = template.split(/(\{[^{}]*\})/);
   // Texts stand at even places, variables between them.
   const texts = parts.filter((_part, index) => index % 2 === 0);
   const variables = parts
     .filter((_part, index) => index % 2 === 1)
-    .map((part) => parseVariable(template, part));
-  checkTemplate(template, texts, variables);
+    .map((part): Variable => {
+      const [, plus, name] = /^\{(\+?)([A-Za-z_][A-Za-z0-9_]*)\}$/.exec(part) ?? [];
+      if (name === undefined) return failTemplate(`${part} is not {name} or {+name}`);
+      return { name, isReserved: plus === '+' };
+    });
   const names = variables.map(({ name }) => name);
+  if (names.length === 0) failTemplate('it has no variable');
+  if (new Set(names).size < names.length) failTemplate('a variable appears twice');
+  if (texts.some((text) => /[{}]/.test(text))) failTemplate('a brace is not matched');
+  if (texts.slice(1, -1).includes('')) failTemplate('there must be text between two variables');
+  if (variables.filter(({ isReserved }) => isReserved).length > 1)
+    failTemplate('it may have only one {+name}');
 
   return {
     variables: names,
-    match(uri) {
+    match(uri: string): Readonly<Record<string, string>> | undefined {
       const values = matchValues(uri, texts, variables);
-      return values && decodeValues(names, values);
+      try {
+        return (
+          values &&
+          Object.fromEntries(
+            names.map((name, index) => [name, decodeURIComponent(values[index] ?? '')]),
+          )
+        );
+      } catch {
+        return undefined;
+      }
     },
   };
-}
-
-function parseVariable(template: string, part: string): Variable {
-  const [, plus, name] = /^\{(\+?)([A-Za-z_][A-Za-z0-9_]*)\}$/.exec(part) ?? [];
-  if (name === undefined) return failTemplate(template, `${part} is not {name} or {+name}`);
-  return { name, isReserved: plus === '+' };
-}
-
-function checkTemplate(
-  template: string,
-  texts: readonly string[],
-  variables: readonly Variable[],
-): void {
-  const names = variables.map(({ name }) => name);
-  if (names.length === 0) failTemplate(template, 'it has no variable');
-  if (new Set(names).size < names.length) failTemplate(template, 'a variable appears twice');
-  if (texts.some((text) => /[{}]/.test(text))) failTemplate(template, 'a brace is not matched');
-  if (texts.slice(1, -1).includes(''))
-    failTemplate(template, 'there must be text between two variables');
-  if (variables.filter(({ isReserved }) => isReserved).length > 1) {
-    failTemplate(template, 'it may have only one {+name}');
-  }
 }
 
 /** From the left up to `{+name}`, from the right down to it; each variable as short as can be. */
@@ -255,21 +234,4 @@ function matchValues(
   return values.every((value, index) => index === reserved || !/[/?#]/.test(value))
     ? values
     : undefined;
-}
-
-function decodeValues(
-  names: readonly string[],
-  values: readonly string[],
-): Readonly<Record<string, string>> | undefined {
-  try {
-    return Object.fromEntries(
-      names.map((name, index) => [name, decodeURIComponent(values[index] ?? '')]),
-    );
-  } catch {
-    return undefined;
-  }
-}
-
-function failTemplate(template: string, reason: string): never {
-  throw new DefinitionError(`Resource template ${template}: ${reason}.`);
 }

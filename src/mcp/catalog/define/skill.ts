@@ -2,7 +2,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
-import { type Dirent, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { basename, extname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
@@ -17,7 +17,6 @@ import { quote } from '../../../platform/text.ts';
 import type {
   CacheHint,
   ResourceContent,
-  ResourceDescription,
   SkillDescription,
   SkillFile,
   SkillFrontmatter,
@@ -75,24 +74,24 @@ export function defineSkill(skill: SkillDefinition): Skill {
         size: file.size,
       })),
     },
-    files: files.map((file) =>
-      createFile(
-        file,
-        file === manifest
-          ? { uri: toUri(file), name, description: frontmatter.description }
-          : {
-              uri: toUri(file),
-              name: file.segments.at(-1) ?? '',
-              description: `A file of the skill ${name}.`,
-            },
-      ),
-    ),
+    files: files.map((file) => ({
+      description: {
+        uri: toUri(file),
+        name: file === manifest ? name : (file.segments.at(-1) ?? ''),
+        description: file === manifest ? frontmatter.description : `A file of the skill ${name}.`,
+        mimeType: file.mimeType,
+        size: file.size,
+      },
+      cache: CACHE,
+      watch: undefined,
+      read: async () => file.content,
+    })),
   };
 }
 
 const MANIFEST = 'SKILL.md';
 
-const MEMBERS = { folder: 'any', prefix: 'any' } as const;
+const MEMBERS = ['folder', 'prefix'];
 
 function resolveFolder(folder: unknown): string {
   if (folder instanceof URL && folder.protocol === 'file:') return resolve(fileURLToPath(folder));
@@ -117,16 +116,6 @@ function readPrefix(prefix: unknown): readonly string[] {
 /** They change only with a new start of the program. */
 const CACHE: CacheHint = { ttlMs: 60_000, scope: 'public' };
 
-const createFile = (
-  { mimeType, size, content }: ReadFile,
-  described: Pick<ResourceDescription, 'uri' | 'name' | 'description'>,
-): Resource => ({
-  description: { ...described, mimeType, size },
-  cache: CACHE,
-  watch: undefined,
-  read: async () => content,
-});
-
 // SEP-2640: the files of a skill, as they lie on the disk when it is defined.
 
 interface ReadFile {
@@ -150,58 +139,43 @@ function readSkillFiles(folder: string): readonly ReadFile[] {
 
   function readFolder(segments: readonly string[]): void {
     const path = join(folder, ...segments);
-    for (const entry of listFolder(path)) {
+    const entries = readOrFail(path, () => readdirSync(path, { withFileTypes: true }))
+      .filter(({ name }) => !name.startsWith('.'))
+      // In one order on every machine.
+      .sort((one, other) => (one.name < other.name ? -1 : 1));
+    for (const entry of entries) {
       const here = [...segments, entry.name];
-      if (entry.isDirectory()) readFolder(here);
-      else addFile(here, entry, join(path, entry.name));
+      if (entry.isDirectory()) {
+        readFolder(here);
+        continue;
+      }
+      const file = join(path, entry.name);
+      // A link may lead anywhere, and to another place tomorrow.
+      if (!entry.isFile()) throw new DefinitionError(`${file}: this is no file. Put a copy here.`);
+      if (files.length === MAX_FILES) failAsTooLarge(`${MAX_FILES} files`);
+      const content = readOrFail(file, () => readFileSync(file));
+      bytes += content.length;
+      if (bytes > MAX_BYTES) failAsTooLarge(`${MAX_BYTES} bytes`);
+      files.push(describeFile(here, content));
     }
   }
 
-  function addFile(segments: readonly string[], entry: Dirent, path: string): void {
-    // A link may lead anywhere, and to another place tomorrow.
-    if (!entry.isFile()) throw new DefinitionError(`${path}: this is no file. Put a copy here.`);
-    if (files.length === MAX_FILES) {
-      throw new DefinitionError(
-        `${folder}: a skill may have ${MAX_FILES} files, and this one has more.`,
-      );
-    }
-    const content = readBytes(path);
-    bytes += content.length;
-    if (bytes > MAX_BYTES) {
-      throw new DefinitionError(
-        `${folder}: a skill may have ${MAX_BYTES} bytes, and this one has more.`,
-      );
-    }
-    files.push(describeFile(segments, content));
+  function failAsTooLarge(allowed: string): never {
+    throw new DefinitionError(`${folder}: a skill may have ${allowed}, and this one has more.`);
   }
 
   readFolder([]);
   return files;
 }
 
-/** In one order on every machine. */
-function listFolder(path: string): readonly Dirent[] {
+function readOrFail<Content>(path: string, read: () => Content): Content {
   try {
-    return readdirSync(path, { withFileTypes: true })
-      .filter(({ name }) => !name.startsWith('.'))
-      .sort((one, other) => (one.name < other.name ? -1 : 1));
+    return read();
   } catch (error) {
-    return failToRead(path, error);
+    const code = getErrorCode(error);
+    if (code === undefined) throw error;
+    throw new DefinitionError(`${path}: it cannot be read (${code}).`);
   }
-}
-
-function readBytes(path: string): Buffer {
-  try {
-    return readFileSync(path);
-  } catch (error) {
-    return failToRead(path, error);
-  }
-}
-
-function failToRead(path: string, error: unknown): never {
-  const code = getErrorCode(error);
-  if (code === undefined) throw error;
-  throw new DefinitionError(`${path}: it cannot be read (${code}).`);
 }
 
 function describeFile(segments: readonly string[], bytes: Buffer): ReadFile {
@@ -260,7 +234,7 @@ function readFrontmatter(text: string, path: string, folder: string): SkillFront
   const failAt = (at: number, problem: string): never => {
     throw new DefinitionError(`${path}:${at}: ${problem}`);
   };
-  const members = readMembers(cutFrontmatter(text, failAt), failAt);
+  const members = readMembers(text, failAt);
   const findMember = (wanted: string) => members.find((member) => member.name === wanted);
 
   function readText(wanted: string, max: number, allowed: string): string {
@@ -286,7 +260,16 @@ function readFrontmatter(text: string, path: string, folder: string): SkillFront
     MAX_DESCRIPTION,
     `a text of 1 to ${MAX_DESCRIPTION} characters that says what the skill does and when to use it`,
   );
-  checkMetadata(findMember('metadata'), failAt);
+  const metadata = findMember('metadata')?.value;
+  const reserved =
+    metadata?.kind === 'object' &&
+    metadata.members.find((member) => member.name.startsWith(RESERVED));
+  if (reserved) {
+    failAt(
+      reserved.line + LINES_BEFORE,
+      `metadata must have no names that begin with ${RESERVED}: they belong to MCP.`,
+    );
+  }
   return { ...toJson(members, failAt), name, description };
 }
 
@@ -294,7 +277,10 @@ const NAME_ALLOWED = '1 to 64 lower-case letters and digits, in words with one h
 
 type FailAt = (line: number, problem: string) => never;
 
-function cutFrontmatter(text: string, failAt: FailAt): string {
+/** The first line of the file is that of the hyphens. */
+const LINES_BEFORE = 1;
+
+function readMembers(text: string, failAt: FailAt): readonly MemberNode[] {
   const head = HEAD.exec(text)?.[0];
   if (head === undefined) {
     return failAt(
@@ -304,16 +290,8 @@ function cutFrontmatter(text: string, failAt: FailAt): string {
   }
   const body = text.slice(head.length);
   const end = TAIL.exec(body);
-  return end === null
-    ? failAt(1, 'the YAML that begins here has no line --- at its end.')
-    : body.slice(0, end.index);
-}
-
-/** The first line of the file is that of the hyphens. */
-const LINES_BEFORE = 1;
-
-function readMembers(yaml: string, failAt: FailAt): readonly MemberNode[] {
-  const read = readSyntax(yaml, 'yaml');
+  if (end === null) return failAt(1, 'the YAML that begins here has no line --- at its end.');
+  const read = readSyntax(body.slice(0, end.index), 'yaml');
   if (read.kind === 'broken') return failAt(read.line + LINES_BEFORE, read.message);
   const { root } = read;
   return root.kind === 'object'
@@ -325,17 +303,6 @@ const moveDown = (member: MemberNode): MemberNode => ({
   ...member,
   line: member.line + LINES_BEFORE,
 });
-
-function checkMetadata(metadata: MemberNode | undefined, failAt: FailAt): void {
-  if (metadata?.value.kind !== 'object') return;
-  const reserved = metadata.value.members.find(({ name }) => name.startsWith(RESERVED));
-  if (reserved !== undefined) {
-    failAt(
-      reserved.line + LINES_BEFORE,
-      `metadata must have no names that begin with ${RESERVED}: they belong to MCP.`,
-    );
-  }
-}
 
 function toJson(members: readonly MemberNode[], failAt: FailAt): JsonObject {
   const seen = new Set<string>();

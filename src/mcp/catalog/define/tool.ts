@@ -1,6 +1,6 @@
 // §2.4: tools, each typed from its own schemas.
 import { DefinitionError } from '../../../errors/gateway-error.ts';
-import { isObject, type JsonObject } from '../../../platform/json.ts';
+import { isObject } from '../../../platform/json.ts';
 import type { Arguments, Context } from '../catalog.ts';
 import type { FromJsonSchema } from '../client-requests.ts';
 import type {
@@ -12,7 +12,8 @@ import type {
   ToolDescription,
   ToolResult,
 } from '../content.ts';
-import { compileSchema, readMirroredParams, type SchemaCheck } from './compile-schema.ts';
+import { readMirroredParams } from '../mirrored-params.ts';
+import { compileSchema, type SchemaCheck } from './compile-schema.ts';
 import { checkMembers, describeType } from './describe-errors.ts';
 
 /** A tool with its compiled schemas. Made by {@link defineTool}. */
@@ -78,7 +79,7 @@ export function defineTool<
   Prepared = undefined,
 >(tool: ToolDefinition<Input, Output, Prepared>): Tool;
 export function defineTool(tool: UntypedTool): Tool {
-  checkMembers('Tool', tool, MEMBERS, 'name');
+  checkMembers('Tool', tool, MEMBERS, { name: 'text', run: 'function' });
   const { run, prepare, task, ...description } = tool;
   const { name, inputSchema, outputSchema } = description;
   if (!TOOL_NAME.test(name)) {
@@ -86,7 +87,7 @@ export function defineTool(tool: UntypedTool): Tool {
       `Tool ${name}: a name has 1 to 128 characters: letters, digits, "_", "-" and ".".`,
     );
   }
-  if (task !== undefined && !TASKS.has(task)) {
+  if (!TASKS.has(task)) {
     throw new DefinitionError(`Tool ${name}: task must be true, false or "optional".`);
   }
   if (prepare !== undefined && typeof prepare !== 'function') {
@@ -108,7 +109,7 @@ export function defineTool(tool: UntypedTool): Tool {
       prepare === undefined
         ? work(args, context, undefined)
         : startPrepare(prepare, args, context).then((prepared) => work(args, context, prepared)),
-    task: task === undefined ? undefined : TASKS.get(task),
+    task: TASKS.get(task),
     prepare: (args, context) =>
       startPrepare(prepare, args, context).then(
         (prepared) => (running) => work(args, running, prepared),
@@ -116,18 +117,10 @@ export function defineTool(tool: UntypedTool): Tool {
   };
 }
 
-const MEMBERS = {
-  name: 'text',
-  title: 'any',
-  description: 'any',
-  icons: 'any',
-  annotations: 'any',
-  inputSchema: 'any',
-  outputSchema: 'any',
-  task: 'any',
-  prepare: 'any',
-  run: 'function',
-} as const;
+const MEMBERS = [
+  ...['name', 'title', 'description', 'icons', 'annotations'],
+  ...['inputSchema', 'outputSchema', 'task', 'prepare', 'run'],
+];
 
 /** The argument of {@link defineTool}. */
 export interface ToolDefinition<Input, Output, Prepared = undefined> extends DescribedEntry {
@@ -149,13 +142,11 @@ export interface ToolDefinition<Input, Output, Prepared = undefined> extends Des
   ): ResultOf<Output> | Promise<ResultOf<Output>>;
 }
 
-const TASKS: ReadonlyMap<boolean | 'optional', TaskSupport | undefined> = new Map<
-  boolean | 'optional',
-  TaskSupport | undefined
->([
+const TASKS = new Map<ToolDefinition<unknown, unknown>['task'], TaskSupport | undefined>([
   [true, 'required'],
   ['optional', 'optional'],
   [false, undefined],
+  [undefined, undefined],
 ]);
 
 /**
@@ -198,7 +189,13 @@ function toToolResult(result: AnyResult | undefined, output: SchemaCheck | undef
   const expected = output === undefined ? CONTENT : STRUCTURED;
   if (!isObject(result)) throw wrongResult(describeType(result), expected);
   if (output !== undefined && 'structuredContent' in result) {
-    return toStructuredResult(result, output);
+    const { structuredContent } = result;
+    if (!output.fits(structuredContent)) {
+      const problem = output.describeProblem(structuredContent);
+      throw new Error(`The tool's structuredContent does not match its outputSchema: ${problem}`);
+    }
+    const text = { type: 'text', text: JSON.stringify(structuredContent) } as const;
+    return { content: [text], ...result } as ToolResult;
   }
   const { content } = result;
   if (content === undefined) throw wrongResult('an object without content', expected);
@@ -206,7 +203,9 @@ function toToolResult(result: AnyResult | undefined, output: SchemaCheck | undef
     throw wrongResult(`content that is ${describeType(content)}`, expected);
   const wrong = content.findIndex((item) => !isObject(item) || typeof item.type !== 'string');
   if (wrong !== -1) {
-    throw wrongResult(`content[${wrong}] that is ${describeItem(content[wrong])}`, expected);
+    const item: unknown = content[wrong];
+    const returned = isObject(item) ? 'an object without type' : describeType(item);
+    throw wrongResult(`content[${wrong}] that is ${returned}`, expected);
   }
   if (output !== undefined && result.isError !== true) {
     throw new Error('The tool returned no structuredContent, which its outputSchema requires');
@@ -219,19 +218,6 @@ const STRUCTURED = '{ structuredContent: { … } }, as its outputSchema says';
 
 const wrongResult = (returned: string, expected: string): Error =>
   new Error(`run returned ${returned}; it must return ${expected}`);
-
-const describeItem = (item: unknown): string =>
-  isObject(item) ? 'an object without type' : describeType(item);
-
-function toStructuredResult(result: JsonObject, output: SchemaCheck): ToolResult {
-  const { structuredContent } = result;
-  if (!output.fits(structuredContent)) {
-    const problem = output.describeProblem(structuredContent);
-    throw new Error(`The tool's structuredContent does not match its outputSchema: ${problem}`);
-  }
-  const text = { type: 'text', text: JSON.stringify(structuredContent) } as const;
-  return { content: [text], ...result } as ToolResult;
-}
 
 /** Marked by a symbol that all copies of this package share: a catalogue may have brought one of its own. */
 const MARK = Symbol.for('postern.ToolError');
