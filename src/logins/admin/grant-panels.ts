@@ -33,7 +33,7 @@ export function createGrantPanels(
     {
       method: 'GET',
       path: '/grants',
-      table: operated ? GRANTS_TABLE : NO_GRANTS_TABLE,
+      table: grants ? GRANTS_TABLE : NO_GRANTS_TABLE,
       async show(query) {
         const text = query.get('person') ?? '';
         if (text !== '') {
