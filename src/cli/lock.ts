@@ -77,7 +77,7 @@ export async function lock(
     if (missing.length > 0)
       throw new CommandError(
         'Nothing was written. Run `postern lock` again once these servers answer, or leave them out with "disabled": true. Nothing of them is approved yet, so a lock without them would hide all that they have:',
-        missing.map(({ server, problem }) => `${server}: ${problem}`),
+        ...missing.map(({ server, problem }) => `${server}: ${problem}`),
       );
     await saveLockFile(lockPath, updated);
   }

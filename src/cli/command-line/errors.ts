@@ -12,7 +12,7 @@ export class StartError extends Error {
   override readonly name = 'StartError';
   readonly lines: readonly string[];
 
-  constructor(lines: readonly string[]) {
+  constructor(...lines: readonly string[]) {
     super(lines.join('\n'));
     this.lines = lines;
   }
@@ -67,7 +67,7 @@ export class CommandError extends Error {
   readonly lines: readonly string[];
 
   /** `heading` ends with a colon. */
-  constructor(heading: string, lines: readonly string[]) {
+  constructor(heading: string, ...lines: readonly string[]) {
     super([heading, ...lines].join('\n'));
     this.heading = heading;
     this.lines = lines;

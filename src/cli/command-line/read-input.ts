@@ -23,7 +23,7 @@ export function readEnvFile(env: NodeJS.ProcessEnv): EnvFile | undefined {
     const code = getErrorCode(error);
     // A folder of that name is a virtual environment of Python.
     if (code === 'ENOENT' || code === 'EISDIR') return undefined;
-    throw new StartError([`${path} cannot be read (${code ?? String(error)}).`]);
+    throw new StartError(`${path} cannot be read (${code ?? String(error)}).`);
   });
   if (text === undefined) return undefined;
   const added: Record<string, string> = {};

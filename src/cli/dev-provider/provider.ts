@@ -310,9 +310,9 @@ async function loadOrCreateProviderKeys(folder: string): Promise<ProviderKeys> {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await writeFile(file, JSON.stringify(keys), { mode: 0o600 });
   } catch (error) {
-    throw new StartError([
+    throw new StartError(
       `DATA_DIR: the folder ${folder} cannot be written (${getErrorCode(error) ?? String(error)}). Set it to one that this user can write, for example DATA_DIR=/tmp/postern-data`,
-    ]);
+    );
   }
   return keys;
 }

@@ -58,9 +58,9 @@ export async function dev(options: Texts<'catalog' | 'config' | 'port'>): Promis
   endWithNpx();
   const envFile = prepareEnvironment(options, process.env);
   if (process.env.NODE_ENV === 'production') {
-    throw new StartError([
+    throw new StartError(
       'NODE_ENV: postern dev lets anybody in and is not for production. Use postern start.',
-    ]);
+    );
   }
   const environment = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value));
   const preview = loadConfig({
@@ -243,9 +243,9 @@ async function startDevProvider(config: Config, audience: readonly string[]) {
   const handleRequest = await createProviderOf(config, issuer, audience, CLIENT_ID).catch(
     (error: unknown): never => {
       if (getErrorCode(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
-      throw new StartError([
+      throw new StartError(
         'The development provider is missing: npm did not install the optional package oidc-provider (--omit=optional, or the download failed). Install again with --include=optional, set OIDC_ISSUER to a provider of yours, or set AUTH_REQUIRED=false to run without login.',
-      ]);
+      );
     },
   );
   server.on('request', handleRequest);
@@ -265,9 +265,9 @@ async function listenOnFreePort(server: Server, port: number): Promise<number> {
   for (let candidate = port; candidate <= last; candidate += 1) {
     if (await tryListen(server, candidate)) return candidate;
   }
-  throw new StartError([
+  throw new StartError(
     `PORT: the development provider needs a free port among the ${ATTEMPTS} after PORT, and all of them are taken. Set another PORT.`,
-  ]);
+  );
 }
 
 /** False when the port is taken. */

@@ -112,7 +112,6 @@ async function askLater(
 }
 
 function requireAnswer<Value>(answer: Value | typeof CANCEL_SYMBOL): Value {
-  if (isCancel(answer))
-    throw new CommandError('Nothing was written:', ['You ended the questions.']);
+  if (isCancel(answer)) throw new CommandError('Nothing was written:', 'You ended the questions.');
   return answer;
 }

@@ -154,9 +154,10 @@ async function writeFiles(
     : files.filter(({ name }) => lstatSync(name, { throwIfNoEntry: false }) !== undefined);
   const kept = new Set<string>();
   if (present.length > 0 && confirm === undefined) {
-    throw new CommandError('Nothing was written:', [
+    throw new CommandError(
+      'Nothing was written:',
       `${present.map(({ name }) => name).join(', ')} exist${present.length === 1 ? 's' : ''} already. ${adviseOnFolder()}`,
-    ]);
+    );
   }
   for (const { name } of present) if (!(await confirm?.(name))) kept.add(name);
   const wanted = files.filter(({ name }) => !kept.has(name));
@@ -166,9 +167,10 @@ async function writeFiles(
       await rm(name, { force: true });
       await writeFile(name, text, { mode: isSecret ? 0o600 : 0o644, flag: 'wx' });
     } catch (error) {
-      throw new CommandError('A file could not be written:', [
+      throw new CommandError(
+        'A file could not be written:',
         `${resolve(name)} (${getErrorCode(error) ?? String(error)}). Run postern init in a folder that this user can write.`,
-      ]);
+      );
     }
   }
   return wanted.map(({ name }) => name);
@@ -348,7 +350,7 @@ function read(path: string): JsonObject {
   return isObject(value) ? value : {};
 }
 
-const refuse = (lines: readonly string[]) => new CommandError('Nothing was written:', lines);
+const refuse = (lines: readonly string[]) => new CommandError('Nothing was written:', ...lines);
 
 function toValue(node: FileNode): unknown {
   if (node.kind === 'scalar') return node.value;

@@ -135,9 +135,10 @@ OAUTH_REFRESH_RATE_LIMIT_MAX=1000
 function write(name: string, value = PLACEHOLDER): string {
   const line = renderEnvLine(name, value);
   if (line !== undefined) return line;
-  throw new CommandError('Nothing was written:', [
+  throw new CommandError(
+    'Nothing was written:',
     `${name}: .env cannot hold this value, which has quotation marks of every kind, a line break beside a double quotation mark, or another control character. Set the variable elsewhere, and leave it out here.`,
-  ]);
+  );
 }
 
 const PLAIN = /^[\w./:@%+=,~…-]*$/;

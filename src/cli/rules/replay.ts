@@ -61,9 +61,10 @@ export async function replay(
     }
   }
   if (!hasCalls) {
-    throw new CommandError('There is nothing to judge:', [
+    throw new CommandError(
+      'There is nothing to judge:',
       `${paths.join(', ')} has no line of a call. AUDIT_LOG makes the gateway write them.`,
-    ]);
+    );
   }
   const found = { ...read, ...tally.finish() };
   const printed = options.json ? JSON.stringify(found, undefined, 2) : renderReplay(found, path);

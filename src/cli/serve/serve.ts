@@ -67,7 +67,7 @@ export async function runGateway(
       ? life.describeWithPort?.(chooseOtherPort(config.server.port))
       : undefined;
     const example = typed === undefined ? '' : ` For example: DATA_DIR=./data-2 ${typed}`;
-    throw new StartError([`${error.message}${example}`]);
+    throw new StartError(`${error.message}${example}`);
   });
   const stopFollowing = configFile?.follow({
     load: async (setup, changed) => {
@@ -86,7 +86,7 @@ export async function runGateway(
   await gateway.listen().catch(async (error: unknown) => {
     // Why it cannot listen is what the operator has to hear.
     await gateway.close().catch(() => {});
-    throw new StartError([describeListenError(error, config.server, life.describeWithPort)]);
+    throw new StartError(describeListenError(error, config.server, life.describeWithPort));
   });
   growYoungGenerationFast();
   return gateway;

@@ -55,10 +55,10 @@ export async function openConfigFile(config: Config, served?: Protection) {
     return { ...parsed, warnings: [...parsed.warnings, ...warnOfOwnUser(servers, config)] };
   };
   const parsed = await read();
-  if (parsed.kind === 'problems') throw new StartError(parsed.problems.map(formatProblem));
+  if (parsed.kind === 'problems') throw new StartError(...parsed.problems.map(formatProblem));
   const { setup, warnings } = parsed;
   const losses = served === undefined ? [] : findLosses(served, setup);
-  if (losses.length > 0) throw new StartError(losses.map((loss) => `${path}: ${loss}`));
+  if (losses.length > 0) throw new StartError(...losses.map((loss) => `${path}: ${loss}`));
   let following: Following | undefined;
   return {
     path,

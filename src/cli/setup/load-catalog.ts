@@ -19,13 +19,13 @@ export async function loadCatalog(file: string | undefined): Promise<Catalog | u
   if (file === undefined) return undefined;
   const path = resolve(file);
   if (!statSync(path, { throwIfNoEntry: false })?.isFile())
-    throw new StartError([
+    throw new StartError(
       `--catalog: the file ${path} does not exist. It is named by --catalog or POSTERN_CATALOG.`,
-    ]);
+    );
   if (/\.(jsonc?|ya?ml)$/i.test(path))
-    throw new StartError([
+    throw new StartError(
       `--catalog: ${file} is no catalogue, which is code (.mjs, .js, .ts). A file with MCP servers is given by --config ${file}.`,
-    ]);
+    );
   registerPosternResolver();
   const module: { readonly default?: unknown } = await import(pathToFileURL(path).href).catch(
     (error: unknown) => {
@@ -33,7 +33,7 @@ export async function loadCatalog(file: string | undefined): Promise<Catalog | u
     },
   );
   const exported = module.default;
-  if (!isCatalog(exported)) throw new StartError([`${file} must export its catalogue: ${EXAMPLE}`]);
+  if (!isCatalog(exported)) throw new StartError(`${file} must export its catalogue: ${EXAMPLE}`);
   return exported;
 }
 
@@ -44,16 +44,16 @@ const isCatalog = (exported: unknown): exported is Catalog =>
 
 /** `path` is the catalogue's file. */
 function explainLoadError(error: unknown, path: string): Error {
-  if (!(error instanceof Error)) return new StartError([`The catalogue threw ${String(error)}.`]);
+  if (!(error instanceof Error)) return new StartError(`The catalogue threw ${String(error)}.`);
   if (getErrorCode(error) === 'ERR_UNKNOWN_FILE_EXTENSION')
-    return new StartError([describeExtensionError(error)]);
+    return new StartError(describeExtensionError(error));
   const place =
     findErrorHead(error.stack) ?? findAuthorFrame(error) ?? findSyntaxErrorPlace(error, path);
   const advice = error.message.includes('outside a module')
     ? '. Rename it to .mjs (.mts), or set "type": "module" in package.json.'
     : '';
-  if (place !== undefined) return new StartError([`${place}: ${error.message}${advice}`]);
-  if (!(error instanceof SyntaxError)) return new StartError([error.message]);
+  if (place !== undefined) return new StartError(`${place}: ${error.message}${advice}`);
+  if (!(error instanceof SyntaxError)) return new StartError(error.message);
   // In another file, which Node names when nobody catches the error (main.ts).
   error.stack = `${error.name}: ${error.message}`;
   return error;

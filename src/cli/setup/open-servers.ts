@@ -48,10 +48,10 @@ export async function openServers({ servers }: GatewayFile, env: Env, log: Log) 
   const config = loadSettings(env, servers);
   const problems = config.auth.required ? findAuthProblems(servers, config) : [];
   if (problems.length > 0)
-    throw new CommandError('The settings do not fit the servers:', problems.map(formatProblem));
+    throw new CommandError('The settings do not fit the servers:', ...problems.map(formatProblem));
   const userProblems = await findProgramUserProblems(servers);
   if (userProblems.length > 0)
-    throw new CommandError('The programs cannot be started:', userProblems.map(formatProblem));
+    throw new CommandError('The programs cannot be started:', ...userProblems.map(formatProblem));
   const { store, getSeal, close } = await openRecords(config, servers, log);
   const outbound = openOutboundNetwork({ outbound: config.outbound });
   const { fetch } = outbound;
@@ -83,9 +83,10 @@ async function openRecords(config: Config, servers: readonly UpstreamConfig[], l
   if (names.length === 0) return openTemporaryRecords(log);
   const store = await openStore(config, { clock, log }).catch((error: unknown) => {
     if (!(error instanceof DataDirInUse)) throw error;
-    throw new CommandError('The keys for servers with identity cannot be read:', [
+    throw new CommandError(
+      'The keys for servers with identity cannot be read:',
       `The data folder ${config.store.dataDir} (DATA_DIR) is in use by a running gateway. It has the keys by which ${names.join(', ')} ("auth": "identity") would know who asks. Stop the gateway, run postern lock again, and start it. With Redis (REDIS_URL) the gateway can go on running.`,
-    ]);
+    );
   });
   const loginSeal = await createLoginSeal(config.oauth.stateSecret);
   return {

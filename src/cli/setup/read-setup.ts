@@ -193,7 +193,7 @@ export async function requireConfigFile(
   if (parsed.kind === 'parsed') return parsed.file;
   throw new CommandError(
     'The configuration file has problems:',
-    parsed.problems.map(formatProblem),
+    ...parsed.problems.map(formatProblem),
   );
 }
 

@@ -82,9 +82,9 @@ function createWorkerPool(log: Log, atStart: Protection | undefined, endMs: numb
     if (isEnding) return new Promise(() => {});
     if (end?.signal === null) process.exit(1);
     if (end !== undefined)
-      throw new StartError([
+      throw new StartError(
         `A worker was killed by ${end.signal} while it started. ${LOOK_FOR_KILLERS}`,
-      ]);
+      );
     void replaceWhenEnded(worker);
   }
 

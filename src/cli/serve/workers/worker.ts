@@ -13,7 +13,7 @@ runWorker().catch((error: unknown) => endWithError(error, { process, console }))
 
 async function runWorker(): Promise<void> {
   const { worker } = cluster;
-  if (worker === undefined) throw new StartError(['A worker is started by postern start.']);
+  if (worker === undefined) throw new StartError('A worker is started by postern start.');
   // The main process has read .env and its options, and passes all on.
   const config = loadConfig(process.env);
   const log = createLog(config.server.logLevel, {
