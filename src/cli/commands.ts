@@ -26,6 +26,10 @@ const findAddressProblem = (url: string): string | undefined =>
     ? `${JSON.stringify(url)} is not ${baseUrl.allowed}.`
     : undefined;
 
+/** `allowed` follows the value. */
+const mustMatch = (pattern: RegExp, allowed: string) => (given: string) =>
+  pattern.test(given) ? undefined : `${JSON.stringify(given)} ${allowed}`;
+
 /** An option of commands that print an address of the gateway. */
 const ADDRESS = textOption(
   'URL',
@@ -202,17 +206,14 @@ export const COMMANDS: readonly Command[] = [
         'research',
         'a view of the gateway, or a server, in place of everything',
         {
-          findProblem: (name) =>
-            /^[a-z][a-z0-9-]{0,31}$/.test(name)
-              ? undefined
-              : `${JSON.stringify(name)} must be a lower-case letter, then letters, digits and "-".`,
+          findProblem: mustMatch(
+            /^[a-z][a-z0-9-]{0,31}$/,
+            'must be a lower-case letter, then letters, digits and "-".',
+          ),
         },
       ),
       name: textOption('NAME', 'tools', 'what the client calls the gateway, instead of postern', {
-        findProblem: (name) =>
-          /^[\w-]+$/.test(name)
-            ? undefined
-            : `${JSON.stringify(name)} must consist of letters, digits, "-" and "_".`,
+        findProblem: mustMatch(/^[\w-]+$/, 'must consist of letters, digits, "-" and "_".'),
       }),
       json: JSON_OUTPUT,
     },
@@ -373,11 +374,10 @@ export const COMMANDS: readonly Command[] = [
         '1.4.0',
         'the version to publish, instead of that of Postern: a registry takes each only once',
         {
-          findProblem: (given) =>
-            /^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$/.test(given) &&
-            given.length <= 255
-              ? undefined
-              : `${JSON.stringify(given)} is no version. Write three numbers, such as 1.4.0 or 1.4.0-rc.1.`,
+          findProblem: mustMatch(
+            /^(?=.{1,255}$)\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$/,
+            'is no version. Write three numbers, such as 1.4.0 or 1.4.0-rc.1.',
+          ),
         },
       ),
     },

@@ -22,7 +22,7 @@ import {
   findTransport,
 } from '../servers/transport/transports.ts';
 import { prepareEnvironment } from './command-line/env-file.ts';
-import type { Flags, Invocation, InvokedProcess, Texts } from './command-line/invocation.ts';
+import type { Flags, Invocation, Texts } from './command-line/invocation.ts';
 import {
   describeCost,
   describeExpensive,
@@ -37,36 +37,38 @@ export async function showConfig(
   { process, console }: Invocation,
 ): Promise<void> {
   const envFile = prepareEnvironment({ config: file }, process.env);
-  const { config, problems } = loadAsFarAsPossible(process.env);
-  const settings = describeSettings(process.env, {
-    fromFile: envFile?.added ?? {},
-    fromOptions: file === undefined ? {} : { POSTERN_CONFIG: '--config' },
+  const { env } = process;
+  const { config: complete, problems } = load(env);
+  const withoutLogin = { AUTH_REQUIRED: 'false', OAUTH_MODE: 'proxy', OAUTH_CONSENT: 'off' };
+  // Without a provider, the configuration file can be read all the same.
+  const config = complete ?? load({ ...env, ...withoutLogin }).config;
+  const settings = describeSettings(
+    env,
     problems,
-  });
+    envFile?.added ?? {},
+    file === undefined ? {} : { POSTERN_CONFIG: '--config' },
+  );
   const report: ConfigReport = {
     settings: settings.filter(
       ({ source, hasProblem }) => all || json || source !== 'default' || hasProblem,
     ),
     envFile: envFile?.path,
-    file: config && (await describeFile(config, process.env)),
-    ...(lists && config && problems.length === 0 && { lists: await readLists(config, process) }),
+    file: config && (await describeFile(config, env)),
+    ...(lists &&
+      config &&
+      problems.length === 0 && {
+        // Loaded where lists are asked for: most of the time no server is.
+        lists: await (await import('./setup/measure-lists.ts')).askLists(config, process),
+      }),
     problems,
     warnings:
       // The problems name what was misspelled themselves.
-      problems.length > 0 ? [] : findMisspelledVariables(process.env).map(describeMisspelled),
+      problems.length > 0 ? [] : findMisspelledVariables(env).map(describeMisspelled),
   };
   console.log(
-    json ? escapeInvisible(JSON.stringify(report, undefined, 2)) : renderReport(report, { all }),
+    json ? escapeInvisible(JSON.stringify(report, undefined, 2)) : renderReport(report, all),
   );
   if (problems.length > 0 || (report.file?.problems.length ?? 0) > 0) process.exitCode = 1;
-}
-
-/** `config` is undefined where nothing can be said of the configuration file. Where a provider is missing, it can be read. */
-function loadAsFarAsPossible(env: Env) {
-  const { config, problems } = load(env);
-  if (config !== undefined) return { config, problems };
-  const relaxed = { ...env, AUTH_REQUIRED: 'false', OAUTH_MODE: 'proxy', OAUTH_CONSENT: 'off' };
-  return { config: load(relaxed).config, problems };
 }
 
 function load(env: Env) {
@@ -82,39 +84,60 @@ interface ConfigReport {
   readonly settings: readonly DescribedSetting[];
   /** The path of `.env`, where there is one. */
   readonly envFile: string | undefined;
-  readonly file: DescribedFile | undefined;
+  readonly file: DescribedFile;
   /** Costs of each list of tools, where that is asked for. */
   readonly lists?: MeasuredFile | undefined;
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
 }
 
-function renderReport(given: ConfigReport, { all }: { readonly all: boolean }): string {
+function renderReport(given: ConfigReport, all: boolean): string {
   const report = makeVisible(given);
-  const { settings, file, problems, warnings } = report;
+  const { settings, file } = report;
+  const problems = [...report.problems, ...(file?.problems ?? [])];
+  const warnings = [
+    ...report.warnings,
+    ...(file?.warnings ?? []),
+    ...(report.lists?.idle.map(({ message }) => message) ?? []),
+  ];
   const groups = [...new Set(settings.map(({ group }) => group))];
-  const widths = [
-    Math.max(0, ...settings.map(({ variable }) => variable.length)),
-    Math.min(MAX_VALUE_WIDTH, Math.max(0, ...settings.map((row) => describeValue(row).length))),
-  ] as const;
+  const nameWidth = Math.max(0, ...settings.map(({ variable }) => variable.length));
+  const valueWidths = settings.map((row) => describeValue(row).length);
+  const valueWidth = Math.min(MAX_VALUE_WIDTH, Math.max(0, ...valueWidths));
   const sections = groups.map((group) => [
     styleText('bold', group),
-    ...settings.filter((row) => row.group === group).map((row) => renderRow(row, widths)),
+    ...settings
+      .filter((row) => row.group === group)
+      .map((row) => {
+        const mark = row.hasProblem ? styleText('red', '✗') : ' ';
+        const origin = styleText('dim', row.source);
+        return `${mark} ${row.variable.padEnd(nameWidth)}  ${describeValue(row).padEnd(valueWidth)}  ${origin}`;
+      }),
   ]);
   return [
     ...sections,
     ...(settings.length === 0 ? [['No setting is set: all have their defaults.']] : []),
     ...(all ? [] : [['All other settings have their defaults: postern config --all']]),
     renderFile(report),
-    ...(report.lists === undefined ? [] : [renderLists(report.lists)]),
-    renderProblems(
-      [...problems, ...(file?.problems ?? [])],
-      [
-        ...warnings,
-        ...(file?.warnings ?? []),
-        ...(report.lists?.idle.map(({ message }) => message) ?? []),
-      ],
-    ),
+    ...(report.lists === undefined
+      ? []
+      : [
+          [
+            styleText('bold', 'Lists of tools'),
+            ...report.lists.costs.flatMap((cost) => [
+              `  ${describeCost(cost)}`,
+              ...(isCostly(cost)
+                ? [`    This is much. The most expensive: ${describeExpensive(cost)}.`]
+                : []),
+            ]),
+          ],
+        ]),
+    problems.length + warnings.length === 0
+      ? [`${styleText('green', '✓')} No problems: postern start would start.`]
+      : [
+          ...problems.map((problem) => `${styleText('red', '✗')} ${problem}`),
+          ...warnings.map((warning) => `${styleText('yellow', '!')} ${warning}`),
+        ],
   ]
     .map((lines) => lines.join('\n'))
     .join('\n\n');
@@ -129,16 +152,6 @@ const makeVisible = (report: ConfigReport): ConfigReport =>
 /** A longer value moves the source in its own line to the right, and in no other. */
 const MAX_VALUE_WIDTH = 50;
 
-function renderRow(
-  row: DescribedSetting,
-  [nameWidth, valueWidth]: readonly [number, number],
-): string {
-  const { variable, source, hasProblem } = row;
-  const mark = hasProblem ? styleText('red', '✗') : ' ';
-  const origin = styleText('dim', source);
-  return `${mark} ${variable.padEnd(nameWidth)}  ${describeValue(row).padEnd(valueWidth)}  ${origin}`;
-}
-
 function describeValue({ value, fingerprint }: DescribedSetting): string {
   if (fingerprint !== undefined)
     return `${value === null ? '' : `${value} `}(secret, ${fingerprint})`;
@@ -152,9 +165,9 @@ function renderFile({ file, settings }: ConfigReport): readonly string[] {
       ? [`${named} was not read: the settings have problems.`]
       : ['No configuration file (--config FILE, or POSTERN_CONFIG).'];
   }
-  const { path, builtIn, catalog, servers, views, rules, isLocked, problems } = file;
-  const head = styleText('bold', path);
-  if (problems.length > 0) return [head, `${styleText('red', '✗')} has problems`];
+  const head = styleText('bold', file.path);
+  if (!('builtIn' in file)) return [head, `${styleText('red', '✗')} has problems`];
+  const { builtIn, catalog, servers, views, rules, isLocked } = file;
   return [
     head,
     ...servers.map(
@@ -167,68 +180,12 @@ function renderFile({ file, settings }: ConfigReport): readonly string[] {
   ];
 }
 
-function renderLists({ costs }: MeasuredFile): readonly string[] {
-  return [
-    styleText('bold', 'Lists of tools'),
-    ...costs.flatMap((cost) => [
-      `  ${describeCost(cost)}`,
-      ...(isCostly(cost)
-        ? [`    This is much. The most expensive: ${describeExpensive(cost)}.`]
-        : []),
-    ]),
-  ];
-}
-
-/** Loaded where lists are asked for: most of the time no server is. */
-async function readLists(
-  config: Config,
-  process: InvokedProcess,
-): Promise<MeasuredFile | undefined> {
-  const { askLists } = await import('./setup/measure-lists.ts');
-  return askLists(config, process);
-}
-
-function renderProblems(
-  problems: readonly string[],
-  warnings: readonly string[],
-): readonly string[] {
-  if (problems.length + warnings.length === 0)
-    return [`${styleText('green', '✓')} No problems: postern start would start.`];
-  return [
-    ...problems.map((problem) => `${styleText('red', '✗')} ${problem}`),
-    ...warnings.map((warning) => `${styleText('yellow', '!')} ${warning}`),
-  ];
-}
-
 // The servers that the configuration file puts behind the gateway, without what may be secret.
 
-interface DescribedFile {
-  readonly path: string;
-  readonly problems: readonly string[];
-  readonly warnings: readonly string[];
-  readonly builtIn?: boolean;
-  /** `POSTERN_CATALOG`: whose tools stand in place of the built-in ones. */
-  readonly catalog?: string;
-  readonly servers: readonly DescribedServer[];
-  readonly views: readonly { readonly name: string; readonly title: string }[];
-  /** Their number; `everyone` where that is what the file says in their place. */
-  readonly rules: number | 'everyone';
-  /** True where there is a `postern.lock`. */
-  readonly isLocked?: boolean;
-}
-
-interface DescribedServer {
-  readonly name: string;
-  readonly kind: UpstreamConfig['kind'];
-  /** The host of its URL, or the program. Arguments and paths may hold secrets. */
-  readonly target: string;
-  /** The user of the system that a program runs as, where that is not the gateway's own. */
-  readonly runAs?: string;
-  readonly auth?: string;
-}
+type DescribedFile = Awaited<ReturnType<typeof describeFile>>;
 
 /** Undefined where there is none. */
-export async function describeFile(config: Config, env: Env): Promise<DescribedFile | undefined> {
+async function describeFile(config: Config, env: Env) {
   const { configFile: path, catalogFile: catalog } = config.server;
   if (path === undefined) return undefined;
   const { readSetup } = await import('./setup/read-setup.ts');
@@ -243,78 +200,64 @@ export async function describeFile(config: Config, env: Env): Promise<DescribedF
     problems: [],
     warnings: parsed.warnings,
     builtIn: file.builtIn && catalog === undefined,
+    /** `POSTERN_CATALOG`: whose tools stand in place of the built-in ones. */
     ...(file.builtIn && catalog !== undefined && { catalog }),
     servers: file.servers.map(describeServer),
     views: (file.views ?? []).map(({ name, title }) => ({ name, title })),
+    /** Their number; `everyone` where that is what the file says in their place. */
     rules: file.meansNoRules ? 'everyone' : file.rules.length,
+    /** True where there is a `postern.lock`. */
     isLocked: lock !== undefined,
   };
 }
 
-function describeServer(server: UpstreamConfig): DescribedServer {
+function describeServer(server: UpstreamConfig) {
   const { name, kind } = server;
   const { target, auth, program } = describeTransport(server);
   return {
     name,
     kind,
+    /** The host of its URL, or the program. Arguments and paths may hold secrets. */
     target,
     ...(auth && { auth: auth.type }),
+    /** The user of the system that a program runs as, where that is not the gateway's own. */
     ...(program?.runAs && { runAs: describeProgramUser(program.runAs) }),
   };
 }
 
-interface DescribedSetting {
-  readonly variable: string;
-  readonly group: string;
-  /** As it would be written, with … for what may be secret; null where it is not set, or secret as a whole. */
-  readonly value: string | null;
-  readonly source: Source;
-  /** The first 8 hexadecimal digits of the SHA-256 of the whole. */
-  readonly fingerprint?: string;
-  /** The start ends because of it. */
-  readonly hasProblem: boolean;
-}
+type DescribedSetting = ReturnType<typeof describeSettings>[number];
 
-type Source = 'environment' | '.env' | '--config' | 'default';
-
-interface Origins {
-  /** Variables that `.env` adds to the environment. */
-  readonly fromFile: Env;
-  /** Variables that an option sets. */
-  readonly fromOptions: Readonly<Record<string, Source>>;
-  /** Sentences that begin with a variable. */
-  readonly problems: readonly string[];
-}
-
-function describeSettings(env: Env, origins: Origins): readonly DescribedSetting[] {
+/** `fromFile`: variables that `.env` adds; `fromOptions`: those that options set; problems begin with a variable. */
+function describeSettings(
+  env: Env,
+  problems: readonly string[],
+  fromFile: Env,
+  fromOptions: Readonly<Record<string, string>>,
+) {
   const read = createReader(env);
-  const broken = new Set(origins.problems.map((problem) => /^[A-Z0-9_]+/.exec(problem)?.[0]));
+  const broken = new Set(problems.map((problem) => /^[A-Z0-9_]+/.exec(problem)?.[0]));
   return SETTING_GROUPS.flatMap(({ title, settings }) =>
     settings.map((setting) => {
-      const given = findVariable(setting, env);
+      const { name = setting.variable, text } = findVariable(setting, env) ?? {};
+      const value =
+        text === undefined ? describeDefault(setting, read) : hideSecrets(text, setting);
+      const origin = Object.hasOwn(fromFile, name) ? '.env' : 'environment';
       return {
         variable: setting.variable,
         group: title,
-        ...(given === undefined
-          ? { value: describeDefault(setting, read) }
-          : describeGiven(given.text, setting)),
-        source: given === undefined ? 'default' : findSource(given.name, origins),
-        hasProblem: broken.has(given?.name ?? setting.variable),
+        /** As it would be written, with … for what may be secret; null where it is not set, or secret as a whole. */
+        value,
+        /** The first 8 hexadecimal digits of the SHA-256 of the whole. */
+        ...(text !== undefined &&
+          text !== value && {
+            fingerprint: createHash('sha256').update(text).digest('hex').slice(0, 8),
+          }),
+        source: text === undefined ? 'default' : (fromOptions[name] ?? origin),
+        /** The start ends because of it. */
+        hasProblem: broken.has(name),
       };
     }),
   );
-}
-
-const findSource = (name: string, { fromFile, fromOptions }: Origins): Source =>
-  fromOptions[name] ?? (Object.hasOwn(fromFile, name) ? '.env' : 'environment');
-
-function describeGiven(
-  text: string,
-  setting: Setting<unknown>,
-): Pick<DescribedSetting, 'value' | 'fingerprint'> {
-  const value = hideSecrets(text, setting);
-  if (value === text) return { value };
-  return { value, fingerprint: createHash('sha256').update(text).digest('hex').slice(0, 8) };
 }
 
 /** A default that is computed from other settings hides what they hide. */

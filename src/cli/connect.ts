@@ -28,40 +28,33 @@ export function runConnect(
   const path = view === undefined ? '/mcp' : `/mcp/${view}`;
   const entry = { name, url: `${address.replace(/\/+(mcp\/*)?$/, '')}${path}` };
   const setups = ALL_CLIENT_SETUPS.filter(({ id }) => client === undefined || id === client);
-  const objects = setups.map((setup) => toJson(setup, entry));
-  if (json) console.log(JSON.stringify(objects, undefined, 2));
-  else if (client === undefined) console.log(renderList());
-  else for (const setup of setups) console.log(`\n${indent(renderSetup(setup, entry))}\n`);
+  if (json) {
+    const objects = setups.map((setup) => ({
+      client: setup.id,
+      title: setup.title,
+      place: setup.place ?? null,
+      language: setup.language,
+      text: setup.render(entry),
+      next: setup.next?.(entry) ?? null,
+      link: setup.link?.(entry) ?? null,
+    }));
+    console.log(JSON.stringify(objects, undefined, 2));
+  } else if (client === undefined) {
+    const rows = alignColumns(setups.map(({ id, title }) => [id, title]));
+    const lines = rows.map((line) => `  ${line}`);
+    console.log(['Clients that postern connect CLIENT knows:', '', ...lines].join('\n'));
+  } else
+    for (const setup of setups)
+      console.log(`\n${renderSetup(setup, entry).replace(/^(?=.)/gm, '  ')}\n`);
 }
-
-const DEFAULT_PORT = '3000';
 
 /** As the gateway that is started in this folder would have it. */
 export function readBaseUrl(env: NodeJS.ProcessEnv): string {
-  const { BASE_URL, PORT = DEFAULT_PORT } = { ...readEnvFile(env)?.added, ...withoutEmpty(env) };
+  // An empty variable counts as not set.
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value));
+  const { BASE_URL, PORT = '3000' } = { ...readEnvFile(env)?.added, ...given };
   return BASE_URL ?? `http://localhost:${PORT}`;
 }
-
-const withoutEmpty = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
-  Object.fromEntries(Object.entries(env).filter(([, value]) => value));
-
-const toJson = (setup: ClientSetup, entry: GatewayEntry) => ({
-  client: setup.id,
-  title: setup.title,
-  place: setup.place ?? null,
-  language: setup.language,
-  text: setup.render(entry),
-  next: setup.next?.(entry) ?? null,
-  link: setup.link?.(entry) ?? null,
-});
-
-function renderList(): string {
-  const rows = ALL_CLIENT_SETUPS.map(({ id, title }) => [id, title]);
-  const lines = alignColumns(rows).map((line) => `  ${line}`);
-  return ['Clients that postern connect CLIENT knows:', '', ...lines].join('\n');
-}
-
-const indent = (text: string): string => text.replace(/^(?=.)/gm, '  ');
 
 function renderSetup(setup: ClientSetup, entry: GatewayEntry): string {
   const { title, place, isRemote, isUntried, link } = setup;

@@ -28,19 +28,16 @@ export async function exportServerJson(
     OAUTH_CONSENT: 'off',
   };
   const config = loadConfig(env);
-  checkIsPublic(config.server.baseUrl);
+  const { baseUrl } = config.server;
+  const { protocol, hostname } = new URL(baseUrl);
+  // A registry lists what everybody can reach.
+  if (protocol !== 'https:' || isLoopbackHost(hostname))
+    throw new UsageError(
+      `${baseUrl} is no address that others can use: a registry lists https addresses. Set BASE_URL, or write --url https://mcp.example.com.`,
+    );
   const path = view === undefined ? undefined : await findPath(view, config, env);
   const described = describeAddress(config, version ?? PACKAGE_VERSION, path);
   console.log(JSON.stringify(renderServerJson(described), undefined, 2));
-}
-
-/** A registry lists what everybody can reach. */
-function checkIsPublic(baseUrl: string): void {
-  const { protocol, hostname } = new URL(baseUrl);
-  if (protocol === 'https:' && !isLoopbackHost(hostname)) return;
-  throw new UsageError(
-    `${baseUrl} is no address that others can use: a registry lists https addresses. Set BASE_URL, or write --url https://mcp.example.com.`,
-  );
 }
 
 /** @throws UsageError where the file has neither a server nor a view of this name. */

@@ -10,14 +10,12 @@ import { UsageError } from './command-line/errors.ts';
 import type { Flags, Invocation, Texts } from './command-line/invocation.ts';
 import { readSecretOption } from './command-line/read-input.ts';
 
-type HashOptions = Texts<'secret' | 'secretFile'> & Flags<'json'>;
-
 /** @throws UsageError */
 export async function hashSecret(
-  { secret: value, secretFile: file, json }: HashOptions,
+  { secret: value, secretFile: file, json }: Texts<'secret' | 'secretFile'> & Flags<'json'>,
   { process, console }: Invocation,
 ): Promise<void> {
-  const given = await readSecretOption('--secret', { value, file }, process);
+  const given = await readSecretOption('--secret', value, file, process);
   const secret = given === undefined ? generateClientSecret() : requireRandom(given);
   const secretSha256 = hashForFile(secret);
   // A secret that somebody gave is not shown again.

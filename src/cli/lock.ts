@@ -1,7 +1,6 @@
 // `postern lock`: approves what the servers say now; with --check it says what differs.
 
 import { readServer } from '../catalog/fetch-list.ts';
-import type { GatewayFile } from '../gateway/configuration/gateway-file.ts';
 import {
   type FoundServer,
   findDifferences,
@@ -29,28 +28,42 @@ import { knowsUsers, needsUser } from '../servers/transport/transports.ts';
 
 import { prepareEnvironment } from './command-line/env-file.ts';
 import { CommandError } from './command-line/errors.ts';
-import type { Flags, Invocation, InvokedProcess, Texts } from './command-line/invocation.ts';
+import type { Flags, Invocation, Texts } from './command-line/invocation.ts';
 import { readSecretOption } from './command-line/read-input.ts';
 import { findLockPath, readLockFile, saveLockFile } from './setup/lock-file-on-disk.ts';
 import { askServers, EVERY_CAPABILITY, readTokenUser } from './setup/open-servers.ts';
 import { readConfiguration } from './setup/read-setup.ts';
 
-/** `check`: say what differs, and write nothing. */
-type LockOptions = Texts<'config' | 'token' | 'tokenFile'> & Flags<'check' | 'json'>;
-
 /** @throws CommandError, UsageError, LockFileError */
-export async function lock(options: LockOptions, invocation: Invocation): Promise<void> {
+export async function lock(
+  options: Texts<'config' | 'token' | 'tokenFile'> & Flags<'check' | 'json'>,
+  invocation: Invocation,
+): Promise<void> {
   const { process, console } = invocation;
   prepareEnvironment(options, process.env);
-  const secretOption = { value: options.token, file: options.tokenFile };
-  const token = await readSecretOption('--token', secretOption, process);
+  const token = await readSecretOption('--token', options.token, options.tokenFile, process);
   const user = token === undefined ? undefined : readTokenUser(token, systemClock.now());
   const { path, file } = await readConfiguration('lock', process.env);
   const lockPath = findLockPath(path);
   const former = readLockFile(lockPath);
   const caller = user ? { ...GATEWAY_CALLER, user } : GATEWAY_CALLER;
-  const found = await readServers(file, caller, process);
-  const result = { path: lockPath, ...compare(former, found) };
+  const found = await askServers(
+    file,
+    process,
+    TIME_LIMIT_MS,
+    async (config, openOne): Promise<FoundServer> => {
+      if (needsUser(config) && user === undefined) return { config, server: undefined };
+      try {
+        const server = await openOne(config, (upstream, signal) =>
+          readAll(upstream, caller, signal),
+        );
+        return { config, server };
+      } catch (error) {
+        return { config, server: undefined, problem: describeError(error) };
+      }
+    },
+  );
+  const result = compare(lockPath, former, found);
   const updated = updateLockFile(
     former,
     found,
@@ -59,30 +72,31 @@ export async function lock(options: LockOptions, invocation: Invocation): Promis
   if (options.check) {
     if (result.differences.length > 0 || former === undefined) process.exitCode = 1;
   } else {
-    requireApproved(result.unread, former);
+    // A server that could not be read keeps what was approved of it. Where that is nothing, a lock would hide all of it.
+    const missing = result.unread.filter(({ server }) => former?.servers.has(server) !== true);
+    if (missing.length > 0)
+      throw new CommandError(
+        'Nothing was written. Run `postern lock` again once these servers answer, or leave them out with "disabled": true. Nothing of them is approved yet, so a lock without them would hide all that they have:',
+        ...missing.map(({ server, problem }) => `${server}: ${problem}`),
+      );
     await saveLockFile(lockPath, updated);
   }
   if (result.unread.length > 0) process.exitCode = 1;
   const text = options.json
     ? JSON.stringify(result, undefined, 2)
-    : describeResult(result, options.check ? { former } : { updated });
+    : describeResult(result, former, options.check ? undefined : updated);
   // Servers choose names, and what they say of their failure.
   console.log(escapeInvisible(text));
 }
 
-interface LockResult {
-  readonly path: string;
-  readonly differences: readonly LockDifference[];
-  /** Servers that need a user, and none was given. */
-  readonly skipped: readonly string[];
-  /** Servers that could not be read, and why. */
-  readonly unread: readonly { readonly server: string; readonly problem: string }[];
-}
+type LockResult = ReturnType<typeof compare>;
 
-function compare(former: LockFile = EMPTY_LOCK_FILE, found: readonly FoundServer[]) {
+function compare(path: string, former: LockFile = EMPTY_LOCK_FILE, found: readonly FoundServer[]) {
+  // Servers that could not be read, and why.
   const unread = found.flatMap(({ config: { name }, problem }) =>
     problem === undefined ? [] : [{ server: name, problem }],
   );
+  // Servers that need a user, and none was given.
   const skipped = found
     .filter(({ server, problem }) => server === undefined && problem === undefined)
     .map(({ config }) => config.name);
@@ -96,40 +110,11 @@ function compare(former: LockFile = EMPTY_LOCK_FILE, found: readonly FoundServer
   );
   const now = { servers: new Map(servers) };
   const differences = findDifferences(former, now, (name) => partial.has(name));
-  return { differences, skipped, unread };
-}
-
-/**
- * A server that could not be read keeps what was approved of it. Where that is nothing, a lock would hide all of it.
- *
- * @throws CommandError
- */
-function requireApproved(unread: LockResult['unread'], former: LockFile = EMPTY_LOCK_FILE): void {
-  const missing = unread.filter(({ server }) => !former.servers.has(server));
-  if (missing.length === 0) return;
-  throw new CommandError(
-    'Nothing was written. Run `postern lock` again once these servers answer, or leave them out with "disabled": true. Nothing of them is approved yet, so a lock without them would hide all that they have:',
-    missing.map(({ server, problem }) => `${server}: ${problem}`),
-  );
+  return { path, differences, skipped, unread };
 }
 
 /** A first `npx` downloads. */
 const TIME_LIMIT_MS = 120_000;
-
-const readServers = (
-  file: GatewayFile,
-  caller: UpstreamCaller,
-  process: InvokedProcess,
-): Promise<readonly FoundServer[]> =>
-  askServers(file, process, TIME_LIMIT_MS, async (config, openOne): Promise<FoundServer> => {
-    if (needsUser(config) && caller.user === undefined) return { config, server: undefined };
-    try {
-      const server = await openOne(config, (upstream, signal) => readAll(upstream, caller, signal));
-      return { config, server };
-    } catch (error) {
-      return { config, server: undefined, problem: describeError(error) };
-    }
-  });
 
 /** Reads what the server says to clients that cannot be asked anything, and to those that can. */
 async function readAll(
@@ -154,26 +139,33 @@ function describeError(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The lock that was compared with, undefined where there was none; or the one that was written. */
-type LockOutcome = { readonly former: LockFile | undefined } | { readonly updated: LockFile };
-
-function describeResult(result: LockResult, outcome: LockOutcome): string {
+/** `former`: the lock that was compared with, where there was one; `written`: the one that took its place. */
+function describeResult(
+  result: LockResult,
+  former: LockFile | undefined,
+  written: LockFile | undefined,
+): string {
   const { differences, skipped, unread } = result;
-  const next = 'updated' in outcome ? ` ${KEPT}` : '';
+  const next = written
+    ? ' What was approved of it before stays approved. Run `postern lock` again once it answers.'
+    : '';
   return [
-    ...differences.map(describeDifference),
-    ...(skipped.length > 0
-      ? [`Not read: ${skipped.join(', ')}, as they answer users only. Add --token-file FILE.`]
-      : []),
+    ...differences.map(({ server, kind, name, change, members }) => {
+      const item = name === undefined ? kind : `${kind} ${toVisibleJson(name)}`;
+      const which =
+        kind === 'instructions' || members.length === 0 ? '' : `: ${members.join(', ')}`;
+      return `${server}: ${item} ${CHANGES[change]}${which}`;
+    }),
+    skipped.length > 0 &&
+      `Not read: ${skipped.join(', ')}, as they answer users only. Add --token-file FILE.`,
     ...unread.map(({ server, problem }) => `${server} could not be read: ${problem}.${next}`),
-    'updated' in outcome
-      ? `Wrote ${result.path}: ${summarizeLock(outcome.updated)}.`
-      : describeCheck(result, outcome.former !== undefined),
-  ].join('\n');
+    written
+      ? `Wrote ${result.path}: ${summarizeLock(written)}.`
+      : describeCheck(result, former !== undefined),
+  ]
+    .filter(Boolean)
+    .join('\n');
 }
-
-const KEPT =
-  'What was approved of it before stays approved. Run `postern lock` again once it answers.';
 
 function describeCheck({ path, differences, unread }: LockResult, hasLock: boolean): string {
   if (!hasLock)
@@ -181,13 +173,6 @@ function describeCheck({ path, differences, unread }: LockResult, hasLock: boole
   if (differences.length > 0)
     return 'The gateway hides what is new or has changed. `postern lock` approves it.';
   return `${path} is what the ${unread.length > 0 ? 'other ' : ''}servers say now.`;
-}
-
-/** `github: tool "search" has changed: description, inputSchema`. */
-function describeDifference({ server, kind, name, change, members }: LockDifference): string {
-  const item = name === undefined ? kind : `${kind} ${toVisibleJson(name)}`;
-  const which = kind === 'instructions' || members.length === 0 ? '' : `: ${members.join(', ')}`;
-  return `${server}: ${item} ${CHANGES[change]}${which}`;
 }
 
 const CHANGES: Readonly<Record<LockDifference['change'], string>> = {
@@ -199,12 +184,14 @@ const CHANGES: Readonly<Record<LockDifference['change'], string>> = {
 /** `12 tools and 3 prompts of 2 servers`; skills, which few servers have, where there are some. */
 function summarizeLock({ servers }: LockFile): string {
   const all = [...servers.values()];
-  const tools = all.reduce((sum, server) => sum + server.tools.size, 0);
-  const prompts = all.reduce((sum, server) => sum + server.prompts.size, 0);
-  const skills = all.reduce((sum, server) => sum + server.skills.size, 0);
+  const count = (kind: 'tools' | 'prompts' | 'skills') =>
+    all.reduce((sum, server) => sum + server[kind].size, 0);
+  const tools = countNoun(count('tools'), 'tool');
+  const prompts = countNoun(count('prompts'), 'prompt');
+  const skills = count('skills');
   const listed =
     skills === 0
-      ? `${countNoun(tools, 'tool')} and ${countNoun(prompts, 'prompt')}`
-      : `${countNoun(tools, 'tool')}, ${countNoun(prompts, 'prompt')} and ${countNoun(skills, 'skill')}`;
+      ? `${tools} and ${prompts}`
+      : `${tools}, ${prompts} and ${countNoun(skills, 'skill')}`;
   return `${listed} of ${countNoun(all.length, 'server')}`;
 }

@@ -29,10 +29,11 @@ _postern_files() {
 complete -F _postern postern`;
 
 function renderBashCommand({ name, words, options }: CommandCompletions): string {
-  const values = renderCases(options, {
-    files: '_postern_files "$cur"',
-    offer: (candidates) => `candidates=${quote(candidates)}`,
-  });
+  const values = renderCases(
+    options,
+    '_postern_files "$cur"',
+    (candidates) => `candidates=${quote(candidates)}`,
+  );
   const flags = options.map(({ text }) => text).join(' ');
   const choices = words.map(({ text }) => text).join(' ');
   const pattern = name === '' ? "''" : `${quote(name)} | ${quote(`${name} `)}*`;
@@ -47,7 +48,8 @@ ${words.length === 0 ? '' : `      [[ $command == ${quote(name)} && $prev != -* 
 /** Renders a `case` of bash or zsh: what follows each option. `offer` offers words, separated by spaces. */
 const renderCases = (
   options: readonly OptionCompletion[],
-  { files, offer }: { readonly files: string; readonly offer: (words: string) => string },
+  files: string,
+  offer: (words: string) => string,
 ): string =>
   options
     .map(({ text, value }) => {
@@ -79,10 +81,7 @@ else
 fi`;
 
 function renderZshCommand({ name, words, options }: CommandCompletions): string {
-  const values = renderCases(options, {
-    files: '_files',
-    offer: (candidates) => `compadd ${candidates}; return`,
-  });
+  const values = renderCases(options, '_files', (candidates) => `compadd ${candidates}; return`);
   const pattern = name === '' ? "''" : `${quote(name)}|${quote(`${name} `)}*`;
   return `    ${pattern})
       case $prev in
@@ -175,28 +174,20 @@ function listCompletions(commands: readonly Command[]): readonly CommandCompleti
       options: [HELP, version],
     },
     { name: 'help', words: names, options: [] },
-    ...commands.map(completeCommand),
+    ...commands.map(({ name, operands: [argument] = [], options }) => ({
+      name,
+      words: (argument?.choices ?? []).map((text) => ({ text, summary: argument?.summary ?? '' })),
+      options: [...Object.entries(options).flatMap(([key, row]) => completeOption(key, row)), HELP],
+    })),
     // Behind those that begin with it: the first that fits counts.
-    ...[...first.keys()].flatMap((word) => completeGroup(word, commands)),
+    ...[...first.keys()].flatMap((word) => {
+      const words = commands.flatMap(({ name, summary }) =>
+        name.startsWith(`${word} `) ? [{ text: name.slice(word.length + 1), summary }] : [],
+      );
+      return words.length === 0 ? [] : [{ name: word, words, options: [HELP] }];
+    }),
   ];
 }
-
-function completeGroup(word: string, commands: readonly Command[]): readonly CommandCompletions[] {
-  const words = commands.flatMap(({ name, summary }) =>
-    name.startsWith(`${word} `) ? [{ text: name.slice(word.length + 1), summary }] : [],
-  );
-  return words.length === 0 ? [] : [{ name: word, words, options: [HELP] }];
-}
-
-const completeCommand = ({
-  name,
-  operands: [first] = [],
-  options,
-}: Command): CommandCompletions => ({
-  name,
-  words: (first?.choices ?? []).map((text) => ({ text, summary: first?.summary ?? '' })),
-  options: [...Object.entries(options).flatMap(([key, row]) => completeOption(key, row)), HELP],
-});
 
 function completeOption(key: string, row: OptionRow): readonly OptionCompletion[] {
   const text = toFlag(key);

@@ -4,13 +4,7 @@ import { styleText } from 'node:util';
 import { Argument, CommanderError, Option, Command as Program } from 'commander';
 import { findNearestName } from '../platform/nearest-name.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../platform/own-files.ts';
-import {
-  type Command,
-  type CommandArgument,
-  type Example,
-  type OptionRow,
-  toFlag,
-} from './command-line/command.ts';
+import { type Command, type OptionRow, toFlag } from './command-line/command.ts';
 import { endWithError, UsageError } from './command-line/errors.ts';
 import {
   describeCommand,
@@ -21,24 +15,19 @@ import { COMMANDS, DEFAULT_COMMAND, GROUPS } from './commands.ts';
 
 const ABOUT_POSTERN: ReadonlySet<string> = new Set(['-h', '--help', '-v', '--version']);
 
-export const runPostern = (invocation: Invocation): Promise<void> =>
-  run(invocation).catch((error: unknown) => endWithError(error, invocation));
-
-async function run(invocation: Invocation): Promise<void> {
-  const program = createProgram(invocation);
-  const args = invocation.process.argv.slice(2);
+export async function runPostern(invocation: Invocation): Promise<void> {
   try {
-    await program.parseAsync(addDefaultCommand(args), { from: 'user' });
+    const args = invocation.process.argv.slice(2);
+    const [first = '-'] = args;
+    // `postern --port 3010` starts the gateway.
+    const isNamed = !first.startsWith('-') || ABOUT_POSTERN.has(first);
+    await createProgram(invocation).parseAsync(isNamed ? args : [DEFAULT_COMMAND, ...args], {
+      from: 'user',
+    });
   } catch (error) {
     // Help or the version was printed.
-    if (!(error instanceof CommanderError && error.exitCode === 0)) throw error;
+    if (!(error instanceof CommanderError && error.exitCode === 0)) endWithError(error, invocation);
   }
-}
-
-/** `postern --port 3010` starts the gateway. */
-function addDefaultCommand(args: readonly string[]): readonly string[] {
-  const [first = '-'] = args;
-  return first.startsWith('-') && !ABOUT_POSTERN.has(first) ? [DEFAULT_COMMAND, ...args] : args;
 }
 
 // The parser and the help, made from the rows by commander.
@@ -58,7 +47,13 @@ function createProgram(invocation: Invocation): Program {
       styleTitle: toTitle,
       // A group is no command: its commands are listed with both words.
       visibleCommands: (parent) => parent.commands.flatMap(listRunnable),
-      subcommandTerm: renderTerm,
+      // The words after `postern`: `rules test`, `doctor [URL]`.
+      subcommandTerm: (command) => {
+        const args = command.registeredArguments.map((argument) =>
+          argument.required ? argument.name() : `[${argument.name()}]`,
+        );
+        return [...describePath(command), ...args].join(' ');
+      },
       // As the rest writes it: --config FILE.
       optionTerm: ({ flags }) => flags.replace(/[<>]/g, ''),
       // Without commander's "(default: false)".
@@ -103,9 +98,16 @@ function addCommand(parent: Program, row: Command, invocation: Invocation): void
     .summary(summary)
     .description([toSentence(summary), ...description].join('\n\n'))
     .helpOption('-h, --help', 'print this');
-  for (const operand of operands) program.addArgument(createArgument(operand));
+  for (const operand of operands) {
+    const written = operand.isRequired ? `<${operand.name}>` : `[${operand.name}]`;
+    const argument = new Argument(written, operand.summary);
+    program.addArgument(operand.choices ? argument.choices(operand.choices) : argument);
+  }
   for (const [key, option] of Object.entries(row.options)) addOption(program, toFlag(key), option);
-  program.addHelpText('after', `${renderExamples(examples)}${renderExitCodes(exitCode1)}`);
+  const lines = examples.map(({ command, does }) => `  ${command}\n      ${does}\n`);
+  const usage = lines.length === 0 ? '' : `\n${toTitle('Examples:')}\n${lines.join('')}`;
+  const exits = exitCode1 === undefined ? '' : `\n${toTitle('Exit code 1:')} ${exitCode1}.\n`;
+  program.addHelpText('after', `${usage}${exits}`);
   throwUsageErrors(program, invocation);
   program.action(async () => {
     try {
@@ -114,11 +116,6 @@ function addCommand(parent: Program, row: Command, invocation: Invocation): void
       throw error instanceof UsageError ? new UsageError(error.message, name) : error;
     }
   });
-}
-
-function createArgument({ name, summary, isRequired, choices }: CommandArgument): Argument {
-  const argument = new Argument(isRequired ? `<${name}>` : `[${name}]`, summary);
-  return choices === undefined ? argument : argument.choices(choices);
 }
 
 function addOption(program: Program, flag: string, row: OptionRow): void {
@@ -138,9 +135,11 @@ function addOption(program: Program, flag: string, row: OptionRow): void {
   }
 }
 
-type ValueOption = Extract<OptionRow, { readonly example: string }>;
-
-function createValueOption(program: Program, flag: string, row: ValueOption): Option {
+function createValueOption(
+  program: Program,
+  flag: string,
+  row: Extract<OptionRow, { readonly example: string }>,
+): Option {
   const option = new Option(`${flag} <${row.value}>`, row.summary);
   const refuse = (message: string) => new UsageError(message, describePath(program).join(' '));
   function read(value: string): string {
@@ -164,11 +163,12 @@ function createValueOption(program: Program, flag: string, row: ValueOption): Op
 
 function throwUsageErrors(program: Program, { process }: Invocation): void {
   program.exitOverride((error) => {
-    throw explainParseError(error, {
-      path: describePath(program),
-      operands: program.args,
-      process,
-    });
+    // One that only says that help was printed stays as it is.
+    if (error.exitCode === 0) throw error;
+    throw new UsageError(
+      describeError(error, program, process),
+      describePath(program).join(' ') || undefined,
+    );
   });
 }
 
@@ -181,24 +181,8 @@ function listRunnable(program: Program): readonly Program[] {
   return program.commands.length === 0 ? [program] : program.commands.flatMap(listRunnable);
 }
 
-/** `rules test`, `doctor [URL]`: what is typed after `postern`. */
-function renderTerm(program: Program): string {
-  const args = program.registeredArguments.map((argument) =>
-    argument.required ? argument.name() : `[${argument.name()}]`,
-  );
-  return [...describePath(program), ...args].join(' ');
-}
-
 const toSentence = (summary: string): string =>
   `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
-
-function renderExamples(examples: readonly Example[]): string {
-  const lines = examples.map(({ command, does }) => `  ${command}\n      ${does}\n`);
-  return lines.length === 0 ? '' : `\n${toTitle('Examples:')}\n${lines.join('')}`;
-}
-
-const renderExitCodes = (exitCode1: string | undefined): string =>
-  exitCode1 === undefined ? '' : `\n${toTitle('Exit code 1:')} ${exitCode1}.\n`;
 
 const renderRootNotes = (): string => `
 Without a command, postern starts the gateway. Settings are environment variables; the file .env in the
@@ -215,36 +199,29 @@ const toTitle = (text: string): string => styleText('bold', text);
 
 // Mistakes that commander refuses, in our words: what was wrong, and what was perhaps meant.
 
-interface ParsedSoFar {
-  /** The words of the command, such as `rules test`; empty where none is known yet. */
-  readonly path: readonly string[];
-  /** Words besides options. */
-  readonly operands: readonly string[];
-  readonly process: InvokedProcess;
-}
-
-/** An error that only says that help was printed stays as it is. */
-function explainParseError(error: CommanderError, parsed: ParsedSoFar): Error {
-  if (error.exitCode === 0) return error;
-  const path = parsed.path.join(' ');
-  return new UsageError(describeError(error, parsed), path === '' ? undefined : path);
-}
-
-function describeError({ code, message }: CommanderError, parsed: ParsedSoFar): string {
+/** `program`: the command, as far as it is known. */
+function describeError(
+  { code, message }: CommanderError,
+  program: Program,
+  process: InvokedProcess,
+): string {
   switch (code) {
     case 'commander.unknownOption':
-      return describeUnknownOption(readQuoted(message), parsed);
+      return describeUnknownOption(readQuoted(message), program);
     case 'commander.optionMissingArgument':
-      return describeMissingValue(readQuoted(message), parsed);
-    case 'commander.missingArgument':
-      return describeMissingArgument(parsed);
+      return describeMissingValue(readQuoted(message), program);
+    case 'commander.missingArgument': {
+      const { operands: [argument] = [] } = findRow(program) ?? {};
+      const choices = argument?.choices === undefined ? '' : `: ${argument.choices.join(', ')}`;
+      return `${[PACKAGE_NAME, ...describePath(program)].join(' ')} needs ${argument?.name}${choices}.`;
+    }
     case 'commander.excessArguments':
-      return describeExcess(parsed);
+      return describeExcess(program, process);
     case 'commander.unknownCommand':
     case 'commander.help':
-      return describeUnknownCommand(parsed);
+      return describeUnknownCommand(program);
     case 'commander.invalidArgument':
-      return describeWrongChoice(message, parsed);
+      return describeWrongChoice(message, program);
     default:
       return message;
   }
@@ -253,23 +230,23 @@ function describeError({ code, message }: CommanderError, parsed: ParsedSoFar): 
 /** The option or argument that commander names. */
 const readQuoted = (message: string): string => /'([^']*)'/.exec(message)?.[1] ?? '';
 
-function describeUnknownOption(written: string, parsed: ParsedSoFar): string {
+function describeUnknownOption(written: string, program: Program): string {
   const [option = written] = written.split('=');
-  const row = findRow(parsed);
+  const row = findRow(program);
   const known = Object.entries(row?.options ?? {}).flatMap(([key, { kind }]) =>
     kind === 'switch' ? [key, `no-${key}`] : [key],
   );
   const flags = known.map(toFlag);
   if (flags.includes(option)) return `${option} does not take a value.`;
   const nearest = findNearestName(option, flags);
-  const name = [PACKAGE_NAME, ...parsed.path].join(' ');
+  const name = [PACKAGE_NAME, ...describePath(program)].join(' ');
   return `${name} has no option ${option}.${suggest(nearest)}`;
 }
 
 /** `written` is as `--config <FILE>`. */
-function describeMissingValue(written: string, parsed: ParsedSoFar): string {
+function describeMissingValue(written: string, program: Program): string {
   const [flag = written] = written.split(' ');
-  const row = findOption(parsed, flag);
+  const row = findOption(program, flag);
   const example =
     row !== undefined && 'example' in row ? `, for example ${flag} ${row.example}` : '';
   const choices = row?.kind === 'choice' ? `: ${row.choices.join(', ')}` : '';
@@ -277,11 +254,11 @@ function describeMissingValue(written: string, parsed: ParsedSoFar): string {
 }
 
 /** "… argument 'disk' is invalid …", or "… value 'disk' is invalid for argument 'CLIENT' …". */
-function describeWrongChoice(message: string, parsed: ParsedSoFar): string {
-  const { operands: [argument] = [] } = findRow(parsed) ?? {};
+function describeWrongChoice(message: string, program: Program): string {
+  const { operands: [argument] = [] } = findRow(program) ?? {};
   const [, given = ''] = /(?:argument|value) '([^']*)' is invalid/.exec(message) ?? [];
   const [, flag] = /^error: option '(\S+)/.exec(message) ?? [];
-  const row = findOption(parsed, flag);
+  const row = findOption(program, flag);
   const choices = row?.kind === 'choice' ? row.choices : (argument?.choices ?? []);
   const nearest = findNearestName(given, choices);
   const subject = flag ?? argument?.name;
@@ -290,19 +267,14 @@ function describeWrongChoice(message: string, parsed: ParsedSoFar): string {
   return `${subject}: ${JSON.stringify(given)} is not one of ${choices.join(', ')}.${suggest(nearest)}`;
 }
 
-function describeMissingArgument(parsed: ParsedSoFar): string {
-  const { operands: [argument] = [] } = findRow(parsed) ?? {};
-  const choices = argument?.choices === undefined ? '' : `: ${argument.choices.join(', ')}`;
-  return `${[PACKAGE_NAME, ...parsed.path].join(' ')} needs ${argument?.name}${choices}.`;
-}
-
-function describeExcess(parsed: ParsedSoFar): string {
-  const { operands, process } = parsed;
-  const excess = operands.slice(findRow(parsed)?.operands?.length ?? 0);
+function describeExcess(program: Program, process: InvokedProcess): string {
+  const excess = program.args.slice(findRow(program)?.operands?.length ?? 0);
   const [first = ''] = excess;
   const says = `Too many arguments: ${excess.join(' ')}.`;
-  if (COMMANDS.some(({ name }) => name === excess.join(' ')))
-    return `${says} The command comes first: ${describeFirst(excess, process)}`;
+  if (COMMANDS.some(({ name }) => name === excess.join(' '))) {
+    const others = process.argv.slice(2).filter((arg) => !excess.includes(arg));
+    return `${says} The command comes first: ${describeCommand([...excess, ...others], process)}`;
+  }
   // npm keeps the options for itself that stand before `--`, and passes on their values.
   if (/^\d+$/.test(first))
     return `${says} The port is given by --port ${first}; with npm run, after --: npm run dev -- --port ${first}.`;
@@ -311,16 +283,11 @@ function describeExcess(parsed: ParsedSoFar): string {
   return `${says}${suggest(/\.[cm]?[jt]s$/.test(first) ? `--catalog ${first}` : undefined)}`;
 }
 
-/** The command line with these words at its beginning. */
-function describeFirst(words: readonly string[], process: InvokedProcess): string {
-  const args = process.argv.slice(2);
-  const others = args.filter((arg) => !words.includes(arg));
-  return describeCommand([...words, ...others], process);
-}
-
 /** A word that is none, or the first of two without the second. */
-function describeUnknownCommand({ path, operands }: ParsedSoFar): string {
-  const given = [...path, ...operands].filter((word) => word !== 'help').join(' ');
+function describeUnknownCommand(program: Program): string {
+  const given = [...describePath(program), ...program.args]
+    .filter((word) => word !== 'help')
+    .join(' ');
   const names = COMMANDS.map(({ name }) => name);
   const complete = names.filter((name) => name.startsWith(`${given} `));
   if (complete.length > 0)
@@ -328,11 +295,13 @@ function describeUnknownCommand({ path, operands }: ParsedSoFar): string {
   return `Unknown command: ${given}.${suggest(findNearestName(given, [...names, 'help']))}`;
 }
 
-const findRow = ({ path }: ParsedSoFar): Command | undefined =>
-  COMMANDS.find(({ name }) => name === path.join(' '));
+function findRow(program: Program): Command | undefined {
+  const path = describePath(program).join(' ');
+  return COMMANDS.find(({ name }) => name === path);
+}
 
-const findOption = (parsed: ParsedSoFar, flag: string | undefined): OptionRow | undefined =>
-  Object.entries(findRow(parsed)?.options ?? {}).find(([name]) => toFlag(name) === flag)?.[1];
+const findOption = (program: Program, flag: string | undefined): OptionRow | undefined =>
+  Object.entries(findRow(program)?.options ?? {}).find(([name]) => toFlag(name) === flag)?.[1];
 
 const suggest = (nearest: string | undefined): string =>
   nearest === undefined ? '' : ` Did you mean ${nearest}?`;

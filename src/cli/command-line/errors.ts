@@ -12,17 +12,10 @@ export class StartError extends Error {
   override readonly name = 'StartError';
   readonly lines: readonly string[];
 
-  constructor(lines: readonly string[]) {
+  constructor(...lines: readonly string[]) {
     super(lines.join('\n'));
     this.lines = lines;
   }
-}
-
-interface Place {
-  readonly host: string;
-  readonly port: number;
-  /** Says what to type for another port, where the user started this process. */
-  readonly describeWithPort?: ((port: number) => string) | undefined;
 }
 
 /** The development provider of a gateway may have one of the ports that follow: the other gateway's is behind them. */
@@ -33,10 +26,14 @@ const HIGHEST_PORT = 65_535;
 export const chooseOtherPort = (port: number): number =>
   port + NEXT_PORT > HIGHEST_PORT ? port - NEXT_PORT : port + NEXT_PORT;
 
-/** Why the service cannot listen there, and what to set. */
+/**
+ * Why the service cannot listen there, and what to set. `describeWithPort` says what to type for another port, where the user
+ * started this process.
+ */
 export function describeListenError(
   error: unknown,
-  { host, port, describeWithPort }: Place,
+  { host, port }: { readonly host: string; readonly port: number },
+  describeWithPort?: (port: number) => string,
 ): string {
   switch (getErrorCode(error)) {
     case 'EADDRINUSE': {
@@ -70,30 +67,35 @@ export class CommandError extends Error {
   readonly lines: readonly string[];
 
   /** `heading` ends with a colon. */
-  constructor(heading: string, lines: readonly string[]) {
+  constructor(heading: string, ...lines: readonly string[]) {
     super([heading, ...lines].join('\n'));
     this.heading = heading;
     this.lines = lines;
   }
 }
 
-/** The whole help would push the message off the screen. */
-const describeHelp = (command: string | undefined): string =>
-  command === undefined
-    ? 'postern --help lists all commands.'
-    : `postern ${command} --help lists its options, with examples.`;
-
 /** Prints why, and ends the process: exit code 2 for a wrong command line, else 1. */
 export function endWithError(error: unknown, { process, console }: Invocation): void {
   // Messages quote files, which may be another's: nothing of them moves the cursor of a terminal.
   console.error(escapeInvisible(describeError(error).join('\n')));
   // Node alone knows the place of a syntax error, and prints it when nobody catches the error.
-  if (error instanceof SyntaxError) queueMicrotask(() => rethrow(error));
+  if (error instanceof SyntaxError)
+    queueMicrotask(() => {
+      throw error;
+    });
   else process.exit(error instanceof UsageError ? 2 : 1);
 }
 
 function describeError(error: unknown): readonly string[] {
-  if (error instanceof UsageError) return [error.message, describeHelp(error.command)];
+  if (error instanceof UsageError) {
+    const { message, command } = error;
+    // The whole help would push the message off the screen.
+    const help =
+      command === undefined
+        ? 'postern --help lists all commands.'
+        : `postern ${command} --help lists its options, with examples.`;
+    return [message, help];
+  }
   if (error instanceof ConfigError) return ['Invalid settings:', ...formatBullets(error.problems)];
   if (error instanceof CommandError) return [error.heading, ...formatBullets(error.lines)];
   if (error instanceof LockFileError) return ['The lock cannot be used:', `  - ${error.message}`];
@@ -105,8 +107,4 @@ function describeError(error: unknown): readonly string[] {
 
 function formatBullets(lines: readonly string[]): readonly string[] {
   return lines.map((line) => `  - ${line}`);
-}
-
-function rethrow(error: Error): never {
-  throw error;
 }

@@ -37,12 +37,8 @@ export function handleProcessEnd(log: Log, close: () => Promise<void>): void {
 
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
-  handleStandardOutput();
-  handleUncaughtErrors(log);
+  handleOutputAndErrors(log);
 }
-
-const end = (code: number, log: Log): Promise<void> =>
-  endProcess(code, { log, exit: () => process.exit(code) });
 
 /** Meanwhile this process goes on: the timers of the gateway's parts keep nothing alive, and there may be nothing else. */
 export function stayAlive<Result>(work: Promise<Result>): Promise<Result> {
@@ -79,8 +75,7 @@ export function handleWorkerEnd(log: Log, close: () => Promise<void>): void {
   process.on('SIGTERM', () => void shutDown());
   // Ctrl+C reaches all processes of a terminal.
   process.on('SIGINT', () => {});
-  handleStandardOutput();
-  handleUncaughtErrors(log);
+  handleOutputAndErrors(log);
 }
 
 /** Resolves to the exit code. */
@@ -95,13 +90,10 @@ async function closeAll(log: Log, close: () => Promise<void>): Promise<number> {
 }
 
 /** A log that nobody reads must not stop the gateway; what waits for its reader at the end is not lost. */
-function handleStandardOutput(): void {
+function handleOutputAndErrors(log: Log): void {
   // Node.js makes a pipe or a socket one that does not block when its stream is first asked for.
   void process.stdout;
   process.on('exit', () => standardOutput.flush());
-}
-
-function handleUncaughtErrors(log: Log): void {
   process.on('uncaughtException', (cause: unknown) => {
     log.error(
       'An error was not caught, so the process ends. The stack shows where it was thrown, perhaps in a tool.',
@@ -126,13 +118,8 @@ function handleUncaughtErrors(log: Log): void {
 const THREADS_MS = 1000;
 const LOOK_MS = 10;
 
-interface End {
-  readonly log: Pick<Log, 'error'>;
-  exit(code: number): void;
-}
-
 /** At once, unless a thread is at work. */
-export async function endProcess(code: number, { log, exit }: End): Promise<void> {
+async function end(code: number, log: Log): Promise<void> {
   holdWritesBack();
   const latest = systemClock.monotonic() + THREADS_MS;
   let work = findThreadWork();
@@ -140,7 +127,7 @@ export async function endProcess(code: number, { log, exit }: End): Promise<void
     await pause(systemClock, LOOK_MS);
     work = findThreadWork();
   }
-  if (work === undefined) return exit(code);
+  if (work === undefined) return process.exit(code);
   log.error(
     `This process is killed, as ${work} did not end within ${THREADS_MS / 1000} s. Look for what holds it up.`,
   );

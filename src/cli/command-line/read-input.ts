@@ -8,7 +8,7 @@ import { parseEnv } from 'node:util';
 import { isOnThisMachine } from '../../platform/address.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { StartError, UsageError } from './errors.ts';
-import type { InvokedProcess, Texts } from './invocation.ts';
+import type { InvokedProcess } from './invocation.ts';
 
 export interface EnvFile {
   readonly path: string;
@@ -23,7 +23,7 @@ export function readEnvFile(env: NodeJS.ProcessEnv): EnvFile | undefined {
     const code = getErrorCode(error);
     // A folder of that name is a virtual environment of Python.
     if (code === 'ENOENT' || code === 'EISDIR') return undefined;
-    throw new StartError([`${path} cannot be read (${code ?? String(error)}).`]);
+    throw new StartError(`${path} cannot be read (${code ?? String(error)}).`);
   });
   if (text === undefined) return undefined;
   const added: Record<string, string> = {};
@@ -49,12 +49,19 @@ export const findSetting = (variable: string): string | undefined =>
  */
 export async function readSecretOption(
   flag: string,
-  { value, file }: Texts<'value' | 'file'>,
-  { stdin }: Pick<InvokedProcess, 'stdin'>,
+  value: string | undefined,
+  file: string | undefined,
+  { stdin }: InvokedProcess,
 ): Promise<string | undefined> {
   if (value !== undefined && file !== undefined)
     throw new UsageError(`Both ${flag} and ${flag}-file are given. Keep one.`);
-  if (file !== undefined) return requireContent(readSecretFile(flag, file), `${flag}-file`);
+  if (file !== undefined) {
+    const content = readTextFile(file, (error) => {
+      const code = getErrorCode(error) ?? 'it failed';
+      throw new UsageError(`${flag}-file: ${file} cannot be read (${code}).`);
+    });
+    return requireContent(content, `${flag}-file`);
+  }
   if (value !== '-') return value;
   if (stdin.isTTY)
     throw new UsageError(
@@ -62,12 +69,6 @@ export async function readSecretOption(
     );
   return requireContent(await readAll(stdin), `${flag} -`);
 }
-
-const readSecretFile = (flag: string, path: string): string =>
-  readTextFile(path, (error) => {
-    const code = getErrorCode(error) ?? 'it failed';
-    throw new UsageError(`${flag}-file: ${path} cannot be read (${code}).`);
-  });
 
 function requireContent(content: string, flag: string): string {
   const secret = content.trim();

@@ -12,10 +12,7 @@ const FRAME_MS = 80;
  * Shows `text` until the result is called. The cursor stays at the start of the line, so that what is printed meanwhile,
  * by another process perhaps, stands in its place: `text` is short.
  */
-export function showSpinner(
-  text: string,
-  { stderr: terminal, env }: Pick<InvokedProcess, 'stderr' | 'env'>,
-): () => void {
+export function showSpinner(text: string, { stderr: terminal, env }: InvokedProcess): () => void {
   if (!terminal.isTTY || env.TERM === 'dumb') return () => {};
   let frame = 0;
   let timer: NodeJS.Timeout;

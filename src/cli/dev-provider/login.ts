@@ -11,7 +11,8 @@ const MAX_FORM_BYTES = 10_000;
 
 /** Answers the login page and its form. @throws when the login has expired. */
 export async function logIn(
-  { provider, accounts }: { readonly provider: Provider; readonly accounts: Accounts },
+  provider: Provider,
+  accounts: Accounts,
   req: IncomingMessage,
   res: ServerResponse,
 ): Promise<void> {

@@ -7,21 +7,21 @@ import { createProviderOf } from './provider.ts';
 
 async function run(): Promise<void> {
   if (process.env.NODE_ENV === 'production') {
-    throw new StartError([
+    throw new StartError(
       'NODE_ENV: the development provider lets anybody in and is not for production. Set NODE_ENV=development, or OIDC_ISSUER to a provider of yours.',
-    ]);
+    );
   }
   const config = loadConfig(process.env);
   const { server: gateway, auth, oauth } = config;
   const clientId = oauth.providerClient.id;
   if (!auth.required || clientId === undefined) {
-    throw new StartError(['OAUTH_CLIENT_ID and OIDC_ISSUER are needed: those of the gateways.']);
+    throw new StartError('OAUTH_CLIENT_ID and OIDC_ISSUER are needed: those of the gateways.');
   }
   const { issuer, audience } = auth.provider;
   const server = createServer(await createProviderOf(config, issuer, audience, clientId));
   const port = Number(new URL(issuer).port || 80);
   server.once('error', (error) => {
-    fail(new StartError([describeListenError(error, { host: gateway.host, port })]));
+    fail(new StartError(describeListenError(error, { host: gateway.host, port })));
   });
   server.listen(port, gateway.host);
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(0));

@@ -2,16 +2,10 @@
 
 import { generateKeyPair, type JsonWebKey, randomBytes } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import type { RequestListener, ServerResponse } from 'node:http';
+import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type {
-  ClientMetadata,
-  Configuration,
-  errors,
-  Provider,
-  ResourceServer,
-} from 'oidc-provider';
+import type { Configuration, errors, Provider, ResourceServer } from 'oidc-provider';
 import type { Config } from '../../config/config.ts';
 import { isLoopbackHost } from '../../platform/address.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
@@ -63,7 +57,9 @@ export async function createDevProvider(settings: DevProviderSettings): Promise<
     const { InvalidTarget } = thrown;
     return new Constructor(issuer, createProviderConfiguration(settings, accounts, InvalidTarget));
   });
-  allowLocalRedirects(provider, `${settings.gatewayUrl}/oauth/callback`);
+  // The gateway's own callback is allowed wherever it is.
+  provider.Client.prototype.redirectUriAllowed = (uri: string) =>
+    uri === `${settings.gatewayUrl}/oauth/callback` || (URL.canParse(uri) && isLocalRedirect(uri));
   const handleRequest = provider.callback();
   const { host } = new URL(issuer);
 
@@ -77,17 +73,31 @@ export async function createDevProvider(settings: DevProviderSettings): Promise<
         .end(
           'This development provider lets anybody log in. Your client opens it when a login is needed.\n',
         );
-    } else if (req.url?.startsWith(TOKEN_PATH) && isForeignPage(req.headers['sec-fetch-site'])) {
+    } else if (
+      req.url?.startsWith(TOKEN_PATH) &&
+      // Fetch Metadata: another site's page asks, as by an image. Programs send none.
+      /^(cross|same)-site$/.test(String(req.headers['sec-fetch-site']))
+    ) {
       res.writeHead(403, TEXT).end('A page elsewhere gets no token, and changes no groups.\n');
     } else if (req.url?.startsWith(TOKEN_PATH)) {
       const [name = '', query] = req.url.slice(TOKEN_PATH.length).split('?');
       const groups = new URLSearchParams(query).get('groups');
       if (groups !== null && isName(name)) accounts.setGroups(name, parseGroups(groups));
-      answerToken(res, issueToken(provider, settings, name)).catch(() => {
-        res.writeHead(500, TEXT).end('The token could not be made.\n');
-      });
+      issueToken(provider, settings, name)
+        .then((token) => {
+          if (token === undefined) {
+            res
+              .writeHead(404, TEXT)
+              .end(
+                `${TOKEN_PATH}NAME gives an access token for NAME, ${TOKEN_PATH}NAME?groups=A,B for one in these groups.\n`,
+              );
+          } else {
+            res.writeHead(200, { ...TEXT, 'Cache-Control': 'no-store' }).end(`${token}\n`);
+          }
+        })
+        .catch(() => res.writeHead(500, TEXT).end('The token could not be made.\n'));
     } else if (req.url?.startsWith(LOGIN_PATH)) {
-      logIn({ provider, accounts }, req, res).catch(() => {
+      logIn(provider, accounts, req, res).catch(() => {
         res.writeHead(400, TEXT).end('This login has expired. Start again from your client.');
       });
     } else {
@@ -95,26 +105,6 @@ export async function createDevProvider(settings: DevProviderSettings): Promise<
       handleRequest(req, res);
     }
   };
-}
-
-/** Fetch Metadata: whether another site's page asks, as by an image. Programs send none. */
-const isForeignPage = (site: string | string[] | undefined): boolean =>
-  site === 'cross-site' || site === 'same-site';
-
-async function answerToken(
-  res: ServerResponse,
-  issuing: Promise<string | undefined>,
-): Promise<void> {
-  const token = await issuing;
-  if (token === undefined) {
-    res
-      .writeHead(404, TEXT)
-      .end(
-        `${TOKEN_PATH}NAME gives an access token for NAME, ${TOKEN_PATH}NAME?groups=A,B for one in these groups.\n`,
-      );
-  } else {
-    res.writeHead(200, { ...TEXT, 'Cache-Control': 'no-store' }).end(`${token}\n`);
-  }
 }
 
 /** RFC 6749 §3.3: a client may leave the scope to the server, which this one refuses as "none". */
@@ -131,12 +121,6 @@ const TEXT = {
   'Content-Type': 'text/plain; charset=utf-8',
   'X-Content-Type-Options': 'nosniff',
 } as const;
-
-/** The gateway's own callback is allowed wherever it is. */
-function allowLocalRedirects({ Client }: Provider, callback: string): void {
-  Client.prototype.redirectUriAllowed = (uri: string) =>
-    uri === callback || (URL.canParse(uri) && isLocalRedirect(uri));
-}
 
 /** An optional dependency: loaded here and nowhere else. */
 const loadPackage = () => import('oidc-provider');
@@ -212,10 +196,21 @@ function createProviderConfiguration(
   accounts: Accounts,
   InvalidTarget: typeof errors.InvalidTarget,
 ): Configuration {
-  const { keys } = settings;
+  const { keys, gatewayUrl } = settings;
+  const { id, secret, auth = 'post' } = settings.client;
   const { createClaims } = accounts;
   return {
-    clients: [createClientMetadata(settings.client)],
+    clients: [
+      {
+        client_id: id,
+        ...(secret !== undefined && { client_secret: secret }),
+        token_endpoint_auth_method: secret === undefined ? 'none' : `client_secret_${auth}`,
+        // createDevProvider decides which are allowed; one has to be named.
+        redirect_uris: ['https://postern.invalid/callback'],
+        grant_types: ['authorization_code', 'refresh_token'],
+        response_types: ['code'],
+      },
+    ],
     jwks: { keys: [keys.signing] },
     cookies: { keys: [keys.cookie] },
     scopes: SCOPES,
@@ -232,9 +227,9 @@ function createProviderConfiguration(
     rotateRefreshToken: true,
     expiresWithSession: () => false,
     loadExistingGrant: async ({ oidc }) => {
-      const { client, session, provider, resourceServers = {} } = oidc;
-      if (!client || !session?.accountId) return undefined;
-      const { clientId } = client;
+      const { session, provider, resourceServers = {} } = oidc;
+      const clientId = oidc.client?.clientId;
+      if (!clientId || !session?.accountId) return undefined;
       const grant = new provider.Grant({ clientId, accountId: session.accountId });
       grant.addOIDCScope(SCOPES.join(' '));
       for (const resource of Object.keys(resourceServers)) {
@@ -250,7 +245,17 @@ function createProviderConfiguration(
         enabled: true,
         allowedPolicy: (_ctx, client, token) => token.clientId === client.clientId,
       },
-      resourceIndicators: createResourceIndicators(settings, InvalidTarget),
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: () => `${gatewayUrl}/mcp`,
+        useGrantedResource: () => true,
+        getResourceServerInfo: (_ctx, resource) => {
+          if (resource !== gatewayUrl && !resource.startsWith(`${gatewayUrl}/`)) {
+            throw new InvalidTarget(`tokens are made for ${gatewayUrl} only`);
+          }
+          return describeResource(settings, resource);
+        },
+      },
     },
     clientBasedCORS: () => false,
     renderError: (ctx, { error, error_description }) => {
@@ -265,38 +270,6 @@ function createProviderConfiguration(
       Interaction: 600,
       RefreshToken: ONE_DAY_SECONDS * 14,
       Session: ONE_DAY_SECONDS,
-    },
-  };
-}
-
-const createClientMetadata = ({
-  id,
-  secret,
-  auth = 'post',
-}: DevProviderSettings['client']): ClientMetadata => ({
-  client_id: id,
-  ...(secret !== undefined && { client_secret: secret }),
-  token_endpoint_auth_method: secret === undefined ? 'none' : `client_secret_${auth}`,
-  // allowLocalRedirects decides which are allowed; one has to be named.
-  redirect_uris: ['https://postern.invalid/callback'],
-  grant_types: ['authorization_code', 'refresh_token'],
-  response_types: ['code'],
-});
-
-function createResourceIndicators(
-  settings: DevProviderSettings,
-  InvalidTarget: typeof errors.InvalidTarget,
-): NonNullable<Configuration['features']>['resourceIndicators'] {
-  const { gatewayUrl } = settings;
-  return {
-    enabled: true,
-    defaultResource: () => `${gatewayUrl}/mcp`,
-    useGrantedResource: () => true,
-    getResourceServerInfo: (_ctx, resource) => {
-      if (resource !== gatewayUrl && !resource.startsWith(`${gatewayUrl}/`)) {
-        throw new InvalidTarget(`tokens are made for ${gatewayUrl} only`);
-      }
-      return describeResource(settings, resource);
     },
   };
 }
@@ -327,16 +300,19 @@ interface ProviderKeys {
  */
 async function loadOrCreateProviderKeys(folder: string): Promise<ProviderKeys> {
   const file = join(folder, 'dev-provider-keys.json');
-  const kept = await readKeyFile(file);
-  if (kept !== undefined) return kept;
+  // Something else than keys where there is no such file, too.
+  const kept = await readFile(file, 'utf8')
+    .then((text): unknown => JSON.parse(text))
+    .catch(() => undefined);
+  if (isProviderKeys(kept)) return kept;
   const keys = await generateProviderKeys();
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await writeFile(file, JSON.stringify(keys), { mode: 0o600 });
   } catch (error) {
-    throw new StartError([
+    throw new StartError(
       `DATA_DIR: the folder ${folder} cannot be written (${getErrorCode(error) ?? String(error)}). Set it to one that this user can write, for example DATA_DIR=/tmp/postern-data`,
-    ]);
+    );
   }
   return keys;
 }
@@ -348,16 +324,6 @@ export async function generateProviderKeys(): Promise<ProviderKeys> {
     signing: { ...privateKey.export({ format: 'jwk' }), kid, alg: 'RS256', use: 'sig' },
     cookie: randomBytes(32).toString('base64url'),
   };
-}
-
-/** Undefined when there is no such file, or when it holds something else. */
-async function readKeyFile(file: string): Promise<ProviderKeys | undefined> {
-  try {
-    const content: unknown = JSON.parse(await readFile(file, 'utf8'));
-    return isProviderKeys(content) ? content : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 const isProviderKeys = (content: unknown): content is ProviderKeys =>

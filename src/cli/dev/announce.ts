@@ -3,7 +3,6 @@
 import type { ServerFacts } from '../../catalog/upstream-catalogs.ts';
 import type { Config } from '../../config/config.ts';
 import { describeStoreBriefly } from '../../config/groups/store.ts';
-import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { CLIENT_SETUPS, DEFAULT_ENTRY_NAME } from '../../pages/client-setups.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
@@ -112,6 +111,7 @@ export function createBanner(
   const { login, configFile, envFile } = facts;
   const { baseUrl, catalogFile } = server;
   const url = `${baseUrl}/mcp`;
+  const { views = [] } = configFile?.setup.file ?? {};
   const catalog =
     configFile?.setup.file.builtIn === false
       ? 'none ("builtIn": false)'
@@ -128,16 +128,29 @@ export function createBanner(
         // Each is told of by itself once it answers.
         ...(configFile?.setup.file.servers.length && { isDetail: true }),
       },
-      ...describeViews(url, configFile),
+      ...(views.length === 0
+        ? []
+        : [
+            {
+              name: 'Views',
+              lines: views.map(
+                ({ name, title }) => `${url}/${name}${title === name ? '' : ` (${title})`}`,
+              ),
+            },
+          ]),
       { name: 'Data', lines: [describeStoreBriefly(store)], isDetail: true },
-      ...(envFile === undefined ? [] : [{ name: 'Settings', lines: [describeEnvFile(envFile)] }]),
+      ...(envFile === undefined
+        ? []
+        : [
+            {
+              name: 'Settings',
+              lines: [`from .env (${listSettings(envFile).join(', ') || 'none'})`],
+            },
+          ]),
     ],
     hints: renderHints(config, facts, node),
   };
 }
-
-const describeEnvFile = (envFile: EnvFile): string =>
-  `from .env (${listSettings(envFile).join(', ') || 'none'})`;
 
 /** A line for each, in the order of the file. */
 function describeServers(url: string, configFile: BannerFacts['configFile']): readonly string[] {
@@ -147,26 +160,14 @@ function describeServers(url: string, configFile: BannerFacts['configFile']): re
   const [first] = servers;
   if (first === undefined) return [`none in ${configFile.path}`];
   return [
-    ...servers.map((server) => `${server.name} (${describeServer(server)})`),
+    ...servers.map((server) => {
+      const { verb, describe } = findTransport(server);
+      // Without what may be secret: arguments, and what follows the host.
+      return `${server.name} (${verb} ${describe(server).target})`;
+    }),
     `One of them alone: ${url}/${first.name} has what ${first.name} has, under its own names`,
   ];
 }
-
-/** A line for each, where there are any. */
-function describeViews(url: string, configFile: BannerFacts['configFile']): readonly Fact[] {
-  const { views = [] } = configFile?.setup.file ?? {};
-  if (views.length === 0) return [];
-  return [{ name: 'Views', lines: views.map(({ name, title }) => describeView(url, name, title)) }];
-}
-
-const describeView = (url: string, name: string, title: string): string =>
-  `${url}/${name}${title === name ? '' : ` (${title})`}`;
-
-/** Without what may be secret: arguments, and what follows the host. */
-const describeServer = (server: UpstreamConfig): string => {
-  const { verb, describe } = findTransport(server);
-  return `${verb} ${describe(server).target}`;
-};
 
 /** Fits in a terminal of 40 lines together with the facts. */
 function renderHints({ server, auth }: Config, facts: BannerFacts, node: string): string {
@@ -179,16 +180,27 @@ function renderHints({ server, auth }: Config, facts: BannerFacts, node: string)
   // Clients that connect from their vendor's servers do not reach this machine.
   const local = CLIENT_SETUPS.filter(({ isRemote }) => !isRemote);
   const curl = local.filter(({ id }) => id === 'curl');
+  const [major = 0, minor = 0] = node.split('.').map(Number);
+  const runsInspector = major > 22 || (major === 22 && minor >= 19);
   const commands = local.filter(
     ({ id, language }) =>
-      language === 'sh' && id !== 'curl' && (id !== 'inspector' || canRunInspector(node)),
+      language === 'sh' && id !== 'curl' && (id !== 'inspector' || runsInspector),
   );
   const files = local.filter(({ language }) => language === 'json');
   const getToken = facts.tokenUrl === undefined ? [] : [`TOKEN=$(curl -s ${facts.tokenUrl})`];
-  const hasServers = (facts.configFile?.setup.file.servers.length ?? 0) > 0;
+  const file = facts.configFile?.setup.file;
+  // The demo comes with the checkout, and calls what is built in.
+  const hasDemo =
+    isInCheckout() && catalogFile === undefined && file?.builtIn !== false && !file?.rules.length;
+  const hasServers = (file?.servers.length ?? 0) > 0;
   const sections = [
-    ...(hasDemoTools(catalogFile, facts)
-      ? [['Try it in a second terminal:', `${renderDemo(baseUrl)}\n`]]
+    ...(hasDemo
+      ? [
+          [
+            'Try it in a second terminal:',
+            `npm run demo${baseUrl === DEFAULT_BASE_URL ? '' : ` ${baseUrl}/mcp`}\n`,
+          ],
+        ]
       : []),
     [
       `Connect a client by a command${hasServers ? ', in place of its entries for these servers' : ''}:`,
@@ -210,21 +222,6 @@ function renderHints({ server, auth }: Config, facts: BannerFacts, node: string)
   return sections
     .map(([title, ...lines]) => `  ${title}\n${lines.map((line) => `    ${line}\n`).join('')}`)
     .join('');
-}
-
-/** The demo comes with the checkout, and calls what is built in. */
-const hasDemoTools = (catalog: string | undefined, { configFile }: BannerFacts): boolean =>
-  isInCheckout() &&
-  catalog === undefined &&
-  configFile?.setup.file.builtIn !== false &&
-  !configFile?.setup.file.rules.length;
-
-const renderDemo = (baseUrl: string): string =>
-  `npm run demo${baseUrl === DEFAULT_BASE_URL ? '' : ` ${baseUrl}/mcp`}`;
-
-function canRunInspector(node: string): boolean {
-  const [major = 0, minor = 0] = node.split('.').map(Number);
-  return major > 22 || (major === 22 && minor >= 19);
 }
 
 // Lines of postern dev about the servers behind the gateway, each once it is known how it is.
@@ -255,7 +252,11 @@ export function announceServers(
       const print = (mark: string, words: string) =>
         say(`  ${mark} ${server.name.padEnd(width)}  ${words}`);
       if (told.has(server.name)) {
-        watchReturn(server, print);
+        // One that failed and answers again: the screen still shows that it failed.
+        const { name, isUp, tools } = server;
+        if (isUp === false) down.add(name);
+        if (isUp === true && tools !== undefined && down.delete(name))
+          print('✓', `answers again, ${countNoun(tools, 'tool')}`);
         continue;
       }
       const state = describeState(server, isLate);
@@ -270,16 +271,6 @@ export function announceServers(
       }
     }
     cancel = clock.after(told.size < servers.length ? LOOK_EVERY_MS : WATCH_EVERY_MS, look);
-  }
-
-  /** A server that failed and answers again: the screen still shows that it failed. */
-  function watchReturn(
-    { name, isUp, tools }: ServerFacts,
-    print: (mark: string, words: string) => void,
-  ): void {
-    if (isUp === false) down.add(name);
-    if (isUp !== true || tools === undefined || !down.delete(name)) return;
-    print('✓', `answers again, ${countNoun(tools, 'tool')}`);
   }
 
   look();

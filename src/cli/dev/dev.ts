@@ -49,15 +49,6 @@ const PLACEHOLDERS = {
   OAUTH_CLIENT_ID: CLIENT_ID,
 } as const;
 
-/** With what the service is started, and how one logs in to it. */
-interface DevSetup {
-  readonly config: Config;
-  readonly login: string;
-  /** Answers with an access token. */
-  readonly tokenUrl?: string;
-  readonly close?: () => Promise<void>;
-}
-
 /**
  * `postern dev`: the embedded store, limits that nobody reaches by hand, and an identity provider
  * of its own, unless OIDC_ISSUER names another.
@@ -67,9 +58,9 @@ export async function dev(options: Texts<'catalog' | 'config' | 'port'>): Promis
   endWithNpx();
   const envFile = prepareEnvironment(options, process.env);
   if (process.env.NODE_ENV === 'production') {
-    throw new StartError([
+    throw new StartError(
       'NODE_ENV: postern dev lets anybody in and is not for production. Use postern start.',
-    ]);
+    );
   }
   const environment = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value));
   const preview = loadConfig({
@@ -87,7 +78,8 @@ export async function dev(options: Texts<'catalog' | 'config' | 'port'>): Promis
 
   async function announceServed(
     gateway: Gateway,
-    { setup, loaded }: { readonly setup?: Setup; readonly loaded: readonly string[] },
+    loaded: readonly string[],
+    setup?: Setup,
   ): Promise<void> {
     const served = configFile && { ...configFile, ...(setup && { setup }) };
     announcer.announce({
@@ -103,17 +95,12 @@ export async function dev(options: Texts<'catalog' | 'config' | 'port'>): Promis
   const serving = serve(config, catalog, envFile, {
     configFile,
     onReload: (setup, loaded) =>
-      void serving.then((gateway) => announceServed(gateway, { setup, loaded })),
+      void serving.then((gateway) => announceServed(gateway, loaded, setup)),
     ...(close && { alsoClose: close }),
   });
-  await announceServed(await serving, { loaded: changed });
+  await announceServed(await serving, changed);
   tellWatcher();
-  if (hasKeys)
-    listenToKeys(
-      (key) => key === 'c' && announcer.printHints(),
-      // As Ctrl+C does otherwise: all of the job gets it.
-      () => process.kill(0, 'SIGINT'),
-    );
+  if (hasKeys) listenToKeys((key) => key === 'c' && announcer.printHints());
 }
 
 /**
@@ -131,10 +118,12 @@ async function summarize(
   const sessions = await gateway.countSessions().catch(() => 0);
   const ownTools = countNoun(tools, 'tool');
   return [
-    ...(servers === 0 ? [ownTools] : [countNoun(servers, 'server')]),
-    ...(servers === 0 || tools === 0 ? [] : [`${ownTools} of the gateway itself`]),
-    ...(sessions === 0 ? [] : [`${countNoun(sessions, 'session')} kept`]),
-  ].join(', ');
+    servers === 0 ? ownTools : countNoun(servers, 'server'),
+    servers > 0 && tools > 0 && `${ownTools} of the gateway itself`,
+    sessions > 0 && `${countNoun(sessions, 'session')} kept`,
+  ]
+    .filter(Boolean)
+    .join(', ');
 }
 
 /** As the service will have it: settings of one mode are refused in the other. */
@@ -146,29 +135,25 @@ function chooseMode(environment: Env): Env {
   return { ...BROKER, ...(isBesideOwn && acceptProviderTokens(environment, [OIDC_AUDIENCE])) };
 }
 
-/** @throws ConfigError with all that is wrong with the settings. */
-async function openSetup(environment: Env, preview: Config): Promise<DevSetup> {
+/** With what the service is started, and how one logs in to it. @throws ConfigError with all that is wrong with the settings. */
+async function openSetup(environment: Env, preview: Config) {
   if (preview.auth.required && environment.OIDC_ISSUER === undefined) {
     const { audience } = preview.auth.provider;
     loadWithDevProvider(environment, PLACEHOLDERS.OIDC_ISSUER, audience);
-    return setUpDevProvider(environment, preview, audience);
+    const { issuer, close } = await startDevProvider(preview, audience);
+    return {
+      config: loadWithDevProvider(environment, issuer, audience),
+      login: `any name, no password (${issuer})`,
+      /** Answers with an access token. */
+      tokenUrl: `${issuer}${TOKEN_PATH}ada`,
+      close,
+    };
   }
   // The provider that OIDC_ISSUER names, or none.
   const canLogIn = preview.auth.required && environment.OAUTH_CLIENT_ID !== undefined;
   const config = loadConfig({ ...DEV_DEFAULTS, ...(canLogIn && BROKER), ...environment });
   const login = config.auth.required ? `at ${config.auth.provider.issuer}` : 'none needed';
   return { config, login };
-}
-
-async function setUpDevProvider(
-  environment: Env,
-  preview: Config,
-  audience: readonly string[],
-): Promise<DevSetup> {
-  const { issuer, close } = await startDevProvider(preview, audience, CLIENT_ID);
-  const config = loadWithDevProvider(environment, issuer, audience);
-  const login = `any name, no password (${issuer})`;
-  return { config, login, tokenUrl: `${issuer}${TOKEN_PATH}ada`, close };
 }
 
 const loadWithDevProvider = (
@@ -218,7 +203,7 @@ function hasKeyboard(): boolean {
 }
 
 /** Until the process ends; the terminal is then as it was. In this mode Ctrl+C is a key like others. */
-function listenToKeys(onKey: (key: string) => void, onInterrupt: () => void): void {
+function listenToKeys(onKey: (key: string) => void): void {
   const { stdin } = process;
 
   function take(): void {
@@ -232,7 +217,8 @@ function listenToKeys(onKey: (key: string) => void, onInterrupt: () => void): vo
   }
 
   stdin.setEncoding('utf8').on('data', (pressed: string) => {
-    if (pressed === CTRL_C) onInterrupt();
+    // All of the job gets it, as otherwise.
+    if (pressed === CTRL_C) process.kill(0, 'SIGINT');
     else if (pressed === CTRL_Z) {
       giveBack();
       // All of the job stops, as it would without us.
@@ -251,11 +237,16 @@ function listenToKeys(onKey: (key: string) => void, onInterrupt: () => void): vo
  *
  * @throws StartError
  */
-async function startDevProvider(config: Config, audience: readonly string[], clientId: string) {
+async function startDevProvider(config: Config, audience: readonly string[]) {
   const server = createServer();
   const issuer = `http://localhost:${await listenOnFreePort(server, config.server.port + 1)}`;
-  const handleRequest = await createProviderOf(config, issuer, audience, clientId).catch(
-    explainMissing,
+  const handleRequest = await createProviderOf(config, issuer, audience, CLIENT_ID).catch(
+    (error: unknown): never => {
+      if (getErrorCode(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
+      throw new StartError(
+        'The development provider is missing: npm did not install the optional package oidc-provider (--omit=optional, or the download failed). Install again with --include=optional, set OIDC_ISSUER to a provider of yours, or set AUTH_REQUIRED=false to run without login.',
+      );
+    },
   );
   server.on('request', handleRequest);
   async function close(): Promise<void> {
@@ -263,13 +254,6 @@ async function startDevProvider(config: Config, audience: readonly string[], cli
     server.closeAllConnections();
   }
   return { issuer, close };
-}
-
-function explainMissing(error: unknown): never {
-  if (getErrorCode(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
-  throw new StartError([
-    'The development provider is missing: npm did not install the optional package oidc-provider (--omit=optional, or the download failed). Install again with --include=optional, set OIDC_ISSUER to a provider of yours, or set AUTH_REQUIRED=false to run without login.',
-  ]);
 }
 
 const ATTEMPTS = 20;
@@ -281,9 +265,9 @@ async function listenOnFreePort(server: Server, port: number): Promise<number> {
   for (let candidate = port; candidate <= last; candidate += 1) {
     if (await tryListen(server, candidate)) return candidate;
   }
-  throw new StartError([
+  throw new StartError(
     `PORT: the development provider needs a free port among the ${ATTEMPTS} after PORT, and all of them are taken. Set another PORT.`,
-  ]);
+  );
 }
 
 /** False when the port is taken. */

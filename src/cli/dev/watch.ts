@@ -35,7 +35,11 @@ export async function watch(options: Texts<'catalog' | 'config'>): Promise<void>
     // Before it starts: what is changed while it loads is news. Found anew: .env may name other files by now.
     const files = findFiles(options);
     const before = takeStamps(files);
-    child = startServing(changed);
+    // This command line once more, in this terminal. Over the channel it notices when this process is killed.
+    child = spawn(process.execPath, [...process.execArgv, ...process.argv.slice(1)], {
+      stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+      env: { ...process.env, [VARIABLE]: changed.join(', ') },
+    });
     child.once('message', () => {
       hasServed = true;
     });
@@ -45,26 +49,15 @@ export async function watch(options: Texts<'catalog' | 'config'>): Promise<void>
         `Ended ${signal ? `by ${signal}` : `with exit code ${code}`}. Waiting for a change.`,
       );
     });
-    changed = nameFew(await waitForChange(files, before, isDown));
+    const found = await waitForChange(files, before, isDown);
+    const more = found.length - MAX_NAMED;
+    // They go to the next process in one variable, which has an end.
+    changed = more > 0 ? [...found.slice(0, MAX_NAMED), `${more} more files`] : found;
     await stop(child, isDown);
   }
 }
 
-/** They go to the next process in one variable, which has an end. */
-const nameFew = (changed: readonly string[]): readonly string[] =>
-  changed.length <= MAX_NAMED
-    ? changed
-    : [...changed.slice(0, MAX_NAMED), `${changed.length - MAX_NAMED} more files`];
-
 const MAX_NAMED = 10;
-
-/** This command line once more, in this terminal. Over the channel it notices when this process is killed. */
-function startServing(changed: readonly string[]): ChildProcess {
-  return spawn(process.execPath, [...process.execArgv, ...process.argv.slice(1)], {
-    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
-    env: { ...process.env, [VARIABLE]: changed.join(', ') },
-  });
-}
 
 async function stop(child: ChildProcess, isDown: () => boolean): Promise<void> {
   if (isDown()) return;

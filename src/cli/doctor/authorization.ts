@@ -1,49 +1,16 @@
 // Checks of the gateway's authorization request at the provider, before anybody logs in. With `prompt=none`
 // (OpenID Connect Core §3.1.2.1) it shows no page: it comes back to the redirect URI with `login_required`,
 // which it may do only where it knows that URI. Nothing that it answers is followed.
-import {
-  buildLoginRequest,
-  buildProviderRequest,
-  chooseProviderScope,
-} from '../../logins/broker/login.ts';
-
+import { buildLoginRequest, buildProviderRequest, chooseProviderScope } from '../../logins/broker/login.ts';
 import { createCodeChallenge } from '../../logins/provider/provider-parameters.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { quote } from '../../platform/text.ts';
-import {
-  type Advice,
-  defineCheck,
-  type Finding,
-  type Found,
-  failure,
-  ok,
-  unknown,
-  warning,
-} from './finding.ts';
-import {
-  describeNetworkFailure,
-  type Probe,
-  type ProbeAnswer,
-  readHeaderWords,
-} from './instruments.ts';
+import { type Advice, defineCheck, type Finding, type Found, failure, ok, unknown, warning } from './finding.ts';
+import { describeNetworkFailure, type Probe, type ProbeAnswer, readHeaderWords } from './instruments.ts';
 import { LOOPBACK_REDIRECT_URI } from './log-in.ts';
-import {
-  defineProviderCheck,
-  type ProviderAtHand,
-  type SettingsAtHand,
-} from './settings-at-hand.ts';
+import { defineProviderCheck, type SettingsAtHand, findBrokerConfig } from './settings-at-hand.ts';
 
-type AuthorizationOutcome =
-  /** The provider knows the client and the redirect URI, and would let a user log in. */
-  | { readonly kind: 'accepted' }
-  | { readonly kind: 'redirect-uri-unknown'; readonly said: string }
-  | { readonly kind: 'client-unknown'; readonly said: string }
-  /** It knows both, and refuses something else of the request (RFC 6749 §4.1.2.1). */
-  | { readonly kind: 'refused'; readonly error: string; readonly said: string }
-  /** It refuses, and does not say what. */
-  | { readonly kind: 'error-page'; readonly said: string }
-  /** It shows the same page for any redirect URI. */
-  | { readonly kind: 'not-told' };
+type AuthorizationOutcome = Awaited<ReturnType<typeof askAuthorization>>;
 
 /** Errors that only say that nobody is logged in (OpenID Connect Core §3.1.2.6). */
 const NEEDS_USER: ReadonlySet<string> = new Set([
@@ -59,7 +26,7 @@ const NEEDS_USER: ReadonlySet<string> = new Set([
 const FOREIGN_REDIRECT_URI = 'https://postern-doctor.invalid/oauth/callback';
 
 /** @throws FetchError */
-export async function askAuthorization(url: string, probe: Probe): Promise<AuthorizationOutcome> {
+async function askAuthorization(url: string, probe: Probe) {
   const redirectUri = new URL(url).searchParams.get('redirect_uri') ?? '';
   const silent = await probe(replaceParameter(url, 'prompt', 'none'));
   const back = readReturn(silent, redirectUri);
@@ -73,11 +40,21 @@ export async function askAuthorization(url: string, probe: Probe): Promise<Autho
   const returned = readReturn(own, redirectUri);
   if (returned !== undefined) return judgeReturn(returned);
   const said = [silent, own].map(readErrorText).find((text) => text !== undefined);
-  if (said !== undefined) return judgeErrorPage(said);
-  return computeSignature(own) === computeSignature(foreign)
-    ? { kind: 'not-told' }
-    : { kind: 'accepted' };
+  if (said === undefined)
+    // The same page for any redirect URI tells nothing.
+    return computeSignature(own) === computeSignature(foreign)
+      ? { kind: 'not-told' as const }
+      : ACCEPTED;
+  if (/redirect[ _-]?(ur[il]|mismatch)|reply ur[il]|callback|AADSTS50011/i.test(said))
+    return { kind: 'redirect-uri-unknown' as const, said };
+  if (/client|application|AADSTS700016/i.test(said))
+    return { kind: 'client-unknown' as const, said };
+  // It refuses, and does not say what.
+  return { kind: 'error-page' as const, said };
 }
+
+/** The provider knows the client and the redirect URI, and would let a user log in. */
+const ACCEPTED = { kind: 'accepted' } as const;
 
 function replaceParameter(url: string, name: string, value: string): string {
   const changed = new URL(url);
@@ -91,34 +68,27 @@ function readReturn({ location }: ProbeAnswer, redirectUri: string): URLSearchPa
   return isBack ? location?.searchParams : undefined;
 }
 
-function judgeReturn(parameters: URLSearchParams): AuthorizationOutcome {
+function judgeReturn(parameters: URLSearchParams) {
   const error = parameters.get('error');
-  if (error === null || NEEDS_USER.has(error)) return { kind: 'accepted' };
-  const description = parameters.get('error_description');
-  return { kind: 'refused', error, said: [error, description].filter(Boolean).join(': ') };
-}
-
-function judgeErrorPage(said: string): AuthorizationOutcome {
-  if (/redirect[ _-]?(ur[il]|mismatch)|reply ur[il]|callback|AADSTS50011/i.test(said))
-    return { kind: 'redirect-uri-unknown', said };
-  if (/client|application|AADSTS700016/i.test(said)) return { kind: 'client-unknown', said };
-  return { kind: 'error-page', said };
+  if (error === null || NEEDS_USER.has(error)) return ACCEPTED;
+  // It knows both, and refuses something else of the request (RFC 6749 §4.1.2.1).
+  const said = [error, parameters.get('error_description')].filter(Boolean).join(': ');
+  return { kind: 'refused' as const, error, said };
 }
 
 /** Reads what an error page, or the address of one, says; undefined for what is none. */
 function readErrorText({ status, text, location }: ProbeAnswer): string | undefined {
-  if (location !== undefined) return readErrorAddress(location);
+  if (location !== undefined) {
+    // Some redirect to a page of their own whose address says what is wrong; Google in base64.
+    const { pathname, searchParams } = location;
+    const coded = Buffer.from(searchParams.get('authError') ?? '', 'base64').toString();
+    const said = ['error', 'error_description'].map((name) => searchParams.get(name));
+    const words = [coded, ...said].filter(Boolean).join(' ');
+    return /\/error\b/.test(pathname) || coded !== '' ? readHeaderWords(words) : undefined;
+  }
   if (status < 400 && !/AADSTS\d+/.test(text)) return undefined;
   const aadsts = /AADSTS\d+:[^"<\\]{0,300}/.exec(text)?.[0];
   return aadsts ?? readHeaderWords(text);
-}
-
-/** Some redirect to a page of their own whose address says what is wrong; Google in base64. */
-function readErrorAddress({ pathname, searchParams }: URL): string | undefined {
-  const coded = Buffer.from(searchParams.get('authError') ?? '', 'base64').toString();
-  const said = ['error', 'error_description'].map((name) => searchParams.get(name));
-  const text = [coded, ...said].filter(Boolean).join(' ');
-  return /\/error\b/.test(pathname) || coded !== '' ? readHeaderWords(text) : undefined;
 }
 
 /** Computes what differs between a login page and an error page. */
@@ -174,7 +144,10 @@ function judgeAuthorization(outcome: AuthorizationOutcome, url: string): Finding
     case 'refused':
       return failure('provider.authorization-request', {
         what: `The provider refuses the gateway's authorization request: ${outcome.said}`,
-        ...adviseOnRefusal(outcome.error),
+        ...(REFUSALS[outcome.error] ?? {
+          setting: 'OAUTH_ADDED_SCOPES, OAUTH_ADDED_PARAMETERS',
+          remedy: "compare what the gateway asks for with the client's settings at the provider.",
+        }),
       });
     case 'error-page':
       return failure('provider.authorization-request', {
@@ -207,46 +180,34 @@ const REFUSALS: Readonly<Record<string, Advice>> = {
   },
 };
 
-const adviseOnRefusal = (error: string): Advice =>
-  REFUSALS[error] ?? {
-    setting: 'OAUTH_ADDED_SCOPES, OAUTH_ADDED_PARAMETERS',
-    remedy: "compare what the gateway asks for with the client's settings at the provider.",
-  };
-
 // Redirect URI and scopes: would the provider let a user log in through the gateway?
 
 export const authorizationCheck = defineProviderCheck(
   "The gateway's client at the provider",
-  async (settings, access) => {
-    const url = await buildRequest(settings, access);
-    if (url === undefined) return [];
-    return checkAuthorizationRequest(url, settings.probe, {
+  async ({ config, probe }, { endpoints }) => {
+    // In proxy mode clients bring redirect URIs of their own.
+    const oauth = findBrokerConfig(config);
+    if (oauth === undefined) return [];
+    const scope = await chooseProviderScope(oauth, endpoints, undefined);
+    const authorizationUrl = await endpoints.findAuthorizationUrl().catch(() => undefined);
+    if (authorizationUrl === undefined) return [];
+    // As the broker builds it.
+    const login = {
+      baseUrl: config.server.baseUrl,
+      clientId: oauth.providerClient.id,
+      scope,
+      state: generateSecret(),
+      codeVerifier: generateSecret(),
+      nonce: generateSecret(),
+    };
+    const url = buildLoginRequest(authorizationUrl, login, oauth.addedParameters);
+    return checkAuthorizationRequest(url, probe, {
       what: "The provider's authorization endpoint cannot be reached.",
       setting: 'OAUTH_AUTHORIZATION_URL',
       remedy: 'remove it, so that the discovery document names the endpoint, or correct it.',
     });
   },
 );
-
-/** As the broker builds it. In proxy mode clients bring redirect URIs of their own. */
-async function buildRequest(
-  { config: { oauth, server } }: SettingsAtHand,
-  { endpoints }: ProviderAtHand,
-): Promise<string | undefined> {
-  if (oauth.mode !== 'broker') return undefined;
-  const scope = await chooseProviderScope(oauth, endpoints, undefined);
-  const authorizationUrl = await endpoints.findAuthorizationUrl().catch(() => undefined);
-  if (authorizationUrl === undefined) return undefined;
-  const login = {
-    baseUrl: server.baseUrl,
-    clientId: oauth.providerClient.id,
-    scope,
-    state: generateSecret(),
-    codeVerifier: generateSecret(),
-    nonce: generateSecret(),
-  };
-  return buildLoginRequest(authorizationUrl, login, oauth.addedParameters);
-}
 
 /** In proxy mode clients bring redirect URIs of their own, which the provider has to know. */
 export const proxyRedirectsCheck = defineCheck({
@@ -275,10 +236,9 @@ export async function findClientsOwnRedirects(
   settings: SettingsAtHand,
 ): Promise<ReadonlySet<string>> {
   const url = buildProxyRequest(settings);
-  const { baseUrl } = settings.config.server;
   return url === undefined
     ? new Set()
-    : findUnknownRedirectUris(url, { baseUrl, probe: settings.probe });
+    : findUnknownRedirectUris(url, settings.config.server.baseUrl, settings.probe);
 }
 
 /** As a client that the gateway passes on; undefined where none is. */
@@ -313,7 +273,6 @@ export interface KnownClient {
   readonly isHosted?: true;
 }
 
-const LOOPBACK = 'http://127.0.0.1:33418/callback';
 const LOCALHOST = 'http://localhost:33418/callback';
 
 /** One that registers, and waits on a port of its machine. */
@@ -324,7 +283,7 @@ const program = (
   name,
   becomesKnown: 'registers',
   comparesIssuer,
-  redirectUri: LOOPBACK,
+  redirectUri: LOOPBACK_REDIRECT_URI,
   ...other,
 });
 
@@ -369,7 +328,8 @@ export const KNOWN_CLIENTS: readonly KnownClient[] = [
  */
 export async function findUnknownRedirectUris(
   url: string,
-  { baseUrl, probe }: { readonly baseUrl: string; readonly probe: Probe },
+  baseUrl: string,
+  probe: Probe,
 ): Promise<ReadonlySet<string>> {
   const sent = new URL(url).searchParams.get('redirect_uri') ?? '';
   const unknownUris = new Set<string>();

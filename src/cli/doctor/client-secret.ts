@@ -44,7 +44,28 @@ export const clientCheck = defineProviderCheck(
     const url = await access.endpoints.findTokenUrl().catch(() => undefined);
     if (url === undefined) return [];
     try {
-      return await judgeClient(settings, providerClient, url);
+      const form = buildForm(settings);
+      const refusal = await ask(settings, providerClient, url, form);
+      if (refusal === undefined || !isRefused(refusal))
+        return judgeAcceptance(providerClient, url, form, refusal);
+      const why = refusal.message;
+      const other = {
+        ...providerClient,
+        authMethod: providerClient.authMethod === 'post' ? 'basic' : 'post',
+      } as const;
+      if (providerClient.secret !== undefined && !isRefused(await ask(settings, other, url, form)))
+        return failure(CHECK, {
+          what: 'The provider wants the client secret sent in another way.',
+          why,
+          setting: 'OAUTH_CLIENT_AUTH',
+          remedy: `set OAUTH_CLIENT_AUTH=${other.authMethod}. With it, the provider accepted the secret just now.`,
+        });
+      return failure(CHECK, {
+        what: "The provider does not accept the gateway's client ID and secret.",
+        why,
+        setting: 'OAUTH_CLIENT_SECRET, OAUTH_CLIENT_ID',
+        remedy: adviseOnSecret(providerClient),
+      });
     } catch (error) {
       const cause = error instanceof GatewayError ? error.cause : error;
       return failure(ENDPOINT_CHECK, {
@@ -54,32 +75,6 @@ export const clientCheck = defineProviderCheck(
     }
   },
 );
-
-async function judgeClient(
-  settings: SettingsAtHand,
-  client: ProviderClientConfig,
-  url: string,
-): Promise<Finding> {
-  const form = buildForm(settings);
-  const refusal = await ask(settings, client, url, form);
-  if (refusal === undefined || !isRefused(refusal))
-    return judgeAcceptance(client, url, form, refusal);
-  const why = refusal.message;
-  const other = { ...client, authMethod: client.authMethod === 'post' ? 'basic' : 'post' } as const;
-  if (client.secret !== undefined && !isRefused(await ask(settings, other, url, form)))
-    return failure(CHECK, {
-      what: 'The provider wants the client secret sent in another way.',
-      why,
-      setting: 'OAUTH_CLIENT_AUTH',
-      remedy: `set OAUTH_CLIENT_AUTH=${other.authMethod}. With it, the provider accepted the secret just now.`,
-    });
-  return failure(CHECK, {
-    what: "The provider does not accept the gateway's client ID and secret.",
-    why,
-    setting: 'OAUTH_CLIENT_SECRET, OAUTH_CLIENT_ID',
-    remedy: adviseOnSecret(client),
-  });
-}
 
 /**
  * Entra looks at the code before the secret, as far as is known. There the gateway's client asks for a token of
@@ -133,7 +128,7 @@ function judgeAcceptance(
   if (status === 429 || status >= 500)
     return failure(ENDPOINT_CHECK, {
       what: `The provider's token endpoint answers ${status}.`,
-      ...(refusal && { why: refusal.message }),
+      why: refusal?.message,
       remedy: "look into the provider's log.",
     });
   if (status === 404)
@@ -145,7 +140,7 @@ function judgeAcceptance(
   if (isAboutCode && INCONCLUSIVE_HOSTS.test(new URL(url).hostname))
     return unknown(CHECK, {
       what: 'whether the provider accepts the client secret: it may look at the code first.',
-      ...(refusal && { why: refusal.message }),
+      why: refusal?.message,
       remedy: 'log in once: if the secret is wrong, the log of the gateway says it then.',
     });
   return secret === undefined

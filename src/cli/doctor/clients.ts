@@ -42,7 +42,9 @@ export async function checkClients(walk: Walk): Promise<Found> {
     offersDocuments: document.client_id_metadata_document_supported === true,
     refusesSchemes: isRegistered && registration.refusedSchemes !== undefined,
     unknownRedirectUris:
-      login?.kind === 'at-provider' ? await findUnknownRedirectUris(login.url, walk) : new Set(),
+      login?.kind === 'at-provider'
+        ? await findUnknownRedirectUris(login.url, walk.baseUrl, walk.probe)
+        : new Set(),
   });
 }
 

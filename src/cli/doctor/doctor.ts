@@ -78,7 +78,7 @@ export async function doctor(
 ): Promise<void> {
   const { process } = invocation;
   const { env } = process;
-  const secret = await readSecretOption('--token', { value: given, file: tokenFile }, process);
+  const secret = await readSecretOption('--token', given, tokenFile, process);
   const token = secret?.trim().replace(/^Bearer\s+/i, '');
   const baseUrl = url === undefined ? undefined : parseGatewayUrl(url);
   // A gateway elsewhere has its settings elsewhere. A .env here may be somebody else's, and lead the token to their proxy.
@@ -115,13 +115,13 @@ async function diagnoseHere(
   );
 }
 
-const EXAMPLE = 'for example postern doctor https://mcp.example.com';
-
 /** The address of a gateway as people write it: with /mcp or without, and perhaps without https://. @throws UsageError */
 function parseGatewayUrl(text: string): string {
   const url = addScheme(text);
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
-    throw new UsageError(`${JSON.stringify(text)} is not the URL of a gateway, ${EXAMPLE}.`);
+    throw new UsageError(
+      `${JSON.stringify(text)} is not the URL of a gateway, for example postern doctor https://mcp.example.com.`,
+    );
   }
   const { origin, pathname } = new URL(url);
   return origin + pathname.replace(/(\/mcp(\/[^/]*)?)?\/*$/, '');
@@ -158,7 +158,18 @@ async function diagnoseSettings(
     const reached = await runChecks([reachCheck], walk, () => {});
     const runs = !hasFailure(reached);
     for (const finding of reached)
-      report(reachCheck.section, runs ? finding : explainAbsence(finding, walk.baseUrl));
+      report(
+        reachCheck.section,
+        // Before the first start it is as it should be that nothing answers; something else that does is not.
+        finding.check === REACHABLE && !runs
+          ? unknown('gateway.running', {
+              what: `what clients see, as no gateway answers at ${walk.baseUrl}.`,
+              why: finding.what,
+              remedy:
+                'start it (postern start), and run this again. If it runs already, correct BASE_URL, or the proxy in front of it.',
+            })
+          : finding,
+      );
     if (runs) await askRunningGateway(walk, own, report);
     // After what the running gateway was asked, which leaves a login under way in the store.
     await runChecks([storeCheck], settings, report);
@@ -209,30 +220,21 @@ async function compareWithSettings(
   await runChecks(checks, walk, (section, finding) => {
     const known = own.find(({ check }) => nameFamily(check) === nameFamily(finding.check))?.status;
     if (finding.check !== 'tools' && (finding.status !== 'failure' || known === 'failure')) return;
-    report(section, known === 'ok' ? explainOldSettings(finding) : finding);
+    report(
+      section,
+      known === 'ok'
+        ? failure('gateway.settings', {
+            what: `The gateway that runs has other settings. ${finding.what}`,
+            why: 'With the settings at hand this works.',
+            remedy: 'restart the gateway. If that does not help, it reads its settings elsewhere.',
+          })
+        : finding,
+    );
   });
 }
 
 /** A token is refused for one reason or another. */
 const nameFamily = (check: string): string => check.replace(/^token\..*/, 'token');
-
-const explainOldSettings = ({ what }: Finding): Finding =>
-  failure('gateway.settings', {
-    what: `The gateway that runs has other settings. ${what}`,
-    why: 'With the settings at hand this works.',
-    remedy: 'restart the gateway. If that does not help, it reads its settings elsewhere.',
-  });
-
-/** Before the first start it is as it should be that nothing answers; something else that does is not. */
-const explainAbsence = (finding: Finding, baseUrl: string): Finding =>
-  finding.check === REACHABLE
-    ? unknown('gateway.running', {
-        what: `what clients see, as no gateway answers at ${baseUrl}.`,
-        why: finding.what,
-        remedy:
-          'start it (postern start), and run this again. If it runs already, correct BASE_URL, or the proxy in front of it.',
-      })
-    : finding;
 
 /** Walks through a gateway that was reached: all of `checks`, unless it sends clients to another address. */
 async function walkGateway(
@@ -243,17 +245,10 @@ async function walkGateway(
   const entry = await runChecks(ENTRY_CHECKS, walk, report);
   const isElsewhere = hasFailure(entry.filter(({ check }) => check === BASE_URL_CHECK));
   if (isElsewhere) return entry;
-  const possible = lacksStore(entry) ? leaveOutWithoutStore(checks) : checks;
-  return [...entry, ...(await runChecks(possible, walk, report))];
-}
-
-const lacksStore = (findings: readonly Finding[]): boolean =>
-  findings.some(({ check, status }) => check === STORE_CHECK && status === 'failure');
-
-/** Once for each thing that stays unknown. */
-function leaveOutWithoutStore(checks: readonly Check<Walk>[]): readonly Check<Walk>[] {
+  if (!lacksStore(entry)) return [...entry, ...(await runChecks(checks, walk, report))];
+  // Once for each thing that stays unknown.
   const told = new Set<string>();
-  return checks.flatMap((check) => {
+  const possible = checks.flatMap((check) => {
     const { section, needsStore } = check;
     if (needsStore === undefined) return [check];
     if (told.has(needsStore)) return [];
@@ -262,7 +257,11 @@ function leaveOutWithoutStore(checks: readonly Check<Walk>[]): readonly Check<Wa
       unknown('not-tried', `${needsStore}. Not tried: the store does not answer.`);
     return [{ section, run }];
   });
+  return [...entry, ...(await runChecks(possible, walk, report))];
 }
+
+const lacksStore = (findings: readonly Finding[]): boolean =>
+  findings.some(({ check, status }) => check === STORE_CHECK && status === 'failure');
 
 // The table of checks, in their order. Of a running gateway it is that in which a client meets it.
 

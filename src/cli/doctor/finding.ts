@@ -16,10 +16,10 @@ export interface Finding {
   /** A sentence: what was seen. No secret is in it. */
   readonly what: string;
   /** The meaning, where `what` does not say it. */
-  readonly why?: string;
+  readonly why?: string | undefined;
   /** The setting to change; several are separated by commas. */
-  readonly setting?: string;
-  readonly remedy?: string;
+  readonly setting?: string | undefined;
+  readonly remedy?: string | undefined;
 }
 
 export type Advice = Pick<Finding, 'why' | 'setting' | 'remedy'>;
@@ -38,8 +38,11 @@ export const defineCheck = <Subject>(check: Check<Subject>): Check<Subject> => c
 /** Said once for all checks that begin a login. */
 export const LOGIN_NEEDS_STORE = 'whether users can log in';
 
+/** A row of what a check returns: its condition may stand before it (`isOld && warning(…)`). */
+export type Row = Finding | false | undefined;
+
 /** One thing, several or nothing. */
-export type Found = Finding | undefined | readonly (Finding | undefined)[];
+export type Found = Row | readonly Row[];
 
 /** Makes findings of one status: what was seen, alone or with what to do about it. */
 const createFindingOf =
@@ -71,29 +74,20 @@ export async function runChecks<Subject>(
 ): Promise<readonly Finding[]> {
   const all: Finding[] = [];
   for (const { section, run } of checks) {
-    for (const finding of await runOne(run, subject)) {
+    const found = await run(subject).catch((error: unknown) =>
+      // A check that fails itself says nothing of what it was to check.
+      unknown(
+        'check-failed',
+        `what comes next: it could not be checked (${describeCause(error)}).`,
+      ),
+    );
+    for (const finding of [found].flat()) {
+      if (!finding) continue;
       report(section, finding);
       all.push(finding);
     }
   }
   return all;
-}
-
-/** A check that fails itself says nothing of what it was to check. */
-async function runOne<Subject>(
-  run: Check<Subject>['run'],
-  subject: Subject,
-): Promise<readonly Finding[]> {
-  try {
-    return [await run(subject)].flat().filter((finding) => finding !== undefined);
-  } catch (error) {
-    return [
-      unknown(
-        'check-failed',
-        `what comes next: it could not be checked (${describeCause(error)}).`,
-      ),
-    ];
-  }
 }
 
 // Prints findings as they come, or all at once as JSON.
@@ -107,10 +101,18 @@ export function createPrinter(
   if (isJson)
     return {
       report() {},
-      finish: (findings) => console.log(toJson(subject, findings)),
+      finish: (findings) =>
+        console.log(
+          escapeInvisible(
+            JSON.stringify({ subject, isHealthy: !hasFailure(findings), findings }, undefined, 2),
+          ),
+        ),
     };
-  const hasColours = wantsColours(process.env, process.stdout.isTTY === true);
-  const progress = process.stdout.isTTY === true ? showProgress(process.stdout) : undefined;
+  const { env, stdout } = process;
+  const isTerminal = stdout.isTTY === true;
+  // https://no-color.org, https://force-color.org
+  const hasColours = !env.NO_COLOR && (Boolean(env.FORCE_COLOR) || isTerminal);
+  const progress = isTerminal ? showProgress(stdout) : undefined;
   let current: string | undefined;
   console.log(`Checking ${subject}`);
   return {
@@ -123,8 +125,8 @@ export function createPrinter(
     finish(findings) {
       progress?.end();
       console.log(`\n${renderSummary(findings)}`);
-      const first = findFirstToMend(findings);
-      if (first !== undefined) console.log(renderStart(first));
+      const start = renderStart(findings);
+      if (start !== undefined) console.log(start);
     },
   };
 }
@@ -152,10 +154,6 @@ function showProgress(terminal: NodeJS.WritableStream) {
   };
 }
 
-/** https://no-color.org, https://force-color.org */
-const wantsColours = (env: NodeJS.ProcessEnv, isTerminal: boolean): boolean =>
-  !env.NO_COLOR && (Boolean(env.FORCE_COLOR) || isTerminal);
-
 /** With the SGR parameter of its colour. */
 const MARKS: Readonly<Record<Status, readonly [mark: string, colour: number]>> = {
   ok: ['✓', 32],
@@ -171,20 +169,22 @@ function renderFinding(finding: Finding, hasColours: boolean): string {
   const [sign, colour] = MARKS[status];
   const mark = hasColours ? `\u001b[${colour}m${sign}\u001b[0m` : sign;
   const said = status === 'unknown' ? `Not known: ${what}` : what;
-  const fix = [nameSetting(finding), remedy].filter(Boolean).join(' ');
+  const setting = findUnnamedSetting(finding);
+  const fix = [setting && `${setting}:`, remedy].filter(Boolean).join(' ');
   return [
     `  ${mark} ${wrap(said, 4)}`,
-    ...(why === undefined ? [] : [`      ${wrap(why, 6)}`]),
-    ...(remedy === undefined ? [] : [`      → ${wrap(fix, 8)}`]),
-  ].join('\n');
+    why && `      ${wrap(why, 6)}`,
+    remedy && `      → ${wrap(fix, 8)}`,
+  ]
+    .filter(Boolean)
+    .join('\n');
 }
 
-/** Before what to do, unless that or the line before it names the setting anyway. */
-const nameSetting = (finding: Finding): string =>
-  finding.setting === undefined || isSettingNamed(finding) ? '' : `${finding.setting}:`;
-
-const isSettingNamed = ({ setting = '', what, remedy }: Finding): boolean =>
-  what.startsWith(setting) || remedy?.includes(setting) === true;
+/** Undefined where what to do, or the line before it, names the setting anyway. */
+const findUnnamedSetting = ({ setting, what, remedy }: Finding): string | undefined =>
+  setting === undefined || what.startsWith(setting) || remedy?.includes(setting)
+    ? undefined
+    : setting;
 
 function renderSummary(findings: readonly Finding[]): string {
   const count = (status: Status) => findings.filter((one) => one.status === status).length;
@@ -197,13 +197,29 @@ function renderSummary(findings: readonly Finding[]): string {
   return `${[failures, ...others].join(', ')}.`;
 }
 
-/** One sentence: what to mend first, and how. */
-function renderStart(finding: Finding): string {
-  const { check, what, setting, remedy } = finding;
-  const named = setting === undefined || isSettingNamed(finding) ? '' : ` (${setting})`;
+/** First comes what nothing else works without; failures of other kinds follow in the order in which they were found. */
+const ROOTS = [/^settings(\.|$)/, /^store(\.|$)/, /^gateway\.(reachable|certificate)$/];
+
+/** One sentence: what to mend first, and how. Undefined where nothing failed. */
+function renderStart(findings: readonly Finding[]): string | undefined {
+  const failures = findings.filter(({ status }) => status === 'failure');
+  const root = ROOTS.map((name) => failures.find(({ check }) => name.test(check))).find(Boolean);
+  const first = root ?? failures[0];
+  // A setting that is wrong may be one that is right under another name.
+  const misspelled = findings.find(
+    ({ check, setting }) =>
+      check === MISSPELLED &&
+      setting !== undefined &&
+      first?.setting?.split(', ').includes(setting),
+  );
+  const finding = misspelled ?? first;
+  if (finding === undefined) return undefined;
+  const { what, remedy } = finding;
+  const unnamed = findUnnamedSetting(finding);
+  const named = unnamed === undefined ? '' : ` (${unnamed})`;
   // A finding about a setting says what to write.
   const said =
-    remedy === undefined || check === 'settings'
+    remedy === undefined || finding.check === 'settings'
       ? `${endSentence(what)}${named}`
       : `${endSentence(takeFirstSentence(what))}${named}: ${endSentence(takeFirstSentence(remedy))}`;
   return wrap(`Start here: ${said}.`, 0);
@@ -214,23 +230,16 @@ const endSentence = (text: string): string => text.replace(/\.$/, '');
 const takeFirstSentence = (text: string): string =>
   /^.*?[.?](?=\s+\p{Lu}|$)/su.exec(text)?.[0] ?? text;
 
-const toJson = (subject: string, findings: readonly Finding[]): string =>
-  escapeInvisible(
-    JSON.stringify({ subject, isHealthy: !hasFailure(findings), findings }, undefined, 2),
-  );
-
 /** Characters: far more than any finding has of its own. */
 const MAX_TEXT = 2000;
-
-/** Servers and tokens choose texts: nothing of them moves the cursor of a terminal, or all else off the screen. */
-const toVisible = (text: string): string =>
-  shorten(text, MAX_TEXT).replace(/[\p{Cc}\p{Cf}]+/gu, ' ');
 
 /** At spaces; a long URL stays whole, so that it can be copied. */
 function wrap(text: string, indent: number): string {
   const lines: string[] = [];
   let line = '';
-  for (const word of toVisible(text).split(' ')) {
+  // Servers and tokens choose texts: nothing of them moves the cursor of a terminal, or all else off the screen.
+  const visible = shorten(text, MAX_TEXT).replace(/[\p{Cc}\p{Cf}]+/gu, ' ');
+  for (const word of visible.split(' ')) {
     if (line !== '' && line.length + word.length + 1 > WIDTH - indent) {
       lines.push(line);
       line = word;
@@ -238,23 +247,3 @@ function wrap(text: string, indent: number): string {
   }
   return [...lines, line].join(`\n${' '.repeat(indent)}`);
 }
-
-/** First comes what nothing else works without; failures of other kinds follow in the order in which they were found. */
-const ROOTS = [/^settings(\.|$)/, /^store(\.|$)/, /^gateway\.(reachable|certificate)$/];
-
-/** Undefined where nothing failed. */
-function findFirstToMend(findings: readonly Finding[]): Finding | undefined {
-  const failures = findings.filter(({ status }) => status === 'failure');
-  const root = ROOTS.map((name) => failures.find(({ check }) => name.test(check))).find(Boolean);
-  const first = root ?? failures[0];
-  return first && (findMisspelled(first, findings) ?? first);
-}
-
-/** A setting that is wrong may be one that is right under another name. */
-const findMisspelled = ({ setting }: Finding, findings: readonly Finding[]): Finding | undefined =>
-  findings.find(
-    (one) =>
-      one.check === MISSPELLED &&
-      one.setting !== undefined &&
-      setting?.split(', ').includes(one.setting),
-  );

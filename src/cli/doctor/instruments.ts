@@ -4,11 +4,10 @@ import { getErrorCode } from '../../platform/error-code.ts';
 import {
   type Fetch,
   FetchError,
-  type FetchHeaders,
   type FetchInit,
   fetchWithLimits,
 } from '../../platform/fetch-with-limits.ts';
-import { type JsonObject, parseObject } from '../../platform/json.ts';
+import { parseObject } from '../../platform/json.ts';
 import { describeCause, type Facts, type Log, type LogLevel } from '../../platform/log.ts';
 import {
   type OutboundNetwork,
@@ -42,8 +41,24 @@ function createInstruments(
   const clock = systemClock;
   const clocks = observeClocks(fetch, clock);
   const chooseProxy = createProxyChoice(outbound);
+  const probe = async (url: string, init: FetchInit = {}) => {
+    const start = clock.monotonic();
+    const { body, ...answer } = await fetchWithLimits(clocks.fetch, url, init, LIMITS);
+    const location = answer.headers.get('location');
+    return {
+      url,
+      ...answer,
+      /** The address at which the browser would go on; undefined where it would not. */
+      location:
+        location !== null && URL.canParse(location, url) ? new URL(location, url) : undefined,
+      text: body.toString('utf8'),
+      /** Undefined where the body is no JSON object. */
+      json: parseObject(body),
+      milliseconds: Math.round(clock.monotonic() - start),
+    };
+  };
   return {
-    probe: createProbe(clocks.fetch, clock),
+    probe,
     clocks,
     tunnel: openTunnel,
     clock,
@@ -77,40 +92,12 @@ export function createCollectingLog() {
   return { log, entries };
 }
 
-/** As it is: redirects are answers, too. */
-export interface ProbeAnswer {
-  readonly url: string;
-  readonly status: number;
-  readonly headers: FetchHeaders;
-  /** The address at which the browser would go on; undefined where it would not. */
-  readonly location: URL | undefined;
-  readonly text: string;
-  /** Undefined where the body is no JSON object. */
-  readonly json: JsonObject | undefined;
-  readonly milliseconds: number;
-}
+/** Asks, and takes the answer as it is: redirects are answers, too. @throws FetchError */
+export type Probe = Instruments['probe'];
 
-/** @throws FetchError */
-export type Probe = (url: string, init?: FetchInit) => Promise<ProbeAnswer>;
+export type ProbeAnswer = Awaited<ReturnType<Probe>>;
 
 const LIMITS = { timeoutMs: 10_000, maxBytes: 1_048_576, acceptsRedirects: true };
-
-const createProbe =
-  (fetch: Fetch, clock: Clock): Probe =>
-  async (url, init = {}) => {
-    const start = clock.monotonic();
-    const { body, ...answer } = await fetchWithLimits(fetch, url, init, LIMITS);
-    const location = answer.headers.get('location');
-    return {
-      url,
-      ...answer,
-      location:
-        location !== null && URL.canParse(location, url) ? new URL(location, url) : undefined,
-      text: body.toString('utf8'),
-      json: parseObject(body),
-      milliseconds: Math.round(clock.monotonic() - start),
-    };
-  };
 
 const RESOLUTION_MS = 1000;
 
@@ -121,8 +108,12 @@ function observeClocks(fetch: Fetch, clock: Clock) {
     const sent = clock.now();
     const response = await fetch(url, init);
     const date = Date.parse(response.headers.get('date') ?? '');
-    if (!Number.isNaN(date))
-      offsets.set(new URL(url).origin, computeOffset(date, sent, clock.now()));
+    if (!Number.isNaN(date)) {
+      // The header has whole seconds, and was written at some moment between then and now.
+      const least = (date - clock.now()) / 1000;
+      const most = (date + RESOLUTION_MS - sent) / 1000;
+      offsets.set(new URL(url).origin, least > 0 ? least : Math.min(most, 0));
+    }
     return response;
   };
   return {
@@ -133,14 +124,6 @@ function observeClocks(fetch: Fetch, clock: Clock) {
      */
     readOffset: (url: string) => offsets.get(new URL(url).origin),
   };
-}
-
-/** The header has whole seconds, and was written at some moment between `sent` and `received`. */
-function computeOffset(date: number, sent: number, received: number): number {
-  const least = (date - received) / 1000;
-  const most = (date + RESOLUTION_MS - sent) / 1000;
-  if (least > 0) return least;
-  return most < 0 ? most : 0;
 }
 
 /** Characters. */

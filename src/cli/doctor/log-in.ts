@@ -18,16 +18,6 @@ interface LoginAttempt extends LoginClient {
   readonly probe: Probe;
 }
 
-export type LoginOutcome =
-  /** The authorization request that the gateway sends to the provider. */
-  | { readonly kind: 'at-provider'; readonly url: string; readonly hasConsentPage: boolean }
-  /** The registration from a moment ago is unknown. */
-  | { readonly kind: 'client-forgotten'; readonly said: string }
-  /** The consent page from a moment ago counts as expired. */
-  | { readonly kind: 'page-forgotten'; readonly said: string }
-  | { readonly kind: 'limited'; readonly advice: Advice }
-  | { readonly kind: 'refused'; readonly said: string };
-
 /** Each login opens connections of its own, which may lead to another replica. */
 const ROUNDS = 3;
 
@@ -37,7 +27,7 @@ const ROUNDS = 3;
  *
  * @throws FetchError
  */
-export async function logInAsClient(attempt: LoginAttempt): Promise<LoginOutcome> {
+export async function logInAsClient(attempt: LoginAttempt) {
   const rounds = attempt.mayHaveReplicas ? ROUNDS : 1;
   let { outcome: last, isHalfLeft } = await beginLogin(attempt);
   for (let round = 1; round < rounds && isHalfLeft && last.kind === 'at-provider'; round += 1) {
@@ -48,19 +38,14 @@ export async function logInAsClient(attempt: LoginAttempt): Promise<LoginOutcome
   return last;
 }
 
-interface BegunLogin {
-  readonly outcome: LoginOutcome;
-  /** True while half of the logins that the limit of the address allows are left. */
-  readonly isHalfLeft: boolean;
-}
-
+/** `isHalfLeft`: true while half of the logins that the limit of the address allows are left. */
 async function beginLogin({
   authorizationUrl,
   clientId,
   redirectUri,
   resource,
   probe,
-}: LoginAttempt): Promise<BegunLogin> {
+}: LoginAttempt) {
   const url = new URL(authorizationUrl);
   const parameters = {
     response_type: 'code',
@@ -74,7 +59,9 @@ async function beginLogin({
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
   const answer = await probe(url.href);
   const form = readConsentForm(answer);
-  const isHalfLeft = readHalfLeft(answer);
+  const readCount = (name: string) => Number(answer.headers.get(name) ?? Number.NaN);
+  // True without a limit, too.
+  const isHalfLeft = !(readCount('x-ratelimit-remaining') * 2 < readCount('x-ratelimit-limit'));
   if (form === undefined) return { outcome: judgeLogin(answer, redirectUri, false), isHalfLeft };
   const decided = await probe(form.action, {
     method: 'POST',
@@ -87,42 +74,29 @@ async function beginLogin({
   return { outcome: judgeLogin(decided, redirectUri, true), isHalfLeft };
 }
 
-/** True where there is no limit. */
-function readHalfLeft({ headers }: ProbeAnswer): boolean {
-  const read = (name: string) => Number(headers.get(name) ?? Number.NaN);
-  return !(read('x-ratelimit-remaining') * 2 < read('x-ratelimit-limit'));
-}
-
-function judgeLogin(
-  answer: ProbeAnswer,
-  redirectUri: string,
-  hasConsentPage: boolean,
-): LoginOutcome {
+function judgeLogin(answer: ProbeAnswer, redirectUri: string, hasConsentPage: boolean) {
   const { href, searchParams } = answer.location ?? {};
   if (href?.startsWith(`${redirectUri}?`)) {
     const said = ['error', 'error_description'].map((name) => searchParams?.get(name));
-    return { kind: 'refused', said: said.filter(Boolean).join(': ') };
+    return { kind: 'refused' as const, said: said.filter(Boolean).join(': ') };
   }
-  if (href !== undefined) return { kind: 'at-provider', url: href, hasConsentPage };
+  // The authorization request that the gateway sends to the provider.
+  if (href !== undefined) return { kind: 'at-provider' as const, url: href, hasConsentPage };
   const said = readError(answer);
-  if (answer.status === 429)
-    return {
-      kind: 'limited',
-      advice: adviseOnLimit(answer, hasConsentPage ? 'OAUTH_CONSENT' : 'OAUTH_AUTHORIZE'),
-    };
-  if (answer.json?.error === 'invalid_client') return { kind: 'client-forgotten', said };
+  if (answer.status === 429) {
+    const advice = adviseOnLimit(answer, hasConsentPage ? 'OAUTH_CONSENT' : 'OAUTH_AUTHORIZE');
+    return { kind: 'limited' as const, advice };
+  }
+  // The registration from a moment ago is unknown.
+  if (answer.json?.error === 'invalid_client') return { kind: 'client-forgotten' as const, said };
+  // The consent page from a moment ago counts as expired.
   return hasConsentPage && /page has expired/.test(said)
-    ? { kind: 'page-forgotten', said }
-    : { kind: 'refused', said };
-}
-
-interface ConsentForm {
-  readonly action: string;
-  readonly body: string;
+    ? { kind: 'page-forgotten' as const, said }
+    : { kind: 'refused' as const, said };
 }
 
 /** The form of the consent page, answered with yes: it is about doctor's own client. */
-function readConsentForm({ status, text, url }: ProbeAnswer): ConsentForm | undefined {
+function readConsentForm({ status, text, url }: ProbeAnswer) {
   const [, action] =
     /<form\b[^<>]* method="post" action="([^"<>]+\/oauth\/consent)">/.exec(text) ?? [];
   if (status !== 200 || action === undefined || !URL.canParse(action, url)) return undefined;
@@ -133,16 +107,7 @@ function readConsentForm({ status, text, url }: ProbeAnswer): ConsentForm | unde
   return { action: new URL(action, url).href, body: form.toString() };
 }
 
-export type ProbeRegistration =
-  | {
-      readonly kind: 'registered';
-      readonly clientId: string;
-      /** Schemes of editors are refused, so these were left out. */
-      readonly refusedSchemes: string | undefined;
-    }
-  | { readonly kind: 'token-needed' }
-  | { readonly kind: 'limited'; readonly advice: Advice }
-  | { readonly kind: 'refused'; readonly said: string };
+export type ProbeRegistration = Awaited<ReturnType<typeof register>>;
 
 /** The address at which doctor says that it could be called back; nobody listens there, and nothing is sent there. */
 export const LOOPBACK_REDIRECT_URI = 'http://127.0.0.1:33418/callback';
@@ -152,47 +117,38 @@ export const EDITOR_SCHEME = 'cursor';
 const EDITOR_REDIRECT_URI = `${EDITOR_SCHEME}://anysphere.cursor-mcp/oauth/callback`;
 
 /** Once: few registrations are allowed in an hour. `refusesEditors`: where the settings at hand say so, it is not tried. @throws FetchError */
-export async function register(
-  url: string,
-  probe: Probe,
-  refusesEditors: boolean,
-): Promise<ProbeRegistration> {
-  if (refusesEditors) {
-    const answer = await send(url, [LOOPBACK_REDIRECT_URI], probe);
-    return judgeRegistration(answer, `OAUTH_REDIRECT_SCHEMES does not list ${EDITOR_SCHEME}.`);
-  }
-  const withEditor = await send(url, [LOOPBACK_REDIRECT_URI, EDITOR_REDIRECT_URI], probe);
-  if (withEditor.json?.error !== 'invalid_redirect_uri')
-    return judgeRegistration(withEditor, undefined);
-  return judgeRegistration(await send(url, [LOOPBACK_REDIRECT_URI], probe), readError(withEditor));
-}
-
-function judgeRegistration(
-  answer: ProbeAnswer,
-  refusedSchemes: string | undefined,
-): ProbeRegistration {
+export async function register(url: string, probe: Probe, refusesEditors: boolean) {
+  const send = (...redirectUris: readonly string[]) =>
+    probe(url, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', Accept: 'application/json' },
+      body: JSON.stringify({
+        client_name: 'postern doctor',
+        redirect_uris: redirectUris,
+        grant_types: ['authorization_code', 'refresh_token'],
+        response_types: ['code'],
+        token_endpoint_auth_method: 'none',
+      }),
+    });
+  const withEditor = refusesEditors
+    ? undefined
+    : await send(LOOPBACK_REDIRECT_URI, EDITOR_REDIRECT_URI);
+  const isRefused = withEditor === undefined || withEditor.json?.error === 'invalid_redirect_uri';
+  const answer = isRefused ? await send(LOOPBACK_REDIRECT_URI) : withEditor;
   const clientId = answer.json?.client_id;
   if (answer.status === 201 && typeof clientId === 'string') {
-    return { kind: 'registered', clientId, refusedSchemes };
+    const says = withEditor
+      ? readError(withEditor)
+      : `OAUTH_REDIRECT_SCHEMES does not list ${EDITOR_SCHEME}.`;
+    // Schemes of editors that are refused were left out.
+    const refusedSchemes = isRefused ? says : undefined;
+    return { kind: 'registered' as const, clientId, refusedSchemes };
   }
-  if (answer.status === 401) return { kind: 'token-needed' };
+  if (answer.status === 401) return { kind: 'token-needed' as const };
   return answer.status === 429
-    ? { kind: 'limited', advice: adviseOnLimit(answer, 'DCR') }
-    : { kind: 'refused', said: readError(answer) };
+    ? { kind: 'limited' as const, advice: adviseOnLimit(answer, 'DCR') }
+    : { kind: 'refused' as const, said: readError(answer) };
 }
-
-const send = (url: string, redirectUris: readonly string[], probe: Probe): Promise<ProbeAnswer> =>
-  probe(url, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', Accept: 'application/json' },
-    body: JSON.stringify({
-      client_name: 'postern doctor',
-      redirect_uris: redirectUris,
-      grant_types: ['authorization_code', 'refresh_token'],
-      response_types: ['code'],
-      token_endpoint_auth_method: 'none',
-    }),
-  });
 
 // Answers of a gateway: its errors (§7.1), and which limit refused a request (§8).
 

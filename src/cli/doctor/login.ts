@@ -11,7 +11,7 @@ import {
   unknown,
   warning,
 } from './finding.ts';
-import type { LoginOutcome, ProbeRegistration } from './log-in.ts';
+import type { ProbeRegistration } from './log-in.ts';
 import type { Walk } from './walk.ts';
 
 const LOGIN_CHECK = 'login';
@@ -21,44 +21,47 @@ export const loginCheck = defineCheck({
   needsStore: LOGIN_NEEDS_STORE,
   async run(walk: Walk) {
     const outcome = await walk.logIn();
-    return outcome && tellLogin(outcome);
+    switch (outcome?.kind) {
+      case undefined:
+        return undefined;
+      case 'at-provider':
+        return ok(
+          LOGIN_CHECK,
+          `A login leads to ${new URL(outcome.url).host}${outcome.hasConsentPage ? ', by the consent page' : ''}.`,
+        );
+      case 'page-forgotten':
+        return failure('replicas.secret', {
+          what: 'The consent page counts as expired a moment after it was shown.',
+          why: `The replica that got the answer cannot open what the one that showed the page has stored: their secrets differ. It says: ${outcome.said}`,
+          setting: 'OAUTH_STATE_SECRET',
+          remedy: `set the same list of secrets on all replicas, and the same REDIS_URL. ${HOW_TO_CHANGE_SECRET}`,
+        });
+      case 'client-forgotten':
+        return failure('replicas.store', {
+          what: 'The client that was registered a moment ago is unknown.',
+          why: `The replica that was asked has another store than the one that registered it. It says: ${outcome.said}`,
+          setting: 'REDIS_URL',
+          remedy:
+            'several replicas need the same REDIS_URL: without it each keeps its clients and sessions for itself.',
+        });
+      case 'limited':
+        return unknown(LOGIN_CHECK, {
+          what: 'whether a login works: the gateway has received too many (429).',
+          ...outcome.advice,
+        });
+      case 'refused': {
+        const { said } = outcome;
+        const [, setting, remedy = "the gateway's log says why."] =
+          ADVICE.find(([sign]) => sign.test(said)) ?? [];
+        return failure(LOGIN_CHECK, {
+          what: `The gateway refuses a login: ${said}`,
+          setting,
+          remedy,
+        });
+      }
+    }
   },
 });
-
-function tellLogin(outcome: LoginOutcome): Finding {
-  switch (outcome.kind) {
-    case 'at-provider':
-      return ok(
-        LOGIN_CHECK,
-        `A login leads to ${new URL(outcome.url).host}${outcome.hasConsentPage ? ', by the consent page' : ''}.`,
-      );
-    case 'page-forgotten':
-      return failure('replicas.secret', {
-        what: 'The consent page counts as expired a moment after it was shown.',
-        why: `The replica that got the answer cannot open what the one that showed the page has stored: their secrets differ. It says: ${outcome.said}`,
-        setting: 'OAUTH_STATE_SECRET',
-        remedy: `set the same list of secrets on all replicas, and the same REDIS_URL. ${HOW_TO_CHANGE_SECRET}`,
-      });
-    case 'client-forgotten':
-      return failure('replicas.store', {
-        what: 'The client that was registered a moment ago is unknown.',
-        why: `The replica that was asked has another store than the one that registered it. It says: ${outcome.said}`,
-        setting: 'REDIS_URL',
-        remedy:
-          'several replicas need the same REDIS_URL: without it each keeps its clients and sessions for itself.',
-      });
-    case 'limited':
-      return unknown(LOGIN_CHECK, {
-        what: 'whether a login works: the gateway has received too many (429).',
-        ...outcome.advice,
-      });
-    case 'refused':
-      return failure(LOGIN_CHECK, {
-        what: `The gateway refuses a login: ${outcome.said}`,
-        ...adviseOn(outcome.said),
-      });
-  }
-}
 
 /** Words of the gateway's own answers. */
 const ADVICE: readonly (readonly [sign: RegExp, setting: string, remedy: string])[] = [
@@ -84,13 +87,6 @@ const ADVICE: readonly (readonly [sign: RegExp, setting: string, remedy: string]
   ],
   [/resource/, 'BASE_URL', 'check that BASE_URL is the address that clients are given.'],
 ];
-
-function adviseOn(said: string) {
-  const [, setting, remedy] = ADVICE.find(([sign]) => sign.test(said)) ?? [];
-  return setting === undefined || remedy === undefined
-    ? { remedy: "the gateway's log says why." }
-    : { setting, remedy };
-}
 
 /** Asks the provider about the request with which the browser comes to it. */
 export const providerLoginCheck = defineCheck({
@@ -119,15 +115,15 @@ export const registrationCheck = defineCheck({
     if (document === undefined) return [];
     const registration = await walk.register();
     return [
-      registration === undefined
-        ? warning(REGISTRATION_CHECK, {
-            what: 'The metadata names no registration_endpoint.',
-            why: 'Clients that register by themselves need a client ID instead. A Postern gateway always names one.',
-            remedy:
-              'check that this is the gateway, and that no proxy in front changes the document.',
-          })
-        : tellRegistration(registration),
-      judgeSchemes(registration),
+      tellRegistration(registration),
+      registration?.kind === 'registered' &&
+        registration.refusedSchemes !== undefined &&
+        warning('registration.schemes', {
+          what: `Editors that are called back by a scheme of their own (cursor://) cannot register: ${registration.refusedSchemes}`,
+          setting: 'OAUTH_REDIRECT_SCHEMES',
+          remedy:
+            'list the schemes: OAUTH_REDIRECT_SCHEMES=cursor,vscode. Or set OAUTH_MODE=broker, which allows them.',
+        }),
       document.client_id_metadata_document_supported === true
         ? ok('client-documents', 'Clients may also come with a client ID metadata document.')
         : ok('client-documents', {
@@ -138,8 +134,14 @@ export const registrationCheck = defineCheck({
   },
 });
 
-function tellRegistration(registration: ProbeRegistration): Finding {
-  switch (registration.kind) {
+function tellRegistration(registration: ProbeRegistration | undefined): Finding {
+  switch (registration?.kind) {
+    case undefined:
+      return warning(REGISTRATION_CHECK, {
+        what: 'The metadata names no registration_endpoint.',
+        why: 'Clients that register by themselves need a client ID instead. A Postern gateway always names one.',
+        remedy: 'check that this is the gateway, and that no proxy in front changes the document.',
+      });
     case 'registered':
       return ok(
         REGISTRATION_CHECK,
@@ -163,15 +165,4 @@ function tellRegistration(registration: ProbeRegistration): Finding {
         remedy: "the gateway's log says why.",
       });
   }
-}
-
-function judgeSchemes(registration: ProbeRegistration | undefined): Finding | undefined {
-  if (registration?.kind !== 'registered' || registration.refusedSchemes === undefined)
-    return undefined;
-  return warning('registration.schemes', {
-    what: `Editors that are called back by a scheme of their own (cursor://) cannot register: ${registration.refusedSchemes}`,
-    setting: 'OAUTH_REDIRECT_SCHEMES',
-    remedy:
-      'list the schemes: OAUTH_REDIRECT_SCHEMES=cursor,vscode. Or set OAUTH_MODE=broker, which allows them.',
-  });
 }

@@ -1,10 +1,6 @@
 // §24.6: servers at which each user logs in: whether the gateway can be a client there, and what is missing.
 
-import type { ClientSource } from '../../connections/connection-record.ts';
-import {
-  type AuthorizationServer,
-  createFindLoginPlace,
-} from '../../connections/servers/authorization-server.ts';
+import { createFindLoginPlace } from '../../connections/servers/authorization-server.ts';
 import {
   buildOwnRedirectUri,
   buildRedirectUri,
@@ -16,48 +12,36 @@ import {
   describeConfigured,
   describeProvider,
   findForeignEndpoints,
-  type KnownIssuer,
 } from '../../connections/servers/known-issuers.ts';
 import { createOutbound, NoAnswer } from '../../connections/servers/outbound.ts';
 import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
 import { describeCause } from '../../platform/log.ts';
 import { createPublicNetwork, HostNotPublic } from '../../platform/outbound/public-network.ts';
-import { type Finding, failure, ok, warning } from './finding.ts';
+import { type Finding, failure, ok, type Row, warning } from './finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
-
-/** The settings, and with what servers are asked. */
-type Asking = Pick<SettingsAtHand, 'config' | 'clocks' | 'tunnel' | 'clock'>;
 
 const CHECK = 'server.login';
 const LOGIN_SETTING = 'POSTERN_CONFIG';
 
 export async function checkLogins(
   servers: readonly ConnectionServer[],
-  settings: Asking,
-): Promise<readonly Finding[]> {
+  settings: SettingsAtHand,
+): Promise<readonly Row[]> {
   const found = await findLogins(servers, settings);
   return found.flatMap(({ server, login }) =>
     login.kind === 'problem'
-      ? [tellProblem(server, login)]
-      : [tellClient(server, login), ...tellPkce(server, login)],
+      ? failure(CHECK, {
+          what: `Users cannot connect to ${login.message}`,
+          why: login.cause === undefined ? undefined : describeCause(login.cause),
+          setting: LOGIN_SETTING,
+          remedy: adviseOnLogin(server.name, login),
+        })
+      : [tellClient(server, login), tellPkce(server, login)],
   );
 }
 
 type FoundPlace = Extract<FoundLogin, { readonly kind: 'found' }>;
-
-function tellProblem(
-  { name }: ConnectionServer,
-  problem: Extract<FoundLogin, { readonly kind: 'problem' }>,
-): Finding {
-  const { message, cause } = problem;
-  return failure(CHECK, {
-    what: `Users cannot connect to ${message}`,
-    ...(cause !== undefined && { why: describeCause(cause) }),
-    setting: LOGIN_SETTING,
-    remedy: adviseOnLogin(name, problem),
-  });
-}
 
 function adviseOnLogin(
   name: string,
@@ -68,7 +52,7 @@ function adviseOnLogin(
     return `if the login of ${name} is inside your network, add "allowPrivate": true to its "auth".`;
   return isUnreachable
     ? `see whether it is up, whether ${name} has the right "url" (and "authorizationServer", if it names one), and whether a firewall or a proxy is in between (HTTPS_PROXY).`
-    : `once that is mended, run this again. Where the server documents its endpoints, "authorizationServer" can name them.`;
+    : 'once that is mended, run this again. Where the server documents its endpoints, "authorizationServer" can name them.';
 }
 
 const BECOMES_KNOWN = {
@@ -99,56 +83,33 @@ function tellClient(
   });
 }
 
-function* tellPkce({ name, auth }: ConnectionServer, { at: { issuer }, takesS256 }: FoundPlace) {
-  if (takesS256 === true || !auth.pkce) return;
+function tellPkce(
+  { name, auth }: ConnectionServer,
+  { at: { issuer }, takesS256 }: FoundPlace,
+): Finding | undefined {
+  if (takesS256 === true || !auth.pkce) return undefined;
   // If the operator named the endpoints, there is no metadata that could say it.
   const hasNoMetadata =
     auth.authorizationServer !== undefined && 'tokenUrl' in auth.authorizationServer;
-  if (hasNoMetadata) return;
-  const hasSecret = auth.clientSecret !== undefined;
-  if (takesS256 === undefined) {
-    yield warning(CHECK, {
+  if (hasNoMetadata) return undefined;
+  if (takesS256 === undefined)
+    return warning(CHECK, {
       what: `${issuer}, where users of ${name} log in, does not say whether it takes PKCE with S256.`,
       why: 'The gateway sends it all the same, and most take it.',
     });
-    return;
-  }
-  yield failure(CHECK, {
+  return failure(CHECK, {
     what: `${issuer}, where users of ${name} log in, takes no PKCE with S256.`,
     setting: LOGIN_SETTING,
-    remedy: hasSecret
-      ? `add "pkce": false to the "auth" of ${name}: its client secret protects the code.`
-      : `create a client with a secret there, and set "clientId", "clientSecret" and "pkce": false in the "auth" of ${name}.`,
+    remedy:
+      auth.clientSecret !== undefined
+        ? `add "pkce": false to the "auth" of ${name}: its client secret protects the code.`
+        : `create a client with a secret there, and set "clientId", "clientSecret" and "pkce": false in the "auth" of ${name}.`,
   });
 }
 
 // §24.6: how users of a server would log in there, asked as the gateway asks when somebody connects. Nothing is registered.
 
-type FoundLogin =
-  | {
-      readonly kind: 'found';
-      readonly at: AuthorizationServer;
-      /** The client that the gateway is there; `nobody` where it has no client, and cannot register. */
-      readonly client: ClientSource | 'nobody';
-      /** True if it has the redirect URI of all servers there, and is not promised `iss`. */
-      readonly isAmbiguous: boolean;
-      /** Which it needs there; its own where the one of all is of no use. */
-      readonly redirectUri: string;
-      /** True if it takes PKCE with S256; undefined where it does not say. */
-      readonly takesS256: boolean | undefined;
-    }
-  | {
-      readonly kind: 'problem';
-      /** A sentence; no secret is in it. */
-      readonly message: string;
-      /** Nobody answered at an address that the server or its operator named. */
-      readonly isUnreachable: boolean;
-      /** Something that the server named has an address that is not public. */
-      readonly isPrivate: boolean;
-      /** Its endpoints are those of another authorization server. */
-      readonly isForeign?: boolean;
-      readonly cause?: unknown;
-    };
+type FoundLogin = Awaited<ReturnType<typeof findLogin>>;
 
 interface ServerLogin {
   readonly server: ConnectionServer;
@@ -157,7 +118,7 @@ interface ServerLogin {
 
 async function findLogins(
   servers: readonly ConnectionServer[],
-  settings: Asking,
+  settings: SettingsAtHand,
 ): Promise<readonly ServerLogin[]> {
   const { oauth } = settings.config;
   const provider = oauth.mode === 'broker' ? [describeProvider(oauth)] : [];
@@ -168,12 +129,15 @@ async function findLogins(
     if (login.kind === 'problem') return { server, login };
     const others = found.filter((one) => one.server !== server).flatMap(listIssuers);
     const foreign = findForeignEndpoints(server, login.at, [...provider, ...others]);
-    return { server, login: foreign === undefined ? login : toForeign(foreign) };
+    if (foreign === undefined) return { server, login };
+    const { message } = foreign;
+    const isElsewhere = { isPrivate: false, isUnreachable: false, isForeign: true };
+    return { server, login: { kind: 'problem', message, ...isElsewhere, cause: undefined } };
   });
 }
 
 /** As far as the file and the servers say it: whom a running gateway knows besides stands in its store. */
-function listIssuers({ server, login }: ServerLogin): readonly KnownIssuer[] {
+function listIssuers({ server, login }: ServerLogin) {
   const configured = describeConfigured(server.auth.authorizationServer);
   if (configured !== undefined) return [configured];
   if (login.kind === 'problem') return [];
@@ -181,18 +145,10 @@ function listIssuers({ server, login }: ServerLogin): readonly KnownIssuer[] {
   return [{ issuer, origins: [new URL(issuer).origin] }];
 }
 
-const toForeign = ({ message }: ConnectionProblem): FoundLogin => ({
-  kind: 'problem',
-  message,
-  isUnreachable: false,
-  isPrivate: false,
-  isForeign: true,
-});
-
 async function findLogin(
   server: ConnectionServer,
-  { config, clocks, tunnel, clock }: Asking,
-): Promise<FoundLogin> {
+  { config, clocks, tunnel, clock }: SettingsAtHand,
+) {
   const outbound = createOutbound(
     { fetch: clocks.fetch, clock },
     createPublicNetwork({ clock, tunnel }),
@@ -204,22 +160,31 @@ async function findLogin(
     const hasDocument = findDocumentUrl(baseUrl) !== undefined;
     const isAmbiguous = isRedirectAmbiguous(server, authorizationServer);
     return {
-      kind: 'found',
+      kind: 'found' as const,
       at: authorizationServer,
-      client: chooseClientSource(server.auth, authorizationServer, hasDocument) ?? 'nobody',
+      /** The client that the gateway is there; `nobody` where it has no client, and cannot register. */
+      client:
+        chooseClientSource(server.auth, authorizationServer, hasDocument) ?? ('nobody' as const),
+      /** True if it has the redirect URI of all servers there, and is not promised `iss`. */
       isAmbiguous,
+      /** Which it needs there; its own where the one of all is of no use. */
       redirectUri: (isAmbiguous ? buildOwnRedirectUri : buildRedirectUri)(baseUrl, server),
+      /** True if it takes PKCE with S256; undefined where it does not say. */
       takesS256: challengeMethods?.includes('S256'),
     };
   } catch (problem) {
     if (!(problem instanceof ConnectionProblem)) throw problem;
     const { message, cause } = problem;
-    const isUnreachable = cause instanceof NoAnswer;
     return {
-      kind: 'problem',
+      kind: 'problem' as const,
+      /** A sentence; no secret is in it. */
       message,
+      /** Something that the server named has an address that is not public. */
       isPrivate: isFromPrivateHost(problem),
-      isUnreachable,
+      /** Nobody answered at an address that the server or its operator named. */
+      isUnreachable: cause instanceof NoAnswer,
+      /** Its endpoints are those of another authorization server. */
+      isForeign: false,
       cause,
     };
   }

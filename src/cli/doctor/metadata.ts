@@ -16,18 +16,45 @@ export const serverMetadataCheck = defineCheck({
     const document = await walk.readServerDocument();
     if (document === undefined)
       return explainMissing(found, walk.baseUrl, (await walk.listLacking()).includes('keySet'));
+    const servers = (await walk.readResourceMetadata())?.authorization_servers;
+    const expected = (isStringArray(servers) ? servers[0] : undefined) ?? walk.baseUrl;
+    const { issuer } = document;
+    const lacking = Object.keys(MEMBERS).filter((name) => !MEMBERS[name]?.(document[name]));
+    const missing = found.filter((one) => one.document === undefined);
     return [
-      judgeIssuer(document, await findExpectedIssuer(walk)),
-      judgeMembers(document),
-      judgePlaces(found, walk.baseUrl),
+      // RFC 8414 §3.3. In proxy mode the document names the provider unless told otherwise.
+      issuer === expected
+        ? ok(
+            'server-metadata.issuer',
+            `The authorization server's issuer is ${expected}, as clients expect.`,
+          )
+        : warning('server-metadata.issuer', {
+            what: `${describeIssuerMismatch('issuer of the metadata', issuer, expected)} (RFC 8414 §3.3).`,
+            why: 'Clients that compare them refuse to log in: the MCP SDK 2.x, oauth4webapi, the Go SDK.',
+            setting: 'OAUTH_MODE, OAUTH_METADATA_ISSUER',
+            remedy: 'set OAUTH_MODE=broker, or in proxy mode OAUTH_METADATA_ISSUER=self.',
+          }),
+      lacking.length === 0
+        ? ok(
+            'server-metadata.members',
+            'The metadata has all that clients need, PKCE with S256 included.',
+          )
+        : failure('server-metadata.members', {
+            what: `The metadata lacks ${lacking.join(', ')}, or has no good value there.`,
+            remedy: 'check that no proxy in front changes the document.',
+          }),
+      // A client tries one of these places or two, not all.
+      missing.length > 0 &&
+        warning('server-metadata.places', {
+          what: `There is no metadata at ${missing.map(describePlace).join(' and ')}.`,
+          why: 'Some clients look there only.',
+          ...adviseOnWellKnown(walk.baseUrl),
+        }),
     ];
   },
 });
 
-async function findExpectedIssuer(walk: Walk): Promise<string> {
-  const servers = (await walk.readResourceMetadata())?.authorization_servers;
-  return (isStringArray(servers) ? servers[0] : undefined) ?? walk.baseUrl;
-}
+const describePlace = ({ url, status }: MetadataAtPath): string => `${url} (${status})`;
 
 /** `lacksKeys`: that the gateway does not reach the provider was said before. */
 function explainMissing(
@@ -36,7 +63,6 @@ function explainMissing(
   lacksKeys: boolean,
 ): Finding {
   const failed = found.find(({ status }) => status >= 500);
-  const places = found.map(({ url, status }) => `${url} (${status})`).join(', ');
   if (failed !== undefined)
     return failure(SERVER_CHECK, {
       what: `The metadata of the authorization server cannot be read: ${failed.status}.`,
@@ -48,21 +74,8 @@ function explainMissing(
       }),
     });
   return failure(SERVER_CHECK, {
-    what: `There is no metadata of the authorization server where clients look: ${places}.`,
+    what: `There is no metadata of the authorization server where clients look: ${found.map(describePlace).join(', ')}.`,
     ...adviseOnWellKnown(baseUrl),
-  });
-}
-
-/** RFC 8414 §3.3. In proxy mode the document names the provider unless told otherwise. */
-function judgeIssuer({ issuer }: JsonObject, expected: string): Finding {
-  const check = `${SERVER_CHECK}.issuer`;
-  if (issuer === expected)
-    return ok(check, `The authorization server's issuer is ${expected}, as clients expect.`);
-  return warning(check, {
-    what: `${describeIssuerMismatch('issuer of the metadata', issuer, expected)} (RFC 8414 §3.3).`,
-    why: 'Clients that compare them refuse to log in: the MCP SDK 2.x, oauth4webapi, the Go SDK.',
-    setting: 'OAUTH_MODE, OAUTH_METADATA_ISSUER',
-    remedy: 'set OAUTH_MODE=broker, or in proxy mode OAUTH_METADATA_ISSUER=self.',
   });
 }
 
@@ -79,30 +92,6 @@ const MEMBERS: Readonly<Record<string, (value: unknown) => boolean>> = {
   response_types_supported: lists('code'),
 };
 
-function judgeMembers(document: JsonObject): Finding {
-  const lacking = Object.keys(MEMBERS).filter((name) => !MEMBERS[name]?.(document[name]));
-  if (lacking.length === 0)
-    return ok(
-      `${SERVER_CHECK}.members`,
-      'The metadata has all that clients need, PKCE with S256 included.',
-    );
-  return failure(`${SERVER_CHECK}.members`, {
-    what: `The metadata lacks ${lacking.join(', ')}, or has no good value there.`,
-    remedy: 'check that no proxy in front changes the document.',
-  });
-}
-
-/** A client tries one of these places or two, not all. */
-function judgePlaces(found: readonly MetadataAtPath[], baseUrl: string): Finding | undefined {
-  const missing = found.filter(({ document }) => document === undefined);
-  if (missing.length === 0) return undefined;
-  return warning(`${SERVER_CHECK}.places`, {
-    what: `There is no metadata at ${missing.map(({ url, status }) => `${url} (${status})`).join(' and ')}.`,
-    why: 'Some clients look there only.',
-    ...adviseOnWellKnown(baseUrl),
-  });
-}
-
 const RESOURCE_CHECK = 'resource-metadata';
 
 /** RFC 9728: the document that names the authorization server, as strict clients read it. */
@@ -117,12 +106,24 @@ export const resourceMetadataCheck = defineCheck({
         what: `The 401 leads to ${url}, which cannot be read.`,
         remedy: 'let the proxy in front pass /.well-known/* on to the gateway.',
       });
-    return [judgeDocument(document, walk, url), await checkDerivedUrls(walk, url)];
+    // Clients that do not read the challenge derive the place from the endpoint (RFC 9728 §3.1).
+    const others = listResourceMetadataUrls(walk.endpoint).filter((one) => one !== url);
+    const answers = await Promise.all(others.map((one) => walk.probe(one)));
+    const missing = answers.filter(({ status, json }) => status !== 200 || json === undefined);
+    return [
+      judgeDocument(document, walk, url),
+      missing.length > 0 &&
+        warning('resource-metadata.derived', {
+          what: `There is no resource metadata at ${missing.map((one) => one.url).join(' and ')} (${missing[0]?.status}).`,
+          why: 'Clients that do not read the WWW-Authenticate header look for it there.',
+          ...adviseOnWellKnown(walk.baseUrl),
+        }),
+    ];
   },
 });
 
 function judgeDocument(
-  { resource, authorization_servers: servers }: Readonly<Record<string, unknown>>,
+  { resource, authorization_servers: servers }: JsonObject,
   { endpoint, baseUrl }: Walk,
   url: string,
 ): Finding {
@@ -141,20 +142,6 @@ function judgeDocument(
     why: 'Clients refuse it (RFC 9728 §3.3).',
     setting: 'BASE_URL',
     remedy: `set BASE_URL=${baseUrl} on the gateway.`,
-  });
-}
-
-/** Clients that do not read the challenge derive the place from the endpoint (RFC 9728 §3.1). */
-async function checkDerivedUrls(walk: Walk, known: string): Promise<Finding | undefined> {
-  const urls = listResourceMetadataUrls(walk.endpoint).filter((url) => url !== known);
-  const answers = await Promise.all(urls.map((url) => walk.probe(url)));
-  const missing = answers.filter(({ status, json }) => status !== 200 || json === undefined);
-  if (missing.length === 0) return undefined;
-  const [first] = missing;
-  return warning('resource-metadata.derived', {
-    what: `There is no resource metadata at ${missing.map(({ url }) => url).join(' and ')} (${first?.status}).`,
-    why: 'Clients that do not read the WWW-Authenticate header look for it there.',
-    ...adviseOnWellKnown(walk.baseUrl),
   });
 }
 

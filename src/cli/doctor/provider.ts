@@ -1,6 +1,5 @@
 // The provider's discovery document and key set, read as the gateway reads them.
 
-import type { Config } from '../../config/config.ts';
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { Provider } from '../../config/provider-profiles.ts';
 import { GatewayError } from '../../errors/gateway-error.ts';
@@ -16,13 +15,12 @@ import {
   type Advice,
   defineCheck,
   type Finding,
-  type Found,
   failure,
   ok,
   unknown,
   warning,
 } from './finding.ts';
-import { describeNetworkFailure, type FailureKind } from './instruments.ts';
+import { describeNetworkFailure, type FailureKind, type Probe } from './instruments.ts';
 import {
   defineDocumentCheck,
   defineProviderCheck,
@@ -38,13 +36,15 @@ export const discoveryCheck = defineCheck({
   async run(settings: SettingsAtHand) {
     const { access, config, probe } = settings;
     if (access === undefined) return [];
-    if (access.metadata.isFixed) return checkProviderReach(settings, access);
+    if (access.metadata.isFixed) return checkProviderReach(probe, access);
     const { issuer, jwksUrl } = access.provider;
     const url = buildDiscoveryUrl(issuer);
     try {
       await access.metadata.get();
-      const what = `The provider's discovery document can be read, and names ${issuer} as its issuer.`;
-      return ok(DISCOVERY_CHECK, what);
+      return ok(
+        DISCOVERY_CHECK,
+        `The provider's discovery document can be read, and names ${issuer} as its issuer.`,
+      );
     } catch (error) {
       // Without need of the document nothing fails for the lack of it.
       const { tokenUrl, authorizationUrl } = config.oauth.endpoints;
@@ -59,10 +59,7 @@ export const discoveryCheck = defineCheck({
 });
 
 /** Asks a provider whose endpoints are known without a document. It refuses a stranger, which is an answer. */
-async function checkProviderReach(
-  { probe }: SettingsAtHand,
-  { metadata }: ProviderAtHand,
-): Promise<Found> {
+async function checkProviderReach(probe: Probe, { metadata }: ProviderAtHand): Promise<Finding> {
   const { issuer, userinfo_endpoint: url = issuer } = await metadata.get();
   try {
     await probe(url);
@@ -165,19 +162,18 @@ export const capabilitiesCheck = defineProviderCheck(
     const method = `client_secret_${authMethod}`;
     const otherMethod = authMethod === 'post' ? 'basic' : 'post';
     return [
-      secret !== undefined && lacks(json, 'token_endpoint_auth_methods_supported', method)
-        ? warning('provider.client-auth', {
-            what: `The provider does not list ${method} as a way to send the secret.`,
-            setting: 'OAUTH_CLIENT_AUTH',
-            remedy: `set OAUTH_CLIENT_AUTH=${otherMethod}.`,
-          })
-        : undefined,
-      lacks(json, 'code_challenge_methods_supported', 'S256')
-        ? warning('provider.pkce', {
-            what: 'The provider does not list PKCE with S256, which the gateway sends.',
-            remedy: 'use a provider, or a version of it, that knows PKCE (RFC 7636).',
-          })
-        : undefined,
+      secret !== undefined &&
+        lacks(json, 'token_endpoint_auth_methods_supported', method) &&
+        warning('provider.client-auth', {
+          what: `The provider does not list ${method} as a way to send the secret.`,
+          setting: 'OAUTH_CLIENT_AUTH',
+          remedy: `set OAUTH_CLIENT_AUTH=${otherMethod}.`,
+        }),
+      lacks(json, 'code_challenge_methods_supported', 'S256') &&
+        warning('provider.pkce', {
+          what: 'The provider does not list PKCE with S256, which the gateway sends.',
+          remedy: 'use a provider, or a version of it, that knows PKCE (RFC 7636).',
+        }),
     ];
   },
 );
@@ -192,42 +188,36 @@ function lacks(document: JsonObject | undefined, name: string, value: string): b
 
 /** Judges what a login comes to, by the discovery document. */
 export const loginAbilitiesCheck = defineDocumentCheck((document, oauth, { access }) => {
-  if (access?.metadata.isFixed) return [judgeRefreshTokens(document, oauth)];
+  const refreshing = judgeRefreshTokens(document, oauth);
+  if (access?.metadata.isFixed) return [refreshing];
+  const { scopes_supported: scopes, id_token_signing_alg_values_supported: listed } = document;
+  const revocationUrl = oauth.endpoints.revocationUrl ?? document.revocation_endpoint;
   return [
-    ...judgeOpenId(document),
-    ...judgeIdTokenAlgorithms(document),
-    judgeRefreshTokens(document, oauth),
-    judgeRevocation(document, oauth),
+    // OpenID Connect Core §3.1.2.1. A provider may leave it out of its list all the same (Discovery §3).
+    scopes?.includes('openid') === false &&
+      warning('provider.openid', {
+        what: 'The provider does not list the scope openid.',
+        why: 'Without it there is no ID token, which says who logs in: every login would fail.',
+        setting: 'OIDC_ISSUER',
+        remedy:
+          'check that it is the issuer of an OpenID provider, and not of an authorization server for APIs alone; or allow the scope openid there.',
+      }),
+    listed?.some((name) => algorithms.has(name)) === false &&
+      failure('provider.id-token', {
+        what: `The provider signs ID tokens with ${listed.join(', ')} only.`,
+        why: 'The gateway checks them by the public keys of the provider, and does not know such an algorithm.',
+        setting: 'OIDC_ISSUER',
+        remedy: `have the provider sign ID tokens with a key pair, for example RS256 (${[...algorithms.keys()].join(', ')}). In authentik, choose a signing key.`,
+      }),
+    refreshing,
+    ok(
+      'provider.revocation',
+      revocationUrl === undefined
+        ? 'The provider has no revocation endpoint: a login that ends here ends here all the same, and its refresh token there dies of age.'
+        : "Where a login ends here, the provider's refresh token is revoked, too.",
+    ),
   ];
 });
-
-/** OpenID Connect Core §3.1.2.1. A provider may leave it out of its list all the same (Discovery §3). */
-function judgeOpenId({ scopes_supported: scopes }: ProviderDocument): readonly Finding[] {
-  if (scopes === undefined || scopes.includes('openid')) return [];
-  return [
-    warning('provider.openid', {
-      what: 'The provider does not list the scope openid.',
-      why: 'Without it there is no ID token, which says who logs in: every login would fail.',
-      setting: 'OIDC_ISSUER',
-      remedy:
-        'check that it is the issuer of an OpenID provider, and not of an authorization server for APIs alone; or allow the scope openid there.',
-    }),
-  ];
-}
-
-function judgeIdTokenAlgorithms({
-  id_token_signing_alg_values_supported: listed,
-}: ProviderDocument): readonly Finding[] {
-  if (listed === undefined || listed.some((name) => algorithms.has(name))) return [];
-  return [
-    failure('provider.id-token', {
-      what: `The provider signs ID tokens with ${listed.join(', ')} only.`,
-      why: 'The gateway checks them by the public keys of the provider, and does not know such an algorithm.',
-      setting: 'OIDC_ISSUER',
-      remedy: `have the provider sign ID tokens with a key pair, for example RS256 (${[...algorithms.keys()].join(', ')}). In authentik, choose a signing key.`,
-    }),
-  ];
-}
 
 const REFRESH_CHECK = 'provider.offline-access';
 
@@ -263,26 +253,20 @@ function judgeRefreshTokens(
   });
 }
 
-function judgeRevocation(
-  { revocation_endpoint: found }: ProviderDocument,
-  { endpoints }: BrokerConfig,
-): Finding {
-  const url = endpoints.revocationUrl ?? found;
-  return ok(
-    'provider.revocation',
-    url === undefined
-      ? 'The provider has no revocation endpoint: a login that ends here ends here all the same, and its refresh token there dies of age.'
-      : "Where a login ends here, the provider's refresh token is revoked, too.",
-  );
-}
-
 // §13.4, §13.5: whether the provider tells the gateway that somebody logged out there, and whether users can log out there.
 
 /** Judges logout by the discovery document. Whether an address is registered, only the provider knows. */
 export const providerLogoutCheck = defineDocumentCheck((document, oauth, { config }) => {
+  const { baseUrl } = config.server;
+  const { end_session_endpoint: url } = document;
   return [
-    judgeBackchannel(document, config.server, oauth.tokens.backchannelEnds),
-    judgeEndSession(document, config.server),
+    judgeBackchannel(document, baseUrl, oauth.tokens.backchannelEnds),
+    ok(
+      'provider.end-session',
+      url === undefined
+        ? 'The provider has no page on which browsers log out (end_session_endpoint): /account logs out here alone.'
+        : `Users who log out at /account can log out at ${new URL(url).host}, too. Register ${baseUrl}/account as post-logout redirect URI of the gateway's client, so that they come back.`,
+    ),
   ];
 });
 
@@ -290,7 +274,7 @@ const BACKCHANNEL_CHECK = 'provider.backchannel-logout';
 
 function judgeBackchannel(
   document: ProviderDocument,
-  { baseUrl }: Config['server'],
+  baseUrl: string,
   ends: 'session' | 'all',
 ): Finding {
   if (document.backchannel_logout_supported !== true) {
@@ -312,19 +296,6 @@ function judgeBackchannel(
     why: `Once somebody logs out there, ${what}.`,
   });
 }
-
-const END_SESSION_CHECK = 'provider.end-session';
-
-const judgeEndSession = (
-  { end_session_endpoint: url }: ProviderDocument,
-  { baseUrl }: Config['server'],
-): Finding =>
-  ok(
-    END_SESSION_CHECK,
-    url === undefined
-      ? 'The provider has no page on which browsers log out (end_session_endpoint): /account logs out here alone.'
-      : `Users who log out at /account can log out at ${new URL(url).host}, too. Register ${baseUrl}/account as post-logout redirect URI of the gateway's client, so that they come back.`,
-  );
 
 // Two clocks have to agree: tokens are valid from one moment to another.
 

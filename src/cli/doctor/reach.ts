@@ -54,8 +54,23 @@ export const reachCheck = defineCheck({
 async function judgeAnswer(answer: ProbeAnswer, walk: Walk): Promise<Finding> {
   const { endpoint } = walk;
   const { status, headers, milliseconds } = answer;
-  if (readReason(answer) === 'invalid_host') return explainHost(walk.baseUrl);
-  if (headers.get('location') !== null) return explainRedirect(answer, endpoint);
+  if (readReason(answer) === 'invalid_host')
+    return failure(ENDPOINT, {
+      what: `The gateway does not answer to the name ${new URL(walk.baseUrl).host}.`,
+      setting: 'BASE_URL',
+      remedy: `set BASE_URL=${walk.baseUrl} on the gateway if this is its public address. If it is set so already, have the proxy in front pass the Host header on unchanged. For a second name: ALLOWED_HOSTS=${new URL(walk.baseUrl).host}`,
+    });
+  if (headers.get('location') !== null) {
+    // To another address of the gateway, or to the login page of a proxy.
+    const { location: target } = answer;
+    const isMoved = target?.pathname.replace(/\/$/, '').endsWith('/mcp') === true;
+    return failure(ENDPOINT, {
+      what: `${endpoint} redirects to ${target === undefined ? headers.get('location') : target.origin + target.pathname}: clients do not follow that.`,
+      remedy: isMoved
+        ? `give clients that address, and check it: postern doctor ${target.href}`
+        : 'if that is a login page of a proxy in front, let /mcp, /oauth/* and /.well-known/* through without it: clients log in at the gateway.',
+    });
+  }
   if (status === 404)
     return failure(ENDPOINT, {
       what: `There is no MCP endpoint at ${endpoint} (404).`,
@@ -94,24 +109,6 @@ const isFromMcp = ({ status, json, headers }: ProbeAnswer): boolean =>
   json?.jsonrpc === '2.0' ||
   (status === 200 && /^text\/event-stream\b/.test(headers.get('content-type') ?? ''));
 
-const explainHost = (baseUrl: string): Finding =>
-  failure(ENDPOINT, {
-    what: `The gateway does not answer to the name ${new URL(baseUrl).host}.`,
-    setting: 'BASE_URL',
-    remedy: `set BASE_URL=${baseUrl} on the gateway if this is its public address. If it is set so already, have the proxy in front pass the Host header on unchanged. For a second name: ALLOWED_HOSTS=${new URL(baseUrl).host}`,
-  });
-
-/** To another address of the gateway, or to the login page of a proxy. */
-function explainRedirect({ location: target, headers }: ProbeAnswer, endpoint: string): Finding {
-  const isMoved = target?.pathname.replace(/\/$/, '').endsWith('/mcp') === true;
-  return failure(ENDPOINT, {
-    what: `${endpoint} redirects to ${target === undefined ? headers.get('location') : target.origin + target.pathname}: clients do not follow that.`,
-    remedy: isMoved
-      ? `give clients that address, and check it: postern doctor ${target.href}`
-      : 'if that is a login page of a proxy in front, let /mcp, /oauth/* and /.well-known/* through without it: clients log in at the gateway.',
-  });
-}
-
 async function adviseOnPath(answer: ProbeAnswer, walk: Walk): Promise<Advice> {
   const { origin, pathname } = new URL(walk.baseUrl);
   const hasPath = pathname !== '/';
@@ -125,7 +122,7 @@ async function adviseOnPath(answer: ProbeAnswer, walk: Walk): Promise<Advice> {
   const why = 'A gateway got the request, but by another path than /mcp.';
   if (hasPath)
     return {
-      ...(isGateway && { why }),
+      why: isGateway ? why : undefined,
       setting: 'BASE_URL',
       remedy: `set BASE_URL=${walk.baseUrl} on the gateway, and have the proxy in front pass on what comes below ${pathname}/, with this path or without. A host name of its own for the gateway is simpler.`,
     };
@@ -182,7 +179,7 @@ const readCertificateEnd = (host: string, port: number): Promise<number | undefi
 // The gateway is to be ready, and to call itself by the address that was asked.
 
 const READY_CHECK = 'gateway.ready';
-export const STORE_CHECK = `${READY_CHECK}.store`;
+export const STORE_CHECK = 'gateway.ready.store';
 
 const LACKS: Readonly<Record<string, Advice & { readonly what: string }>> = {
   keySet: {
@@ -245,41 +242,33 @@ export const challengeCheck = defineCheck({
       });
     if (status !== 401) return [];
     const url = await walk.findChallenge();
-    if (url === undefined)
-      return explainNoChallenge(headers.get('www-authenticate'), await walk.findResourceMetadata());
-    if (isBelow(url, baseUrl))
+    if (url === undefined) {
+      // Most clients then look for the metadata at the usual place.
+      const found = await walk.findResourceMetadata();
+      const meaning =
+        found === undefined
+          ? 'Clients find the login by it.'
+          : `Older clients find no login without it; others find ${found}.`;
+      return (found === undefined ? failure : warning)(CHALLENGE_CHECK, {
+        what: 'The 401 has no WWW-Authenticate header with resource_metadata.',
+        why: `It has: ${headers.get('www-authenticate') ?? 'no such header'}. ${meaning}`,
+        remedy:
+          'let the proxy in front pass the WWW-Authenticate header on, and check that this is the gateway.',
+      });
+    }
+    if (url.startsWith(`${baseUrl}${WELL_KNOWN}`))
       return ok(
         CHALLENGE_CHECK,
         'Without a token it answers 401, and says where the login is described.',
       );
+    const [named = url] = url.split(WELL_KNOWN);
     return failure(BASE_URL_CHECK, {
-      what: `The gateway calls itself ${nameBase(url)}, not ${baseUrl}.`,
+      what: `The gateway calls itself ${named}, not ${baseUrl}.`,
       why: `Clients are sent to ${url}, and compare the addresses.`,
       setting: 'BASE_URL',
-      remedy: `set BASE_URL=${baseUrl} on the gateway, or give clients ${nameBase(url)}/mcp.`,
+      remedy: `set BASE_URL=${baseUrl} on the gateway, or give clients ${named}/mcp.`,
     });
   },
 });
 
-/** Most clients then look for the metadata at the usual place. */
-function explainNoChallenge(header: string | null, found: string | undefined): Finding {
-  const what = 'The 401 has no WWW-Authenticate header with resource_metadata.';
-  const has = `It has: ${header ?? 'no such header'}.`;
-  const remedy =
-    'let the proxy in front pass the WWW-Authenticate header on, and check that this is the gateway.';
-  return found === undefined
-    ? failure(CHALLENGE_CHECK, { what, why: `${has} Clients find the login by it.`, remedy })
-    : warning(CHALLENGE_CHECK, {
-        what,
-
-        why: `${has} Older clients find no login without it; others find ${found}.`,
-        remedy,
-      });
-}
-
 const WELL_KNOWN = '/.well-known/oauth-protected-resource';
-
-const isBelow = (url: string, baseUrl: string): boolean =>
-  url.startsWith(`${baseUrl}${WELL_KNOWN}`);
-
-const nameBase = (url: string): string => url.split(WELL_KNOWN)[0] ?? url;

@@ -1,12 +1,7 @@
 // The MCP servers of the configuration file, asked as the gateway asks them.
 import { WARNED_TOKENS } from '../../catalog/budget/list-costs.ts';
 
-import {
-  countUndeclared,
-  type FetchedList,
-  fetchList,
-  type UndeclaredList,
-} from '../../catalog/fetch-list.ts';
+import { countUndeclared, type FetchedList, fetchList } from '../../catalog/fetch-list.ts';
 import { createNaming } from '../../catalog/naming.ts';
 import { listGuardServers } from '../../catalog/plan.ts';
 import { createPrepareList } from '../../catalog/prepare-list.ts';
@@ -71,7 +66,7 @@ export const serversCheck = defineCheck({
     );
     const { log, entries } = createCollectingLog();
     const lists = new Map<string, FetchedList>();
-    const servers = await openServers({ ...setup.file, servers: usable }, { env, log });
+    const servers = await openServers({ ...setup.file, servers: usable }, env, log);
     try {
       const answers = await Promise.all(
         usable.map((server) => {
@@ -83,7 +78,8 @@ export const serversCheck = defineCheck({
               })
             : checkServer(
                 server,
-                servers.openUpstream(allowOwnProcess(server)),
+                // One that can be asked as the gateway asks it, and as one of the clients that it could ask.
+                servers.openUpstream(describeServer(server).asking ?? server),
                 dependsOnUser(server) ? caller : GATEWAY_CALLER,
                 { file: setup.file, logged: entries, lists },
               );
@@ -118,9 +114,9 @@ function checkUsers(
   return [
     ...problems.map(({ message }) => failure(USER_CHECK, { what: message, ...advice })),
     ...warnOfOwnUser(servers, config).map((text) => warning(USER_CHECK, { what: text, ...advice })),
-    others.length > 0 && problems.length === 0
-      ? ok(USER_CHECK, `Programs run as other users than the gateway: ${others.join(', ')}.`)
-      : undefined,
+    others.length > 0 &&
+      problems.length === 0 &&
+      ok(USER_CHECK, `Programs run as other users than the gateway: ${others.join(', ')}.`),
   ];
 }
 
@@ -144,10 +140,23 @@ async function checkServer(
     lists.set(name, tools);
     const count = tools.items.length;
     const has = count === 0 ? 'no tools' : countNoun(count, 'tool');
-    const what = `${name} answers, and has ${has}. ${tellEra(upstream, caller)}`;
+    const version = upstream.peekDescription(caller)?.protocolVersion;
+    const way = upstream.era === 'stateless' ? 'stateless' : 'with sessions';
+    const spoken = `${way}${version === undefined ? '' : ` (MCP ${version})`}`;
+    // Tells whether the file demands the era.
+    const { era } = upstream.config;
+    const reason = era === 'auto' ? '' : `, as "era": "${era}" demands`;
+    const what = `${name} answers, and has ${has}. It is spoken to ${spoken}${reason}.`;
     return [
       (count === 0 ? warning : ok)(CHECK, what),
-      ...(await countUndeclared(upstream, caller, signal)).map((list) => warnOfList(name, list)),
+      ...(await countUndeclared(upstream, caller, signal)).map((undeclared) =>
+        warning('server.undeclared', {
+          what: `${name} does not declare ${undeclared.list}; its list has ${undeclared.count}.`,
+          why: `A server is asked only for what its capabilities declare: nobody sees these ${undeclared.list}.`,
+          setting: 'POSTERN_CONFIG',
+          remedy: `have the server declare ${undeclared.list} in the capabilities that it answers the handshake with.`,
+        }),
+      ),
       ...checkNames(file, config, tools),
       await Promise.race([
         checkIsolation(config, upstream, tools, signal),
@@ -161,19 +170,6 @@ async function checkServer(
   }
 }
 
-/** An address that a refusal names is for operators alone. */
-const describeError = (error: unknown): string =>
-  error instanceof UpstreamError && error.cause === undefined
-    ? error.logMessage
-    : describeCause(error);
-const warnOfList = (server: string, { list, count }: UndeclaredList) =>
-  warning('server.undeclared', {
-    what: `${server} does not declare ${list}; its list has ${count}.`,
-    why: `A server is asked only for what its capabilities declare: nobody sees these ${list}.`,
-    setting: 'POSTERN_CONFIG',
-    remedy: `have the server declare ${list} in the capabilities that it answers the handshake with.`,
-  });
-
 /** In the words of the log, which knows what to do about a program, and the last that it wrote. */
 function describeFailure(config: UpstreamConfig, error: unknown, logged: readonly LogEntry[]) {
   const { name } = config;
@@ -182,9 +178,14 @@ function describeFailure(config: UpstreamConfig, error: unknown, logged: readonl
     ? logged.find(({ message, facts }) => facts.server === name && UNAVAILABLE.test(message))
     : undefined;
   const [said, advice] = entry?.message.replace(UNAVAILABLE, '').split(NEXT_START) ?? [];
+  // An address that a refusal names is for operators alone.
+  const reason =
+    error instanceof UpstreamError && error.cause === undefined
+      ? error.logMessage
+      : describeCause(error);
   const lastWords = entry?.facts.errorOutput;
   return failure(CHECK, {
-    what: `${name} cannot be used: ${said ?? describeError(error)}.`,
+    what: `${name} cannot be used: ${said ?? reason}.`,
     ...(Array.isArray(lastWords) && {
       why: `The last that it wrote to its error output: ${lastWords.join(' | ')}`,
     }),
@@ -194,15 +195,6 @@ function describeFailure(config: UpstreamConfig, error: unknown, logged: readonl
 }
 
 const UNAVAILABLE = /^(?:The|A process of the) MCP server \S+ is not available: /;
-
-/** Tells the era in which it is spoken to, and whether the file demands that. */
-function tellEra(upstream: Upstream, caller: UpstreamCaller): string {
-  const { config, era } = upstream;
-  const version = upstream.peekDescription(caller)?.protocolVersion;
-  const way = era === 'stateless' ? 'stateless' : 'with sessions';
-  const reason = config.era === 'auto' ? '' : `, as "era": "${config.era}" demands`;
-  return `It is spoken to ${way}${version === undefined ? '' : ` (MCP ${version})`}${reason}.`;
-}
 
 // §25.2: what the lists of tools cost a model; §18.9: what the file names, and no server has.
 
@@ -242,21 +234,15 @@ async function checkLists(
 
 // Tools of a server that clients do not see, or do not find under the name that they make of it.
 
-const ISOLATION_CHECK = 'server.isolation';
-
 const ABLE_CALLER: UpstreamCaller = {
   ...GATEWAY_CALLER,
   clientId: 'postern doctor',
   capabilities: EVERY_CAPABILITY,
 };
 
-/** The same server, which can be asked as the gateway asks it, and as one of the clients that it could ask. */
-const allowOwnProcess = (config: UpstreamConfig): UpstreamConfig =>
-  describeServer(config).asking ?? config;
-
 /**
  * §18.3: tools that a program lists only for clients that it can ask, where its `isolation` lets it ask none. `upstream` is
- * of what `allowOwnProcess` made of `config`; `tools` is what everybody sees. Never rejects.
+ * of `asking` of `config`; `tools` is what everybody sees. Never rejects.
  */
 async function checkIsolation(
   config: UpstreamConfig,
@@ -270,7 +256,7 @@ async function checkIsolation(
   const able = await fetchList(upstream, 'tools', ABLE_CALLER, signal).catch(() => undefined);
   const hidden = able?.items.flatMap(({ name }) => (seen.has(name) ? [] : [String(name)])) ?? [];
   if (hidden.length === 0) return undefined;
-  return warning(ISOLATION_CHECK, {
+  return warning('server.isolation', {
     what: `Tools of ${config.name} that no client sees: ${describeNames(hidden)}.`,
     why: 'It lists them only for clients that it can ask something. With "isolation": "shared" all users have one process, which cannot say whom it asks, so it is told that no client can be asked.',
     setting: 'POSTERN_CONFIG',
@@ -278,7 +264,6 @@ async function checkIsolation(
   });
 }
 
-const NAMES_CHECK = 'server.names';
 /** The length that all clients that were tried take, with the name of the gateway that some put in front. */
 const SAFE_LENGTH = 48;
 
@@ -297,38 +282,28 @@ function checkNames(file: Setup['file'], config: UpstreamConfig, tools: FetchedL
   });
   const names = [...prepareList('tools', tools).byName.keys()];
   return [
-    warnOfNames(
-      config,
-      names.filter((one) => one.length > SAFE_LENGTH),
-      {
-        why: 'Claude Code, OpenCode and Copilot cut longer ones, or refuse them, because they put the name of the gateway in front.',
-        remedy: `write "maxNameLength": ${SAFE_LENGTH} at the top of the configuration file, or give ${config.name} a shorter "prefix".`,
-        problem: `over ${SAFE_LENGTH} characters`,
-      },
-    ),
-    warnOfNames(
-      config,
-      names.filter((one) => one.includes('.')),
-      {
-        why: 'Some clients put another character in the place of a dot, and then call a tool that does not exist.',
-        remedy: 'write "names": "strict" at the top of the configuration file.',
-        problem: 'with a dot',
-      },
-    ),
-  ];
-}
-
-function warnOfNames(
-  { name }: UpstreamConfig,
-  tools: readonly string[],
-  { problem, ...advice }: { problem: string; why: string; remedy: string },
-): Finding | undefined {
-  if (tools.length === 0) return undefined;
-  return warning(NAMES_CHECK, {
-    what: `Names of tools of ${name} ${problem}: ${describeNames(tools)}.`,
-    ...advice,
-    setting: 'POSTERN_CONFIG',
-  });
+    {
+      problem: `over ${SAFE_LENGTH} characters`,
+      changed: names.filter((one) => one.length > SAFE_LENGTH),
+      why: 'Claude Code, OpenCode and Copilot cut longer ones, or refuse them, because they put the name of the gateway in front.',
+      remedy: `write "maxNameLength": ${SAFE_LENGTH} at the top of the configuration file, or give ${config.name} a shorter "prefix".`,
+    },
+    {
+      problem: 'with a dot',
+      changed: names.filter((one) => one.includes('.')),
+      why: 'Some clients put another character in the place of a dot, and then call a tool that does not exist.',
+      remedy: 'write "names": "strict" at the top of the configuration file.',
+    },
+  ]
+    .filter(({ changed }) => changed.length > 0)
+    .map(({ problem, changed, why, remedy }) =>
+      warning('server.names', {
+        what: `Names of tools of ${config.name} ${problem}: ${describeNames(changed)}.`,
+        why,
+        setting: 'POSTERN_CONFIG',
+        remedy,
+      }),
+    );
 }
 
 const SHOWN_NAMES = 5;
@@ -348,7 +323,7 @@ export const guardsCheck = defineCheck({
   async run({ setup, env }: SettingsAtHand) {
     if (setup?.file.guards === undefined) return undefined;
     const { log } = createCollectingLog();
-    const servers = await openServers(setup.file, { env, log });
+    const servers = await openServers(setup.file, env, log);
     try {
       const tried = await tryGuards(servers.runtime, setup.file, servers.openUpstream);
       return tried.map(({ name, kind, onError, problem }) => {

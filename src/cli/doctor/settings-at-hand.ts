@@ -11,7 +11,6 @@ import {
 import { ConfigError, formatProblem } from '../../config/problem.ts';
 import { createServerUrls } from '../../config/server-urls.ts';
 import type { Env } from '../../config/setting.ts';
-import type { Setup } from '../../gateway/configuration/gateway-file.ts';
 import {
   createProviderEndpoints,
   openProviderMetadata,
@@ -28,6 +27,7 @@ import {
   failure,
   MISSPELLED,
   type Report,
+  type Row,
   warning,
 } from './finding.ts';
 import type { Instruments } from './instruments.ts';
@@ -73,17 +73,16 @@ export function openSettingsAtHand(usable: UsableSettings, instruments: Instrume
 }
 
 /** Undefined in proxy mode, where clients get tokens of the provider. */
-export const findBrokerConfig = ({ oauth }: Pick<Config, 'oauth'>): BrokerConfig | undefined =>
+export const findBrokerConfig = ({ oauth }: Config): BrokerConfig | undefined =>
   oauth.mode === 'broker' ? oauth : undefined;
 
 /** True once the discovery document was read, or where it is not needed. */
-export const isDiscovered = ({ provider, metadata }: ProviderAtHand): Promise<boolean> =>
-  provider.jwksUrl !== undefined
-    ? Promise.resolve(true)
-    : metadata.get().then(
-        () => true,
-        () => false,
-      );
+export const isDiscovered = async ({ provider, metadata }: ProviderAtHand): Promise<boolean> =>
+  provider.jwksUrl !== undefined ||
+  metadata.get().then(
+    () => true,
+    () => false,
+  );
 
 /** A check that asks a provider which was discovered: of others it was said already why not. */
 export const defineProviderCheck = (
@@ -103,7 +102,7 @@ export const defineDocumentCheck = (
     document: ProviderDocument,
     oauth: BrokerConfig,
     settings: SettingsAtHand,
-  ) => readonly (Finding | undefined)[],
+  ) => readonly Row[],
 ): Check<SettingsAtHand> =>
   defineProviderCheck('Identity provider', async (settings, { metadata }) => {
     const oauth = findBrokerConfig(settings.config);
@@ -111,42 +110,29 @@ export const defineDocumentCheck = (
     return oauth && document && judge(document, oauth, settings);
   });
 
-export interface UsableSettings {
-  readonly config: Config;
-  /** The servers and rules of the configuration file; undefined without one. */
-  readonly setup: Setup | undefined;
-  /** The environment they are from. */
-  readonly env: Env;
-}
+export type UsableSettings = NonNullable<Awaited<ReturnType<typeof readSettings>>>;
 
 /** As `postern start` reads them; undefined where they cannot be used. */
-export async function readSettings(env: Env, report: Report): Promise<UsableSettings | undefined> {
-  const { findings, usable } = await readAll(env);
-  for (const finding of findings) report('Settings', finding);
-  return usable;
-}
-
-interface ReadSettings {
-  readonly findings: readonly Finding[];
-  readonly usable?: UsableSettings;
-}
-
-async function readAll(env: Env): Promise<ReadSettings> {
+export async function readSettings(env: Env, report: Report) {
+  const tell = (...findings: readonly Finding[]): void => {
+    for (const finding of findings) report('Settings', finding);
+  };
   try {
     const config = loadConfig(env);
-    const misspelled = findMisspelledVariables(env).map((one) => tell(warning, one));
     const { configFile: path } = config.server;
-    if (path === undefined)
-      return { findings: misspelled, usable: { config, setup: undefined, env } };
-    const parsed = await readSetup(path, config, env);
-    if (parsed.kind === 'problems')
-      return { findings: parsed.problems.map(formatProblem).map(refuse) };
-    const { setup, warnings } = parsed;
-    const told = warnings.map((text) => warning('settings.file', text));
-    return { findings: [...misspelled, ...told], usable: { config, setup, env } };
+    const parsed = path === undefined ? undefined : await readSetup(path, config, env);
+    if (parsed?.kind === 'problems') {
+      tell(...parsed.problems.map(formatProblem).map(refuse));
+      return undefined;
+    }
+    tell(...findMisspelledVariables(env).map((one) => tellMisspelled(warning, one)));
+    tell(...(parsed?.warnings ?? []).map((text) => warning('settings.file', text)));
+    /** `setup`: the servers and rules of the configuration file; undefined without one. `env`: the environment they are from. */
+    return { config, setup: parsed?.setup, env };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return { findings: explainProblems(error.problems, env) };
+    tell(...explainProblems(error.problems, env));
+    return undefined;
   }
 }
 
@@ -161,15 +147,15 @@ function explainProblems(problems: readonly string[], env: Env): readonly Findin
     (problem) => !told.includes(problem) && !misspelled.some((one) => isAbout(problem, one)),
   );
   return [
-    ...misspelled.filter(isCause).map((one) => tell(failure, one)),
+    ...misspelled.filter(isCause).map((one) => tellMisspelled(failure, one)),
     ...others.map(refuse).map(mentionUrl),
-    ...misspelled.filter((one) => !isCause(one)).map((one) => tell(warning, one)),
+    ...misspelled.filter((one) => !isCause(one)).map((one) => tellMisspelled(warning, one)),
   ];
 }
 
 const describeMissing = (variable: string): string => `${variable} is missing`;
 
-const tell = (judge: typeof failure, one: MisspelledVariable): Finding =>
+const tellMisspelled = (judge: typeof failure, one: MisspelledVariable): Finding =>
   judge(MISSPELLED, {
     what: describeMisspelled(one),
     setting: one.nearest,
@@ -177,13 +163,8 @@ const tell = (judge: typeof failure, one: MisspelledVariable): Finding =>
   });
 
 /** A problem begins with its variable, or with the file. */
-const refuse = (problem: string): Finding => {
-  const [, variable] = /^([A-Z][A-Z0-9_]+)\b/.exec(problem) ?? [];
-  return failure('settings', {
-    what: problem,
-    ...(variable === undefined ? {} : { setting: variable }),
-  });
-};
+const refuse = (problem: string): Finding =>
+  failure('settings', { what: problem, setting: /^([A-Z][A-Z0-9_]+)\b/.exec(problem)?.[1] });
 
 /** Somebody who runs it elsewhere than the gateway meant one that runs. */
 const mentionUrl = (finding: Finding): Finding => ({

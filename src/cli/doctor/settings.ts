@@ -1,12 +1,10 @@
 // The settings alone: what the gateway warns of at start, and its limits.
 
 import type { LimitRule } from '../../config/groups/limits.ts';
-import type { IdentityConfig } from '../../config/groups/own-tokens.ts';
 import { loginPolicySettings } from '../../config/groups/own-tokens.ts';
 import { logStartWarnings } from '../../config/start-log.ts';
 import { hasApprovalsPage } from '../../control/approvals/approvals.ts';
 import { parseKeySet } from '../../logins/auth/jwk.ts';
-import type { MachineClient } from '../../logins/auth/machine-clients.ts';
 import { createDocumentOffer } from '../../logins/client-id-metadata/document-offer.ts';
 import { isOnThisMachine } from '../../platform/address.ts';
 import { type Fetch, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
@@ -18,7 +16,7 @@ import { stripUri } from '../../platform/secret-texts.ts';
 import { countNoun, shorten } from '../../platform/text.ts';
 import { formatCount } from '../command-line/terminal.ts';
 import { defineCheck, type Finding, failure, ok, warning } from './finding.ts';
-import { createCollectingLog, type LogEntry } from './instruments.ts';
+import { createCollectingLog } from './instruments.ts';
 import { findBrokerConfig, type SettingsAtHand } from './settings-at-hand.ts';
 
 export const startCheck = defineCheck({
@@ -27,37 +25,29 @@ export const startCheck = defineCheck({
     const { log, entries } = createCollectingLog();
     logStartWarnings(config, log);
     const { server, oauth } = config;
+    const { pathname } = new URL(server.baseUrl);
     return [
       ok(
         'settings',
         `The settings are valid: OAUTH_MODE=${oauth.mode}, BASE_URL=${server.baseUrl}.`,
       ),
-      ...entries.map(toFinding),
-      describePath(server.baseUrl),
+      // A line at info may well be intended; each begins with its variable, or with a sentence.
+      ...entries.map(({ level, message }) =>
+        warning(level === 'warn' ? 'settings.risk' : 'settings.mode', {
+          what: message,
+          setting: /^[A-Z][A-Z0-9]*_[A-Z0-9_]+\b/.exec(message)?.[0],
+        }),
+      ),
+      pathname !== '/' &&
+        warning('settings.base-url-path', {
+          what: `BASE_URL has a path: ${pathname}.`,
+          why: `The proxy in front has to pass on what comes below ${pathname}/, and three addresses at the start of the host, where clients look for metadata: /.well-known/oauth-protected-resource${pathname}, with all below it, /.well-known/oauth-authorization-server${pathname} and /.well-known/openid-configuration${pathname}. It may leave the path in all of them, or remove it.`,
+          setting: 'BASE_URL',
+          remedy: 'a host name of its own for the gateway is simpler.',
+        }),
     ];
   },
 });
-
-/** A line at info may well be intended; each begins with its variable, or with a sentence. */
-function toFinding({ level, message }: LogEntry): Finding {
-  const [variable] = /^[A-Z][A-Z0-9]*_[A-Z0-9_]+\b/.exec(message) ?? [];
-  const check = level === 'warn' ? 'settings.risk' : 'settings.mode';
-  return warning(check, {
-    what: message,
-    ...(variable === undefined ? {} : { setting: variable }),
-  });
-}
-
-function describePath(baseUrl: string): Finding | undefined {
-  const { pathname } = new URL(baseUrl);
-  if (pathname === '/') return undefined;
-  return warning('settings.base-url-path', {
-    what: `BASE_URL has a path: ${pathname}.`,
-    why: `The proxy in front has to pass on what comes below ${pathname}/, and three addresses at the start of the host, where clients look for metadata: /.well-known/oauth-protected-resource${pathname}, with all below it, /.well-known/oauth-authorization-server${pathname} and /.well-known/openid-configuration${pathname}. It may leave the path in all of them, or remove it.`,
-    setting: 'BASE_URL',
-    remedy: 'a host name of its own for the gateway is simpler.',
-  });
-}
 
 const PEOPLE = 10;
 
@@ -98,14 +88,11 @@ const computeShare = ({ max, windowMs }: LimitRule, perMs: number): number =>
 
 function describeLimit({ max, windowMs }: LimitRule, what: string): string {
   const perUser = max.user === undefined ? '' : ` (${formatCount(max.user)} each at most)`;
-  return `${formatCount(max.ip)} ${what} ${describeWindow(windowMs)}${perUser}`;
+  const window = WINDOWS[windowMs] ?? `in ${windowMs / 1000} s`;
+  return `${formatCount(max.ip)} ${what} ${window}${perUser}`;
 }
 
-function describeWindow(windowMs: number): string {
-  if (windowMs === 60_000) return 'a minute';
-  if (windowMs === 3_600_000) return 'an hour';
-  return `in ${windowMs / 1000} s`;
-}
+const WINDOWS: Readonly<Record<number, string>> = { 60000: 'a minute', 3600000: 'an hour' };
 
 export const tokenKindCheck = defineCheck({
   section: 'Settings',
@@ -128,39 +115,32 @@ export const tokenKindCheck = defineCheck({
 
 // §13.3: who may log in at all, of those whom the provider knows.
 
-const POLICY_CHECK = 'login-policy';
-
 /** In proxy mode there is no choice. */
 export const loginPolicyCheck = defineCheck({
   section: 'Settings',
-  async run({ config: { oauth } }: SettingsAtHand) {
-    if (oauth.mode !== 'broker') return [];
-    const lists = describeLists(oauth.identity);
+  async run({ config }: SettingsAtHand) {
+    const oauth = findBrokerConfig(config);
+    if (oauth === undefined) return [];
+    const { allowedEmails, allowedGroups, allowedClaims } = oauth.identity;
+    // Those that are set: all of them have to hold.
+    const lists = [
+      { setting: loginPolicySettings.allowedEmails, values: allowedEmails },
+      { setting: loginPolicySettings.allowedGroups, values: allowedGroups },
+      {
+        setting: loginPolicySettings.allowedClaims,
+        values: allowedClaims.map((pair) => pair.join('=')),
+      },
+    ]
+      .filter(({ values }) => values.length > 0)
+      .map(({ setting, values }) => `${setting.variable}=${shorten(values.join(','), MAX_LIST)}`);
     return ok(
-      POLICY_CHECK,
+      'login-policy',
       lists.length === 0
         ? 'Everybody whom the provider lets in may log in: no LOGIN_ALLOWED setting says who may.'
         : `Of those whom the provider lets in, only these may log in: ${lists.join(' and ')}.`,
     );
   },
 });
-
-/** Those that are set: all of them have to hold. */
-const describeLists = ({
-  allowedEmails,
-  allowedGroups,
-  allowedClaims,
-}: IdentityConfig): readonly string[] =>
-  [
-    { setting: loginPolicySettings.allowedEmails, values: allowedEmails },
-    { setting: loginPolicySettings.allowedGroups, values: allowedGroups },
-    {
-      setting: loginPolicySettings.allowedClaims,
-      values: allowedClaims.map((pair) => pair.join('=')),
-    },
-  ]
-    .filter(({ values }) => values.length > 0)
-    .map(({ setting, values }) => `${setting.variable}=${shorten(values.join(','), MAX_LIST)}`);
 
 /** Characters. */
 const MAX_LIST = 200;
@@ -176,17 +156,17 @@ export const approvalsCheck = defineCheck({
     const asking = (setup?.file.rules ?? []).filter(({ ask }) => ask !== undefined);
     if (asking.length === 0) return undefined;
     const asksUsers = asking.some(({ ask }) => ask === 'user');
-    const told = ok(
-      APPROVALS_CHECK,
-      `${countNoun(asking.length, 'rule')} ${asking.length === 1 ? 'asks' : 'ask'} before a call runs.`,
-    );
-    if (!asksUsers || hasApprovalsPage(config)) return [told];
     return [
-      told,
-      warning(APPROVALS_CHECK, {
-        what: 'Clients that cannot ask their user (without elicitation) can make none of the calls that "ask": "user" is about: this gateway has no page where users could decide.',
-        remedy: 'set OAUTH_MODE=broker.',
-      }),
+      ok(
+        APPROVALS_CHECK,
+        `${countNoun(asking.length, 'rule')} ${asking.length === 1 ? 'asks' : 'ask'} before a call runs.`,
+      ),
+      asksUsers &&
+        !hasApprovalsPage(config) &&
+        warning(APPROVALS_CHECK, {
+          what: 'Clients that cannot ask their user (without elicitation) can make none of the calls that "ask": "user" is about: this gateway has no page where users could decide.',
+          remedy: 'set OAUTH_MODE=broker.',
+        }),
     ];
   },
 });
@@ -203,16 +183,17 @@ export const machineClientsCheck = defineCheck({
     const clients = setup?.file.clients ?? [];
     if (clients.length === 0) return undefined;
     const ids = clients.map(({ id }) => id).join(', ');
-    const withKeys = clients.filter(({ credentials }) => credentials.kind === 'keysUrl');
+    const checks = clients.flatMap(({ id, credentials }) =>
+      credentials.kind === 'keysUrl' ? [checkKeys(id, credentials.url, fetch)] : [],
+    );
     return [
       ok(MACHINE_CHECK, `${countNoun(clients.length, 'client')} can log in as themselves: ${ids}.`),
-      ...(await Promise.all(withKeys.map((client) => checkKeys(client, fetch)))),
+      ...(await Promise.all(checks)),
     ];
   },
 });
 
-async function checkKeys({ id, credentials }: MachineClient, fetch: Fetch): Promise<Finding> {
-  const url = credentials.kind === 'keysUrl' ? credentials.url : '';
+async function checkKeys(id: string, url: string, fetch: Fetch): Promise<Finding> {
   try {
     const { status, body } = await fetchWithLimits(fetch, url, {}, KEYS_LIMITS);
     if (status !== 200) throw new Error(`it answered ${status}`);
@@ -258,8 +239,8 @@ export const documentsCheck = defineCheck({
     const reasons = entries.map(({ facts }) => facts.reasons).find(isObject) ?? {};
     const [host, reason] = Object.entries(reasons)[0] ?? [];
     return warning(DOCUMENTS_CHECK, {
-      what: `None of the hosts in CIMD_ALLOWED_HOSTS can be reached, so clients register instead.`,
-      ...(host !== undefined && { why: `${host}: ${String(reason)}` }),
+      what: 'None of the hosts in CIMD_ALLOWED_HOSTS can be reached, so clients register instead.',
+      why: host && `${host}: ${String(reason)}`,
       setting: 'CIMD_ALLOWED_HOSTS',
       remedy:
         'let the gateway reach them on port 443, set HTTPS_PROXY=http://host:port if only a proxy leads out, or set CIMD_ALLOWED_HOSTS=none.',

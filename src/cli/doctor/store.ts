@@ -32,23 +32,26 @@ interface ExaminedKind<Chosen extends StoreConfig = StoreConfig> {
 const EXAMINED_KINDS: {
   readonly [Kind in StoreConfig['kind']]: ExaminedKind<StoreOf<Kind>>;
 } = {
-  embedded: { examine: (_settings, { dataDir }) => checkFolder(dataDir) },
+  embedded: {
+    async examine(_settings, { dataDir }) {
+      try {
+        // The first start makes the folder. Until then, the one around it has to be writable.
+        await access(
+          findExisting(resolve(dataDir)),
+          constants.R_OK | constants.W_OK | constants.X_OK,
+        );
+        return ok('store', `The embedded store lies in ${dataDir}: one process can use it.`);
+      } catch (error) {
+        return failure('store', {
+          what: `The folder ${dataDir} cannot be used (${getErrorCode(error) ?? String(error)}).`,
+          setting: 'DATA_DIR',
+          remedy: 'set it to a folder that the user of the gateway can write.',
+        });
+      }
+    },
+  },
   redis: { examine: checkRedis },
 };
-
-/** The first start makes the folder. Until then, the one around it has to be writable. */
-async function checkFolder(dataDir: string): Promise<Finding> {
-  try {
-    await access(findExisting(resolve(dataDir)), constants.R_OK | constants.W_OK | constants.X_OK);
-    return ok('store', `The embedded store lies in ${dataDir}: one process can use it.`);
-  } catch (error) {
-    return failure('store', {
-      what: `The folder ${dataDir} cannot be used (${getErrorCode(error) ?? String(error)}).`,
-      setting: 'DATA_DIR',
-      remedy: 'set it to a folder that the user of the gateway can write.',
-    });
-  }
-}
 
 const findExisting = (path: string): string =>
   existsSync(path) || dirname(path) === path ? path : findExisting(dirname(path));
@@ -71,12 +74,32 @@ async function checkRedis(
   );
   if ('status' in examination) return examination;
   const { servers, latencyMs, sealedRecords, olderGrants, trackingFailure } = examination;
+  const [first] = servers;
+  const latency = `${latencyMs < 10 ? latencyMs.toFixed(1) : Math.round(latencyMs)} ms`;
   return [
-    ...judgeServers(servers, url),
-    judgeLatency(latencyMs),
-    isTracked ? judgeTracking(trackingFailure) : undefined,
+    ...(first === undefined
+      ? []
+      : [
+          judgeKind(first, servers.length, url),
+          first.role === 'replica' &&
+            failure('store.role', {
+              what: 'This Redis is a replica, which takes no writes.',
+              setting: 'REDIS_URL',
+              remedy: 'name the primary, or the sentinels, which know it.',
+            }),
+          judgeEviction(servers),
+          judgePersistence(first),
+        ]),
+    latencyMs <= SLOW_MS
+      ? ok('store.latency', `Redis answers within ${latency}.`)
+      : warning('store.latency', {
+          what: `Redis takes ${latency} to answer.`,
+          why: 'Every call waits for one such round trip, and a command that takes over 250 ms fails.',
+          remedy: 'run Redis close to the gateway.',
+        }),
+    isTracked && judgeTracking(trackingFailure),
     seal && judgeLogins(sealedRecords, seal),
-    hasOlder && findBrokerConfig(config) !== undefined ? judgeGrants(olderGrants) : undefined,
+    hasOlder && findBrokerConfig(config) !== undefined && judgeGrants(olderGrants),
   ];
 }
 
@@ -152,61 +175,38 @@ const REASONS = [
 
 function explainUnreachable(said: string, url: string): Finding {
   const reason = REASONS.find(({ sign }) => sign.test(said));
+  // A server that expects TLS, or expects none, does not answer what it does not expect.
+  const silence = /^rediss/.test(url)
+    ? 'check that Redis runs and can be reached from here. If it has no TLS, write redis:// in place of rediss://.'
+    : 'check that Redis runs and can be reached from here. If it has TLS, write rediss:// in place of redis://.';
   return failure('store', {
     what: reason?.what ?? 'Redis does not answer.',
     why: `Without it no session, login or registration works. It says: ${toSentence(said.replace(/^Redis does not answer: /, ''))}`,
     setting: 'REDIS_URL',
-    remedy: reason?.remedy ?? adviseOnSilence(url),
+    remedy: reason?.remedy ?? silence,
   });
 }
 
-/** A server that expects TLS, or expects none, does not answer what it does not expect. */
-const adviseOnSilence = (url: string): string =>
-  /^rediss/.test(url)
-    ? 'check that Redis runs and can be reached from here. If it has no TLS, write redis:// in place of rediss://.'
-    : 'check that Redis runs and can be reached from here. If it has TLS, write rediss:// in place of redis://.';
-
-function judgeServers(servers: readonly RedisServerFacts[], url: string) {
-  const [first] = servers;
-  if (first === undefined) return [];
-  return [
-    judgeKind(servers, url),
-    judgeRole(first),
-    judgeEviction(servers),
-    judgePersistence(first),
-  ];
-}
-
-function judgeKind(servers: readonly RedisServerFacts[], url: string): Finding {
-  const [first] = servers;
+function judgeKind({ mode, version }: RedisServerFacts, primaries: number, url: string): Finding {
   const isCluster = /[?&]cluster=true/.test(url);
   const kind = isCluster ? 'Cluster' : /^rediss?\+sentinel:/.test(url) ? 'Sentinel' : 'one server';
-  if (first?.mode === 'sentinel')
+  if (mode === 'sentinel')
     return failure('store', {
       what: 'REDIS_URL leads to a sentinel, not to Redis.',
       setting: 'REDIS_URL',
       remedy:
         'set REDIS_URL=redis+sentinel://host:26379,host:26379/name, with the name of the primary.',
     });
-  if (first?.mode === 'cluster' && !isCluster)
+  if (mode === 'cluster' && !isCluster)
     return failure('store', {
       what: 'REDIS_URL leads to a node of a Redis Cluster.',
       why: 'Keys of other nodes are refused (MOVED).',
       setting: 'REDIS_URL',
       remedy: 'add ?cluster=true.',
     });
-  const count = servers.length > 1 ? `, ${servers.length} primaries` : '';
-  return ok('store', `${first?.version ?? 'Redis'} answers (${kind}${count}).`);
+  const count = primaries > 1 ? `, ${primaries} primaries` : '';
+  return ok('store', `${version ?? 'Redis'} answers (${kind}${count}).`);
 }
-
-const judgeRole = ({ role }: RedisServerFacts): Finding | undefined =>
-  role === 'replica'
-    ? failure('store.role', {
-        what: 'This Redis is a replica, which takes no writes.',
-        setting: 'REDIS_URL',
-        remedy: 'name the primary, or the sentinels, which know it.',
-      })
-    : undefined;
 
 function judgeEviction(servers: readonly RedisServerFacts[]): Finding {
   const policies = [...new Set(servers.map(({ evictionPolicy }) => evictionPolicy))];
@@ -247,24 +247,10 @@ function judgePersistence({ persistence }: RedisServerFacts): Finding {
 /** A call waits for one round trip, and no command may take longer than 250 ms. */
 const SLOW_MS = 20;
 
-function judgeLatency(latencyMs: number): Finding {
-  const text = `${latencyMs < 10 ? latencyMs.toFixed(1) : Math.round(latencyMs)} ms`;
-  return latencyMs <= SLOW_MS
-    ? ok('store.latency', `Redis answers within ${text}.`)
-    : warning('store.latency', {
-        what: `Redis takes ${text} to answer.`,
-        why: 'Every call waits for one such round trip, and a command that takes over 250 ms fails.',
-        remedy: 'run Redis close to the gateway.',
-      });
-}
-
 // Which of the secrets in OAUTH_STATE_SECRET sealed what lies in the store: that can be seen without opening it.
 
 /** Some records of logins under way. Without one nothing is known of other replicas, and one process has none. */
-function judgeLogins(
-  records: readonly string[],
-  seal: Pick<Seal, 'namesForeignSecret'>,
-): Finding | undefined {
+function judgeLogins(records: readonly string[], seal: Seal): Finding | undefined {
   if (records.length === 0) return undefined;
   const foreign = records.filter((record) => seal.namesForeignSecret(record));
   return foreign.length > 0

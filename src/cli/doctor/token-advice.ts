@@ -7,24 +7,22 @@ import { parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { type Advice, type Finding, unknown, warning } from './finding.ts';
 
-/** `check`: undefined where it has no name of its own. */
-type TokenAdvice = Advice & { readonly check?: string };
-
-/** `reason` is the one that the gateway has for its refusal (§7.1), `audience` what the token should name. */
+/** `reason` is the one that the gateway has for its refusal (§7.1), `expected` the audience that the token should name. */
 export function adviseOnToken(
   reason: string | undefined,
   token: string,
   provider: Provider = 'generic',
-  audience: readonly string[] = [],
-): TokenAdvice {
+  [expected = 'what the gateway expects']: readonly string[] = [],
+): Advice & { readonly check?: string } {
   const parts = readTokenParts(token);
   if (parts === undefined)
     return {
       check: 'token.opaque',
       setting: 'OAUTH_MODE, OIDC_AUDIENCE',
-      remedy: adviseOnOpaqueToken(provider),
+      remedy: `${OPAQUE[provider] ?? 'have the provider issue JWTs as access tokens for this API (RFC 9068; in Ory Hydra: strategies.access_token=jwt).'} Or have the gateway issue tokens of its own, for which the provider's may be opaque: OAUTH_MODE=broker.`,
     };
   const { aud, iss } = parts.claims;
+  const found: unknown = Array.isArray(aud) && aud.length === 1 ? aud[0] : aud;
   switch (reason) {
     case 'invalid_audience':
       return {
@@ -33,7 +31,7 @@ export function adviseOnToken(
           why: 'It names no audience at all: the mapper, or the API, that adds one is missing at the provider.',
         }),
         setting: 'OIDC_AUDIENCE',
-        remedy: adviseOnAudience(provider, audience[0], aud),
+        remedy: ADVICE[provider](expected, typeof found === 'string' ? found : undefined),
       };
     case 'invalid_issuer':
       return {
@@ -92,16 +90,6 @@ const ADVICE: Readonly<Record<Provider, (expected: string, found: string | undef
 
 const OWN_TOKENS_ONLY = 'send a token of the gateway: none of this provider is accepted.';
 
-/** `found` is the `aud` of the token. */
-function adviseOnAudience(
-  provider: Provider,
-  expected = 'what the gateway expects',
-  found: unknown,
-): string {
-  const one: unknown = Array.isArray(found) && found.length === 1 ? found[0] : found;
-  return ADVICE[provider](expected, typeof one === 'string' ? one : undefined);
-}
-
 /** Why access tokens of a provider are opaque. */
 const OPAQUE: Partial<Readonly<Record<Provider, string>>> = {
   auth0:
@@ -109,9 +97,6 @@ const OPAQUE: Partial<Readonly<Record<Provider, string>>> = {
   okta: 'The org authorization server issues tokens that only Okta can read: use a custom one (OIDC_ISSUER=https://<org>.okta.com/oauth2/<id>).',
   google: "Google's access tokens are opaque: send its ID token instead.",
 };
-
-const adviseOnOpaqueToken = (provider: Provider): string =>
-  `${OPAQUE[provider] ?? 'have the provider issue JWTs as access tokens for this API (RFC 9068; in Ory Hydra: strategies.access_token=jwt).'} Or have the gateway issue tokens of its own, for which the provider's may be opaque: OAUTH_MODE=broker.`;
 
 /** Undefined for what is no JWT: an opaque token. Nothing is verified. */
 export function readTokenParts(token: string) {
@@ -142,12 +127,12 @@ export function describeToken(token: string, now: number): string {
   const facts = [
     `sub ${quote(sub, 80)}`,
     `aud ${quote(aud, 160)}`,
-    ...(minutes === undefined ? [] : [`${minutes} min left`]),
+    minutes !== undefined && `${minutes} min left`,
     `scope ${quote(scope ?? scp, 120)}`,
     // Rules and the operators' page look at them, so that a token without any explains what is missing.
     groups === undefined ? 'no groups' : `groups ${quote(groups, 160)}`,
   ];
-  return `: ${facts.join(', ')}`;
+  return `: ${facts.filter(Boolean).join(', ')}`;
 }
 
 /**
@@ -161,16 +146,15 @@ export function judgeLifetime(token: string): Finding | undefined {
   const { iat, exp } = readTokenParts(token)?.claims ?? {};
   if (typeof iat !== 'number' || typeof exp !== 'number' || exp - iat >= MIN_SECONDS)
     return undefined;
+  const seconds = exp - iat;
+  const span = seconds % 60 === 0 && seconds >= 120 ? `${seconds / 60} minutes` : `${seconds} s`;
   return warning('token.lifetime', {
-    what: `Access tokens live ${describeSpan(exp - iat)} only.`,
+    what: `Access tokens live ${span} only.`,
     why: 'VS Code and others ask for a new one all the time once less than five minutes are left.',
     remedy:
       'have the provider issue access tokens that live 10 minutes or longer (in Keycloak: Realm settings, Tokens, Access Token Lifespan).',
   });
 }
-
-const describeSpan = (seconds: number): string =>
-  seconds % 60 === 0 && seconds >= 120 ? `${seconds / 60} minutes` : `${seconds} s`;
 
 /** Reports what only a token of the provider can show. */
 export const reportMissingToken = (baseUrl: string): Finding =>

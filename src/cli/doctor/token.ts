@@ -46,7 +46,7 @@ export const walkTokenCheck = defineCheck({
     if (token === undefined) {
       if ((await walk.logIn())?.kind !== 'at-provider') return [];
       const report = (await walk.issuesOwnTokens()) ? reportUntriedLogin : reportMissingToken;
-      return [report(walk.baseUrl)];
+      return report(walk.baseUrl);
     }
     const opened = await call(walk, token, 'initialize', INITIALIZE);
     if (opened.status === 429)
@@ -54,7 +54,19 @@ export const walkTokenCheck = defineCheck({
         what: 'whether the gateway accepts the token: it has received too many calls (429).',
         ...adviseOnLimit(opened, 'MCP'),
       });
-    if (opened.status !== 200) return explainRefusal(opened, token);
+    if (opened.status !== 200) {
+      const reason = readReason(opened);
+      const { details } = readErrorData(opened);
+      const said =
+        typeof details === 'string' ? details : `${opened.status} ${opened.text.slice(0, 200)}`;
+      if (isOwnToken(token)) return explainOwnTokenRefusal(token, reason, said);
+      if (/its own tokens begin with pst_/.test(said)) return FOREIGN_TOKEN;
+      const { check, ...advice } = adviseOnToken(reason, token);
+      return failure(check ?? CHECK, {
+        what: describeTokenRefusal('refuses', token, said),
+        ...advice,
+      });
+    }
     const session = opened.headers.get('mcp-session-id') ?? undefined;
     const listed = await call(walk, token, 'tools/list', {}, session);
     if (session !== undefined)
@@ -83,24 +95,14 @@ const call = (
   params: JsonObject,
   session?: string,
 ): Promise<ProbeAnswer> =>
-  probe(endpoint, createCall(method, params, createHeaders(token, session)));
-
-const createHeaders = (token: string, session: string | undefined) => ({
-  Authorization: `Bearer ${token}`,
-  'MCP-Protocol-Version': '2025-06-18',
-  ...(session !== undefined && { 'Mcp-Session-Id': session }),
-});
-
-function explainRefusal(answer: ProbeAnswer, token: string): Finding {
-  const reason = readReason(answer);
-  const { details } = readErrorData(answer);
-  const said =
-    typeof details === 'string' ? details : `${answer.status} ${answer.text.slice(0, 200)}`;
-  if (isOwnToken(token)) return explainOwnTokenRefusal(token, reason, said);
-  if (/its own tokens begin with pst_/.test(said)) return refuseForeignToken();
-  const { check, ...advice } = adviseOnToken(reason, token);
-  return failure(check ?? CHECK, { what: describeTokenRefusal('refuses', token, said), ...advice });
-}
+  probe(
+    endpoint,
+    createCall(method, params, {
+      Authorization: `Bearer ${token}`,
+      'MCP-Protocol-Version': '2025-06-18',
+      ...(session !== undefined && { 'Mcp-Session-Id': session }),
+    }),
+  );
 
 function judgeTools(answer: ProbeAnswer): Finding {
   const { status, json } = answer;
@@ -120,16 +122,16 @@ function judgeTools(answer: ProbeAnswer): Finding {
       isObject(tool) && typeof tool.name === 'string' ? [tool.name] : [],
     )
     .slice(0, 8);
-  if (tools.length === 0)
-    return warning('tools', {
-      what: 'The user of the token sees no tool.',
-      remedy:
-        'check the rules (`postern rules test`), and that the servers behind the gateway run.',
-    });
-  return ok(
-    'tools',
-    `The user sees ${countNoun(tools.length, 'tool')}: ${names.join(', ')}${tools.length > names.length ? ' …' : ''}.`,
-  );
+  return tools.length === 0
+    ? warning('tools', {
+        what: 'The user of the token sees no tool.',
+        remedy:
+          'check the rules (`postern rules test`), and that the servers behind the gateway run.',
+      })
+    : ok(
+        'tools',
+        `The user sees ${countNoun(tools.length, 'tool')}: ${names.join(', ')}${tools.length > names.length ? ' …' : ''}.`,
+      );
 }
 
 /** --token: what the gateway would say of a user's access token. */
@@ -140,12 +142,12 @@ export const tokenCheck = defineCheck({
     if (access === undefined || !config.auth.required) return [];
     const hasKeys = await isDiscovered(access);
     const own = findBrokerConfig(config);
-    if (own !== undefined) {
-      if (token === undefined) return hasKeys ? [reportUntriedLogin(config.server.baseUrl)] : [];
-      const isOfProvider = own.tokens.acceptsProviderTokens && !isOwnToken(token);
-      if (!isOfProvider) return judgeOwnToken(token, own, settings);
+    if (token === undefined) {
+      const report = own ? reportUntriedLogin : reportMissingToken;
+      return hasKeys ? report(config.server.baseUrl) : [];
     }
-    if (token === undefined) return hasKeys ? [reportMissingToken(config.server.baseUrl)] : [];
+    if (own && (!own.tokens.acceptsProviderTokens || isOwnToken(token)))
+      return judgeOwnToken(token, own, settings);
     if (!hasKeys)
       return unknown('token', "whether the token is accepted, without the provider's keys.");
     try {
@@ -198,17 +200,17 @@ function explainOwnRefusal(
 /** Judges by the settings at hand. Whether its login still stands, only the gateway knows. */
 function judgeOwnToken(
   token: string,
-  { stateSecret }: Pick<BrokerConfig, 'stateSecret'>,
-  { config: { server }, clock }: Pick<SettingsAtHand, 'config' | 'clock'>,
+  { stateSecret }: BrokerConfig,
+  { config: { server }, clock }: SettingsAtHand,
 ): Finding {
   const url = server.baseUrl;
   const secrets = stateSecret.kind === 'given' ? stateSecret.secrets : undefined;
   const found = inspectOwnToken(token, secrets, url);
   switch (found.kind) {
     case 'foreign':
-      return refuseForeignToken();
+      return FOREIGN_TOKEN;
     case 'refresh':
-      return refuseRefreshToken();
+      return REFRESH_TOKEN;
     // Its file is the gateway's, which makes it at its first start.
     case 'sealed':
       return unknown(CHECK, {
@@ -220,27 +222,22 @@ function judgeOwnToken(
         what: 'No secret at hand made this token of a gateway.',
         ...UNKNOWN,
       });
-    case 'access':
-      return judgeAccessToken(found, url, clock.now() / 1000);
+    case 'access': {
+      const now = clock.now() / 1000;
+      const { grantId, expiresAt } = found;
+      const what = `an access token of this gateway, of the login (grant) ${grantId}`;
+      if (now >= expiresAt) {
+        return failure('token.expired', {
+          what: `This is ${what}, and has expired.`,
+          remedy: 'have the client refresh, or log in again.',
+        });
+      }
+      return ok(CHECK, {
+        what: `This is ${what}, with ${Math.round((expiresAt - now) / 60)} min left.`,
+        why: `Whether its login still stands, the gateway that runs says: postern doctor ${url} --token-file FILE`,
+      });
+    }
   }
-}
-
-function judgeAccessToken(
-  { grantId, expiresAt }: { readonly grantId: string; readonly expiresAt: number },
-  url: string,
-  now: number,
-): Finding {
-  const what = `an access token of this gateway, of the login (grant) ${grantId}`;
-  if (now >= expiresAt) {
-    return failure('token.expired', {
-      what: `This is ${what}, and has expired.`,
-      remedy: 'have the client refresh, or log in again.',
-    });
-  }
-  return ok(CHECK, {
-    what: `This is ${what}, with ${Math.round((expiresAt - now) / 60)} min left.`,
-    why: `Whether its login still stands, the gateway that runs says: postern doctor ${url} --token-file FILE`,
-  });
 }
 
 const UNKNOWN: Advice = {
@@ -250,20 +247,18 @@ const UNKNOWN: Advice = {
     'copy it once more. If the secret was changed, its users log in again; to change it without that, list the old one, too.',
 };
 
-const refuseForeignToken = (): Finding =>
-  failure('token.not-own', {
-    what: 'The token is none of the gateway, whose own begin with pst_.',
-    why: "Clients get tokens of the gateway's own, and it accepts no others.",
-    setting: 'OAUTH_ACCEPT_PROVIDER_TOKENS',
-    remedy:
-      'log in by way of the gateway, for example at /playground. For tokens that service accounts get at the provider itself, set OAUTH_ACCEPT_PROVIDER_TOKENS=true, and OIDC_AUDIENCE to what they name.',
-  });
+const FOREIGN_TOKEN = failure('token.not-own', {
+  what: 'The token is none of the gateway, whose own begin with pst_.',
+  why: "Clients get tokens of the gateway's own, and it accepts no others.",
+  setting: 'OAUTH_ACCEPT_PROVIDER_TOKENS',
+  remedy:
+    'log in by way of the gateway, for example at /playground. For tokens that service accounts get at the provider itself, set OAUTH_ACCEPT_PROVIDER_TOKENS=true, and OIDC_AUDIENCE to what they name.',
+});
 
-const refuseRefreshToken = (): Finding =>
-  failure('token.refresh', {
-    what: 'This is a refresh token of the gateway, not an access token.',
-    remedy: 'give the access token, which begins with pst_.',
-  });
+const REFRESH_TOKEN = failure('token.refresh', {
+  what: 'This is a refresh token of the gateway, not an access token.',
+  remedy: 'give the access token, which begins with pst_.',
+});
 
 /** Findings by the `reason` (§7.1) for which a gateway that runs refused it. */
 const REFUSALS: ReadonlyMap<string | undefined, Pick<Finding, 'check' | 'remedy'>> = new Map([
@@ -290,12 +285,10 @@ const REFUSALS: ReadonlyMap<string | undefined, Pick<Finding, 'check' | 'remedy'
 
 /** `said` is the gateway's own sentence. */
 function explainOwnTokenRefusal(token: string, reason: string | undefined, said: string): Finding {
-  if (inspectOwnToken(token).kind === 'refresh') return refuseRefreshToken();
+  if (inspectOwnToken(token).kind === 'refresh') return REFRESH_TOKEN;
   const what = `The gateway refuses the token: ${said}`;
-  const { check, remedy } = REFUSALS.get(reason) ?? {};
-  return check === undefined || remedy === undefined
-    ? failure('token.unknown', { what, ...UNKNOWN })
-    : failure(check, { what, remedy });
+  const { check, ...advice } = REFUSALS.get(reason) ?? { check: 'token.unknown', ...UNKNOWN };
+  return failure(check, { what, ...advice });
 }
 
 /** Reports what only a login can show. */

@@ -74,8 +74,18 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
 
   /** RFC 8414: all places where clients look for it, in the order in which they look. */
   const readServerMetadata = memoize(async () => {
-    const [issuer] = readTexts((await readResourceMetadata())?.authorization_servers);
-    const urls = listMetadataUrls(issuer ?? baseUrl);
+    const servers = (await readResourceMetadata())?.authorization_servers;
+    const issuer = Array.isArray(servers)
+      ? servers.find((one: unknown) => typeof one === 'string')
+      : undefined;
+    const { origin, pathname } = new URL(issuer ?? baseUrl);
+    const path = pathname.replace(/\/$/, '');
+    // §3.1 and §5, in the order of the MCP specification: the issuer's path is put behind the well-known one, then before it.
+    const urls = [
+      `${origin}/.well-known/oauth-authorization-server${path}`,
+      `${origin}/.well-known/openid-configuration${path}`,
+      ...(path === '' ? [] : [`${origin}${path}/.well-known/openid-configuration`]),
+    ];
     return (await Promise.all(urls.map((url) => probe(url)))).map(toMetadata);
   });
 
@@ -148,9 +158,6 @@ export function listResourceMetadataUrls(endpoint: string): readonly string[] {
   return [`${wellKnown}${pathname}`, wellKnown];
 }
 
-const readTexts = (value: unknown): readonly string[] =>
-  Array.isArray(value) ? value.filter((one: unknown) => typeof one === 'string') : [];
-
 /** Runs `load` at the first call; all get its outcome. */
 function memoize<Value>(load: () => Promise<Value>): () => Promise<Value> {
   let loading: Promise<Value> | undefined;
@@ -162,17 +169,6 @@ function memoize<Value>(load: () => Promise<Value>): () => Promise<Value> {
 
 /** The document of one of the places, where clients differ in which of them they try. */
 export type MetadataAtPath = ReturnType<typeof toMetadata>;
-
-/** RFC 8414 §3.1 and §5, in the order of the MCP specification: the issuer's path is put behind the well-known one, then before it. */
-function listMetadataUrls(issuer: string): readonly string[] {
-  const { origin, pathname } = new URL(issuer);
-  const path = pathname.replace(/\/$/, '');
-  return [
-    `${origin}/.well-known/oauth-authorization-server${path}`,
-    `${origin}/.well-known/openid-configuration${path}`,
-    ...(path === '' ? [] : [`${origin}${path}/.well-known/openid-configuration`]),
-  ];
-}
 
 /** `said`: what the answer says where it is an error. */
 function toMetadata({ url, status, json }: ProbeAnswer) {

@@ -43,13 +43,11 @@ async function askForLogin(choice: InitAnswers['provider'], given: Login): Promi
     issuer: given.issuer ?? issuer ?? (await askLater('Issuer', issuerExample, 'issuer')),
     clientId:
       given.clientId ?? (await askLater('Client ID', 'the one you register there', 'clientId')),
-    clientSecret: given.clientSecret ?? (await askForSecret()),
+    clientSecret:
+      given.clientSecret ??
+      (requireAnswer(await password({ message: 'Client secret (Enter to fill it in later)' })) ||
+        undefined),
   };
-}
-
-async function askForSecret(): Promise<string | undefined> {
-  const message = 'Client secret (Enter to fill it in later)';
-  return requireAnswer(await password({ message })) || undefined;
 }
 
 /** Files in which other programs keep what can be taken over. */
@@ -114,7 +112,6 @@ async function askLater(
 }
 
 function requireAnswer<Value>(answer: Value | typeof CANCEL_SYMBOL): Value {
-  if (isCancel(answer))
-    throw new CommandError('Nothing was written:', ['You ended the questions.']);
+  if (isCancel(answer)) throw new CommandError('Nothing was written:', 'You ended the questions.');
   return answer;
 }

@@ -9,11 +9,6 @@ export class ServerJsonError extends Error {
   override readonly name = 'ServerJsonError';
 }
 
-interface ServerOfJson {
-  readonly server: JsonObject;
-  readonly changes: readonly MovedSecret[];
-}
-
 /** A file with servers by their names has neither. */
 export const isServerJson = (content: JsonObject): boolean =>
   typeof content.name === 'string' &&
@@ -24,55 +19,49 @@ export const readServerJsonName = ({ name }: JsonObject): string =>
   typeof name === 'string' ? name.slice(name.lastIndexOf('/') + 1) : '';
 
 /** @throws ServerJsonError */
-export function convertServerJson(name: string, content: JsonObject): ServerOfJson {
+export function convertServerJson(name: string, content: JsonObject) {
   const changes: MovedSecret[] = [];
   const inputs = createInputs(name, changes);
   const remotes = readObjects(content.remotes);
   const packages = readObjects(content.packages);
-  const wanted = Math.max(
+  let taken = Math.max(
     0,
     remotes.findIndex(({ type }) => type === 'streamable-http'),
   );
-  const remote = remotes[wanted];
-  const others = [...remotes.map(describeRemote), ...packages.map(describePackage)];
-  if (remote !== undefined) {
-    const server = convertRemote(remote, inputs);
-    noteLeft(others, wanted);
-    return { server, changes };
+  const remote = remotes[taken];
+  let server: JsonObject;
+  if (remote !== undefined) server = convertRemote(remote, inputs);
+  else {
+    taken = packages.findIndex((one) => findPackageProblem(one) === undefined);
+    const found = packages[taken];
+    const kind = findKind(found?.registryType);
+    if (found === undefined || kind === undefined)
+      throw new ServerJsonError(
+        packages.map(findPackageProblem).find((problem) => problem !== undefined) ??
+          'There are neither "remotes" nor "packages" in it.',
+      );
+    server = convertPackage(found, kind, inputs);
+    // With options, docker lets a program out of its container.
+    const what = `taken over as options of ${quote(server.command)}: read them in postern.yaml before you start it`;
+    if (readObjects(found.runtimeArguments).length > 0)
+      changes.push({ server: name, member: 'runtimeArguments', what });
   }
-  const chosen = packages.findIndex((one) => findPackageProblem(one) === undefined);
-  const found = packages[chosen];
-  if (found === undefined)
-    throw new ServerJsonError(
-      packages.map(findPackageProblem).find((problem) => problem !== undefined) ??
-        'There are neither "remotes" nor "packages" in it.',
-    );
-  const server = convertPackage(found, inputs);
-  if (readObjects(found.runtimeArguments).length > 0)
-    changes.push({ server: name, member: 'runtimeArguments', what: describeOptions(server) });
-  noteLeft(others, chosen);
+  [...remotes.map(({ url }) => `remote ${show(url)}`), ...packages.map(describePackage)].forEach(
+    (member, index) => {
+      if (index !== taken) changes.push({ server: name, member, what: 'left: one is enough' });
+    },
+  );
   return { server, changes };
-
-  function noteLeft(all: readonly string[], taken: number): void {
-    all.forEach((what, index) => {
-      if (index !== taken)
-        changes.push({ server: name, member: what, what: 'left: one is enough' });
-    });
-  }
 }
 
 const readObjects = (value: unknown): readonly JsonObject[] =>
   Array.isArray(value) ? value.filter(isObject) : [];
 
-const describeRemote = ({ url }: JsonObject): string => `remote ${quote(url, MAX_SHOWN)}`;
 const describePackage = ({ registryType, identifier }: JsonObject): string =>
-  `package ${quote(registryType, MAX_SHOWN)} ${quote(identifier, MAX_SHOWN)}`;
+  `package ${show(registryType)} ${show(identifier)}`;
 
-const MAX_SHOWN = 80;
-
-/** With options, docker lets a program out of its container. */
-const describeOptions = ({ command }: JsonObject): string =>
-  `taken over as options of ${quote(command)}: read them in postern.yaml before you start it`;
+/** Up to 80 characters of what a stranger wrote. */
+const show = (value: unknown): string => quote(value, 80);
 
 // A server that runs elsewhere.
 
@@ -98,15 +87,12 @@ interface PackageKind {
   /** One version: what is published tomorrow is none of it. */
   readonly version: RegExp;
   readonly needsVersion: boolean;
-  build(parts: RunPackage): { readonly command: string; readonly args: readonly string[] };
-}
-
-interface RunPackage {
-  readonly identifier: string;
-  readonly version: string | undefined;
-  readonly variables: readonly string[];
-  readonly before: readonly string[];
-  readonly behind: readonly string[];
+  /** Between the identifier and the version. */
+  readonly mark: '@' | ':';
+  /** The program that runs it, and its first arguments. */
+  readonly runner: readonly [command: string, ...args: string[]];
+  /** The option that lets it have a variable of the environment, where it needs one. */
+  readonly variableFlag?: string;
 }
 
 /** None begins with what would make an option of it. */
@@ -116,74 +102,61 @@ const KINDS: Readonly<Record<string, PackageKind>> = {
     identifier: /^(@[a-z0-9][\w.~-]*\/)?[a-z0-9][\w.~-]*$/i,
     version: /^\d+\.\d+\.\d+([-+][\w.+-]+)?$/,
     needsVersion: true,
-    build: ({ identifier, version, before, behind }) => ({
-      command: 'npx',
-      args: ['-y', ...before, `${identifier}@${version}`, ...behind],
-    }),
+    mark: '@',
+    runner: ['npx', '-y'],
   },
   pypi: {
     registry: /^https:\/\/pypi\.org(\/simple)?\/?$/,
     identifier: /^[a-z0-9]([\w.-]*[a-z0-9])?$/i,
     version: /^\d[\w.+!-]*$/,
     needsVersion: true,
-    build: ({ identifier, version, before, behind }) => ({
-      command: 'uvx',
-      args: [...before, `${identifier}@${version}`, ...behind],
-    }),
+    mark: '@',
+    runner: ['uvx'],
   },
   oci: {
     registry: /^https:\/\/(docker\.io|ghcr\.io)\/?$/,
     identifier: /^[a-z0-9][\w./:@-]*(?<!:latest)$/i,
     version: /^[0-9a-z][\w.-]*$/i,
     needsVersion: false,
-    build: ({ identifier, version, variables, before, behind }) => ({
-      command: 'docker',
-      args: [
-        ...['run', '-i', '--rm'],
-        ...variables.flatMap((name) => ['-e', name]),
-        ...before,
-        nameImage(identifier, version),
-        ...behind,
-      ],
-    }),
+    mark: ':',
+    runner: ['docker', 'run', '-i', '--rm'],
+    variableFlag: '-e',
   },
 };
 
-/** Newer files have the tag in the identifier, older ones beside it. */
-const nameImage = (identifier: string, version: string | undefined): string =>
-  version === undefined || /[:@][^/]*$/.test(identifier) ? identifier : `${identifier}:${version}`;
-
+const HAS_TAG = /[:@][^/]*$/;
 const RANGE = /^(latest|\d+(\.\d+)?\.x|x)$/i;
 
 /** Why the package cannot be taken over, in a sentence. */
 function findPackageProblem(found: JsonObject): string | undefined {
+  const problem = findObstacle(found);
+  return problem && `The ${describePackage(found)} ${problem}`;
+}
+
+function findObstacle(found: JsonObject): string | undefined {
   const { registryType, identifier, version, registryBaseUrl, transport } = found;
-  const what = describePackage(found);
   const kind = findKind(registryType);
   if (kind === undefined)
-    return `The ${what} cannot be taken over: only packages of ${Object.keys(KINDS).join(', ')} can.`;
+    return `cannot be taken over: only packages of ${Object.keys(KINDS).join(', ')} can.`;
   if (isObject(transport) && transport.type !== 'stdio')
-    return `The ${what} is reached over HTTP (${quote(transport.type, MAX_SHOWN)}). Start it yourself, and write its "url" into postern.yaml.`;
+    return `is reached over HTTP (${show(transport.type)}). Start it yourself, and write its "url" into postern.yaml.`;
   if (typeof identifier !== 'string' || !kind.identifier.test(identifier))
-    return `The ${what} has no name that one of ${registryType} can have.`;
-  if (version === undefined ? kind.needsVersion : !isVersion(kind, version))
-    return `The ${what} has the version ${quote(version, MAX_SHOWN)}. It must be one version, such as 1.4.0.`;
-  if (!kind.needsVersion && version === undefined && !/[:@][^/]*$/.test(identifier))
-    return `The ${what} has neither tag nor digest.`;
+    return `has no name that one of ${registryType} can have.`;
+  const isVersion =
+    typeof version === 'string' && kind.version.test(version) && !RANGE.test(version);
+  if (version === undefined ? kind.needsVersion : !isVersion)
+    return `has the version ${show(version)}. It must be one version, such as 1.4.0.`;
+  if (!kind.needsVersion && version === undefined && !HAS_TAG.test(identifier))
+    return 'has neither tag nor digest.';
   // The program would fetch what has this name in the usual registry, and that may be somebody else's.
-  if (registryBaseUrl !== undefined && !isUsual(kind, registryBaseUrl))
-    return `The ${what} is in a registry of its own (${quote(registryBaseUrl, MAX_SHOWN)}). Set up that registry, and write the command into postern.yaml yourself.`;
+  const isUsual = typeof registryBaseUrl === 'string' && kind.registry.test(registryBaseUrl);
+  if (registryBaseUrl !== undefined && !isUsual)
+    return `is in a registry of its own (${show(registryBaseUrl)}). Set up that registry, and write the command into postern.yaml yourself.`;
   return undefined;
 }
 
 const findKind = (type: unknown): PackageKind | undefined =>
   typeof type === 'string' && Object.hasOwn(KINDS, type) ? KINDS[type] : undefined;
-
-const isVersion = (kind: PackageKind, version: unknown): boolean =>
-  typeof version === 'string' && kind.version.test(version) && !RANGE.test(version);
-
-const isUsual = ({ registry }: PackageKind, url: unknown): boolean =>
-  typeof url === 'string' && registry.test(url);
 
 /**
  * Variables by which npx, uvx, docker, Node.js, Python or the loader of the system take code and packages from elsewhere than they seem
@@ -193,29 +166,31 @@ const OBEYED_BY_RUNNER =
   /^(?:PATH|HOME|IFS|ENV|BASH_.*|SHELL|PREFIX|LOCPATH|NLSPATH|GCONV_PATH|(?:REQUESTS|CURL)_CA_BUNDLE|(?:NPM|NODE|UV|PIP|DOCKER|LD|DYLD|GLIBC|SSL|COREPACK)_.*|PYTHON.*|.*_PROXY)$/i;
 const HARMLESS = /^(?:NODE_ENV|PYTHONUNBUFFERED|PYTHONUTF8|PYTHONIOENCODING)$/;
 
-/** One that whoever runs the server fills in is theirs. */
-function checkVariable({ name, value, default: fallback }: JsonObject): void {
-  if (typeof name !== 'string' || !/^[A-Za-z_]\w*$/.test(name))
-    throw new ServerJsonError(`${quote(name, MAX_SHOWN)} is no name of an environment variable.`);
-  if (value === undefined && fallback === undefined) return;
-  if (OBEYED_BY_RUNNER.test(name) && !HARMLESS.test(name))
-    throw new ServerJsonError(
-      `The environment variable ${quote(name, MAX_SHOWN)} could change which program or package is run. If you trust this file, take it out, and write it into postern.yaml yourself.`,
-    );
-}
-
-function convertPackage(found: JsonObject, inputs: Inputs): JsonObject {
-  const { registryType, identifier, version } = found;
-  readObjects(found.environmentVariables).forEach(checkVariable);
+function convertPackage(found: JsonObject, kind: PackageKind, inputs: Inputs): JsonObject {
+  for (const { name, value, default: fallback } of readObjects(found.environmentVariables)) {
+    if (typeof name !== 'string' || !/^[A-Za-z_]\w*$/.test(name))
+      throw new ServerJsonError(`${show(name)} is no name of an environment variable.`);
+    // One that whoever runs the server fills in is theirs.
+    const isGiven = value !== undefined || fallback !== undefined;
+    if (isGiven && OBEYED_BY_RUNNER.test(name) && !HARMLESS.test(name))
+      throw new ServerJsonError(
+        `The environment variable ${show(name)} could change which program or package is run. If you trust this file, take it out, and write it into postern.yaml yourself.`,
+      );
+  }
   const env = inputs.readNamed('env', found.environmentVariables);
-  const built = findKind(registryType)?.build({
-    identifier: readText(identifier, 'identifier'),
-    version: typeof version === 'string' ? version : undefined,
-    variables: Object.keys(env),
-    before: inputs.readArguments('runtimeArguments', found.runtimeArguments),
-    behind: inputs.readArguments('packageArguments', found.packageArguments),
-  });
-  return { ...built, ...(Object.keys(env).length > 0 && { env }) };
+  const { mark, runner, variableFlag } = kind;
+  const [command, ...first] = runner;
+  const identifier = readText(found.identifier, 'identifier');
+  // Newer files of images have the tag in the identifier, older ones beside it.
+  const isWhole = typeof found.version !== 'string' || HAS_TAG.test(identifier);
+  const args = [
+    ...first,
+    ...Object.keys(env).flatMap((name) => (variableFlag ? [variableFlag, name] : [])),
+    ...inputs.readArguments('runtimeArguments', found.runtimeArguments),
+    isWhole ? identifier : `${identifier}${mark}${found.version}`,
+    ...inputs.readArguments('packageArguments', found.packageArguments),
+  ];
+  return { command, args, ...(Object.keys(env).length > 0 && { env }) };
 }
 
 // Inputs that users are to give: values, defaults and variables.
@@ -235,15 +210,12 @@ function createInputs(server: string, changes: MovedSecret[]) {
       // A brace would end the variable.
       if (text.includes('}')) return text;
       const variable = choose(key);
-      note(member, `${quote(text, MAX_SHOWN)}, unless ${variable} in .env says otherwise`);
+      note(member, `${show(text)}, unless ${variable} in .env says otherwise`);
       return `\${${variable}:-${text}}`;
     }
-    if (isRequired !== true && isSecret !== true) {
-      note(member, 'left out: it is not required');
-      return undefined;
-    }
     if (isRequired !== true) {
-      note(member, 'left out: it is a secret that is not required');
+      const what = isSecret === true ? 'it is a secret that is not required' : 'it is not required';
+      note(member, `left out: ${what}`);
       return undefined;
     }
     const variable = choose(key);
@@ -313,12 +285,10 @@ const COULD_BE_VARIABLE = /\$(\{|$)/;
 /** @throws ServerJsonError for what is no text, or would read the gateway's environment. */
 function readText(value: unknown, what: string): string {
   if (typeof value !== 'string')
-    throw new ServerJsonError(
-      `${quote(what, MAX_SHOWN)} must be a text, not ${quote(value, MAX_SHOWN)}.`,
-    );
+    throw new ServerJsonError(`${show(what)} must be a text, not ${show(value)}.`);
   if (COULD_BE_VARIABLE.test(value))
     throw new ServerJsonError(
-      `${quote(what, MAX_SHOWN)} is ${quote(value, MAX_SHOWN)}, and \${ would read the gateway's environment. If you trust this file, take it out, and write it into postern.yaml yourself.`,
+      `${show(what)} is ${show(value)}, and \${ would read the gateway's environment. If you trust this file, take it out, and write it into postern.yaml yourself.`,
     );
   return value;
 }
@@ -327,7 +297,5 @@ const MAX_DESCRIPTION = 120;
 
 function describeInput({ description, choices }: JsonObject): string {
   const said = typeof description === 'string' ? ` (${quote(description, MAX_DESCRIPTION)})` : '';
-  return Array.isArray(choices)
-    ? `${said}, one of ${choices.map((one) => quote(one, MAX_SHOWN)).join(', ')}`
-    : said;
+  return Array.isArray(choices) ? `${said}, one of ${choices.map(show).join(', ')}` : said;
 }

@@ -41,7 +41,7 @@ import {
   readServerJsonName,
   ServerJsonError,
 } from './import-server-json.ts';
-import { createSecretMover, type MovedSecret } from './move-secrets.ts';
+import { type MovedSecret, moveSecrets } from './move-secrets.ts';
 import {
   CATALOG_FILE,
   CATALOG_TEST_FILE,
@@ -52,14 +52,17 @@ import {
   renderGitIgnore,
 } from './render-files.ts';
 
-type InitOptions = GivenAnswers & Flags<'yes' | 'force'> & Texts<'clientSecretFile'>;
-
 const SCHEMA_FILE = 'postern.schema.json';
 const INSTALLED_SCHEMA = `node_modules/postern/${SCHEMA_FILE}`;
 
 /** @throws UsageError, CommandError */
 export async function init(
-  { yes, force, clientSecretFile, ...answered }: InitOptions,
+  {
+    yes,
+    force,
+    clientSecretFile,
+    ...answered
+  }: GivenAnswers & Flags<'yes' | 'force'> & Texts<'clientSecretFile'>,
   { process, console }: Invocation,
 ): Promise<void> {
   const isAsking = !yes && process.stdin.isTTY === true && process.stdout.isTTY === true;
@@ -70,7 +73,8 @@ export async function init(
   }
   const clientSecret = await readSecretOption(
     '--client-secret',
-    { value: answered.clientSecret, file: clientSecretFile },
+    answered.clientSecret,
+    clientSecretFile,
     process,
   );
   const given: GivenAnswers = { ...answered, clientSecret };
@@ -80,26 +84,21 @@ export async function init(
   const imported =
     answers.servers === undefined
       ? NO_SERVERS
-      : await addLoginsOver(loadOutbound(process.env), importServers(answers.servers));
-  const files = await planFiles(answers, imported);
-  const written = await writeFiles(files, force, isAsking ? askToOverwrite : undefined);
-  if (answers.servers !== undefined && imported.changes.length > 0)
-    console.log(describeImport(answers.servers, imported.changes));
+      : await addLogins(loadOutbound(process.env), importServers(answers.servers));
   const secretsFile = Object.keys(imported.secrets).length === 0 ? undefined : answers.servers;
+  const files = await planFiles(answers, imported, secretsFile);
+  const written = await writeFiles(files, force, isAsking ? askToOverwrite : undefined);
+  if (imported.changes.length > 0) {
+    // A table of what was moved, renamed and left, with an empty line behind it.
+    const rows = imported.changes.map(({ server, member, what }) =>
+      // Names come from a file that somebody else may have written.
+      [server, member, what].map((text) => escapeInvisible(text.replaceAll('\n', '\\n'))),
+    );
+    const lines = alignColumns(rows).map((line) => `  ${line}\n`);
+    console.log(`From ${answers.servers}:\n${lines.join('')}`);
+  }
   const result = { answers, written, secretsFile, isInstalled: isInstalled() };
   console.log(describeNextSteps(result, process));
-}
-
-async function addLoginsOver(
-  outbound: OutboundConfig,
-  imported: ImportedServers,
-): Promise<ImportedServers> {
-  const network = openOutboundNetwork({ outbound });
-  try {
-    return await addLogins(imported, network.fetch);
-  } finally {
-    network.close();
-  }
 }
 
 const isInstalled = (): boolean => existsSync(INSTALLED_SCHEMA);
@@ -107,9 +106,9 @@ const isInstalled = (): boolean => existsSync(INSTALLED_SCHEMA);
 async function planFiles(
   answers: InitAnswers,
   { servers, secrets }: ImportedServers,
+  secretsFile: string | undefined,
 ): Promise<readonly NewFile[]> {
   const hasOwnTools = answers.tool || Object.keys(servers).length === 0;
-  const secretsFile = Object.keys(secrets).length === 0 ? undefined : answers.servers;
   const schema = isInstalled() ? INSTALLED_SCHEMA : SCHEMA_FILE;
   return [
     { name: CONFIG_FILE, text: renderConfig(`./${schema}`, servers, hasOwnTools) },
@@ -149,12 +148,16 @@ async function writeFiles(
   force: boolean,
   confirm?: (name: string) => Promise<boolean>,
 ): Promise<readonly string[]> {
-  const present = force ? [] : files.filter(({ name }) => isPresent(name));
+  // A link that leads nowhere is there, too.
+  const present = force
+    ? []
+    : files.filter(({ name }) => lstatSync(name, { throwIfNoEntry: false }) !== undefined);
   const kept = new Set<string>();
   if (present.length > 0 && confirm === undefined) {
-    throw new CommandError('Nothing was written:', [
+    throw new CommandError(
+      'Nothing was written:',
       `${present.map(({ name }) => name).join(', ')} exist${present.length === 1 ? 's' : ''} already. ${adviseOnFolder()}`,
-    ]);
+    );
   }
   for (const { name } of present) if (!(await confirm?.(name))) kept.add(name);
   const wanted = files.filter(({ name }) => !kept.has(name));
@@ -164,9 +167,10 @@ async function writeFiles(
       await rm(name, { force: true });
       await writeFile(name, text, { mode: isSecret ? 0o600 : 0o644, flag: 'wx' });
     } catch (error) {
-      throw new CommandError('A file could not be written:', [
+      throw new CommandError(
+        'A file could not be written:',
         `${resolve(name)} (${getErrorCode(error) ?? String(error)}). Run postern init in a folder that this user can write.`,
-      ]);
+      );
     }
   }
   return wanted.map(({ name }) => name);
@@ -179,24 +183,28 @@ function adviseOnFolder(): string {
   return `This is the folder of Postern itself. Run it in an empty one: mkdir ../my-gateway && cd ../my-gateway && node ${main} init`;
 }
 
-/** A link that leads nowhere is there, too. */
-const isPresent = (name: string): boolean =>
-  lstatSync(name, { throwIfNoEntry: false }) !== undefined;
-
 // Which of the servers taken over want each user to log in at them: they say so to whoever comes without a token.
 
 /** Limits for each server, all at the same time: somebody waits. */
 const LIMITS = { timeoutMs: 5000, maxBytes: 65_536, acceptsRedirects: true };
 
 /** Adds `"auth": {"type": "oauth"}` to those. What does not answer stays as it is: the gateway says at its start what it lacks. */
-async function addLogins(imported: ImportedServers, fetch: Fetch): Promise<ImportedServers> {
+async function addLogins(
+  outbound: OutboundConfig,
+  imported: ImportedServers,
+): Promise<ImportedServers> {
   const entries = Object.entries(imported.servers);
   const wanting = new Set<string>();
-  await Promise.all(
-    entries.map(async ([name, server]) => {
-      if (isObject(server) && (await wantsLogin(server, fetch))) wanting.add(name);
-    }),
-  );
+  const network = openOutboundNetwork({ outbound });
+  try {
+    await Promise.all(
+      entries.map(async ([name, server]) => {
+        if (isObject(server) && (await wantsLogin(server, network.fetch))) wanting.add(name);
+      }),
+    );
+  } finally {
+    network.close();
+  }
   const added = [...wanting].sort().map((server) => ({ server, member: 'auth', what: ADDED }));
   return {
     ...imported,
@@ -217,27 +225,22 @@ async function wantsLogin(server: JsonObject, fetch: Fetch): Promise<boolean> {
   const url = addressMembers
     .map(({ name }) => server[name])
     .find((text) => typeof text === 'string');
-  if (url === undefined || !isAskable(url) || server.disabled === true || hasCredentials(server))
-    return false;
+  if (url === undefined || hasVariable(url) || !URL.canParse(url)) return false;
+  const { protocol, username, password } = new URL(url);
+  // Nobody is sent what the environment has, or a password.
+  if (!/^https?:$/.test(protocol) || username + password !== '') return false;
+  const { type, disabled, auth, headers: given } = server;
+  // Any header may be a key that lets it in: such a server wants no other login.
+  const hasKey = isObject(given) && Object.keys(given).length > 0;
+  if (disabled === true || auth !== undefined || hasKey) return false;
   try {
-    const request = server.type === 'sse' ? STREAM : INITIALIZE;
+    const request = type === 'sse' ? STREAM : INITIALIZE;
     const { status, headers } = await fetchWithLimits(fetch, url, request, LIMITS);
     return status === 401 && /\bresource_metadata=/i.test(headers.get('www-authenticate') ?? '');
   } catch {
     return false;
   }
 }
-
-/** Nobody is sent what the environment has, or a password. */
-function isAskable(url: string): boolean {
-  if (hasVariable(url) || !URL.canParse(url)) return false;
-  const { protocol, username, password } = new URL(url);
-  return /^https?:$/.test(protocol) && username + password === '';
-}
-
-/** Any header may be a key that lets it in: such a server wants no other login. */
-const hasCredentials = ({ auth, headers }: JsonObject): boolean =>
-  auth !== undefined || (isObject(headers) && Object.keys(headers).length > 0);
 
 const STREAM = { headers: { Accept: 'text/event-stream' } };
 
@@ -280,14 +283,24 @@ const MEMBERS = ['mcpServers', 'servers'];
 /** @throws CommandError for a file without servers, or with names that the gateway could not take. */
 function importServers(path: string): ImportedServers {
   const content = read(path);
-  if (isServerJson(content)) return importServerJson(path, content);
+  if (isServerJson(content)) {
+    const [name = ''] = nameServers(path, [readServerJsonName(content)]).keys();
+    try {
+      const { server, changes } = convertServerJson(name, content);
+      return { servers: { [name]: server }, secrets: {}, changes };
+    } catch (error) {
+      if (error instanceof ServerJsonError) throw refuse([`${path}: ${error.message}`]);
+      throw error;
+    }
+  }
   const given = MEMBERS.map((name) => content[name]).find(isObject);
   if (given === undefined)
     throw refuse([
       `${path} has no "mcpServers": an object with MCP servers by their names. Nor is it a server.json, with "name" and "remotes" or "packages".`,
     ]);
   const names = nameServers(path, Object.keys(given));
-  const { moveSecrets, secrets, changes } = createSecretMover();
+  const secrets: Record<string, string> = {};
+  const changes: MovedSecret[] = [];
   const servers: Record<string, unknown> = {};
   for (const [name, givenName] of names) {
     const note = (member: string, what: string) => changes.push({ server: name, member, what });
@@ -299,21 +312,9 @@ function importServers(path: string): ImportedServers {
         'disabled',
         'left: its tools are not offered until you remove "disabled" from postern.yaml',
       );
-    servers[name] = isObject(server) ? moveSecrets(name, server) : server;
+    servers[name] = isObject(server) ? moveSecrets(name, server, secrets, changes) : server;
   }
   return { servers, secrets, changes };
-}
-
-/** @throws CommandError for a server that cannot be taken over. */
-function importServerJson(path: string, content: JsonObject): ImportedServers {
-  const [name = ''] = nameServers(path, [readServerJsonName(content)]).keys();
-  try {
-    const { server, changes } = convertServerJson(name, content);
-    return { servers: { [name]: server }, secrets: {}, changes };
-  } catch (error) {
-    if (error instanceof ServerJsonError) throw refuse([`${path}: ${error.message}`]);
-    throw error;
-  }
 }
 
 /** By their names here those that they were given. */
@@ -349,20 +350,10 @@ function read(path: string): JsonObject {
   return isObject(value) ? value : {};
 }
 
-const refuse = (lines: readonly string[]) => new CommandError('Nothing was written:', lines);
+const refuse = (lines: readonly string[]) => new CommandError('Nothing was written:', ...lines);
 
 function toValue(node: FileNode): unknown {
   if (node.kind === 'scalar') return node.value;
   if (node.kind === 'list') return node.items.map(toValue);
   return Object.fromEntries(node.members.map(({ name, value }) => [name, toValue(value)]));
-}
-
-/** A table of what was moved, renamed and left, with an empty line behind it. */
-function describeImport(path: string, changes: readonly MovedSecret[]): string {
-  const rows = changes.map(({ server, member, what }) =>
-    // Names come from a file that somebody else may have written.
-    [server, member, what].map((text) => escapeInvisible(text.replaceAll('\n', '\\n'))),
-  );
-  const lines = alignColumns(rows).map((line) => `  ${line}\n`);
-  return `From ${path}:\n${lines.join('')}`;
 }

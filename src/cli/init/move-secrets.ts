@@ -26,119 +26,103 @@ export interface MovedSecret {
   readonly what: string;
 }
 
-/** Fills `secrets` and `changes` with what it moves. */
-export function createSecretMover() {
-  const secrets: Record<string, string> = {};
-  const changes: MovedSecret[] = [];
+/** The server without its secrets. Fills `secrets` and `changes` with what it moves. */
+export function moveSecrets(
+  server: string,
+  given: JsonObject,
+  secrets: Record<string, string>,
+  changes: MovedSecret[],
+): JsonObject {
+  const note = (member: string, what: string) => changes.push({ server, member, what });
   /** Reasons, by variables that could not have the name that one would expect. */
   const reasons = new Map<string, string>();
+  const moved = { ...given };
+  for (const member of RECORD_MEMBERS) {
+    const texts = given[member];
+    if (isObject(texts)) moved[member] = moveNamed(member, texts);
+  }
+  for (const member of ADDRESS_MEMBERS) {
+    const text = given[member];
+    if (typeof text === 'string') moved[member] = noteLeft(member, moveParts(member, text));
+  }
+  const auth = given[AUTH_MEMBER];
+  if (isObject(auth)) moved[AUTH_MEMBER] = moveOfAuth(AUTH_MEMBER, auth);
+  const { command, args } = given;
+  if (typeof command === 'string') {
+    const move = () => replaceSecretsOfCommand(command, (secret, name) => moveValue(name, secret));
+    moved.command = noteLeft('command', noteMoves('command', move));
+  }
+  if (Array.isArray(args)) moved.args = args.map(moveArgument);
+  return moved;
 
-  function moveSecrets(server: string, given: JsonObject): JsonObject {
-    const moved = { ...given };
-    for (const member of RECORD_MEMBERS) {
-      const texts = given[member];
-      if (isObject(texts)) moved[member] = moveNamed(server, member, texts);
-    }
-    for (const member of ADDRESS_MEMBERS) {
-      const text = given[member];
-      if (typeof text === 'string')
-        moved[member] = noteLeft(server, member, moveParts(server, member, text));
-    }
-    const auth = given[AUTH_MEMBER];
-    if (isObject(auth)) moved[AUTH_MEMBER] = moveOfAuth(server, AUTH_MEMBER, auth);
-    if (typeof given.command === 'string') moved.command = moveOfCommand(server, given.command);
-    if (Array.isArray(given.args)) moved.args = moveArguments(server, given.args);
-    return moved;
+  function moveArgument(text: unknown, index: number, all: readonly unknown[]): unknown {
+    if (typeof text !== 'string') return text;
+    const before = all[index - 1];
+    const member = `args[${index}]`;
+    return noteLeft(
+      member,
+      moveParts(member, text, '', typeof before === 'string' ? before : undefined),
+    );
   }
 
-  const moveOfCommand = (server: string, command: string): string =>
-    noteLeft(
-      server,
-      'command',
-      noteMoves(server, 'command', () =>
-        replaceSecretsOfCommand(command, (secret, name) =>
-          moveValue(nameVariable(server, name), secret),
-        ),
-      ),
-    );
-
-  const moveArguments = (server: string, args: readonly unknown[]): readonly unknown[] =>
-    args.map((text, index) => {
-      if (typeof text !== 'string') return text;
-      const before = args[index - 1];
-      const member = `args[${index}]`;
-      const moved = moveParts(server, member, text, {
-        ...(typeof before === 'string' && { before }),
-      });
-      return noteLeft(server, member, moved);
-    });
-
-  const moveOfAuth = (server: string, member: string, given: JsonObject): JsonObject =>
-    Object.fromEntries(
-      Object.entries(given).map(([name, value]) => {
+  function moveOfAuth(member: string, members: JsonObject): JsonObject {
+    return Object.fromEntries(
+      Object.entries(members).map(([name, value]) => {
         const path = `${member}.${name}`;
-        if (isObject(value)) return [name, moveOfAuth(server, path, value)];
+        if (isObject(value)) return [name, moveOfAuth(path, value)];
         const isMoved = typeof value === 'string' && isSecretOfAuth(name) && isInTheClear(value);
-        const move = () => moveValue(nameVariable(server, splitWords(name)), String(value));
-        return [name, isMoved ? noteMoves(server, path, move) : value];
+        const move = () => moveValue(splitWords(name), String(value));
+        return [name, isMoved ? noteMoves(path, move) : value];
       }),
     );
+  }
 
-  function moveNamed(server: string, member: string, texts: JsonObject): JsonObject {
+  function moveNamed(member: string, texts: JsonObject): JsonObject {
     return Object.fromEntries(
       Object.entries(texts).map(([key, text]) => {
         const path = `${member}.${key}`;
         // An empty variable counts as none.
         if (typeof text !== 'string' || text === '') return [key, text];
         if (hasVariable(text)) {
-          changes.push({ server, member: path, what: 'left: it names a variable' });
+          note(path, 'left: it names a variable');
           return [key, text];
         }
-        if (isSecretName(key))
-          return [key, noteMoves(server, path, () => moveValue(nameVariable(server, key), text))];
-        const moved = moveParts(server, path, text, { group: key });
-        if (looksLikeSecret(moved)) noteLeft(server, path, moved);
-        else if (moved === text)
-          changes.push({ server, member: path, what: 'left: it does not look like a secret' });
-        return [key, moved];
+        if (isSecretName(key)) return [key, noteMoves(path, () => moveValue(key, text))];
+        const rest = moveParts(path, text, key);
+        if (looksLikeSecret(rest)) noteLeft(path, rest);
+        else if (rest === text) note(path, 'left: it does not look like a secret');
+        return [key, rest];
       }),
     );
   }
 
-  /** `before` is the argument in front of it; `group` what the text itself is called: the names of its secrets begin with it. */
-  const moveParts = (
-    server: string,
-    member: string,
-    text: string,
-    { before, group = '' }: { readonly before?: string; readonly group?: string } = {},
-  ): string =>
-    noteMoves(server, member, () =>
-      replaceSecrets(text, before, (secret, name) =>
-        moveValue(nameVariable(server, `${group} ${name}`), secret),
-      ),
+  /** `group` is what the text itself is called: the names of its secrets begin with it; `before` the argument in front of it. */
+  function moveParts(member: string, text: string, group = '', before?: string): string {
+    return noteMoves(member, () =>
+      replaceSecrets(text, before, (secret, name) => moveValue(`${group} ${name}`, secret)),
     );
+  }
 
   /** Runs what moves secrets, and notes which variables it made. */
-  function noteMoves(server: string, member: string, move: () => string): string {
+  function noteMoves(member: string, move: () => string): string {
     const known = Object.keys(secrets).length;
-    const moved = move();
+    const rest = move();
     const made = Object.keys(secrets)
       .slice(known)
       .map((variable) => variable + (reasons.get(variable) ?? ''));
-    if (made.length > 0)
-      changes.push({ server, member, what: `moved to .env: ${made.join(', ')}` });
-    return moved;
+    if (made.length > 0) note(member, `moved to .env: ${made.join(', ')}`);
+    return rest;
   }
 
   /** Says so where something still looks like a secret: the user has to decide. */
-  function noteLeft(server: string, member: string, text: string): string {
-    if (looksLikeSecret(text))
-      changes.push({ server, member, what: 'left: it looks like a secret, move it yourself' });
+  function noteLeft(member: string, text: string): string {
+    if (looksLikeSecret(text)) note(member, 'left: it looks like a secret, move it yourself');
     return text;
   }
 
   /** Returns what stands in its place: a variable, or several where no line of `.env` can have all of it. */
-  function moveValue(name: string, value: string): string {
+  function moveValue(key: string, value: string): string {
+    const name = nameVariable(server, key);
     const parts = renderEnvLine(name, value) === undefined ? value.split(NOT_IN_ENV) : [value];
     return parts
       .map((part, index) => {
@@ -152,8 +136,6 @@ export function createSecretMover() {
       })
       .join('');
   }
-
-  return { moveSecrets, secrets, changes };
 }
 
 /** Without these, a value can stand between backticks, in one line. */

@@ -50,19 +50,16 @@ mcpServers: {}
 `;
 
 function renderServers(servers: JsonObject): string {
-  const entries = Object.entries(servers);
-  if (entries.length === 0) return EXAMPLE;
-  return `mcpServers:\n${entries.map(([name, server]) => renderServer(name, server)).join('')}`;
-}
-
-/** Members in lines of their own; their values are JSON, which is YAML as well. */
-function renderServer(name: string, server: unknown): string {
-  const head = `  ${writeKey(name)}:`;
-  if (!isObject(server)) return `${head} ${JSON.stringify(server)}\n`;
-  const lines = Object.entries(server).map(
-    ([key, value]) => `    ${writeKey(key)}: ${writeValue(value)}\n`,
-  );
-  return `${head}\n${lines.join('')}`;
+  const entries = Object.entries(servers).map(([name, server]) => {
+    const head = `  ${writeKey(name)}:`;
+    if (!isObject(server)) return `${head} ${JSON.stringify(server)}\n`;
+    // Members in lines of their own; their values are JSON, which is YAML as well.
+    const lines = Object.entries(server).map(
+      ([key, value]) => `    ${writeKey(key)}: ${writeValue(value)}\n`,
+    );
+    return `${head}\n${lines.join('')}`;
+  });
+  return entries.length === 0 ? EXAMPLE : `mcpServers:\n${entries.join('')}`;
 }
 
 const writeKey = (key: string): string => (/^[a-z][\w-]*$/i.test(key) ? key : JSON.stringify(key));
@@ -82,6 +79,7 @@ const PLACEHOLDER = '…';
 export function renderEnv(answers: InitAnswers, secrets: Readonly<Record<string, string>>): string {
   const provider = findProvider(answers.provider);
   const isShared = answers.store === 'redis';
+  const lines = Object.entries(secrets).map(([name, value]) => `${write(name, value)}\n`);
   return `# Settings of Postern: \`postern config --all\` prints them all. Secrets stand here: keep this file out of Git.
 POSTERN_CONFIG=${CONFIG_FILE}
 ${answers.tool ? `POSTERN_CATALOG=${CATALOG_FILE}\n` : ''}
@@ -95,7 +93,7 @@ ${write('REDIS_URL', answers.redisUrl)}
 OAUTH_STATE_SECRET=${generateSecret()}
 `
     : ''
-}${renderSecrets(secrets)}`;
+}${lines.length === 0 ? '' : `\n# Secrets of the servers\n${lines.join('')}`}`;
 }
 
 const NO_PROVIDER = `
@@ -133,18 +131,14 @@ DCR_RATE_LIMIT_MAX=200
 OAUTH_REFRESH_RATE_LIMIT_MAX=1000
 `;
 
-function renderSecrets(secrets: Readonly<Record<string, string>>): string {
-  const lines = Object.entries(secrets).map(([name, value]) => `${write(name, value)}\n`);
-  return lines.length === 0 ? '' : `\n# Secrets of the servers\n${lines.join('')}`;
-}
-
 /** @throws CommandError for a value that no line can have. */
 function write(name: string, value = PLACEHOLDER): string {
   const line = renderEnvLine(name, value);
   if (line !== undefined) return line;
-  throw new CommandError('Nothing was written:', [
+  throw new CommandError(
+    'Nothing was written:',
     `${name}: .env cannot hold this value, which has quotation marks of every kind, a line break beside a double quotation mark, or another control character. Set the variable elsewhere, and leave it out here.`,
-  ]);
+  );
 }
 
 const PLAIN = /^[\w./:@%+=,~…-]*$/;
@@ -212,7 +206,9 @@ export function describeNextSteps(
   const flags = written.includes('.env')
     ? []
     : [...(tool ? [`--catalog ${CATALOG_FILE}`] : []), `--config ${CONFIG_FILE}`];
-  const missing = listPlaceholders();
+  // The settings in `.env` that have a placeholder for their value.
+  const isEnvIgnored = /^\/?(\.env|\.env\*|\*\.env|\.\*)$/m.test(readIfPresent('.gitignore'));
+  const missing = [...readIfPresent('.env').matchAll(/^(\w+)=…$/gm)].map(([, name]) => name);
   const install = `${prepare}npm install ${findPackage()}`;
   const test = isObject(scripts) && scripts.test ? 'npm test' : 'node --test';
   const start = [describe('dev'), ...flags].join(' ');
@@ -227,7 +223,7 @@ export function describeNextSteps(
   ].filter((step) => step !== false && step !== undefined);
   return [
     `Wrote ${written.join(', ') || 'nothing'}.`,
-    ...(isEnvIgnored() ? [] : ['', 'Add .env to .gitignore: there are secrets in it.']),
+    ...(isEnvIgnored ? [] : ['', 'Add .env to .gitignore: there are secrets in it.']),
     ...(secretsFile === undefined ? [] : ['', describeSecretsFile(secretsFile)]),
     '',
     'Next:',
@@ -264,9 +260,6 @@ function findPackage(): string {
 /** Undefined where there is none. */
 const readManifest = (path: string) => parseObject(readIfPresent(path));
 
-const isEnvIgnored = (): boolean =>
-  /^\/?(\.env|\.env\*|\*\.env|\.\*)$/m.test(readIfPresent('.gitignore'));
-
 function describeSecretsFile(file: string): string {
   const pattern = toPattern(file);
   const isIgnored =
@@ -276,7 +269,3 @@ function describeSecretsFile(file: string): string {
     ? `${shown} still holds the secrets: delete it. Until then, .gitignore keeps it out of Git.`
     : `${shown} still holds the secrets: delete it, or keep it out of Git.`;
 }
-
-/** The settings in `.env` that have a placeholder for their value. */
-const listPlaceholders = (): readonly string[] =>
-  [...readIfPresent('.env').matchAll(/^(\w+)=…$/gm)].map(([, name = '']) => name);

@@ -10,23 +10,7 @@ import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
 import { UsageError } from '../command-line/errors.ts';
 import type { InvokedProcess } from '../command-line/invocation.ts';
 
-export interface CallLine {
-  /** ISO 8601; undefined for anything else. */
-  readonly time: string | undefined;
-  readonly kind: ItemKind;
-  /** As the client named it at its path. */
-  readonly name: string;
-  /** True if the line has all of the name. */
-  readonly isWhole: boolean;
-  readonly server: string;
-  readonly view: string | undefined;
-  readonly user: string | undefined;
-  /** The issuer of the user; undefined for those of `OIDC_ISSUER`. */
-  readonly issuer: string | undefined;
-  readonly client: string | undefined;
-  readonly who: JsonObject;
-  readonly result: CallResult;
-}
+export type CallLine = Exclude<ReadLine, 'broken' | undefined>;
 
 /** The part that rules had in how it ended. */
 export type CallResult =
@@ -39,12 +23,12 @@ export type CallResult =
   | 'unjudged';
 
 /** Undefined for other lines of the log: logins, and the start of a call that has a line of its end, too. */
-type ReadLine = CallLine | 'broken' | undefined;
+type ReadLine = ReturnType<typeof readLine>;
 
 /** @throws UsageError for a file that cannot be read. */
 export async function* readAuditLog(
   path: string,
-  { stdin }: Pick<InvokedProcess, 'stdin'>,
+  { stdin }: InvokedProcess,
 ): AsyncIterable<ReadLine> {
   if (path === '-' && stdin.isTTY)
     throw new UsageError(
@@ -101,9 +85,9 @@ const EVENTS: Readonly<Record<string, ItemKind>> = {
   resource_read: 'resource',
 };
 
-function readLine(text: string): ReadLine {
+function readLine(text: string) {
   const line = parseObject(text);
-  if (line === undefined) return 'broken';
+  if (line === undefined) return 'broken' as const;
   const { event, outcome, time, stripped, who } = line;
   const kind =
     typeof event === 'string' && Object.hasOwn(EVENTS, event) ? EVENTS[event] : undefined;
@@ -112,13 +96,20 @@ function readLine(text: string): ReadLine {
   // A call that names nothing is about nothing.
   if (name === undefined) return undefined;
   return {
-    time: readTime(time),
+    /** ISO 8601; undefined for anything else. */
+    time:
+      typeof time === 'string' && ISO_8601.test(time) && !Number.isNaN(Date.parse(time))
+        ? time
+        : undefined,
     kind,
+    /** As the client named it at its path. */
     name,
+    /** True if the line has all of the name. */
     isWhole: stripped !== true && !name.endsWith('…'),
     server: readText(line.server) ?? '',
     view: readText(line.view),
     user: readText(line.user),
+    /** The issuer of the user; undefined for those of `OIDC_ISSUER`. */
     issuer: readText(line.issuer),
     client: readText(line.client),
     who: isObject(who) ? who : {},
@@ -127,11 +118,6 @@ function readLine(text: string): ReadLine {
 }
 
 const ISO_8601 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
-
-const readTime = (value: unknown): string | undefined =>
-  typeof value === 'string' && ISO_8601.test(value) && !Number.isNaN(Date.parse(value))
-    ? value
-    : undefined;
 
 const readText = (value: unknown): string | undefined =>
   typeof value === 'string' ? value : undefined;

@@ -24,15 +24,14 @@ import {
   createTally,
   type DecisionChange,
   type TallyResult,
+  toRuleName,
   type UnknownCalls,
   type UsedRule,
 } from './report.ts';
 
-type ReplayOptions = Texts<'config'> & Flags<'json'> & { readonly audit: readonly string[] };
-
 /** @throws UsageError, CommandError */
 export async function replay(
-  options: ReplayOptions,
+  options: Texts<'config'> & Flags<'json'> & { readonly audit: readonly string[] },
   { process, console }: Invocation,
 ): Promise<void> {
   const { audit: paths } = options;
@@ -43,7 +42,7 @@ export async function replay(
     );
   }
   const { path, file } = await readConfiguration('rules replay', process.env);
-  const judge = createJudge(await createReplay(file.rules), createToCall(file));
+  const judge = createJudge(file, await createReplay(file.rules));
   const tally = createTally(file.rules);
   const read: { from?: string; to?: string; unreadable: number } = { unreadable: 0 };
   let hasCalls = false;
@@ -62,9 +61,10 @@ export async function replay(
     }
   }
   if (!hasCalls) {
-    throw new CommandError('There is nothing to judge:', [
+    throw new CommandError(
+      'There is nothing to judge:',
       `${paths.join(', ')} has no line of a call. AUDIT_LOG makes the gateway write them.`,
-    ]);
+    );
   }
   const found = { ...read, ...tally.finish() };
   const printed = options.json ? JSON.stringify(found, undefined, 2) : renderReplay(found, path);
@@ -81,26 +81,8 @@ interface JudgedLine {
 /** Most calls are like one before. */
 const MAX_REMEMBERED = 100_000;
 
-function createJudge(
-  judge: (call: LoggedCall) => ReplayVerdict,
-  toCall: (line: CallLine) => LoggedCall,
-): (line: CallLine) => JudgedLine {
-  const known = createBoundedMap<string, JudgedLine>(MAX_REMEMBERED);
-
-  return function judgeLine(line) {
-    const { kind, name, isWhole, server, view, user, issuer, client, who } = line;
-    const key = JSON.stringify([kind, name, isWhole, server, view, user, issuer, client, who]);
-    const remembered = known.get(key);
-    if (remembered !== undefined) return remembered;
-    const call = toCall(line);
-    const judged = { call, verdict: judge(call) };
-    known.set(key, judged);
-    return judged;
-  };
-}
-
 /** Rules know everything by its name at `/mcp`. */
-function createToCall(file: GatewayFile): (line: CallLine) => LoggedCall {
+function createJudge(file: GatewayFile, judge: (call: LoggedCall) => ReplayVerdict) {
   const naming = createNaming(file);
   const servers = new Map(file.servers.map((server) => [server.name, server]));
   const doors = new Map(
@@ -114,8 +96,14 @@ function createToCall(file: GatewayFile): (line: CallLine) => LoggedCall {
 
   const toJoinedName = (kind: CallLine['kind'], name: string, server: UpstreamConfig) =>
     kind === 'resource' ? toSharedUri(server.name, name) : naming.join(server, name);
+  const known = createBoundedMap<string, JudgedLine>(MAX_REMEMBERED);
 
-  return function toCall({ kind, name, isWhole, server, view, user, issuer, client, who }) {
+  return function judgeLine(line: CallLine): JudgedLine {
+    const { kind, name, isWhole, server, view, user, issuer, client, who } = line;
+    const key = JSON.stringify([kind, name, isWhole, server, view, user, issuer, client, who]);
+    const remembered = known.get(key);
+    if (remembered !== undefined) return remembered;
+
     const own = view === undefined ? undefined : servers.get(view);
     // An app may have called a tool of its server by the server's name for it (§30.2).
     const isOfApp = kind === 'tool' && !naming.findOwners(name).includes(server);
@@ -124,7 +112,7 @@ function createToCall(file: GatewayFile): (line: CallLine) => LoggedCall {
     const door = kind === 'tool' ? doors.get(joined) : undefined;
     const namesBegin = door && naming.findStart(door);
     const isOpen = kind === 'tool' && searched.has(view) && server === '' && isSearchTool(name);
-    return {
+    const call: LoggedCall = {
       item: { kind, name: joined, server, namesBegin, isOpen },
       isWhole,
       user,
@@ -133,6 +121,9 @@ function createToCall(file: GatewayFile): (line: CallLine) => LoggedCall {
       clientId: client,
       view: own === undefined ? view : undefined,
     };
+    const judged = { call, verdict: judge(call) };
+    known.set(key, judged);
+    return judged;
   };
 }
 
@@ -231,20 +222,21 @@ function renderSection<Row extends CountedCalls>(
     .map((row) => [
       `  ${formatCount(row.calls)}`,
       nameUser(row),
-      toVisibleName(row.kind === 'tool' ? row.name : `${row.kind}:${row.name}`),
+      toVisibleName(toRuleName(row)),
       explain(row),
     ]);
-  return [title, ...alignColumns(cells), ...describeRest(rows.length)];
+  const rest = rows.length - MAX_ROWS;
+  return [
+    title,
+    ...alignColumns(cells),
+    ...(rest > 0 ? [`  and ${formatCount(rest)} more rows; --json prints all`] : []),
+  ];
 }
 
-const nameUser = ({ user, issuer }: CountedCalls): string =>
-  [
-    ...(user === null ? ['(nobody logged in)'] : [toVisibleName(user)]),
-    ...(issuer === undefined ? [] : [`of ${toVisibleName(issuer)}`]),
-  ].join(' ');
-
-const describeRest = (rows: number): readonly string[] =>
-  rows > MAX_ROWS ? [`  and ${formatCount(rows - MAX_ROWS)} more rows; --json prints all`] : [];
+const nameUser = ({ user, issuer }: CountedCalls): string => {
+  const name = user === null ? '(nobody logged in)' : toVisibleName(user);
+  return issuer === undefined ? name : `${name} of ${toVisibleName(issuer)}`;
+};
 
 function renderUse(rules: readonly UsedRule[]): readonly string[] {
   if (rules.length === 0) return [];
@@ -268,21 +260,13 @@ const describeUse = ({ name, calls, users }: UsedRule['used'][number]): string =
 function listNotes({ stopped, unjudged, unreadable, unknown }: Replayed): readonly string[] {
   const lacksClaims = unknown.some(({ missing }) => missing.some((one) => one.startsWith('user.')));
   return [
-    ...(lacksClaims
-      ? [
-          'Lines have the groups and claims that rules named when they were written, with AUDIT_CLAIMS=true.',
-        ]
-      : []),
-    ...(stopped === 0
-      ? []
-      : [`Not judged: ${countCalls(stopped)} that something else than rules stopped.`]),
-    ...(unjudged === 0
-      ? []
-      : [
-          `Not judged: ${countCalls(unjudged)} that ended before rules were asked, such as those of unknown names.`,
-        ]),
-    ...(unreadable === 0 ? [] : [`Not read: ${formatCount(unreadable)} lines that are no JSON.`]),
-  ];
+    lacksClaims &&
+      'Lines have the groups and claims that rules named when they were written, with AUDIT_CLAIMS=true.',
+    stopped > 0 && `Not judged: ${countCalls(stopped)} that something else than rules stopped.`,
+    unjudged > 0 &&
+      `Not judged: ${countCalls(unjudged)} that ended before rules were asked, such as those of unknown names.`,
+    unreadable > 0 && `Not read: ${formatCount(unreadable)} lines that are no JSON.`,
+  ].filter((note) => note !== false);
 }
 
 const countCalls = (calls: number): string =>

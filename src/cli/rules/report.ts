@@ -39,7 +39,7 @@ export function toJson(items: readonly JudgedItem[]): string {
     server,
     decision: decision.kind,
     ...(decision.kind === 'allowed' && decision.isByArgs === true && { byArguments: true }),
-    ...(decision.kind === 'scopes_missing' && { scopes: decision.scopes }),
+    scopes: decision.kind === 'scopes_missing' ? decision.scopes : undefined,
     rule: decision.kind === 'denied' ? null : (decision.rule ?? null),
     ...(decision.kind === 'allowed' &&
       decision.ask !== undefined && {
@@ -47,7 +47,7 @@ export function toJson(items: readonly JudgedItem[]): string {
         askRule: decision.askRule ?? null,
         ...(decision.isAskedByArgs === true && { askByArguments: true }),
       }),
-    ...(withOtherArgs !== undefined && { ruleWithOtherArguments: withOtherArgs }),
+    ruleWithOtherArguments: withOtherArgs,
   }));
   return JSON.stringify(rows, undefined, 2);
 }
@@ -55,18 +55,16 @@ export function toJson(items: readonly JudgedItem[]): string {
 export function renderItems(items: readonly JudgedItem[], asked: Asked): string {
   const rows = items.map((judged) => [
     describeDecision(judged.decision),
-    describeItem(judged.item),
+    toVisibleName(toRuleName(judged.item)),
     describeRule(judged, asked),
   ]);
-  const notes = asked.notes.length === 0 ? [] : ['', ...asked.notes];
-  return [describeAsked(items, asked), '', ...alignColumns(rows), ...notes].join('\n');
-}
-
-function describeAsked(items: readonly JudgedItem[], { path, user, clientId }: Asked): string {
+  const { path, user, clientId } = asked;
   const seen = items.filter(({ decision }) => decision.kind !== 'denied').length;
   const who = toVisibleName(user.email ?? (user.sub === '' ? 'Somebody' : user.sub));
   const client = clientId === undefined ? 'an unknown client' : `client ${toVisibleName(clientId)}`;
-  return `${who} with ${client} sees ${seen} of ${items.length}, by ${path}:`;
+  const head = `${who} with ${client} sees ${seen} of ${items.length}, by ${path}:`;
+  const notes = asked.notes.length === 0 ? [] : ['', ...asked.notes];
+  return [head, '', ...alignColumns(rows), ...notes].join('\n');
 }
 
 function describeDecision(decision: RuleDecision): string {
@@ -81,9 +79,10 @@ function describeRule({ decision, withOtherArgs }: JudgedItem, { meansNoRules }:
       ? 'no rule allows it'
       : `no rule allows it with these arguments; with others ${withOtherArgs} does`;
   const rule = decision.rule ?? (meansNoRules ? 'rules is "everyone"' : 'there are no rules');
-  return decision.kind === 'allowed' && decision.ask !== undefined
-    ? `${rule}; ${describeAsk(decision)}`
-    : rule;
+  if (decision.kind !== 'allowed' || decision.ask === undefined) return rule;
+  // Tells who has to agree to each call (§27), and which rule says so.
+  const whether = decision.isAskedByArgs === true ? ', as its arguments decide' : '';
+  return `${rule}; ${ASKED[decision.ask]} first${whether}: ${decision.askRule ?? ''}`;
 }
 
 const ASKED = {
@@ -91,16 +90,6 @@ const ASKED = {
   page: 'the user is asked at /approvals',
   operator: 'an operator is asked',
 } as const;
-
-/** Tells who has to agree to each call (§27), and which rule says so. */
-function describeAsk({ ask, askRule, isAskedByArgs }: Extract<RuleDecision, { kind: 'allowed' }>) {
-  const whether = isAskedByArgs === true ? ', as its arguments decide' : '';
-  return ask === undefined ? '' : `${ASKED[ask]} first${whether}: ${askRule ?? ''}`;
-}
-
-/** As a pattern would name it. */
-const describeItem = ({ kind, name }: RuledItem): string =>
-  toVisibleName(kind === 'tool' ? name : `${kind}:${name}`);
 
 /** A line for each tool that is refused, and whose name is like one that is written down. No server is asked. */
 export async function suggestNames(
@@ -112,17 +101,7 @@ export async function suggestNames(
     item.kind === 'tool' && decision.kind === 'denied' ? [item.name] : [],
   );
   if (refused.length === 0) return [];
-  const known = await listKnownTools(path, file);
-  return refused.flatMap((name) => {
-    const nearest = known.includes(name) ? undefined : findNearestName(name, known);
-    return nearest === undefined
-      ? []
-      : [`Did you mean ${nearest}? No rule and no lock names ${name}, and no server was asked.`];
-  });
-}
-
-/** The gateway's own, those that the lock has, and those that rules name without an asterisk. */
-async function listKnownTools(path: string, file: GatewayFile): Promise<readonly string[]> {
+  // The gateway's own, those that the lock has, and those that rules name without an asterisk.
   const ownTools = file.builtIn === false ? [] : await listTools(serveOwnCatalog(builtInCatalog));
   const { join } = createNaming(file);
   const lock = readLockFile(findLockPath(path));
@@ -134,7 +113,13 @@ async function listKnownTools(path: string, file: GatewayFile): Promise<readonly
       .map(parsePattern)
       .flatMap(({ kind, glob }) => (kind === 'tool' && !glob.includes('*') ? [glob] : [])),
   );
-  return [...ownTools.map(({ name }) => String(name)), ...locked, ...ruled];
+  const known = [...ownTools.map(({ name }) => String(name)), ...locked, ...ruled];
+  return refused.flatMap((name) => {
+    const nearest = known.includes(name) ? undefined : findNearestName(name, known);
+    return nearest === undefined
+      ? []
+      : [`Did you mean ${nearest}? No rule and no lock names ${name}, and no server was asked.`];
+  });
 }
 
 /**
@@ -153,20 +138,17 @@ export function findMissingEmail({ rules }: GatewayFile, user: UserContext): rea
       user.claims.email === undefined ? 'have no "email"' : 'have an "email" that is not text';
     return [`The claims ${what}, so rules see neither user.email nor user.email_verified.`];
   }
-  if (user.emailVerified === false)
+  if (user.emailVerified === false) {
+    const claim = user.claims.email_verified === undefined ? 'xms_edov' : 'email_verified';
     return [
-      `The claims do not say that the address is verified (${describeClaim(user)}), so rules see no user.email.`,
+      `The claims do not say that the address is verified ("${claim}" is ${JSON.stringify(user.claims[claim])}), so rules see no user.email.`,
     ];
+  }
   return user.emailVerified === undefined && namesVerified
     ? [
         'The claims do not say whether the address is verified (no "email_verified", nor "xms_edov" of Microsoft Entra), so rules see user.email, but no user.email_verified.',
       ]
     : [];
-}
-
-function describeClaim({ claims }: UserContext): string {
-  const name = claims.email_verified === undefined ? 'xms_edov' : 'email_verified';
-  return `"${name}" is ${JSON.stringify(claims[name])}`;
 }
 
 /**
@@ -218,21 +200,7 @@ interface AskedCalls extends CountedCalls {
   readonly ask: AskWhom;
 }
 
-/** The calls that a rule allowed, of those that were allowed before, too. */
-export interface UsedRule {
-  readonly rule: string;
-  readonly may: readonly string[];
-  readonly used: readonly UsedName[];
-  /** Its patterns that fit none of these. */
-  readonly unused: readonly string[];
-}
-
-interface UsedName {
-  /** As a pattern names it. */
-  readonly name: string;
-  readonly calls: number;
-  readonly users: number;
-}
+export type UsedRule = ReturnType<typeof toUsedRule>;
 
 export type TallyResult = ReturnType<ReturnType<typeof createTally>['finish']>;
 
@@ -246,16 +214,6 @@ export function createTally(rules: readonly RuleConfig[]) {
   /** Calls of which it is known that they are allowed, but not whether somebody else is asked first. */
   const mayBeAsked = new Map<string, UnknownCalls>();
   const used = new Map(rules.map(({ place }) => [place, new Map<string, Usage>()]));
-
-  function countUse(call: LoggedCall, rule: string | undefined): void {
-    const names = rule === undefined ? undefined : used.get(rule);
-    if (names === undefined) return;
-    const name = toPattern(call);
-    const usage = names.get(name) ?? { call, calls: 0, users: new Set() };
-    names.set(name, usage);
-    usage.calls += 1;
-    usage.users.add(JSON.stringify([call.user, call.issuer]));
-  }
 
   return {
     count(call: LoggedCall, result: CallResult, verdict: ReplayVerdict): void {
@@ -275,7 +233,14 @@ export function createTally(rules: readonly RuleConfig[]) {
         const { ask, askRule = '', mayAsk } = verdict;
         if (ask !== undefined) add(asked, { ask, ...counted, rules: [askRule], calls: 0 });
         if (mayAsk !== undefined) add(mayBeAsked, { ...counted, ...mayAsk, calls: 0 });
-        if (result === 'allowed') countUse(call, verdict.rule);
+        const names = result === 'allowed' ? used.get(verdict.rule ?? '') : undefined;
+        if (names !== undefined) {
+          const name = toRuleName(item);
+          const usage = names.get(name) ?? { call, calls: 0, users: new Set() };
+          names.set(name, usage);
+          usage.calls += 1;
+          usage.users.add(JSON.stringify([call.user, issuer]));
+        }
       }
       if (verdict.kind === result) {
         numbers[result === 'allowed' ? 'stayAllowed' : 'stayRefused'] += 1;
@@ -286,10 +251,10 @@ export function createTally(rules: readonly RuleConfig[]) {
     },
     finish: () => ({
       ...numbers,
-      changes: sort([...changes.values()]),
-      unknown: sort([...unknown.values()]),
-      asked: sort([...asked.values()]),
-      mayBeAsked: sort([...mayBeAsked.values()]),
+      changes: sort(changes),
+      unknown: sort(unknown),
+      asked: sort(asked),
+      mayBeAsked: sort(mayBeAsked),
       rules: rules.map(({ place, may }) => toUsedRule(place, may, used.get(place) ?? new Map())),
     }),
   };
@@ -314,8 +279,10 @@ function add<Counted extends CountedCalls>(all: Map<string, Counted>, counted: C
   known.calls += 1;
 }
 
-const sort = <Counted extends CountedCalls>(all: Counted[]): readonly Counted[] =>
-  all.sort((one, other) => other.calls - one.calls || (one.name < other.name ? -1 : 1));
+const sort = <Counted extends CountedCalls>(all: ReadonlyMap<string, Counted>) =>
+  [...all.values()].sort(
+    (one, other) => other.calls - one.calls || (one.name < other.name ? -1 : 1),
+  );
 
 interface Usage {
   readonly call: LoggedCall;
@@ -324,31 +291,24 @@ interface Usage {
 }
 
 /** As `may` of a rule names it. */
-const toPattern = ({ item: { kind, name } }: LoggedCall): string =>
+export const toRuleName = ({ kind, name }: Pick<CountedCalls, 'kind' | 'name'>): string =>
   kind === 'tool' ? name : `${kind}:${name}`;
 
-function toUsedRule(
-  rule: string,
-  may: readonly string[],
-  names: ReadonlyMap<string, Usage>,
-): UsedRule {
+/** The calls that a rule allowed, of those that were allowed before, too. */
+function toUsedRule(rule: string, may: readonly string[], names: ReadonlyMap<string, Usage>) {
   const usages = [...names].sort(([, one], [, other]) => other.calls - one.calls);
   const isUsed = (pattern: string) => {
     const { fits, fitsSome } = compileMay([pattern]);
-    return usages.some(
-      ([
-        ,
-        {
-          call: { item },
-        },
-      ]) =>
-        item.namesBegin === undefined ? fits(item.kind, item.name) : fitsSome(item.namesBegin),
-    );
+    return usages.some(([, { call }]) => {
+      const { kind, name, namesBegin } = call.item;
+      return namesBegin === undefined ? fits(kind, name) : fitsSome(namesBegin);
+    });
   };
   return {
     rule,
     may,
     used: usages.map(([name, { calls, users }]) => ({ name, calls, users: users.size })),
+    /** Its patterns that fit none of these. */
     // A URI stands in the log without what follows its path, and decoded by nobody.
     unused: may.filter((pattern) => parsePattern(pattern).kind !== 'resource' && !isUsed(pattern)),
   };

@@ -12,8 +12,7 @@ import { joinPolicies, type Policy, type PolicyCaller } from '../../mcp/calls/po
 import type { RuledItem } from '../../mcp/calls/rules.ts';
 import type { Cursor } from '../../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
-import type { ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
-import { ALL_KINDS, type ListKind } from '../../mcp/protocol/list-kinds.ts';
+import { ALL_KINDS } from '../../mcp/protocol/list-kinds.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
@@ -50,12 +49,12 @@ export async function testRules(
 ): Promise<void> {
   prepareEnvironment(options, process.env);
   const { path, file } = await readConfiguration('rules test', process.env);
-  const user = readClaims(readInput(options.claims));
+  const user = readClaims(options.claims);
   const clientId = options.client ?? readClaimedClient(user.claims);
   const caller: PolicyCaller = { user, clientId, view: options.view };
   const includes = createViewFilter(file, options.view);
   const rules = await createRules({ clock: systemClock }, file.rules);
-  const items = (await findItems({ path, file }, options, process)).filter(includes);
+  const items = (await findItems(path, file, options, process)).filter(includes);
   const judged = items.map((item): JudgedItem => {
     const decision = rules.decide(item, caller);
     if (decision.kind !== 'denied' || item.args === undefined) return { item, decision };
@@ -92,21 +91,10 @@ function createViewFilter(file: GatewayFile, name: string | undefined) {
   return createPlannedView(config, createNaming(file)).includes;
 }
 
-function readInput(path: string | undefined): string {
-  if (path === undefined) {
-    throw new UsageError(
-      'postern rules test needs the claims of a token, for example --claims ann.json.',
-    );
-  }
-  return readTextFile(path, (error) => {
-    const said = error instanceof Error ? error.message : String(error);
-    throw new UsageError(`--claims: ${path} cannot be read (${said}).`);
-  });
-}
-
 /** One call, the names given, or all that there is. */
 async function findItems(
-  { path, file }: { readonly path: string; readonly file: GatewayFile },
+  path: string,
+  file: GatewayFile,
   { tool, args, item: names, annotations }: RulesTestOptions,
   process: InvokedProcess,
 ): Promise<readonly RuledItem[]> {
@@ -128,7 +116,16 @@ function readObject(option: string, text = '{}'): JsonObject {
 }
 
 /** @throws UsageError for what is no JSON object. */
-function readClaims(text: string): UserContext {
+function readClaims(path: string | undefined): UserContext {
+  if (path === undefined) {
+    throw new UsageError(
+      'postern rules test needs the claims of a token, for example --claims ann.json.',
+    );
+  }
+  const text = readTextFile(path, (error) => {
+    const said = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`--claims: ${path} cannot be read (${said}).`);
+  });
   const claims = parseObject(text);
   if (claims === undefined) {
     throw new UsageError(
@@ -165,7 +162,7 @@ async function listItems(
   const lockFile = readLockFile(findLockPath(path));
   const lock = lockFile && createLock(lockFile);
   const lockPolicies = lock === undefined ? [] : [createLockPolicy(lock, noMetrics)];
-  const servers = await openServers(file, { env: process.env, log });
+  const servers = await openServers(file, process.env, log);
   const { runtime } = servers;
   const upstreams = { ...runtime.config.upstreams, listWaitMs: LIST_WAIT_MS };
   const catalogs = createUpstreamCatalogs(
@@ -187,7 +184,11 @@ async function listItems(
   );
   const endSpinner = showSpinner('Asking', process);
   try {
-    for (const kind of ALL_KINDS) await readList(catalogs.all, kind);
+    for (const kind of ALL_KINDS) {
+      let cursor: Cursor;
+      do cursor = (await catalogs.all.list(kind, cursor, LISTING_CONTEXT)).nextCursor;
+      while (cursor !== undefined);
+    }
     return [...found.values()];
   } finally {
     endSpinner();
@@ -199,9 +200,3 @@ async function listItems(
 const LIST_WAIT_MS = 15_000;
 
 const failCall = () => Promise.reject(new Error('Nothing is called here'));
-
-async function readList({ list }: ServedCatalog, kind: ListKind): Promise<void> {
-  let cursor: Cursor;
-  do cursor = (await list(kind, cursor, LISTING_CONTEXT)).nextCursor;
-  while (cursor !== undefined);
-}

@@ -52,11 +52,23 @@ export async function runGateway(
   let close = alsoClose;
   // At once: as the first process of a container, nothing else would handle a signal.
   handleEnd(() => close());
-  const gateway = await openGateway(
-    config,
-    { ...given, ...(configFile && toDeps(configFile)) },
-    life.describeWithPort,
-  );
+  const gateway = await createGateway(config, {
+    ...given,
+    ...(configFile && {
+      file: configFile.setup.file,
+      ...(configFile.setup.lock && { lock: configFile.setup.lock }),
+      storedLock: configFile.storedLock,
+      environment: process.env,
+    }),
+  }).catch((error: unknown) => {
+    if (!isOperators(error)) throw error;
+    const isInUse = error instanceof DataDirInUse;
+    const typed = isInUse
+      ? life.describeWithPort?.(chooseOtherPort(config.server.port))
+      : undefined;
+    const example = typed === undefined ? '' : ` For example: DATA_DIR=./data-2 ${typed}`;
+    throw new StartError(`${error.message}${example}`);
+  });
   const stopFollowing = configFile?.follow({
     load: async (setup, changed) => {
       await gateway.reload(setup);
@@ -71,38 +83,13 @@ export async function runGateway(
     await gateway.close();
     await alsoClose();
   };
-  const { host, port } = config.server;
   await gateway.listen().catch(async (error: unknown) => {
     // Why it cannot listen is what the operator has to hear.
     await gateway.close().catch(() => {});
-    const place = { host, port, describeWithPort: life.describeWithPort };
-    throw new StartError([describeListenError(error, place)]);
+    throw new StartError(describeListenError(error, config.server, life.describeWithPort));
   });
   tuneCollector();
   return gateway;
-}
-
-const toDeps = ({ setup: { file, lock }, storedLock }: ConfigFile): Partial<Deps> => ({
-  file,
-  ...(lock && { lock }),
-  storedLock,
-  environment: process.env,
-});
-
-async function openGateway(
-  config: Config,
-  deps: Partial<Deps>,
-  describeOther: GatewayLife['describeWithPort'],
-): Promise<Gateway> {
-  try {
-    return await createGateway(config, deps);
-  } catch (error) {
-    if (!isOperators(error)) throw error;
-    const isInUse = error instanceof DataDirInUse;
-    const typed = isInUse ? describeOther?.(chooseOtherPort(config.server.port)) : undefined;
-    const example = typed === undefined ? '' : ` For example: DATA_DIR=./data-2 ${typed}`;
-    throw new StartError([`${error.message}${example}`]);
-  }
 }
 
 const isOperators = (error: unknown): error is Error =>

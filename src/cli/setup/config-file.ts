@@ -20,29 +20,14 @@ import type { EnvFile } from '../command-line/read-input.ts';
 import type { ReadSetup } from './read-setup.ts';
 import { computeStamp, type StampedFile, watchFile } from './watch-file.ts';
 
-export interface ConfigFile {
-  readonly path: string;
-  readonly setup: Setup;
-  /** For the log. */
-  readonly warnings: readonly string[];
-  /** The lock beside the file. What is saved is loaded while the file is followed. */
-  readonly storedLock: StoredLock;
-  /**
-   * Loads the file anew when it or its lock changes, and at SIGHUP, until the result is called. A file with problems
-   * is not loaded: the log says what is wrong with it.
-   */
-  follow(actions: FollowActions): () => void;
-}
+export type ConfigFile = NonNullable<Awaited<ReturnType<typeof openConfigFile>>>;
 
 /**
  * Undefined where no file is named. `served`: by the processes among which this one takes its place.
  *
  * @throws StartError with all that is wrong with the file.
  */
-export async function openConfigFile(
-  config: Config,
-  served?: Protection,
-): Promise<ConfigFile | undefined> {
+export async function openConfigFile(config: Config, served?: Protection) {
   const { configFile: path } = config.server;
   if (path === undefined) return undefined;
   // The parsers are loaded only where there is something to parse.
@@ -70,15 +55,17 @@ export async function openConfigFile(
     return { ...parsed, warnings: [...parsed.warnings, ...warnOfOwnUser(servers, config)] };
   };
   const parsed = await read();
-  if (parsed.kind === 'problems') throw new StartError(parsed.problems.map(formatProblem));
+  if (parsed.kind === 'problems') throw new StartError(...parsed.problems.map(formatProblem));
   const { setup, warnings } = parsed;
   const losses = served === undefined ? [] : findLosses(served, setup);
-  if (losses.length > 0) throw new StartError(losses.map((loss) => `${path}: ${loss}`));
+  if (losses.length > 0) throw new StartError(...losses.map((loss) => `${path}: ${loss}`));
   let following: Following | undefined;
   return {
     path,
     setup,
+    /** For the log. */
     warnings,
+    /** The lock beside the file. What is saved is loaded while the file is followed. */
     storedLock: {
       path: lockPath,
       read: () => readLockFile(lockPath),
@@ -87,8 +74,12 @@ export async function openConfigFile(
         await saveLockFile(lockPath, file);
         return (await following?.loadLock()) === true;
       },
-    },
-    follow(actions) {
+    } satisfies StoredLock,
+    /**
+     * Loads the file anew when it or its lock changes, and at SIGHUP, until the result is called. A file with problems
+     * is not loaded: the log says what is wrong with it.
+     */
+    follow(actions: FollowActions) {
       following = followConfigFile(setup, watched, read, actions);
       return following.stop;
     },
@@ -290,16 +281,15 @@ export interface Protection {
   readonly details?: Protections | undefined;
 }
 
-export const describeProtection = ({ file, lock }: Setup): Protection => ({
-  hasRules: file.rules.length > 0,
-  hasLock: lock !== undefined,
-  hasGuards: (file.guards?.length ?? 0) > 0,
-  details: describeProtections(file, readStarts(file)),
-});
-
-function readStarts(file: Setup['file']): Protections['starts'] {
+export function describeProtection({ file, lock }: Setup): Protection {
   const { findStart } = createNaming(file);
-  return Object.fromEntries(file.servers.map((server) => [server.name, findStart(server)]));
+  const starts = file.servers.map((server) => [server.name, findStart(server)]);
+  return {
+    hasRules: file.rules.length > 0,
+    hasLock: lock !== undefined,
+    hasGuards: (file.guards?.length ?? 0) > 0,
+    details: describeProtections(file, Object.fromEntries(starts)),
+  };
 }
 
 /**

@@ -19,26 +19,22 @@ export async function loadCatalog(file: string | undefined): Promise<Catalog | u
   if (file === undefined) return undefined;
   const path = resolve(file);
   if (!statSync(path, { throwIfNoEntry: false })?.isFile())
-    throw new StartError([
+    throw new StartError(
       `--catalog: the file ${path} does not exist. It is named by --catalog or POSTERN_CATALOG.`,
-    ]);
+    );
   if (/\.(jsonc?|ya?ml)$/i.test(path))
-    throw new StartError([
+    throw new StartError(
       `--catalog: ${file} is no catalogue, which is code (.mjs, .js, .ts). A file with MCP servers is given by --config ${file}.`,
-    ]);
+    );
   registerPosternResolver();
-  const exported = await importDefault(path);
-  if (!isCatalog(exported)) throw new StartError([`${file} must export its catalogue: ${EXAMPLE}`]);
+  const module: { readonly default?: unknown } = await import(pathToFileURL(path).href).catch(
+    (error: unknown) => {
+      throw explainLoadError(error, path);
+    },
+  );
+  const exported = module.default;
+  if (!isCatalog(exported)) throw new StartError(`${file} must export its catalogue: ${EXAMPLE}`);
   return exported;
-}
-
-async function importDefault(path: string): Promise<unknown> {
-  try {
-    const module: { readonly default?: unknown } = await import(pathToFileURL(path).href);
-    return module.default;
-  } catch (error) {
-    throw explainLoadError(error, path);
-  }
 }
 
 const isCatalog = (exported: unknown): exported is Catalog =>
@@ -48,14 +44,19 @@ const isCatalog = (exported: unknown): exported is Catalog =>
 
 /** `path` is the catalogue's file. */
 function explainLoadError(error: unknown, path: string): Error {
-  if (!(error instanceof Error)) return new StartError([`The catalogue threw ${String(error)}.`]);
+  if (!(error instanceof Error)) return new StartError(`The catalogue threw ${String(error)}.`);
   if (getErrorCode(error) === 'ERR_UNKNOWN_FILE_EXTENSION')
-    return new StartError([describeExtensionError(error)]);
+    return new StartError(describeExtensionError(error));
   const place =
     findErrorHead(error.stack) ?? findAuthorFrame(error) ?? findSyntaxErrorPlace(error, path);
-  if (place !== undefined)
-    return new StartError([`${place}: ${error.message}${suggestModule(error)}`]);
-  return error instanceof SyntaxError ? replaceStack(error) : new StartError([error.message]);
+  const advice = error.message.includes('outside a module')
+    ? '. Rename it to .mjs (.mts), or set "type": "module" in package.json.'
+    : '';
+  if (place !== undefined) return new StartError(`${place}: ${error.message}${advice}`);
+  if (!(error instanceof SyntaxError)) return new StartError(error.message);
+  // In another file, which Node names when nobody catches the error (main.ts).
+  error.stack = `${error.name}: ${error.message}`;
+  return error;
 }
 
 function describeExtensionError({ message }: Error): string {
@@ -67,11 +68,6 @@ function describeExtensionError({ message }: Error): string {
     " or install tsx (npm install -D tsx) and set NODE_OPTIONS='--import tsx'."
   );
 }
-
-const suggestModule = ({ message }: Error): string =>
-  message.includes('outside a module')
-    ? '. Rename it to .mjs (.mts), or set "type": "module" in package.json.'
-    : '';
 
 /** Node puts the place of some mistakes before the message. */
 function findErrorHead(text = ''): string | undefined {
@@ -89,12 +85,11 @@ function findSyntaxErrorPlace(error: Error, path: string): string | undefined {
 /** The innermost place in a file of the author's. */
 function findAuthorFrame({ stack = '' }: Error): string | undefined {
   const frames = [...stack.matchAll(FRAME)];
-  const [, file, line, column] = frames.find(([, path = '']) => isAuthorFile(path)) ?? [];
+  const isAuthors = (path: string) =>
+    !toFileUrl(path).startsWith(CODE_FOLDER.href) && !path.includes('/node_modules/');
+  const [, file, line, column] = frames.find(([, path = '']) => isAuthors(path)) ?? [];
   return file && `${formatPath(file)}:${line}:${column}`;
 }
-
-const isAuthorFile = (file: string): boolean =>
-  !toFileUrl(file).startsWith(CODE_FOLDER.href) && !file.includes('/node_modules/');
 
 const FRAME = /^ {4}at (?:.*\()?(?:async )?((?:file:\/\/)?\/[^\s()]+?):(\d+):(\d+)\)?$/gm;
 
@@ -103,12 +98,6 @@ const toFileUrl = (file: string): string =>
 
 const formatPath = (file: string): string =>
   relative(process.cwd(), fileURLToPath(toFileUrl(file)));
-
-/** In another file, which Node names when nobody catches the error (main.ts). */
-function replaceStack(error: SyntaxError): SyntaxError {
-  error.stack = `${error.name}: ${error.message}`;
-  return error;
-}
 
 /** From now on whoever imports `postern` or `postern/define` gets the package that is running. */
 function registerPosternResolver(): void {
@@ -125,9 +114,8 @@ function registerPosternResolver(): void {
   }
 }
 
-interface ModuleWithHooks {
-  registerHooks(syncHooks: Pick<typeof hooks, 'resolve'>): void;
-}
-
 /** Node 22.15 and newer. */
-const hasRegisterHooks = (module: object): module is ModuleWithHooks => 'registerHooks' in module;
+const hasRegisterHooks = (
+  module: object,
+): module is { registerHooks(syncHooks: Pick<typeof hooks, 'resolve'>): void } =>
+  'registerHooks' in module;

@@ -16,20 +16,18 @@ import { getErrorCode } from '../../platform/error-code.ts';
 export const findLockPath = (configPath: string): string =>
   join(dirname(configPath), LOCK_FILE_NAME);
 
-export type LockOnDisk =
-  | { readonly kind: 'none' }
-  /** `{}`: that there is no lock is meant. */
-  | { readonly kind: 'empty' }
-  | { readonly kind: 'lock'; readonly file: LockFile };
+export type LockOnDisk = ReturnType<typeof readLockOnDisk>;
 
 /** @throws LockFileError for one that cannot be used. */
-export function readLockOnDisk(path: string): LockOnDisk {
+export function readLockOnDisk(path: string) {
   try {
     const text = readFileSync(path, 'utf8');
-    return isEmptyLock(text) ? { kind: 'empty' } : { kind: 'lock', file: parseLockFile(text) };
+    // `{}`: that there is no lock is meant.
+    if (isEmptyLock(text)) return { kind: 'empty' as const };
+    return { kind: 'lock' as const, file: parseLockFile(text) };
   } catch (error) {
     const code = getErrorCode(error);
-    if (code === 'ENOENT') return { kind: 'none' };
+    if (code === 'ENOENT') return { kind: 'none' as const };
     // Without it everything would be approved.
     throw error instanceof LockFileError
       ? error

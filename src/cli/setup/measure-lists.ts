@@ -5,7 +5,7 @@ import type { FetchedTools, ListCost } from '../../catalog/budget/list-costs.ts'
 import { listFetchedPaths, measureLists, WARNED_TOKENS } from '../../catalog/budget/list-costs.ts';
 
 import { type FetchedList, fetchList } from '../../catalog/fetch-list.ts';
-import { createFindIdlePatterns, type IdlePattern } from '../../catalog/idle-patterns.ts';
+import { createFindIdlePatterns } from '../../catalog/idle-patterns.ts';
 import type { Config } from '../../config/config.ts';
 import type { Setup } from '../../gateway/configuration/gateway-file.ts';
 import { createLockPolicy } from '../../lock/lock.ts';
@@ -22,18 +22,14 @@ import { formatCount } from '../command-line/terminal.ts';
 import { askServers } from './open-servers.ts';
 import { readSetup } from './read-setup.ts';
 
-export interface MeasuredFile {
-  readonly costs: readonly ListCost[];
-  /** Names in the file that no server has. */
-  readonly idle: readonly IdlePattern[];
-}
+export type MeasuredFile = Awaited<ReturnType<typeof measureFile>>;
 
 /** Tools of one's own (`--catalog`) are not loaded here, and not counted. */
 export async function measureFile(
   { file, lock }: Setup,
-  { server }: Pick<Config, 'server'>,
+  { server }: Config,
   fetched: FetchedTools,
-): Promise<MeasuredFile> {
+) {
   const hasOwnTools = server.catalogFile !== undefined;
   const ownCatalog = serveOwnCatalog(builtInCatalog);
   const paths = await listFetchedPaths(
@@ -54,6 +50,7 @@ export async function measureFile(
     findBuiltIn: (kind) =>
       kind !== 'tools' || hasOwnTools ? undefined : ownTools.map(({ name }) => String(name)),
   });
+  /** `idle`: names in the file that no server has. */
   return { costs: await measureLists(paths, systemClock), idle };
 }
 
@@ -79,10 +76,7 @@ export const describeExpensive = ({ expensive }: ListCost): string =>
 const TIME_LIMIT_MS = 60_000;
 
 /** Undefined without a configuration file that can be read. A server that does not answer is left out; the log says so. */
-export async function askLists(
-  config: Config,
-  process: InvokedProcess,
-): Promise<MeasuredFile | undefined> {
+export async function askLists(config: Config, process: InvokedProcess) {
   const { configFile: path } = config.server;
   const parsed = path === undefined ? undefined : await readSetup(path, config, process.env);
   if (parsed === undefined || parsed.kind === 'problems') return undefined;

@@ -35,7 +35,7 @@ import { loadSettings } from './read-setup.ts';
 const clock = systemClock;
 
 /** Why a server is not available, and the last that it wrote. A command has ended before it is started again. */
-export function createStderrLog({ stderr }: Pick<InvokedProcess, 'stderr'>): Log {
+export function createStderrLog({ stderr }: InvokedProcess): Log {
   const lines = createLog('warn', {
     format: stderr.isTTY ? 'text' : 'json',
     destination: { write: (line) => void stderr.write(line) },
@@ -44,17 +44,14 @@ export function createStderrLog({ stderr }: Pick<InvokedProcess, 'stderr'>): Log
 }
 
 /** @throws CommandError, ConfigError or DataDirError */
-export async function openServers(
-  { servers }: GatewayFile,
-  { env, log }: { readonly env: Env; readonly log: Log },
-) {
+export async function openServers({ servers }: GatewayFile, env: Env, log: Log) {
   const config = loadSettings(env, servers);
   const problems = config.auth.required ? findAuthProblems(servers, config) : [];
   if (problems.length > 0)
-    throw new CommandError('The settings do not fit the servers:', problems.map(formatProblem));
+    throw new CommandError('The settings do not fit the servers:', ...problems.map(formatProblem));
   const userProblems = await findProgramUserProblems(servers);
   if (userProblems.length > 0)
-    throw new CommandError('The programs cannot be started:', userProblems.map(formatProblem));
+    throw new CommandError('The programs cannot be started:', ...userProblems.map(formatProblem));
   const { store, getSeal, close } = await openRecords(config, servers, log);
   const outbound = openOutboundNetwork({ outbound: config.outbound });
   const { fetch } = outbound;
@@ -85,7 +82,11 @@ async function openRecords(config: Config, servers: readonly UpstreamConfig[], l
     .map(({ name }) => name);
   if (names.length === 0) return openTemporaryRecords(log);
   const store = await openStore(config, { clock, log }).catch((error: unknown) => {
-    throw error instanceof DataDirInUse ? describeFolderInUse(config, names) : error;
+    if (!(error instanceof DataDirInUse)) throw error;
+    throw new CommandError(
+      'The keys for servers with identity cannot be read:',
+      `The data folder ${config.store.dataDir} (DATA_DIR) is in use by a running gateway. It has the keys by which ${names.join(', ')} ("auth": "identity") would know who asks. Stop the gateway, run postern lock again, and start it. With Redis (REDIS_URL) the gateway can go on running.`,
+    );
   });
   const loginSeal = await createLoginSeal(config.oauth.stateSecret);
   return {
@@ -94,11 +95,6 @@ async function openRecords(config: Config, servers: readonly UpstreamConfig[], l
     close: store.close,
   };
 }
-
-const describeFolderInUse = ({ store }: Config, names: readonly string[]): CommandError =>
-  new CommandError('The keys for servers with identity cannot be read:', [
-    `The data folder ${store.dataDir} (DATA_DIR) is in use by a running gateway. It has the keys by which ${names.join(', ')} ("auth": "identity") would know who asks. Stop the gateway, run postern lock again, and start it. With Redis (REDIS_URL) the gateway can go on running.`,
-  ]);
 
 async function openTemporaryRecords(log: Log) {
   const dataDir = await mkdtemp(join(tmpdir(), 'postern-lock-'));
@@ -135,7 +131,7 @@ export async function askServers<Result>(
   ask: (config: UpstreamConfig, openOne: AskOne, log: Log) => Promise<Result>,
 ): Promise<readonly Result[]> {
   const log = createStderrLog(process);
-  const { openUpstream, close } = await openServers(file, { env: process.env, log });
+  const { openUpstream, close } = await openServers(file, process.env, log);
   const endSpinner = showSpinner('Asking', process);
   const openOne: AskOne = async (config, read) => {
     const upstream = openUpstream(config);

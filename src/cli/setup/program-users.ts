@@ -30,18 +30,18 @@ export async function findProgramUser(text: string): Promise<FoundProgramUser> {
     uid === undefined
       ? entry.user
       : { uid: Number(uid), gid: Number(gid), name: entry.user?.name, home: entry.user?.home };
-  if (user === undefined) return refuse(describeUnknown(text));
+  // The group of a user that the system does not know must be said, too.
+  if (user === undefined)
+    return refuse(
+      /^\d+$/.test(text)
+        ? `This system has no user ${quote(text)}, and ${quote(text)} is a number without a group. Write uid:gid, such as ${text}:${text}.`
+        : `This system has no user ${quote(text)}. Create it, for example by useradd --system ${/^\d/.test(text) ? 'postern-programs' : text}, or write uid:gid, such as 1001:1001.`,
+    );
   const problem = findIdProblem(user.uid, user.gid);
   return problem === undefined ? { kind: 'found', user } : refuse(`${quote(text)} ${problem}`);
 }
 
 const refuse = (message: string): FoundProgramUser => ({ kind: 'problem', message });
-
-/** The group of a user that the system does not know must be said, too. */
-const describeUnknown = (text: string): string =>
-  /^\d+$/.test(text)
-    ? `This system has no user ${quote(text)}, and ${quote(text)} is a number without a group. Write uid:gid, such as ${text}:${text}.`
-    : `This system has no user ${quote(text)}. Create it, for example by useradd --system ${/^\d/.test(text) ? 'postern-programs' : text}, or write uid:gid, such as 1001:1001.`;
 
 function findIdProblem(uid: number, gid: number): string | undefined {
   if (uid > MAX_ID || gid > MAX_ID) return `is out of range: the largest number is ${MAX_ID}.`;
@@ -67,14 +67,12 @@ const lookUp = (key: string): Promise<Entry> =>
       if (error?.code === 2) resolve({ user: undefined });
       else if (error !== null)
         resolve({ problem: `The user could not be looked up by getent (${error.message}).` });
-      else resolve({ user: readEntry(line) });
+      else {
+        const [name = '', , uid, gid, , home = ''] = line.trim().split(':');
+        resolve({ user: { uid: Number(uid), gid: Number(gid), name, home } });
+      }
     });
   });
-
-function readEntry(line: string) {
-  const [name = '', , uid, gid, , home = ''] = line.trim().split(':');
-  return { uid: Number(uid), gid: Number(gid), name, home };
-}
 
 // This process must be able to start programs as those users.
 
@@ -92,34 +90,23 @@ const run = promisify(execFile);
 export async function findProgramUserProblems(
   servers: readonly UpstreamConfig[],
 ): Promise<readonly Problem[]> {
-  const users = listUsers(servers);
-  if (users.length === 0) return [];
+  const others = servers.flatMap((server) => {
+    const { runAs } = describeServer(server).program ?? {};
+    return runAs ? [{ name: server.name, runAs }] : [];
+  });
+  if (others.length === 0) return [];
   const missing = findMissingCapabilities();
   if (missing.length > 0)
     return [
       {
-        message: `The gateway may not run programs as another user (${listNames(servers)}): it lacks ${missing.join(', ')}. Start it as root or with these capabilities, or remove RUN_PROGRAMS_AS and "runAs".`,
+        message: `The gateway may not run programs as another user (${others.map(({ name }) => name).join(', ')}): it lacks ${missing.join(', ')}. Start it as root or with these capabilities, or remove RUN_PROGRAMS_AS and "runAs".`,
       },
     ];
-  const problems = await Promise.all(users.map(tryUser));
+  // Each once.
+  const users = new Map(others.map(({ runAs }) => [`${runAs.uid}:${runAs.gid}`, runAs]));
+  const problems = await Promise.all(Array.from(users.values(), tryUser));
   return problems.filter((message) => message !== undefined).map((message) => ({ message }));
 }
-
-/** Each once. */
-const listUsers = (servers: readonly UpstreamConfig[]): readonly ProgramUser[] => [
-  ...new Map(
-    servers.flatMap((server) => {
-      const { runAs } = describeServer(server).program ?? {};
-      return runAs ? [[`${runAs.uid}:${runAs.gid}`, runAs] as const] : [];
-    }),
-  ).values(),
-];
-
-const listNames = (servers: readonly UpstreamConfig[]): string =>
-  servers
-    .filter((server) => describeServer(server).program?.runAs !== undefined)
-    .map(({ name }) => name)
-    .join(', ');
 
 function findMissingCapabilities(): readonly string[] {
   const [, effective = '0'] =
@@ -151,14 +138,12 @@ export const describeProgramUser = ({ name, uid, gid }: ProgramUser): string =>
  */
 export function warnOfOwnUser(
   servers: readonly UpstreamConfig[],
-  { server }: Pick<Config, 'server'>,
+  { server }: Config,
 ): readonly string[] {
-  const names = servers
-    .filter((one) => {
-      const { program } = describeServer(one);
-      return program !== undefined && program.runAs === undefined;
-    })
-    .map(({ name }) => name);
+  const names = servers.flatMap((one) => {
+    const { program } = describeServer(one);
+    return program !== undefined && program.runAs === undefined ? [one.name] : [];
+  });
   return names.length === 0 || server.environment !== 'production'
     ? []
     : [

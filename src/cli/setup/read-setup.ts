@@ -32,30 +32,29 @@ import { CommandError, UsageError } from '../command-line/errors.ts';
 import { findLockPath, type LockOnDisk, readLockOnDisk } from './lock-file-on-disk.ts';
 import { findProgramUser } from './program-users.ts';
 
-export type ReadSetup = (
-  | {
-      readonly kind: 'parsed';
-      readonly setup: Setup;
-      /** For the log: what works, but may not be what was meant. */
-      readonly warnings: readonly string[];
-    }
-  | { readonly kind: 'problems'; readonly problems: readonly Problem[] }
-) & {
-  /** True if the text of the file shows that nothing of it is missing. */
-  readonly isWhole: boolean;
-};
+export type ReadSetup = Awaited<ReturnType<typeof readSetup>>;
 
 /** Never rejects. */
-export async function readSetup(path: string, config: Config, env: Env): Promise<ReadSetup> {
+export async function readSetup(path: string, config: Config, env: Env) {
   const parsed = await readConfigFile(path, config, env);
   const { isWhole } = parsed;
   const lock = readLock(path);
   const problems = [
-    ...(parsed.kind === 'problems' ? parsed.problems : findFileProblems(parsed.file, path, config)),
+    // All that the file needs and the settings lack.
+    ...(parsed.kind === 'problems'
+      ? parsed.problems
+      : [
+          ...findAuthProblems(parsed.file.servers, config).map((problem) => ({
+            ...problem,
+            place: path,
+          })),
+          ...findMachineClientProblems(parsed.file.clients, config),
+          ...findAskProblems(parsed.file, config),
+        ]),
     ...('problem' in lock ? [lock.problem] : []),
   ];
   if (parsed.kind === 'problems' || 'problem' in lock || problems.length > 0) {
-    return { kind: 'problems', problems, isWhole };
+    return { kind: 'problems' as const, problems, isWhole };
   }
   const { file, warnings } = parsed;
   const setup: Setup = {
@@ -64,19 +63,14 @@ export async function readSetup(path: string, config: Config, env: Env): Promise
     meansNoLock: lock.kind === 'empty',
   };
   return {
-    kind: 'parsed',
+    kind: 'parsed' as const,
     setup,
+    /** For the log: what works, but may not be what was meant. */
     warnings: [...warnings, ...warnOfMissingRules(path, file, config)],
+    /** True if the text of the file shows that nothing of it is missing. */
     isWhole,
   };
 }
-
-/** All that the file needs and the settings lack. */
-const findFileProblems = (file: GatewayFile, path: string, config: Config): readonly Problem[] => [
-  ...findAuthProblems(file.servers, config).map((problem) => ({ ...problem, place: path })),
-  ...findMachineClientProblems(file.clients, config),
-  ...findAskProblems(file, config),
-];
 
 /** One that cannot be read must not count as none: that would approve everything. */
 function readLock(path: string): LockOnDisk | { readonly problem: Problem } {
@@ -157,7 +151,7 @@ function describeReadError(path: string, error: unknown): string {
 function warnOfMissingRules(
   path: string,
   { servers, rules, meansNoRules }: GatewayFile,
-  { auth, server }: Pick<Config, 'auth' | 'server'>,
+  { auth, server }: Config,
 ): readonly string[] {
   const isMeant = rules.length > 0 || meansNoRules;
   if (servers.length === 0 || isMeant || server.environment !== 'production') return [];
@@ -199,7 +193,7 @@ export async function requireConfigFile(
   if (parsed.kind === 'parsed') return parsed.file;
   throw new CommandError(
     'The configuration file has problems:',
-    parsed.problems.map(formatProblem),
+    ...parsed.problems.map(formatProblem),
   );
 }
 
@@ -209,17 +203,16 @@ export async function requireConfigFile(
  *
  * @throws ConfigError
  */
-export const loadSettings = (env: Env, servers: readonly UpstreamConfig[] = []): Config =>
-  loadConfig(
-    servers.some(needsSettings)
-      ? env
-      : { ...selectNeeded(env), AUTH_REQUIRED: 'false', OAUTH_CONSENT: 'off' },
-  );
-
-const needsSettings = (server: UpstreamConfig): boolean => {
-  const credentials = findServerCredentials(server);
-  return credentials?.signsTokens === true || credentials?.asksProvider === true;
-};
+export function loadSettings(env: Env, servers: readonly UpstreamConfig[] = []): Config {
+  const needsAll = servers.some((server) => {
+    const { signsTokens, asksProvider } = findServerCredentials(server) ?? {};
+    return signsTokens === true || asksProvider === true;
+  });
+  if (needsAll) return loadConfig(env);
+  const needed = Object.entries(env).filter(([name]) => NEEDED.has(name));
+  const withoutLogin = { AUTH_REQUIRED: 'false', OAUTH_CONSENT: 'off' };
+  return loadConfig({ ...Object.fromEntries(needed), ...withoutLogin });
+}
 
 const NEEDED: ReadonlySet<string> = new Set(
   [
@@ -231,9 +224,6 @@ const NEEDED: ReadonlySet<string> = new Set(
     ),
   ].flatMap(({ variable, alias }) => (alias === undefined ? [variable] : [variable, alias])),
 );
-
-const selectNeeded = (env: Env): Env =>
-  Object.fromEntries(Object.entries(env).filter(([name]) => NEEDED.has(name)));
 
 // Outbound requests from this machine, where there are no settings of a gateway, or those of another one.
 

@@ -43,7 +43,7 @@ export async function startConformanceGateway(
       await gateway.listen();
     } catch (error) {
       await close();
-      throw new StartError([describeListenError(error, config.server)]);
+      throw new StartError(describeListenError(error, config.server));
     }
     return { mcpUrl: `${config.server.baseUrl}/mcp`, close };
   } catch (error) {

@@ -15,12 +15,7 @@ import {
   openServiceLog,
   type Protection,
 } from '../../setup/config-file.ts';
-import {
-  startWorker,
-  type WorkerEnd,
-  type WorkerMessage,
-  type WorkerProcess,
-} from './worker-process.ts';
+import { startWorker, type WorkerEnd, type WorkerProcess } from './worker-process.ts';
 
 /**
  * Serves with several processes, which end with this one. Each of them reads and follows the configuration file itself.
@@ -85,48 +80,48 @@ function createWorkerPool(log: Log, atStart: Protection | undefined, endMs: numb
     const end = await Promise.race([worker.serving, worker.ended]);
     // Asked to end meanwhile: `close` waits for it, and the process ends.
     if (isEnding) return new Promise(() => {});
-    if (end !== undefined) failStart(end);
+    if (end?.signal === null) process.exit(1);
+    if (end !== undefined)
+      throw new StartError(
+        `A worker was killed by ${end.signal} while it started. ${LOOK_FOR_KILLERS}`,
+      );
     void replaceWhenEnded(worker);
   }
 
   async function replaceWhenEnded(first: WorkerProcess): Promise<void> {
     let quickDeaths = 0;
-    for (let worker = first; ; worker = addReplacement()) {
+    for (let worker = first; ; ) {
       const end = await worker.ended;
       if (isEnding) return;
       const isQuick = worker.getServedMs() < STEADY_MS;
       quickDeaths = isQuick ? quickDeaths + 1 : 0;
-      const delayMs = choosePause(quickDeaths);
+      // The first death may have been bad luck.
+      const delayMs = quickDeaths < 2 ? 0 : computePauseMs(BACK_OFF, quickDeaths - 1);
       logEnd(log, worker, end, delayMs);
       await pause(delayMs);
       if (isEnding) return;
+      worker = add();
+      const { id, pid, serving } = worker;
+      void serving.then(() => log.info('A new worker serves.', { worker: id, pid }));
     }
-  }
-
-  function addReplacement(): WorkerProcess {
-    const worker = add();
-    const { id, pid, serving } = worker;
-    void serving.then(() => log.info('A new worker serves.', { worker: id, pid }));
-    return worker;
   }
 
   /** Shuts all down and waits for them. @throws Error when one did not end cleanly. */
   async function close(): Promise<void> {
     isEnding = true;
-    const limit = setTimeout(killHanging, endMs);
+    const limit = setTimeout(() => {
+      for (const worker of running) {
+        const { id, pid } = worker;
+        log.error('A worker does not end, and is killed: something blocks it, such as its disk.', {
+          worker: id,
+          pid,
+        });
+        worker.kill();
+      }
+    }, endMs);
     const ends = await Promise.all(Array.from(running, (worker) => worker.shutDown()));
     clearTimeout(limit);
     if (ends.includes('failed')) throw new Error('a worker did not end cleanly');
-  }
-
-  function killHanging(): void {
-    for (const worker of running) {
-      log.error('A worker does not end, and is killed: something blocks it, such as its disk.', {
-        worker: worker.id,
-        pid: worker.pid,
-      });
-      worker.kill();
-    }
   }
 
   // At a second signal, or after an error here. A worker that hangs would not notice it.
@@ -140,15 +135,6 @@ function createWorkerPool(log: Log, atStart: Protection | undefined, endMs: numb
   }
 
   return { start, close, hangUp };
-}
-
-/** Milliseconds; the first death may have been bad luck. */
-const choosePause = (quickDeaths: number): number =>
-  quickDeaths < 2 ? 0 : computePauseMs(BACK_OFF, quickDeaths - 1);
-
-function failStart({ signal }: WorkerEnd): never {
-  if (signal === null) process.exit(1);
-  throw new StartError([`A worker was killed by ${signal} while it started. ${LOOK_FOR_KILLERS}`]);
 }
 
 function logEnd(log: Log, { id, pid }: WorkerProcess, end: WorkerEnd, delayMs: number): void {
@@ -184,16 +170,16 @@ function createMetricsMerger(running: ReadonlySet<WorkerProcess>): (worker: Work
   async function mergeAll(asked: WorkerProcess, ownText: string): Promise<string> {
     lastTexts.set(asked, ownText);
     const others = [...running].filter((worker) => worker !== asked);
-    const texts = await Promise.all(others.map(collectText));
+    const texts = await Promise.all(
+      others.map(async (worker) => {
+        const text = await askForText(worker);
+        // It is too busy: what it had counted when it was asked before.
+        if (text === undefined) return keepCounters(lastTexts.get(worker) ?? '');
+        lastTexts.set(worker, text);
+        return text;
+      }),
+    );
     return mergeOpenMetrics([ownText, ...texts, endedCounters]);
-  }
-
-  async function collectText(worker: WorkerProcess): Promise<string> {
-    const text = await askForText(worker);
-    // It is too busy: what it had counted when it was asked before.
-    if (text === undefined) return keepCounters(lastTexts.get(worker) ?? '');
-    lastTexts.set(worker, text);
-    return text;
   }
 
   /** Undefined when it does not answer in time, or ends. */
@@ -212,16 +198,11 @@ function createMetricsMerger(running: ReadonlySet<WorkerProcess>): (worker: Work
     return text;
   }
 
-  async function onMessage(
-    worker: WorkerProcess,
-    { kind, id, text }: WorkerMessage,
-  ): Promise<void> {
-    if (kind === 'rendered') waiting.get(id)?.(text);
-    if (kind === 'merge') worker.send({ kind: 'merged', id, text: await mergeAll(worker, text) });
-  }
-
   return function shareMetrics(worker) {
-    worker.onMessage((message) => void onMessage(worker, message));
+    worker.onMessage(async ({ kind, id, text }) => {
+      if (kind === 'rendered') waiting.get(id)?.(text);
+      if (kind === 'merge') worker.send({ kind: 'merged', id, text: await mergeAll(worker, text) });
+    });
     void worker.ended.then(() => {
       const counters = keepCounters(lastTexts.get(worker) ?? '');
       lastTexts.delete(worker);

@@ -1,6 +1,5 @@
 // One of several processes that serve the same port; the main process starts it (supervise.ts).
 import cluster from 'node:cluster';
-import type { Config } from '../../../config/config.ts';
 import { loadConfig } from '../../../config/load.ts';
 import { createLog, type Log } from '../../../platform/log.ts';
 import { endWithError, StartError } from '../../command-line/errors.ts';
@@ -14,7 +13,7 @@ runWorker().catch((error: unknown) => endWithError(error, { process, console }))
 
 async function runWorker(): Promise<void> {
   const { worker } = cluster;
-  if (worker === undefined) throw new StartError(['A worker is started by postern start.']);
+  if (worker === undefined) throw new StartError('A worker is started by postern start.');
   // The main process has read .env and its options, and passes all on.
   const config = loadConfig(process.env);
   const log = createLog(config.server.logLevel, {
@@ -31,7 +30,9 @@ async function runWorker(): Promise<void> {
       log: startLog.log,
       ...(lockCommand && { lockCommand }),
       ...(catalog && { catalog }),
-      ...(await createMetricsDeps(config)),
+      ...(config.server.metricsEnabled && {
+        metrics: (await import('./worker-metrics.ts')).createWorkerMetrics(),
+      }),
     },
     {
       handleEnd: (close) => handleWorkerEnd(log, close),
@@ -40,12 +41,6 @@ async function runWorker(): Promise<void> {
     },
   );
   startLog.endStart();
-}
-
-async function createMetricsDeps({ server }: Config) {
-  if (!server.metricsEnabled) return {};
-  const { createWorkerMetrics } = await import('./worker-metrics.ts');
-  return { metrics: createWorkerMetrics() };
 }
 
 /** Until `endStart`, a log without what the main process says for all workers: only errors. */
