@@ -35,7 +35,7 @@ import {
   type McpResponse,
   renderBody,
   type SessionInfo,
-  toErrorResponse,
+  toErrorAnswer,
 } from './calls/outcome.ts';
 import { createCalls } from './calls/run-call.ts';
 import type { CallControl } from './calls/run-target.ts';
@@ -237,7 +237,7 @@ function createMcpEndpoints(
     const describe = createDescribe(record);
     const reply = (response: McpResponse) =>
       toReply(challenge(response, call.request.path), id, call.sessionInfo, describe);
-    const replyThrown = (thrown: unknown) => reply(toErrorResponse(thrown));
+    const replyThrown = (thrown: unknown) => reply({ kind: 'json', answer: toErrorAnswer(thrown) });
     try {
       const responding = eras[era].handle(call, message);
       return responding instanceof Promise

@@ -5,14 +5,16 @@ import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { forgetSource, readExact, toNoted } from '../../platform/noted-json.ts';
 import { quote } from '../../platform/text.ts';
+import { isToolError, readFailure } from '../catalog/define/tool.ts';
 import type { ServedCatalog, Target, TargetTask, WantedItem } from '../catalog/served-catalog.ts';
 import { isMadeAnew } from '../protocol/json-rpc.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
 import type { CallRecord } from './call.ts';
 import type { CallContext, CallTask } from './context.ts';
-import { guardEnd, toToolError } from './guard-end.ts';
+import { guardEnd } from './guard-end.ts';
 import {
   CallStopped,
+  failStopped,
   type Guard,
   type GuardPoint,
   type Guards,
@@ -54,8 +56,6 @@ export interface CallControl {
   readonly askFirst: AskFirst;
 }
 
-type RunTarget = (call: AllowedCall) => Promise<object>;
-
 /** Those that look at a call of one target; each undefined where none does. */
 interface CallGuards {
   readonly before: Guard | undefined;
@@ -64,34 +64,40 @@ interface CallGuards {
   readonly asked: Guard | undefined;
 }
 
-export function createRunTarget({ judge, getGuards, askFirst }: CallControl): RunTarget {
-  return function runTarget(call) {
-    const { target, ask, args, context } = call;
-    if (target.task !== undefined) checkTask(target.task, call);
+export function createRunTarget({ judge, getGuards, askFirst }: CallControl) {
+  return function runTarget(call: AllowedCall): Promise<object> {
+    const { target, ask, args, context, record } = call;
+    // Nobody is asked about a call that cannot be made.
+    if (target.task?.isRequired && record.era !== 'session' && context.task === undefined) {
+      failWithoutTasks(`Calls of ${target.item.name} are tasks: this needs a client`);
+    }
     const guards = getGuards();
-    if (guards === undefined && ask === undefined) return run(target, args, context);
-    const found = guards === undefined ? NO_GUARDS : findGuards(guards, target);
-    return found === NO_GUARDS && ask === undefined
+    const found = guards && findGuards(guards, target);
+    return found === undefined && ask === undefined
       ? run(target, args, context)
       : runControlled(call, found).catch((thrown: unknown) => stop(call, thrown));
   };
 
   /** In this order: guards, rules and schema again where a guard has changed something, who is asked, the target, guards. */
-  async function runControlled(call: AllowedCall, guards: CallGuards): Promise<object> {
+  async function runControlled(call: AllowedCall, guards: CallGuards | undefined): Promise<object> {
     const { target } = call;
-    const passed = guards.before === undefined ? call : await guardRequest(call, guards.before);
+    const passed = guards?.before === undefined ? call : await guardRequest(call, guards.before);
     const ready =
       passed.ask === undefined || target.isAbsent === true
         ? passed
         : await askAndFindAgain(withoutCallIds(passed), passed.ask);
     const { context } = ready;
     const running = run(ready.target, ready.args, context);
-    if (guards === NO_GUARDS) return running;
+    if (guards === undefined) return running;
     const { after, asked } = guards;
+    const ended = running.catch((thrown: unknown) => {
+      // The message of a failed tool of an author is a result like any other.
+      if (target.item.kind !== 'tool' || !isToolError(thrown)) throw thrown;
+      return toErrorResult(readFailure(thrown));
+    });
     try {
-      const ended = running.catch((thrown: unknown) => toToolError(target.item.kind, thrown));
-      const deps = { after, asked, target, message: toGuardMessage(call), context };
-      return await guardEnd(ended, deps);
+      const message = toGuardMessage(call);
+      return await guardEnd(ended, { after, asked, target, message, context });
     } finally {
       // Messages that were sent before the answer come before it.
       await context.flush();
@@ -103,7 +109,7 @@ export function createRunTarget({ judge, getGuards, askFirst }: CallControl): Ru
     await askFirst(call, whom);
     const now = await call.catalog.resolve(call.wanted, call.context);
     const judged = judgeAgain(call, call.args);
-    if (judged.kind !== 'allowed') return refuseChanged(call, judged);
+    if (judged.kind !== 'allowed') return refuse(call, judged);
     if (!isSameTool(call.target, now) || (judged.ask !== undefined && judged.ask !== whom))
       throw new CallStopped('approval', CHANGED);
     return { ...call, target: now };
@@ -116,7 +122,13 @@ export function createRunTarget({ judge, getGuards, askFirst }: CallControl): Ru
 
   async function guardRequest(call: AllowedCall, guard: Guard): Promise<AllowedCall> {
     const { target, args, context } = call;
-    const value = toRequest(call);
+    const { meta } = context.relay;
+    const { name, kind } = target.item;
+    // As params of the request would say it to whoever answers it, under the name that clients of `/mcp` know.
+    const value: JsonObject = {
+      ...(kind === 'resource' ? { uri: name } : { name, arguments: readExact(args) }),
+      ...(meta && { _meta: readExact(meta) }),
+    };
     const passed = await passGuard(guard, {
       value,
       ...toGuardMessage(call),
@@ -126,7 +138,7 @@ export function createRunTarget({ judge, getGuards, askFirst }: CallControl): Ru
     const changed = isObject(passed.value) ? passed.value : value;
     const next = isObject(changed.arguments) ? toNoted(changed.arguments) : args;
     const judged = judgeAgain(call, next);
-    if (judged.kind !== 'allowed') return refuseChanged(call, judged);
+    if (judged.kind !== 'allowed') return refuse(call, judged);
     return {
       ...call,
       args: next,
@@ -163,18 +175,6 @@ async function runAsTask(
   return work(context);
 }
 
-/** Nobody is asked about a call that cannot be made. */
-function checkTask({ isRequired }: TargetTask, { context, record, target }: AllowedCall): void {
-  if (!isRequired || record.era === 'session' || context.task !== undefined) return;
-  failWithoutTasks(`Calls of ${target.item.name} are tasks: this needs a client`);
-}
-
-/** For policies that say something else of a call than when it came. */
-function refuseChanged({ record, target, context }: AllowedCall, verdict: Denial): Promise<never> {
-  record.deniedBy = nameDenial(verdict);
-  return refuse(verdict, target, context);
-}
-
 /**
  * People agree to `_meta`, too, and the same call may be made again with what they agreed to: what its client makes anew for
  * each call is neither shown nor sent.
@@ -205,13 +205,8 @@ const POINTS = {
   Record<ItemKind, { readonly request: GuardPoint; readonly result: GuardPoint }>
 >;
 
-const NO_GUARDS: CallGuards = {
-  before: undefined,
-  after: undefined,
-  asked: undefined,
-};
-
-function findGuards(guards: Guards, { item }: Target): CallGuards {
+/** Undefined where none looks at it. */
+function findGuards(guards: Guards, { item }: Target): CallGuards | undefined {
   const { request, result } = POINTS[item.kind];
   const before = guards.find(request, item);
   const after = guards.find(result, item);
@@ -219,21 +214,13 @@ function findGuards(guards: Guards, { item }: Target): CallGuards {
   const isLookedAt = before !== undefined || after !== undefined || asked !== undefined;
   return isLookedAt || WHILE_IT_RUNS.some((point) => guards.find(point, item) !== undefined)
     ? { before, after, asked }
-    : NO_GUARDS;
+    : undefined;
 }
 
 const WHILE_IT_RUNS: readonly GuardPoint[] = [
   'notifications',
   ...QUESTION_POINTS.filter((point) => point !== 'elicitation'),
 ];
-
-/** As params of the request would say it to whoever answers it, under the name that clients of `/mcp` know. */
-function toRequest({ target: { item }, args, context }: AllowedCall): JsonObject {
-  const { meta } = context.relay;
-  const members =
-    item.kind === 'resource' ? { uri: item.name } : { name: item.name, arguments: readExact(args) };
-  return meta === undefined ? members : { ...members, _meta: readExact(meta) };
-}
 
 const toGuardMessage = ({ context, record }: AllowedCall) => ({
   caller: toGuardCaller(record),
@@ -259,12 +246,8 @@ function findRequestProblem(
 /** A tool's caller gets a result that says so, which its model reads; of anything else it is an error. */
 function stop({ target, record }: AllowedCall, thrown: unknown): object {
   if (!(thrown instanceof CallStopped)) throw thrown;
-  const { by, message } = thrown;
-  record.deniedBy = by;
-  if (target.item.kind !== 'tool') {
-    fail('upstream_error', { jsonRpc: { code: -32603, message }, facts: { deniedBy: by } });
-  }
-  return toErrorResult(message);
+  record.deniedBy = thrown.by;
+  return target.item.kind === 'tool' ? toErrorResult(thrown.message) : failStopped(thrown);
 }
 
 // Refusals for callers that may not use something.
@@ -272,18 +255,14 @@ function stop({ target, record }: AllowedCall, thrown: unknown): object {
 /** Characters of a number that an error shows. */
 const MAX_NUMBER = 40;
 
-type Denial = Exclude<Verdict, { kind: 'allowed' }>;
-
-export const nameDenial = (verdict: Denial): string =>
-  verdict.kind === 'denied' ? verdict.by : 'insufficient_scope';
-
 /** Anything that may not be used is unknown to its caller; RFC 6750 §3.1 for scopes. */
 export async function refuse(
-  verdict: Denial,
-  target: Target,
-  context: CallContext,
+  { record, target, context }: Pick<AllowedCall, 'record' | 'target' | 'context'>,
+  verdict: Exclude<Verdict, { kind: 'allowed' }>,
 ): Promise<never> {
-  const facts = { deniedBy: nameDenial(verdict), server: target.item.server };
+  const deniedBy = verdict.kind === 'denied' ? verdict.by : 'insufficient_scope';
+  const facts = { deniedBy, server: target.item.server };
+  record.deniedBy = deniedBy;
   if (verdict.kind === 'scopes_missing') {
     fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
   }

@@ -74,22 +74,18 @@ export async function startRound(
     },
     async ask(requests, guards) {
       if (task?.hasBegun() === true) return askInTask(task, requests, client, guards);
-      const unanswered = selectUnanswered(requests, answers);
-      const answeredKeys = Object.keys(requests).filter((key) => !Object.hasOwn(unanswered, key));
-      for (const key of answeredKeys) usedAnswers[key] = answers[key];
+      const answeredKeys = Object.keys(requests).filter((key) => Object.hasOwn(answers, key));
+      const openKeys = Object.keys(requests).filter((key) => !Object.hasOwn(answers, key));
+      const known = pick(answers, answeredKeys);
+      Object.assign(usedAnswers, known);
       const answered = pick(requests, answeredKeys);
       // Those of rounds before as well: a tool that starts again has seen none of them.
-      const passed =
-        guards === undefined
-          ? answers
-          : await passAnswers(answered, pick(answers, answeredKeys), guards);
-      if (Object.keys(unanswered).length === 0) return readAnswers(requests, passed);
+      const passed = await passAnswers(answered, known, guards);
+      if (openKeys.length === 0) return readAnswers(requests, passed);
       readAnswers(answered, passed);
+      const unanswered = pick(requests, openKeys);
       checkCapabilities(unanswered, client);
-      Object.assign(
-        openRequests,
-        guards === undefined ? unanswered : await passQuestions(unanswered, guards),
-      );
+      Object.assign(openRequests, await passQuestions(unanswered, guards));
       throw new InputRequired();
     },
 
@@ -152,25 +148,10 @@ async function askInTask<const Requests extends ClientRequests>(
   guards: QuestionGuards | undefined,
 ): Promise<Answers<Requests>> {
   checkCapabilities(requests, client);
-  const questions = guards === undefined ? requests : await passQuestions(requests, guards);
-  const received = await task.ask(toQuestions(questions));
-  return readAnswers(
-    requests,
-    guards === undefined
-      ? received
-      : await passAnswers(requests, pick(received, Object.keys(requests)), guards),
-  );
+  const received = await task.ask(await passQuestions(requests, guards));
+  const answers = pick(received, Object.keys(requests));
+  return readAnswers(requests, await passAnswers(requests, answers, guards));
 }
-
-const toQuestions = (
-  requests: Readonly<Record<string, { readonly method: string; readonly params: object }>>,
-): Readonly<Record<string, Question>> =>
-  Object.fromEntries(
-    Object.entries(requests).map(([key, { method, params }]) => [
-      key,
-      { method, params: { ...params } },
-    ]),
-  );
 
 /** @throws GatewayError `missing_client_capability` for what the client did not declare. */
 function checkCapabilities(requests: ClientRequests, client: ClientCapabilities): void {
@@ -219,21 +200,13 @@ async function readClientAnswers(
   const received = pick(inputResponses, asked);
   if (approval === undefined) return { answers: { ...received, ...answers }, relayed };
   const { secret, isQuestion } = approval;
-  // Servers and authors may call a question of theirs so: that is asked in another round.
-  return isQuestion
-    ? { answers, relayed, approval: { secret, response: received[APPROVAL] } }
-    : {
-        answers: { ...received, ...answers },
-        relayed,
-        approval: { secret, response: undefined },
-      };
+  return {
+    // Servers and authors may call a question of theirs so: that is asked in another round.
+    answers: isQuestion ? answers : { ...received, ...answers },
+    relayed,
+    approval: { secret, response: isQuestion ? received[APPROVAL] : undefined },
+  };
 }
-
-const selectUnanswered = (requests: ClientRequests, answers: JsonObject): ClientRequests =>
-  pick(
-    requests,
-    Object.keys(requests).filter((key) => !Object.hasOwn(answers, key)),
-  );
 
 const pick = <Value>(from: Readonly<Record<string, Value>>, keys: readonly string[]) =>
   Object.fromEntries(Object.entries(from).filter(([key]) => keys.includes(key)));

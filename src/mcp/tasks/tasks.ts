@@ -42,7 +42,6 @@ import {
   describeInDetail,
   describeTask,
   findProblem,
-  findSizeProblem,
   isEmpty,
   omit,
   pickAnswers,
@@ -154,17 +153,27 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     taskId: string,
     caller: CallContext,
     call: TaskCall,
-  ): Promise<{ readonly key: string; readonly record: TaskRecord }> {
+  ): Promise<{
+    readonly key: string;
+    readonly user: string | undefined;
+    readonly record: TaskRecord;
+  }> {
     const owner = toOwner(taskId, caller.user, call.catalog);
+    const { user } = owner;
     const key = records.buildKey(owner);
     const record = await records.read(key);
     if (record === undefined) return failUnknownTask();
     await findTool(record.tool, caller, call);
-    if (record.end !== undefined || (await isRunning(key, record))) return { key, record };
+    const isHere =
+      record.end !== undefined ||
+      (await runs
+        .isRunning(key, record.replica)
+        .catch((cause: unknown) => fail('internal_error', { cause })));
+    if (isHere) return { key, user, record };
     const error = new GatewayError('task_lost');
     const end = { status: 'failed', error: toJsonRpcError(error) } as const;
-    const lost = await endElsewhere(key, owner.user, end, error.message);
-    return { key, record: lost ?? failUnknownTask() };
+    const lost = await endElsewhere(key, user, end, error.message);
+    return { key, user, record: lost ?? failUnknownTask() };
   }
 
   /** Its replica may be gone, and nobody be there to give up what the task holds. */
@@ -179,9 +188,6 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     changes.announce(key);
     return ended;
   }
-
-  const isRunning = (key: string, { replica }: TaskRecord): Promise<boolean> =>
-    runs.isRunning(key, replica).catch((cause: unknown) => fail('internal_error', { cause }));
 
   /** Rules may have been loaded anew, and the user may have other groups: what one may not call, one may not read. */
   async function findTool(
@@ -250,7 +256,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
       let problem: string | undefined;
       await records.update(key, (record) => {
         const answered = pickAnswers(record, inputResponses);
-        problem = findProblem(record, answered) ?? findSizeProblem(record, answered);
+        problem = findProblem(record, answered);
         return problem !== undefined || record.end !== undefined || isEmpty(answered)
           ? undefined
           : {
@@ -270,8 +276,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
         await askServer({ method: 'tasks/cancel', taskId }, context, call);
         return NOTHING;
       }
-      const { key } = await find(taskId, context, call);
-      const { user } = toOwner(taskId, context.user, call.catalog);
+      const { key, user } = await find(taskId, context, call);
       await endElsewhere(key, user, { status: 'cancelled' });
       return NOTHING;
     },
