@@ -1,7 +1,7 @@
 // Clients' answers to our questions, read without trust; and the question that leads to a page.
 
 import type { Ajv, ValidateFunction } from 'ajv';
-import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { fail, failParams, GatewayError } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { createLoader } from '../../platform/load-package.ts';
 import type { SessionRelay } from '../catalog/catalog.ts';
@@ -21,7 +21,7 @@ export function readAnswers<Requests extends ClientRequests>(
     const answer = received[key];
     const problem = findClientAnswerProblem(request, answer);
     if (problem !== undefined) {
-      fail('invalid_params', { details: `The client's answer "${key.slice(0, 100)}" ${problem}` });
+      failParams(`The client's answer "${key.slice(0, 100)}" ${problem}`);
     }
     return [key, answer];
   });

@@ -1,7 +1,7 @@
 // The context that a tool, prompt or resource gets of one call, whatever the era.
 
 import { isDeepStrictEqual } from 'node:util';
-import { fail } from '../../errors/gateway-error.ts';
+import { failParams } from '../../errors/gateway-error.ts';
 import type { GetProviderToken, UserContext } from '../../http/endpoint/message.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Context, Relay, ServiceInfo } from '../catalog/catalog.ts';
@@ -121,7 +121,7 @@ export function createContext(
   const meta = readMeta(params);
   const { progressToken } = meta;
   if (isRequestId(progressToken) && !isShortId(progressToken)) {
-    fail('invalid_params', { details: 'A progressToken may have at most 256 characters' });
+    failParams('A progressToken may have at most 256 characters');
   }
   const token = isRequestId(progressToken) ? progressToken : undefined;
   return new ClientContext(

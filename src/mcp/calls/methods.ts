@@ -1,5 +1,5 @@
 // §4.4: how the methods run that both eras share, beside those about one item (run-call.ts).
-import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { fail, failParams, GatewayError } from '../../errors/gateway-error.ts';
 import { findWritten, isObject, type JsonObject, noteWritten } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import type {
@@ -132,8 +132,6 @@ export function toResourceResult(read: object & { readonly cache?: CacheHint }):
   if (written !== undefined) noteWritten(result, written);
   return { result, cache };
 }
-
-const failParams = (details: string): never => fail('invalid_params', { details });
 
 export function readString(params: Arguments, name: string): string {
   const value = params[name];

@@ -27,39 +27,38 @@ export interface CallObserver {
 }
 
 /** All observers as one, in their order. */
-export const joinObservers = (
+export function joinObservers(
   observers: readonly CallObserver[],
   log: Log,
-): Required<CallObserver> => ({
-  receive: (record) => tellAll(observers, 'receive', record, log),
-  admit: (record) => tellAll(observers, 'admit', record, log),
-  start(record) {
-    // Nearly always nobody has to be waited for.
-    let waiting: Promise<void> | undefined;
-    for (const { start } of observers) {
-      const starting = start?.(record);
-      if (starting === undefined) continue;
-      // All at once: what rejects while another is waited for would be nobody's.
-      waiting = waiting === undefined ? starting : Promise.all([waiting, starting]).then(() => {});
-    }
-    return waiting;
-  },
-  end: (record) => tellAll(observers, 'end', record, log),
-});
-
-function tellAll(
-  observers: readonly CallObserver[],
-  event: 'receive' | 'admit' | 'end',
-  record: CallRecord,
-  log: Log,
-): void {
-  for (const observer of observers) {
-    try {
-      observer[event]?.(record);
-    } catch (cause) {
-      log.error('A call was not counted, traced or audited; please report this.', { cause });
-    }
-  }
+): Required<CallObserver> {
+  const tellAll =
+    (event: 'receive' | 'admit' | 'end') =>
+    (record: CallRecord): void => {
+      for (const observer of observers) {
+        try {
+          observer[event]?.(record);
+        } catch (cause) {
+          log.error('A call was not counted, traced or audited; please report this.', { cause });
+        }
+      }
+    };
+  return {
+    receive: tellAll('receive'),
+    admit: tellAll('admit'),
+    start(record) {
+      // Nearly always nobody has to be waited for.
+      let waiting: Promise<void> | undefined;
+      for (const { start } of observers) {
+        const starting = start?.(record);
+        if (starting === undefined) continue;
+        // All at once: what rejects while another is waited for would be nobody's.
+        waiting =
+          waiting === undefined ? starting : Promise.all([waiting, starting]).then(() => {});
+      }
+      return waiting;
+    },
+    end: tellAll('end'),
+  };
 }
 
 /** In this order. */

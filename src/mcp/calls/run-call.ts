@@ -8,10 +8,11 @@ import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
 import type { JsonPath } from '../../platform/splice-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { isToolError, readFailure } from '../catalog/define/tool.ts';
+import type { Target, WantedItem } from '../catalog/served-catalog.ts';
 import { readParams } from '../protocol/json-rpc.ts';
 import type { MethodItem } from '../protocol/methods.ts';
 import type { Call, Callers, CallRecord } from './call.ts';
-import { type CallClient, type CallContext, createContext } from './context.ts';
+import { type CallClient, type CallContext, type CheckTarget, createContext } from './context.ts';
 import {
   METHOD_RUNS,
   type RunMethod,
@@ -21,7 +22,14 @@ import {
 } from './methods.ts';
 import { createCountCall, observeCalls } from './observe-calls.ts';
 import { InputRequired, type MethodResult, type Outcome, toErrorResult } from './outcome.ts';
-import { type CallControl, createRunTarget, refuse } from './run-target.ts';
+import type { Verdict } from './policy.ts';
+import {
+  type AllowedCall,
+  type CallControl,
+  createRunTarget,
+  judgeAgain,
+  refuse,
+} from './run-target.ts';
 
 /** Shared by both eras: all that they do with calls. */
 export type Calls = ReturnType<typeof createCalls>;
@@ -38,6 +46,9 @@ export function createCalls(runtime: Runtime, control: CallControl, callers: Cal
   const observer = observeCalls(runtime, callers);
   const count = createCountCall(runtime, endedGrants);
   const runTarget = createRunTarget(control);
+
+  // None of these functions awaits anything while it has the params: V8 would keep them until the call ends. Waiting is apart from
+  // what need not wait: a function whose closures may have to be made pays for what they use in each call.
 
   /**
    * Runs the method of the call, or `runOwn` in its place. Never rejects. The call, and the bytes of its body, count until the
@@ -69,100 +80,144 @@ export function createCalls(runtime: Runtime, control: CallControl, callers: Cal
     } catch (thrown) {
       work = Promise.reject(thrown);
     }
-    return finish(work, call, client, stopCounting);
+    return watch(work, call, client, stopCounting);
   }
 
-  /** Finds what the call is about, asks the policies, tells the observers, and runs it. */
-  async function runItem(
+  /** Finds what the call is about. */
+  function runItem(
     { list, param, kind }: MethodItem,
     params: JsonObject,
     context: CallContext,
     call: Call,
     client: CallClient,
   ): Promise<MethodResult> {
-    const { record, catalog } = call;
+    const { record, catalog, sentText } = call;
     let name = readString(params, param);
     let args = kind === 'resource' ? undefined : readArguments(params);
-    let inner = kind === 'tool' && args ? catalog.unwrapCall?.(name, args) : undefined;
-    // The headers of the request repeat arguments of the outer tool: they are not checked.
-    const checkTarget = inner === undefined ? client.checkTarget : undefined;
-    const path = inner === undefined ? SENT : SENT_INNER;
+    const inner = kind === 'tool' && args ? catalog.unwrapCall?.(name, args) : undefined;
     // §25.3: from here on there is one call, and it is the inner one.
     if (inner !== undefined) {
       ({ name, args } = inner);
       record.subject = name;
     }
-    if (args !== undefined && call.sentText !== undefined) noteSource(args, call.sentText, path);
-
+    if (args !== undefined && sentText !== undefined) {
+      noteSource(args, sentText, inner === undefined ? SENT : SENT_INNER);
+    }
+    // The headers of the request repeat arguments of the outer tool: they are not checked.
+    const checkTarget = inner === undefined ? client.checkTarget : undefined;
     const wanted = { list, name };
     const resolving = catalog.resolve(wanted, context);
-    const target = resolving instanceof Promise ? await resolving : resolving;
+    return resolving instanceof Promise
+      ? admitOnceFound(resolving, wanted, args, context, call, checkTarget)
+      : admit(resolving, wanted, args, context, call, checkTarget);
+  }
+
+  function admitOnceFound(
+    resolving: Promise<Target>,
+    wanted: WantedItem,
+    args: JsonObject | undefined,
+    context: CallContext,
+    call: Call,
+    checkTarget: CheckTarget | undefined,
+  ): Promise<MethodResult> {
+    return resolving.then((target) => admit(target, wanted, args, context, call, checkTarget));
+  }
+
+  /** Asks the policies, and tells the observers. */
+  function admit(
+    target: Target,
+    wanted: WantedItem,
+    args: JsonObject | undefined,
+    context: CallContext,
+    call: Call,
+    checkTarget: CheckTarget | undefined,
+  ): Promise<MethodResult> {
+    const { record, catalog } = call;
     record.target = target;
     record.server = target.server ?? record.server;
-
-    let verdict = control.judge(target.item, context, args);
-    const isDenied = verdict.kind === 'denied';
-    const checking = isDenied ? undefined : checkTarget?.(target, context, args);
-    if (checking !== undefined) await checking;
-    record.hasStarted = true;
-    const starting = observer.start(record);
-    if (starting !== undefined) await starting;
-    // Rules may have been loaded anew meanwhile.
-    const hasWaited = checking !== undefined || starting !== undefined;
-    if (hasWaited && !isDenied) verdict = control.judge(target.item, context, args);
-
-    const ask = verdict.kind === 'allowed' ? verdict.ask : undefined;
-    // Looked at of calls that somebody is asked about alone.
-    const isAmbiguous = ask !== undefined && hasRepeatedNames(call.sentText ?? '');
-    call.sentText = undefined;
-    if (verdict.kind !== 'allowed') return refuse({ record, target, context }, verdict);
-    const running = runTarget({
+    const verdict = control.judge(target.item, context, args);
+    const checking = verdict.kind === 'denied' ? undefined : checkTarget?.(target, context, args);
+    const starting = checking === undefined ? tellStart(record) : tellStartAfter(checking, record);
+    const item: AllowedCall = {
       target,
       wanted,
       catalog,
-      args: args ?? NONE,
-      ask,
-      isAmbiguous,
+      args: args ?? NO_ARGUMENTS,
+      ask: undefined,
+      isAmbiguous: false,
       context,
       record,
-    });
-    // What was sent is not kept while it runs.
-    params = NONE;
-    args = undefined;
-    inner = undefined;
-    const result = await running;
-    return kind === 'resource' ? toResourceResult(result) : { result };
+    };
+    return starting === undefined
+      ? runJudged(item, verdict, call)
+      : runOnceTold(starting, item, verdict, call);
   }
 
-  /** Tells the observers how it ended. */
-  async function finish(
+  function tellStartAfter(checking: Promise<void>, record: CallRecord): Promise<void> {
+    return checking.then(() => tellStart(record));
+  }
+
+  function runOnceTold(
+    starting: Promise<void>,
+    item: AllowedCall,
+    verdict: Verdict,
+    call: Call,
+  ): Promise<MethodResult> {
+    return starting.then(() => {
+      // Rules may have been loaded anew meanwhile.
+      const now = verdict.kind === 'denied' ? verdict : judgeAgain(control, item, item.args);
+      return runJudged(item, now, call);
+    });
+  }
+
+  function runJudged(item: AllowedCall, verdict: Verdict, call: Call): Promise<MethodResult> {
+    const { sentText } = call;
+    call.sentText = undefined;
+    if (verdict.kind !== 'allowed') return refuse(item, verdict);
+    item.ask = verdict.ask;
+    // Looked at of calls that somebody is asked about alone.
+    if (item.ask !== undefined) item.isAmbiguous = hasRepeatedNames(sentText ?? '');
+    return runTarget(item).then(
+      item.target.item.kind === 'resource' ? toResourceResult : toItemResult,
+    );
+  }
+
+  function tellStart(record: CallRecord): Promise<void> | undefined {
+    record.hasStarted = true;
+    return observer.start(record);
+  }
+
+  /** Apart from the call, so that nothing of it is kept while it runs. */
+  function watch(
     work: Promise<MethodResult>,
     call: Call,
     client: CallClient,
     stopCounting: (() => void) | undefined,
   ): Promise<Outcome> {
-    const { record } = call;
-    let result: MethodResult | undefined;
-    let reason: unknown;
-    try {
-      result = await work;
-    } catch (thrown) {
-      reason = thrown;
-    }
-    stopCounting?.();
-    // A call that is refused before its target is known has a start, too.
-    if (result === undefined && !record.hasStarted) {
-      record.hasStarted = true;
-      try {
-        await observer.start(record);
-      } catch (unavailable) {
-        reason = unavailable;
-      }
-    }
-    let outcome: Outcome = { kind: 'asked' };
-    if (!client.isAsking()) {
-      outcome = result === undefined ? judgeThrown(reason, call) : judgeResult(result, record);
-    }
+    return work.then(
+      (result) => {
+        stopCounting?.();
+        return end(call, client.isAsking() ? ASKED : judgeResult(result, call.record));
+      },
+      (thrown: unknown) => {
+        stopCounting?.();
+        // A call that is refused before its target is known has a start, too.
+        const starting = call.record.hasStarted ? undefined : tellStart(call.record);
+        return starting === undefined
+          ? endThrown(call, client, thrown)
+          : starting.then(
+              () => endThrown(call, client, thrown),
+              (unavailable: unknown) => endThrown(call, client, unavailable),
+            );
+      },
+    );
+  }
+
+  function endThrown(call: Call, client: CallClient, thrown: unknown): Outcome {
+    return end(call, client.isAsking() ? ASKED : judgeThrown(thrown, call));
+  }
+
+  function end({ record }: Call, outcome: Outcome): Outcome {
     record.outcome = outcome;
     observer.end(record);
     return outcome;
@@ -175,7 +230,9 @@ export function createCalls(runtime: Runtime, control: CallControl, callers: Cal
 const SENT: JsonPath = ['params', 'arguments'];
 const SENT_INNER: JsonPath = [...SENT, 'arguments'];
 
-const NONE: JsonObject = {};
+const NO_ARGUMENTS: JsonObject = {};
+const ASKED: Outcome = { kind: 'asked' };
+const toItemResult = (result: object): MethodResult => ({ result });
 
 // §4.11: how it ended. Judged here, once; whoever answers, counts, logs or audits it goes by this.
 

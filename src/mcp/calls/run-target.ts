@@ -33,9 +33,9 @@ export interface AllowedCall {
   readonly wanted: WantedItem;
   readonly catalog: Pick<ServedCatalog, 'resolve'>;
   readonly args: JsonObject;
-  readonly ask: AskWhom | undefined;
+  ask: AskWhom | undefined;
   /** The message has a member twice: others may read another call in it. */
-  readonly isAmbiguous: boolean;
+  isAmbiguous: boolean;
   readonly context: CallContext;
   readonly record: CallRecord;
 }
@@ -64,7 +64,8 @@ interface CallGuards {
   readonly asked: Guard | undefined;
 }
 
-export function createRunTarget({ judge, getGuards, askFirst }: CallControl) {
+export function createRunTarget(control: CallControl) {
+  const { getGuards, askFirst } = control;
   return function runTarget(call: AllowedCall): Promise<object> {
     const { target, ask, args, context, record } = call;
     // Nobody is asked about a call that cannot be made.
@@ -108,16 +109,11 @@ export function createRunTarget({ judge, getGuards, askFirst }: CallControl) {
   async function askAndFindAgain(call: AllowedCall, whom: AskWhom): Promise<AllowedCall> {
     await askFirst(call, whom);
     const now = await call.catalog.resolve(call.wanted, call.context);
-    const judged = judgeAgain(call, call.args);
+    const judged = judgeAgain(control, call, call.args);
     if (judged.kind !== 'allowed') return refuse(call, judged);
     if (!isSameTool(call.target, now) || (judged.ask !== undefined && judged.ask !== whom))
       throw new CallStopped('approval', CHANGED);
     return { ...call, target: now };
-  }
-
-  /** Rules may have been loaded anew, or a guard have changed the arguments. */
-  function judgeAgain({ target: { item }, context }: AllowedCall, args: JsonObject): Verdict {
-    return judge(item, context, item.kind === 'resource' ? undefined : args);
   }
 
   async function guardRequest(call: AllowedCall, guard: Guard): Promise<AllowedCall> {
@@ -137,7 +133,7 @@ export function createRunTarget({ judge, getGuards, askFirst }: CallControl) {
     if (passed === undefined) return call;
     const changed = isObject(passed.value) ? passed.value : value;
     const next = isObject(changed.arguments) ? toNoted(changed.arguments) : args;
-    const judged = judgeAgain(call, next);
+    const judged = judgeAgain(control, call, next);
     if (judged.kind !== 'allowed') return refuse(call, judged);
     return {
       ...call,
@@ -148,6 +144,13 @@ export function createRunTarget({ judge, getGuards, askFirst }: CallControl) {
     };
   }
 }
+
+/** Rules may have been loaded anew, or a guard have changed the arguments. */
+export const judgeAgain = (
+  { judge }: CallControl,
+  { target: { item }, context }: AllowedCall,
+  args: JsonObject,
+): Verdict => judge(item, context, item.kind === 'resource' ? undefined : args);
 
 // §29: a call goes on as a task from where its target would run: what has to be asked before has been asked.
 
@@ -257,7 +260,7 @@ const MAX_NUMBER = 40;
 
 /** Anything that may not be used is unknown to its caller; RFC 6750 §3.1 for scopes. */
 export async function refuse(
-  { record, target, context }: Pick<AllowedCall, 'record' | 'target' | 'context'>,
+  { record, target, context }: AllowedCall,
   verdict: Exclude<Verdict, { kind: 'allowed' }>,
 ): Promise<never> {
   const deniedBy = verdict.kind === 'denied' ? verdict.by : 'insufficient_scope';

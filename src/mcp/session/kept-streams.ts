@@ -116,16 +116,6 @@ export function createKeptStreams(
 
   // Sending.
 
-  function send(stream: KeptStream, json: string, isNotification: boolean): void {
-    // A client that reads far slower than notifications come does without some of them.
-    if (stream.endedAt !== undefined || (isNotification && stream.queue?.isFull())) return;
-    const position = stream.firstPosition + stream.events.length;
-    const text = toEvent(stream, position, json);
-    push(stream, text);
-    accounts.append(stream, { text, isNotification });
-    if (stream.readBy !== undefined) stored.scheduleNews(stream);
-  }
-
   function end(stream: KeptStream, json: string): void {
     if (stream.endedAt !== undefined) return;
     const text = toEvent(stream, 'end', json);
@@ -230,7 +220,14 @@ export function createKeptStreams(
     }
 
     send(json: string, isNotification: boolean): void {
-      send(this.stream, json, isNotification);
+      const { stream } = this;
+      // A client that reads far slower than notifications come does without some of them.
+      if (stream.endedAt !== undefined || (isNotification && stream.queue?.isFull())) return;
+      const position = stream.firstPosition + stream.events.length;
+      const text = toEvent(stream, position, json);
+      push(stream, text);
+      accounts.append(stream, { text, isNotification });
+      if (stream.readBy !== undefined) stored.scheduleNews(stream);
     }
 
     end(json: string): void {
@@ -264,25 +261,17 @@ export function createKeptStreams(
     /** A stream of the session that is kept here. */
     find,
     /** A stream that is sent for the first time. */
-    start({
-      sessionId,
-      user,
-      protocolVersion,
-      requestId,
-      isOfSession,
-      abandon,
-    }: NewKeptStream): EventChannel {
+    start(begun: NewKeptStream): EventChannel {
+      const { sessionId, user, protocolVersion } = begun;
       const stream = new KeptStream(accounts.openSession(sessionId, user, protocolVersion), {
+        ...begun,
         name: randomUUID().slice(-12),
         replica: replicas.ownName,
-        requestId,
-        isOfSession,
         startedAt: clock.monotonic(),
         events: [],
-        abandon,
       });
       accounts.add(stream);
-      if (!isOfSession) running += 1;
+      if (!stream.isOfSession) running += 1;
       scheduleSweep();
       const queue = openQueue(stream);
       stream.unsent = toPrimer(stream, 0);

@@ -12,7 +12,7 @@ import { buildElicitationKey, buildQuestionKey } from '../../store/keys.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { Call } from '../calls/call.ts';
 import { readAnswers, URL_REQUIRED } from '../calls/client-answers.ts';
-import { passAnswers, passQuestions, type QuestionGuards } from '../calls/guards.ts';
+import { passAnswers, passQuestions, type Question, type QuestionGuards } from '../calls/guards.ts';
 import type { RawAnswer } from '../catalog/catalog.ts';
 import {
   type Answers,
@@ -23,11 +23,6 @@ import {
 import { isShortId, type JsonRpcResponse } from '../protocol/json-rpc.ts';
 import { type McpReplicas, readStoredCapabilities } from './sessions.ts';
 
-export interface RawRequest {
-  readonly method: string;
-  readonly params: JsonObject;
-}
-
 /** Long enough for a person to answer. */
 const ANSWER_TIMEOUT_MS = 300_000;
 /** Time to live of the note which replica waits; a little longer than an answer may take. */
@@ -37,7 +32,7 @@ const NOTE_TTL_SECONDS = ANSWER_TIMEOUT_MS / 1000 + 10;
 function checkCanBeAsked(
   { stream }: Call,
   { clientCapabilities }: SessionRecord,
-  requests: Readonly<Record<string, RawRequest | ClientRequest>>,
+  requests: Readonly<Record<string, Question | ClientRequest>>,
 ): void {
   const missing = findMissingCapabilities(requests, readStoredCapabilities(clientCapabilities));
   if (missing.length > 0) {
@@ -106,7 +101,7 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) 
   async function askAll<Answer>(
     call: Call,
     sessionId: string,
-    requests: Readonly<Record<string, RawRequest>>,
+    requests: Readonly<Record<string, Question>>,
     readAnswer: (answer: ClientAnswer) => Answer,
     cancelled?: CancelSignal,
   ): Promise<readonly (readonly [string, Answer])[]> {
@@ -169,7 +164,7 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) 
     async askRaw(
       call: Call,
       session: SessionRecord,
-      request: RawRequest,
+      request: Question,
       cancelled?: CancelSignal,
     ): Promise<RawAnswer> {
       checkCanBeAsked(call, session, { request });

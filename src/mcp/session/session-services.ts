@@ -1,6 +1,6 @@
 // The session era: its parts that stand for as long as the process does, and the methods that only sessions have.
 
-import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { failParams, GatewayError } from '../../errors/gateway-error.ts';
 import { type Link, LinkedList } from '../../platform/bounded-map.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -94,9 +94,7 @@ export const SESSION_METHODS: Readonly<Record<string, SessionMethod>> = {
   async ping() {},
   async 'logging/setLevel'({ level }, { sessionId }, { user }, { sessions }) {
     if (!isLogSeverity(level)) {
-      fail('invalid_params', {
-        details: `params.level must be one of ${LOG_SEVERITIES.join(', ')}`,
-      });
+      failParams(`params.level must be one of ${LOG_SEVERITIES.join(', ')}`);
     }
     await sessions.setLogLevel(sessionId, user, level);
   },
@@ -132,10 +130,10 @@ export async function beginSession(
 ): Promise<McpResponse> {
   const { protocolVersion: asked, capabilities, clientInfo } = readParams(params);
   if (typeof asked !== 'string') {
-    fail('invalid_params', { details: 'params.protocolVersion must be a string' });
+    failParams('params.protocolVersion must be a string');
   }
   if (!isObject(capabilities)) {
-    fail('invalid_params', { details: 'params.capabilities must be an object' });
+    failParams('params.capabilities must be an object');
   }
   const protocolVersion = negotiateVersion(asked);
   const client = readCapabilities(capabilities);

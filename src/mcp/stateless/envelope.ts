@@ -92,7 +92,7 @@ export function checkNameHeader(
   // The log has the details, too.
   const show = (one: unknown) =>
     namedBy === 'uri' && typeof one === 'string' ? stripUri(one) : one;
-  failMismatch('Mcp-Name', told === undefined ? undefined : show(told), show(name));
+  failMismatch('Mcp-Name', show(told), show(name));
 }
 
 /** `Mcp-Param-*` of a tool's arguments: neither without the other. */

@@ -1,7 +1,7 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": a tool that asks runs again when the client has
 // answered, and finds the answers of all rounds by their keys.
 
-import { fail } from '../../errors/gateway-error.ts';
+import { fail, failParams } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { hashSha256 } from '../../platform/ids.ts';
@@ -190,11 +190,11 @@ async function readClientAnswers(
 ): Promise<ClientAnswers> {
   const { inputResponses = {}, requestState: state } = isObject(params) ? params : {};
   if (!isObject(inputResponses)) {
-    fail('invalid_params', { details: 'params.inputResponses must be an object' });
+    failParams('params.inputResponses must be an object');
   }
   if (state === undefined) return { answers: {} };
   if (typeof state !== 'string') {
-    fail('invalid_params', { details: 'params.requestState must be a string' });
+    failParams('params.requestState must be a string');
   }
   const { answers, asked, relayed, approval } = await requestState.open(getBinding(), state);
   const received = pick(inputResponses, asked);
@@ -233,8 +233,14 @@ const MAX_KEPT = 4096;
  * The text is made before the tool runs, which may change its arguments. Nearly no call asks: it is hashed in advance
  * only where a call that waits would keep too much.
  */
-function prepareBinding(user: UserContext | undefined, request: JsonRpcRequest): () => string {
-  const call = describeCall(user, request);
+function prepareBinding(
+  user: UserContext | undefined,
+  { method, params }: JsonRpcRequest,
+): () => string {
+  const { name, uri, arguments: args, ref, argument } = isObject(params) ? params : {};
+  const owner = user ? nameOwner(user) : null;
+  // The call that a state is good for, and no other.
+  const call = JSON.stringify([owner, method, name, uri, args, ref, argument]);
   return call.length > MAX_KEPT ? keep(toBinding(call)) : () => toBinding(call);
 }
 
@@ -242,12 +248,6 @@ function prepareBinding(user: UserContext | undefined, request: JsonRpcRequest):
 const keep = (binding: string) => () => binding;
 
 const toBinding = (call: string): string => `mcp:request-state:${hashSha256(call)}`;
-
-/** The call that a state is good for, and no other. */
-function describeCall(user: UserContext | undefined, { method, params }: JsonRpcRequest): string {
-  const { name, uri, arguments: args, ref, argument } = isObject(params) ? params : {};
-  return JSON.stringify([user ? nameOwner(user) : null, method, name, uri, args, ref, argument]);
-}
 
 /** Long enough for a person to look something up before answering. */
 const LIFETIME_MS = 3_600_000;
@@ -279,10 +279,9 @@ export function createRequestState({ getSeal, clock }: Runtime) {
         !isStringArray(asked) ||
         expiresAt <= clock.now()
       ) {
-        fail('invalid_params', {
-          details:
-            'params.requestState belongs to another call, or is more than an hour old. Call again without it.',
-        });
+        failParams(
+          'params.requestState belongs to another call, or is more than an hour old. Call again without it.',
+        );
       }
       noteMembers(answers, text ?? '', ['answers']);
       return {

@@ -1,6 +1,6 @@
 // MCP 2026-07-28 "Subscriptions": subscriptions/listen with MCP_STREAMS=true.
 
-import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { failParams, GatewayError } from '../../errors/gateway-error.ts';
 import type { ReplyStream } from '../../http/endpoint/message.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { toSseEvent } from '../../platform/text.ts';
@@ -39,9 +39,7 @@ export function createOpenSubscription(
   ): Promise<StreamResponse> {
     const { catalog, user } = call;
     if (!isShortId(id)) {
-      fail('invalid_params', {
-        details: 'The id of a subscription may have at most 256 characters',
-      });
+      failParams('The id of a subscription may have at most 256 characters');
     }
     const lists = catalog.offers.listChanges === true ? filter.lists : [];
     const uris = new Set<string>();
@@ -124,7 +122,7 @@ interface Filter {
 export function readFilter(params: unknown): Filter {
   const { notifications } = readParams(params);
   if (!isObject(notifications)) {
-    return fail('invalid_params', { details: 'params.notifications must be an object' });
+    return failParams('params.notifications must be an object');
   }
   return {
     uris: readNames(notifications, 'resourceSubscriptions', 'URIs'),
@@ -136,15 +134,13 @@ export function readFilter(params: unknown): Filter {
 function readNames(notifications: JsonObject, member: string, what: string): readonly string[] {
   const { [member]: names = [] } = notifications;
   if (Array.isArray(names) && names.length > MAX_SUBSCRIPTIONS) {
-    return fail('invalid_params', {
-      details: `params.notifications.${member} may have at most ${MAX_SUBSCRIPTIONS} ${what}`,
-    });
+    return failParams(
+      `params.notifications.${member} may have at most ${MAX_SUBSCRIPTIONS} ${what}`,
+    );
   }
   return isStringArray(names)
     ? names
-    : fail('invalid_params', {
-        details: `params.notifications.${member} must be an array of ${what}`,
-      });
+    : failParams(`params.notifications.${member} must be an array of ${what}`);
 }
 
 // The stream of a subscription that takes long to open, as servers are asked first. It

@@ -1,7 +1,7 @@
 // §29.5: tasks of servers. The gateway keeps nothing of them: the id that a client has says which it is, sealed, for its
 // user and its path alone.
 
-import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { fail, failParams, GatewayError } from '../../errors/gateway-error.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toNoted, toRawJson, toRawMembers } from '../../platform/noted-json.ts';
@@ -194,7 +194,7 @@ function guardAnswers(
     const question = asked[key];
     const problem = question && findKindProblem(question, answer);
     if (problem === undefined) continue;
-    fail('invalid_params', { details: `params.inputResponses "${key.slice(0, 100)}" ${problem}` });
+    failParams(`params.inputResponses "${key.slice(0, 100)}" ${problem}`);
   }
   return passAnswers(asked, Object.fromEntries(answered), guards).catch(refuseStopped);
 }

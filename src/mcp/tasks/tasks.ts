@@ -1,6 +1,6 @@
 // §29, ext-tasks (2026-07-28): calls that go on after their answer, and whose result is fetched later, at any replica.
 
-import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { fail, failParams, GatewayError } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { toJsonRpcError } from '../../http/endpoint/render-error.ts';
 import { generateSecret } from '../../platform/ids.ts';
@@ -138,7 +138,10 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
       isHandle: (result) => result === adopted,
       send({ method, params }) {
         // MCP, ext-tasks: there are no log messages of tasks.
-        if (method === 'notifications/progress') running?.note(describeProgress(params));
+        if (method !== 'notifications/progress') return;
+        const { message, progress, total } = { ...NO_PROGRESS, ...params };
+        const count = total === undefined ? String(progress) : `${progress} of ${total}`;
+        running?.note(typeof message === 'string' && message !== '' ? message : count);
       },
       ask: (questions) => running?.ask(questions) ?? fail('request_cancelled'),
       async end(answer) {
@@ -246,7 +249,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
       const taskId = readString(params, 'taskId');
       const { inputResponses } = params;
       if (!isObject(inputResponses)) {
-        fail('invalid_params', { details: 'params.inputResponses must be an object' });
+        failParams('params.inputResponses must be an object');
       }
       if (isRelayed(taskId)) {
         await askServer({ method: 'tasks/update', taskId, inputResponses }, context, call);
@@ -266,7 +269,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
               answers: { ...record.answers, ...answered },
             };
       });
-      if (problem !== undefined) fail('invalid_params', { details: problem });
+      if (problem !== undefined) failParams(problem);
       changes.announce(key);
       return NOTHING;
     },
@@ -301,6 +304,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
 }
 
 const NOTHING = { result: {} };
+const NO_PROGRESS = { message: undefined, progress: 0, total: undefined };
 
 const toOwner = (
   id: string,
@@ -314,18 +318,6 @@ function failUnknownTask(): never {
     message: 'Unknown task',
     details: 'There is no task with this id here, or it is kept no longer.',
   });
-}
-
-/** `params` of notifications/progress. */
-function describeProgress(params: object): string {
-  const { message, progress, total } = {
-    message: undefined,
-    progress: 0,
-    total: undefined,
-    ...params,
-  };
-  if (typeof message === 'string' && message !== '') return message;
-  return total === undefined ? String(progress) : `${progress} of ${total}`;
 }
 
 /** Its request was answered long before: this line is the only one that says it. */
