@@ -58,6 +58,9 @@ export function fail(key: ErrorKey, failure?: Failure): never {
   throw new GatewayError(key, failure);
 }
 
+/** @throws GatewayError `internal_error` always. */
+export const failInternal = (cause: unknown): never => fail('internal_error', { cause });
+
 /** @throws GatewayError `invalid_params` always. */
 export function failParams(details: string): never {
   return fail('invalid_params', { details });

@@ -1,7 +1,12 @@
 // MCP "Elicitation", "Sampling", "Roots" up to 2025-11-25: requests to the client on the stream of
 // its own request; the answers come by POSTs, to any replica.
 
-import { fail, GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import {
+  fail,
+  failInternal,
+  GatewayError,
+  type JsonRpcErrorObject,
+} from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { generateQuestionId, hashSha256, isQuestionId } from '../../platform/ids.ts';
@@ -113,7 +118,7 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) 
     const notes = named.map(({ id }) =>
       store.set(buildQuestionKey(keyPrefix, sessionId, id), replicas.ownName, NOTE_TTL_SECONDS),
     );
-    await Promise.all(notes).catch((cause: unknown) => fail('internal_error', { cause }));
+    await Promise.all(notes).catch(failInternal);
     if (cancelled?.aborted) fail('client_silent', { details: CANCELLED });
     if (call.stream.isAnswered) fail('request_cancelled', { details: 'The call is over.' });
     const questions = named.map(({ name, request, id }) => {

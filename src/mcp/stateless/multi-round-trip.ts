@@ -1,7 +1,7 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": a tool that asks runs again when the client has
 // answered, and finds the answers of all rounds by their keys.
 
-import { fail, failParams } from '../../errors/gateway-error.ts';
+import { fail, failInternal, failParams } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { hashSha256 } from '../../platform/ids.ts';
@@ -255,7 +255,7 @@ const LIFETIME_MS = 3_600_000;
 type RequestState = ReturnType<typeof createRequestState>;
 
 export function createRequestState({ getSeal, clock }: Runtime) {
-  const requireSeal = () => getSeal().catch((cause: unknown) => fail('internal_error', { cause }));
+  const requireSeal = () => getSeal().catch(failInternal);
 
   return {
     /** `binding` is that of the call, by `prepareBinding`. */

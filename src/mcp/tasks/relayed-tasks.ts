@@ -1,7 +1,7 @@
 // §29.5: tasks of servers. The gateway keeps nothing of them: the id that a client has says which it is, sealed, for its
 // user and its path alone.
 
-import { fail, failParams, GatewayError } from '../../errors/gateway-error.ts';
+import { fail, failInternal, failParams, GatewayError } from '../../errors/gateway-error.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toNoted, toRawJson, toRawMembers } from '../../platform/noted-json.ts';
@@ -48,7 +48,7 @@ const PREFIX = 'r.';
 export const isRelayed = (taskId: string): boolean => taskId.startsWith(PREFIX);
 
 export function createRelayedTaskIds(getSeal: () => Promise<Seal>) {
-  const requireSeal = () => getSeal().catch((cause: unknown) => fail('internal_error', { cause }));
+  const requireSeal = () => getSeal().catch(failInternal);
   const describe = ({ user, path }: Whose): string =>
     `mcp:relayed-task:${hashSha256(JSON.stringify([user ?? null, path ?? null]))}`;
 

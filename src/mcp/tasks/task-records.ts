@@ -1,6 +1,6 @@
 // §29: what is known of a task, as it lies in the store, and as its client sees it.
 
-import { fail, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import { failInternal, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
@@ -215,7 +215,7 @@ export function createTaskRecords({ config, store, getSeal, clock }: Runtime) {
 const OVERTIME_SECONDS = 60;
 
 const orInternalError = <Result>(work: () => Promise<Result>): Promise<Result> =>
-  work().catch((cause: unknown) => fail('internal_error', { cause }));
+  work().catch(failInternal);
 
 // Budgets count bytes, and no entry counts as less than the smallest: so many of them are so many tasks.
 

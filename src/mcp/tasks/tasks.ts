@@ -1,6 +1,6 @@
 // §29, ext-tasks (2026-07-28): calls that go on after their answer, and whose result is fetched later, at any replica.
 
-import { fail, failParams, GatewayError } from '../../errors/gateway-error.ts';
+import { fail, failInternal, failParams, GatewayError } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { toJsonRpcError } from '../../http/endpoint/render-error.ts';
 import { generateSecret } from '../../platform/ids.ts';
@@ -168,10 +168,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     if (record === undefined) return failUnknownTask();
     await findTool(record.tool, caller, call);
     const isHere =
-      record.end !== undefined ||
-      (await runs
-        .isRunning(key, record.replica)
-        .catch((cause: unknown) => fail('internal_error', { cause })));
+      record.end !== undefined || (await runs.isRunning(key, record.replica).catch(failInternal));
     if (isHere) return { key, user, record };
     const error = new GatewayError('task_lost');
     const end = { status: 'failed', error: toJsonRpcError(error) } as const;
