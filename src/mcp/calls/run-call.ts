@@ -47,8 +47,9 @@ export function createCalls(runtime: Runtime, control: CallControl, callers: Cal
   const count = createCountCall(runtime, endedGrants);
   const runTarget = createRunTarget(control);
 
-  // None of these functions awaits anything while it has the params: V8 would keep them until the call ends. Waiting is apart from
-  // what need not wait: a function whose closures may have to be made pays for what they use in each call.
+  // None of these functions awaits anything while it has the params: V8 would keep them until the call ends, even those that were
+  // only arguments of a call within. Waiting is apart from what need not wait: a function whose closures may have to be made pays
+  // for what they use in each call.
 
   /**
    * Runs the method of the call, or `runOwn` in its place. Never rejects. The call, and the bytes of its body, count until the
@@ -236,7 +237,6 @@ const toItemResult = (result: object): MethodResult => ({ result });
 
 // §4.11: how it ended. Judged here, once; whoever answers, counts, logs or audits it goes by this.
 
-/** `deniedBy` is what stopped the call; undefined where nothing did. */
 function judgeResult(result: MethodResult, { deniedBy }: CallRecord): Outcome {
   if (deniedBy !== undefined) return { kind: 'denied', by: deniedBy, result };
   return 'isError' in result.result && result.result.isError === true
@@ -252,10 +252,13 @@ function judgeThrown(thrown: unknown, call: Call): Outcome {
     return { kind: 'denied', by: deniedBy, error: toGatewayError(thrown) };
   }
   if (thrown instanceof GatewayError) return { kind: 'failure', error: thrown };
-  const facts = getStackFacts(thrown);
   // The client has cancelled the call, and most tools throw when they are told.
-  if (call.signal().aborted) return toFailure('request_cancelled', { facts });
-  if (method?.item?.kind !== 'tool') return toFailure('method_failed', { cause: thrown, facts });
+  if (call.signal().aborted) {
+    return toFailure('request_cancelled', { facts: getStackFacts(thrown) });
+  }
+  if (method?.item?.kind !== 'tool') {
+    return toFailure('method_failed', { cause: thrown, facts: getStackFacts(thrown) });
+  }
   if (isToolError(thrown)) {
     return { kind: 'tool_error', result: { result: toErrorResult(readFailure(thrown)) } };
   }
@@ -264,7 +267,7 @@ function judgeThrown(thrown: unknown, call: Call): Outcome {
   return toFailure('tool_failed', {
     details: `${subject} failed; reference ${reference}.`,
     cause: thrown,
-    facts: { ...facts, reference },
+    facts: { ...getStackFacts(thrown), reference },
   });
 }
 
