@@ -58,6 +58,14 @@ export function fail(key: ErrorKey, failure?: Failure): never {
   throw new GatewayError(key, failure);
 }
 
+/** @throws GatewayError `internal_error` always. */
+export const failInternal = (cause: unknown): never => fail('internal_error', { cause });
+
+/** @throws GatewayError `invalid_params` always. */
+export function failParams(details: string): never {
+  return fail('invalid_params', { details });
+}
+
 /** Anything thrown as a GatewayError: what is unknown becomes an `internal_error` with its cause. */
 export const toGatewayError = (thrown: unknown): GatewayError =>
   thrown instanceof GatewayError ? thrown : new GatewayError('internal_error', { cause: thrown });

@@ -35,7 +35,7 @@ import {
   type McpResponse,
   renderBody,
   type SessionInfo,
-  toErrorResponse,
+  toErrorAnswer,
 } from './calls/outcome.ts';
 import { createCalls } from './calls/run-call.ts';
 import type { CallControl } from './calls/run-target.ts';
@@ -237,7 +237,7 @@ function createMcpEndpoints(
     const describe = createDescribe(record);
     const reply = (response: McpResponse) =>
       toReply(challenge(response, call.request.path), id, call.sessionInfo, describe);
-    const replyThrown = (thrown: unknown) => reply(toErrorResponse(thrown));
+    const replyThrown = (thrown: unknown) => reply({ kind: 'json', answer: toErrorAnswer(thrown) });
     try {
       const responding = eras[era].handle(call, message);
       return responding instanceof Promise
@@ -260,22 +260,16 @@ function createMcpEndpoints(
     const id = readSessionHeader(request) ?? fail('missing_session_id');
     return {
       access: sessions.createAccess(id, user, 'read'),
-      run: (session) => endSession(id, { user, session, catalog }),
+      async run(session) {
+        const record = await sessions.read(id, { user, session, catalog });
+        const hasEnded = record && (await sessions.end(id, user));
+        if (!hasEnded) fail('session_to_end_not_found');
+        catalog.endSession(findStreamOwner({ user, catalog }, record).caller);
+        keptStreams.endSession(id);
+        await sessionStreams?.end(id);
+        return { status: 204 };
+      },
     };
-  }
-
-  async function endSession(
-    id: string,
-    call: Pick<Call, 'user' | 'session' | 'catalog'>,
-  ): Promise<Reply> {
-    const session = await sessions.read(id, call);
-    const hasEnded = session && (await sessions.end(session.sessionId, call.user));
-    if (!hasEnded) fail('session_to_end_not_found');
-    const { caller } = findStreamOwner(call, session);
-    call.catalog.endSession(caller);
-    keptStreams.endSession(session.sessionId);
-    await sessionStreams?.end(session.sessionId);
-    return { status: 204 };
   }
 
   /** The stream of a session, or one that its client comes back to (§15.1). */

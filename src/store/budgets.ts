@@ -1,9 +1,23 @@
 // An entry that counts in several budgets at once: in that of its user, and in that of all.
+import { hashSha256 } from '../platform/ids.ts';
 import type { ByteEntry, Windows } from './store.ts';
 
 export interface Budget {
   readonly key: string;
   readonly maxBytes: number;
+}
+
+/** Lists the budgets of a user, if there is one and its bound is not 0, and of all. */
+export function createBudgets(
+  buildKey: (owner: string) => string,
+  userBytes: number,
+  allBytes: number,
+): (user: string | undefined) => readonly Budget[] {
+  const all = { key: buildKey('all'), maxBytes: allBytes };
+  return (user) =>
+    user === undefined || userBytes === 0
+      ? [all]
+      : [{ key: buildKey(hashSha256(user)), maxBytes: userBytes }, all];
 }
 
 /**

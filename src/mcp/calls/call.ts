@@ -71,8 +71,18 @@ export class Call {
 
   /** Aborted when the caller hangs up, or by `abort`. Made on first use: most calls never ask for it. */
   signal(): CancelSignal {
-    this.cancellation ??= this.startCancellation();
-    return this.cancellation;
+    if (this.cancellation !== undefined) return this.cancellation;
+    const created = new Cancellation();
+    const hangUp = this.request.signal();
+    // A client that may come back for the answer has not hung up for good: `abort` says when it has.
+    const noteHangUp = () => {
+      if (this.tellTask === undefined && !this.stream.isKept()) created.abort();
+    };
+    if (this.isAborted) created.abort();
+    else if (hangUp.aborted) noteHangUp();
+    else hangUp.addEventListener('abort', noteHangUp);
+    this.cancellation = created;
+    return created;
   }
 
   /** The same for tools. */
@@ -92,19 +102,6 @@ export class Call {
   /** It goes on as a task (§29): that the caller hangs up means nothing any more; `onAbort` hears of `abort`. */
   detach(onAbort: (error: GatewayError | undefined) => void): void {
     this.tellTask = onAbort;
-  }
-
-  private startCancellation(): Cancellation {
-    const created = new Cancellation();
-    const hangUp = this.request.signal();
-    // A client that may come back for the answer has not hung up for good: `abort` says when it has.
-    const noteHangUp = () => {
-      if (this.tellTask === undefined && !this.stream.isKept()) created.abort();
-    };
-    if (this.isAborted) created.abort();
-    else if (hangUp.aborted) noteHangUp();
-    else hangUp.addEventListener('abort', noteHangUp);
-    return created;
   }
 }
 
@@ -167,15 +164,18 @@ export function createCallRecord(
   const known = methodName === undefined ? undefined : findMethod(methodName);
   const isNotified = message.kind === 'notification';
   const isThere = known && isAvailable(known, { isNotified, era, offers, hasStreams });
-  const method = isThere ? known : undefined;
+  // Callers send further members as they like: the one that the method goes by counts.
+  const { name, uri } = isObject(params) ? params : NO_NAMES;
+  const isUri = known?.item?.param === 'uri' || methodName?.startsWith('resources/') === true;
+  const subject = isUri && typeof uri === 'string' ? uri : name;
   return {
     request,
     user,
     era,
     id: message.kind === 'request' ? message.id : undefined,
     methodName,
-    method,
-    subject: isObject(params) ? readSubject(methodName, known, params) : undefined,
+    method: isThere ? known : undefined,
+    subject: typeof subject === 'string' ? subject : undefined,
     trace: readTraceContext(readMeta(params)),
     clientId: undefined,
     startedAt: 0,
@@ -190,17 +190,7 @@ export function createCallRecord(
 }
 
 const NO_METHOD = { method: undefined, params: undefined };
-
-/** Callers send further members as they like: the one that the method goes by counts. */
-function readSubject(
-  methodName: string | undefined,
-  method: Method | undefined,
-  { name, uri }: JsonObject,
-): string | undefined {
-  const isUri = method?.item?.param === 'uri' || methodName?.startsWith('resources/') === true;
-  const subject = isUri && typeof uri === 'string' ? uri : name;
-  return typeof subject === 'string' ? subject : undefined;
-}
+const NO_NAMES: JsonObject = {};
 
 // Knowledge of the rest of the gateway about those who call.
 

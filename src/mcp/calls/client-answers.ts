@@ -1,7 +1,7 @@
 // Clients' answers to our questions, read without trust; and the question that leads to a page.
 
 import type { Ajv, ValidateFunction } from 'ajv';
-import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { fail, failParams, GatewayError } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { createLoader } from '../../platform/load-package.ts';
 import type { SessionRelay } from '../catalog/catalog.ts';
@@ -20,14 +20,13 @@ export function readAnswers<Requests extends ClientRequests>(
   const answers = Object.entries(requests).map(([key, request]) => {
     const answer = received[key];
     const problem = findClientAnswerProblem(request, answer);
-    if (problem !== undefined) failAnswer(key, problem);
+    if (problem !== undefined) {
+      failParams(`The client's answer "${key.slice(0, 100)}" ${problem}`);
+    }
     return [key, answer];
   });
   return Object.fromEntries(answers) as Answers<Requests>;
 }
-
-const failAnswer = (key: string, problem: string): never =>
-  fail('invalid_params', { details: `The client's answer "${key.slice(0, 100)}" ${problem}` });
 
 /** Says what is wrong with the answer to one question; undefined where it fits. */
 export function findClientAnswerProblem(
@@ -37,12 +36,7 @@ export function findClientAnswerProblem(
   if (!isObject(answer)) return 'must be an object';
   switch (method) {
     case 'elicitation/create':
-      return findFormProblem(
-        'requestedSchema' in params && isObject(params.requestedSchema)
-          ? params.requestedSchema
-          : {},
-        answer,
-      );
+      return findFormProblem(params, answer);
     case 'sampling/createMessage':
       return isSample(answer) ? undefined : 'must have a role, a model and a content';
     case 'roots/list':
@@ -52,10 +46,15 @@ export function findClientAnswerProblem(
   }
 }
 
-function findFormProblem(schema: object, { action, content }: JsonObject): string | undefined {
+function findFormProblem(params: object, { action, content }: JsonObject): string | undefined {
   if (action === 'decline' || action === 'cancel') return undefined;
   if (action !== 'accept') return 'must have the action accept, decline or cancel';
-  return findSchemaProblem(schema, 'content', content);
+  const { requestedSchema } = { requestedSchema: {}, ...params };
+  const schema = isObject(requestedSchema) ? requestedSchema : {};
+  const validate = validators.get(schema) ?? compileQuestionSchema(schema);
+  return validate(content)
+    ? undefined
+    : describeErrors('content', validate.errors ?? []).join('\n');
 }
 
 const isSample = ({ role, model, content }: JsonObject): boolean =>
@@ -66,22 +65,14 @@ const isSample = ({ role, model, content }: JsonObject): boolean =>
 const isRoots = ({ roots }: JsonObject): boolean =>
   Array.isArray(roots) &&
   roots.every(
-    (root) => isObject(root) && typeof root.uri === 'string' && isOptionalString(root.name),
+    (root) =>
+      isObject(root) &&
+      typeof root.uri === 'string' &&
+      (root.name === undefined || typeof root.name === 'string'),
   );
 
-const isOptionalString = (value: unknown): boolean =>
-  value === undefined || typeof value === 'string';
-
-// JSON Schemas of questions, which tools make while they run.
-
-/**
- * Says what is wrong with a value by a schema that was not defined beforehand. What is compiled goes with
- * the schema: one that was made for a single question leaves nothing behind.
- */
-function findSchemaProblem(schema: object, subject: string, value: unknown): string | undefined {
-  const validate = validators.get(schema) ?? compileQuestionSchema(schema);
-  return validate(value) ? undefined : describeErrors(subject, validate.errors ?? []).join('\n');
-}
+// JSON Schemas of questions, which tools make while they run. What is compiled goes with the schema: one that was made for a
+// single question leaves nothing behind.
 
 const loadAjv = createLoader<typeof import('ajv')>('ajv');
 
@@ -90,27 +81,27 @@ const validators = new WeakMap<object, ValidateFunction>();
 /** An Ajv keeps something of all that it has compiled: after so many schemas comes the next one. */
 const SCHEMAS_PER_AJV = 100;
 
-const compileQuestionSchema = (() => {
-  let schemasLeft = 0;
-  let ajv: Ajv | undefined;
-  return (schema: object): ValidateFunction => {
-    if (ajv === undefined || schemasLeft === 0) {
-      ajv = new (loadAjv().Ajv)({
-        strict: false,
-        validateFormats: false,
-        logger: false,
-        verbose: true,
-      });
-      schemasLeft = SCHEMAS_PER_AJV;
-    }
-    schemasLeft -= 1;
-    const validate = ajv.compile(schema);
-    // Or the next one with its `$id` would be refused.
-    ajv.removeSchema(schema);
-    validators.set(schema, validate);
-    return validate;
-  };
-})();
+let schemasLeft = 0;
+let ajv: Ajv | undefined;
+
+function compileQuestionSchema(schema: object): ValidateFunction {
+  if (ajv === undefined || schemasLeft === 0) {
+    const options = {
+      strict: false,
+      validateFormats: false,
+      logger: false,
+      verbose: true,
+    } as const;
+    ajv = new (loadAjv().Ajv)(options);
+    schemasLeft = SCHEMAS_PER_AJV;
+  }
+  schemasLeft -= 1;
+  const validate = ajv.compile(schema);
+  // Or the next one with its `$id` would be refused.
+  ajv.removeSchema(schema);
+  validators.set(schema, validate);
+  return validate;
+}
 
 // MCP "URL mode elicitation": a client is asked to lead its user to a page of the gateway's.
 

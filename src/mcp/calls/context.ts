@@ -1,11 +1,9 @@
 // The context that a tool, prompt or resource gets of one call, whatever the era.
 
 import { isDeepStrictEqual } from 'node:util';
-import { fail } from '../../errors/gateway-error.ts';
+import { failParams } from '../../errors/gateway-error.ts';
 import type { GetProviderToken, UserContext } from '../../http/endpoint/message.ts';
-import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { SessionLookup } from '../../store/store.ts';
 import type { Context, Relay, ServiceInfo } from '../catalog/catalog.ts';
 import type { Answers, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
 import type {
@@ -23,8 +21,7 @@ import {
   readMeta,
 } from '../protocol/json-rpc.ts';
 import { isLessSevere, type LogSeverity } from '../protocol/methods.ts';
-import type { ResponseStream } from '../streaming/response-stream.ts';
-import type { CallRecord } from './call.ts';
+import type { Call, CallRecord } from './call.ts';
 import {
   createNotificationGate,
   createQuestionGuards,
@@ -105,16 +102,12 @@ export interface CallContext extends CallerContext {
 }
 
 /** The part of a call that reaches its tool. */
-interface ContextSource {
-  readonly user: UserContext | undefined;
-  readonly session: SessionLookup;
+interface ContextSource
+  extends Pick<Call, 'user' | 'session' | 'stream' | 'signal' | 'abortSignal'> {
   readonly record: Pick<
     CallRecord,
     'id' | 'method' | 'trace' | 'user' | 'clientId' | 'view' | 'target'
   >;
-  readonly stream: ResponseStream;
-  signal(): CancelSignal;
-  abortSignal(): AbortSignal;
 }
 
 /** The params are not kept: a call that waits keeps what its tool has of them. */
@@ -128,7 +121,7 @@ export function createContext(
   const meta = readMeta(params);
   const { progressToken } = meta;
   if (isRequestId(progressToken) && !isShortId(progressToken)) {
-    fail('invalid_params', { details: 'A progressToken may have at most 256 characters' });
+    failParams('A progressToken may have at most 256 characters');
   }
   const token = isRequestId(progressToken) ? progressToken : undefined;
   return new ClientContext(

@@ -11,13 +11,14 @@ import {
   noteWritten,
 } from '../../platform/json.ts';
 import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
-import type { Completion, CompletionRequest } from '../catalog/catalog.ts';
-import { isToolError, readFailure } from '../catalog/define/tool.ts';
+import type { CompletionRequest } from '../catalog/catalog.ts';
 import type { CallerContext, ServedCompletion, Target } from '../catalog/served-catalog.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
 import { URL_REQUIRED } from './client-answers.ts';
 import type { CallContext } from './context.ts';
 import {
+  CallStopped,
+  failStopped,
   findAskedProblem,
   findCompletionProblem,
   findResultProblem,
@@ -27,45 +28,28 @@ import {
   type Guards,
   passGuard,
 } from './guards.ts';
-import { toErrorResult } from './outcome.ts';
+import { readKnownArguments } from './methods.ts';
 
 interface GuardedEnd {
   readonly after: Guard | undefined;
   readonly asked: Guard | undefined;
   readonly target: Target;
   readonly message: Pick<GuardedMessage, 'caller' | 'signal'>;
-  readonly context: Pick<CallContext, 'isAsking' | 'task'>;
-}
-
-/** The message of a failed tool of an author is a result like any other. @throws what was thrown otherwise. */
-export function toToolError(kind: ItemKind, thrown: unknown): object {
-  if (kind !== 'tool' || !isToolError(thrown)) throw thrown;
-  return toErrorResult(readFailure(thrown));
+  readonly context: CallContext;
 }
 
 /** @throws CallStopped where a guard refuses it; else what the call throws. */
 export async function guardEnd(running: Promise<object>, end: GuardedEnd): Promise<object> {
-  let result: object;
+  const { after, target, message, context } = end;
+  let given: object;
   try {
-    result = await running;
+    given = await running;
   } catch (thrown) {
     return guardThrown(thrown, end);
   }
-  // The client is asked in place of an answer: nobody hears of this one.
-  return end.context.isAsking() || end.after === undefined || isTaskOfServer(end.context, result)
-    ? result
-    : guardResult(result, end.after, end);
-}
-
-/** §29.5: a handle that the gateway wrote. What comes of the task is looked at when its client asks. */
-const isTaskOfServer = ({ task }: Pick<CallContext, 'task'>, result: object): boolean =>
-  task?.isHandle(result) === true;
-
-async function guardResult(
-  given: object,
-  after: Guard,
-  { target, message }: GuardedEnd,
-): Promise<object> {
+  // The client is asked in place of an answer: nobody hears of this one. Nor is there anything of a server in the handle of a task
+  // (§29.5): what comes of that is looked at when its client asks.
+  if (context.isAsking() || after === undefined || context.task?.isHandle(given)) return given;
   const result = toReadInOneWay(given);
   // The time for which a resource may be kept is the gateway's own note.
   const { cache, value } = splitCache(target.item.kind, result);
@@ -110,29 +94,26 @@ const findStructureProblem = (target: Target, changed: unknown): string | undefi
   isObject(changed) && changed.isError !== true ? target.findResultProblem?.(changed) : undefined;
 
 /** The error of a server goes to the client as it is. An error of the gateway itself has nothing of a server. */
-async function guardThrown(thrown: unknown, end: GuardedEnd): Promise<never> {
+async function guardThrown(
+  thrown: unknown,
+  { after, asked, target, message }: GuardedEnd,
+): Promise<never> {
   const said = thrown instanceof GatewayError ? thrown.failure.jsonRpc : undefined;
   if (!(thrown instanceof GatewayError) || said === undefined) throw thrown;
-  const asked = await guardUrlQuestions(said, end);
-  const jsonRpc = end.after === undefined ? asked : await guardError(asked, end.after, end);
+  let jsonRpc = asked === undefined ? said : await guardUrlQuestions(said, asked, message);
+  if (after !== undefined) {
+    const passed = await passGuard(after, {
+      value: { error: jsonRpc },
+      ...message,
+      findProblem: (changed) =>
+        isObject(changed) && 'error' in changed
+          ? findResultProblem(target.item.kind, changed)
+          : 'an error cannot become a result',
+    });
+    jsonRpc = (passed && readError(passed.value)) ?? jsonRpc;
+  }
   if (jsonRpc === said) throw thrown;
   return fail(thrown.key, { ...thrown.failure, jsonRpc });
-}
-
-async function guardError(
-  error: JsonRpcErrorObject,
-  after: Guard,
-  { target, message }: GuardedEnd,
-): Promise<JsonRpcErrorObject> {
-  const passed = await passGuard(after, {
-    value: { error },
-    ...message,
-    findProblem: (changed) =>
-      isObject(changed) && 'error' in changed
-        ? findResultProblem(target.item.kind, changed)
-        : 'an error cannot become a result',
-  });
-  return (passed && readError(passed.value)) ?? error;
 }
 
 function readError(value: unknown): JsonRpcErrorObject | undefined {
@@ -145,11 +126,11 @@ function readError(value: unknown): JsonRpcErrorObject | undefined {
 
 async function guardUrlQuestions(
   error: JsonRpcErrorObject,
-  { asked, message }: GuardedEnd,
+  asked: Guard,
+  message: GuardedEnd['message'],
 ): Promise<JsonRpcErrorObject> {
   const { code, data } = error;
-  if (asked === undefined || code !== URL_REQUIRED) return error;
-  if (!isObject(data) || !Array.isArray(data.elicitations)) return error;
+  if (code !== URL_REQUIRED || !isObject(data) || !Array.isArray(data.elicitations)) return error;
   const passed: unknown[] = [];
   let isChanged = false;
   for (const question of data.elicitations) {
@@ -178,7 +159,7 @@ export async function guardCompletion(
   const { signal } = relay;
   let passed = completion;
   if (before !== undefined) {
-    const verdict = await before.judge({
+    const judged = await passGuard(before, {
       value: toCompletionParams(completion),
       caller,
       signal,
@@ -186,20 +167,33 @@ export async function guardCompletion(
         readChanged(completion, given) === undefined
           ? 'its argument must have the same name, and a text'
           : undefined,
-    });
-    if (verdict.kind === 'refused') return refuse(verdict.by, verdict.message);
-    const changed = verdict.kind === 'changed' ? readChanged(completion, verdict.value) : undefined;
-    passed = changed ?? completion;
+    }).catch(refuse);
+    passed = (judged && readChanged(completion, judged.value)) ?? completion;
   }
   const completing = complete(passed);
   if (after === undefined) return completing;
   // Nothing goes on that the guard does not look at.
-  const value = await completing.then(({ meta: _, ...said }) => ({ completion: said }), readThrown);
+  const value = await completing.then(
+    ({ meta: _, ...said }): JsonObject => ({ completion: said }),
+    (thrown: unknown) => {
+      // The error of a server is looked at; one of the gateway's own is not.
+      const error = thrown instanceof GatewayError ? thrown.failure.jsonRpc : undefined;
+      if (error === undefined) throw thrown;
+      return { error };
+    },
+  );
   const findProblem = findCompletionProblem;
-  const verdict = await after.judge({ value, caller, signal, findProblem });
-  if (verdict.kind === 'refused') return refuse(verdict.by, verdict.message);
-  const next = verdict.kind === 'changed' && isObject(verdict.value) ? verdict.value : value;
-  return 'error' in next ? failWith(next.error) : readPassed(next.completion);
+  const judged = await passGuard(after, { value, caller, signal, findProblem }).catch(refuse);
+  const next = isObject(judged?.value) ? judged.value : value;
+  if ('error' in next) {
+    fail('upstream_error', { jsonRpc: readError(next) ?? NO_ERROR });
+  }
+  const { values, total, hasMore } = isObject(next.completion) ? next.completion : NO_VALUES;
+  return {
+    values: isStringArray(values) ? values : [],
+    ...(typeof total === 'number' && { total }),
+    ...(typeof hasMore === 'boolean' && { hasMore }),
+  };
 }
 
 export const toCompletionParams = ({ ref, argument, known }: CompletionRequest) => ({
@@ -216,48 +210,17 @@ function readChanged(
   if (!isObject(changed) || !isObject(changed.argument)) return undefined;
   const { name, value } = changed.argument;
   if (name !== argument.name || typeof value !== 'string') return undefined;
-  const { arguments: known } = isObject(changed.context) ? changed.context : NO_ARGUMENTS;
-  const entries = Object.entries(isObject(known) ? known : {}).filter(
-    (entry): entry is [string, string] => typeof entry[1] === 'string',
-  );
-  return { ref, argument: { name: argument.name, value }, known: Object.fromEntries(entries) };
-}
-
-const NO_ARGUMENTS = { arguments: undefined };
-
-/** A server's own error. @throws what is of the gateway's own. */
-function readThrown(thrown: unknown): { readonly error: unknown } {
-  if (thrown instanceof GatewayError && thrown.failure.jsonRpc !== undefined) {
-    return { error: thrown.failure.jsonRpc };
-  }
-  throw thrown;
-}
-
-function failWith(error: unknown): never {
-  const { code, message, data } = isObject(error) ? error : NO_ERROR;
-  return fail('upstream_error', {
-    jsonRpc: {
-      code: typeof code === 'number' ? code : NO_ERROR.code,
-      message: typeof message === 'string' ? message : NO_ERROR.message,
-      ...(data !== undefined && { data }),
-    },
-  });
-}
-
-const NO_ERROR = { code: -32603, message: 'Internal error', data: undefined };
-
-function readPassed(value: unknown): Completion {
-  const { values, total, hasMore } = isObject(value) ? value : NO_VALUES;
   return {
-    values: isStringArray(values) ? values : [],
-    ...(typeof total === 'number' && { total }),
-    ...(typeof hasMore === 'boolean' && { hasMore }),
+    ref,
+    argument: { name: argument.name, value },
+    known: readKnownArguments(changed.context),
   };
 }
 
+const NO_ERROR = { code: -32603, message: 'Internal error' };
+
 const NO_VALUES = { values: [], total: undefined, hasMore: undefined };
 
-function refuse(by: string, message: string): never {
-  const facts = { deniedBy: `guard:${by}` };
-  return fail('upstream_error', { jsonRpc: { code: -32603, message }, facts });
+function refuse(thrown: unknown): never {
+  throw thrown instanceof CallStopped ? failStopped(thrown) : thrown;
 }

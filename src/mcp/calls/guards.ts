@@ -1,4 +1,5 @@
 // §26: guards see what goes through the gateway, and let it pass, change it or refuse it.
+import { fail } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
@@ -152,58 +153,52 @@ export interface QuestionGuards {
   passAnswer(method: string, answer: JsonObject): Promise<JsonObject>;
 }
 
-const POINTS: Readonly<
-  Record<string, { readonly asked: GuardPoint; readonly answered: GuardPoint }>
-> = {
-  'elicitation/create': { asked: 'elicitation', answered: 'elicitation/result' },
-  'sampling/createMessage': { asked: 'sampling', answered: 'sampling/result' },
-  'roots/list': { asked: 'roots', answered: 'roots/result' },
-};
+/** Answers have the same points, with `/result`. */
+const POINTS = new Map<string, 'elicitation' | 'sampling' | 'roots'>([
+  ['elicitation/create', 'elicitation'],
+  ['sampling/createMessage', 'sampling'],
+  ['roots/list', 'roots'],
+]);
 
-export const QUESTION_POINTS: readonly GuardPoint[] = Object.values(POINTS).flatMap(
-  ({ asked, answered }) => [asked, answered],
+export const QUESTION_POINTS: readonly GuardPoint[] = [...POINTS.values()].flatMap(
+  (asked) => [asked, `${asked}/result`] as const,
 );
 
 /** Undefined where no guard looks at questions: then they are not looked at. */
 export function createQuestionGuards(
-  guards: Guards | undefined,
+  guards: Guards,
   /** Undefined where it is not known what the call is about. */
   item: GuardedItem | undefined,
   caller: GuardCaller,
   signal: CancelSignal,
 ): QuestionGuards | undefined {
-  if (guards === undefined || !QUESTION_POINTS.some(guards.looksAt)) return undefined;
+  if (!QUESTION_POINTS.some(guards.looksAt)) return undefined;
 
   async function pass(point: GuardPoint, value: JsonObject): Promise<JsonObject> {
-    const guard = item === undefined ? findStrict(guards, point) : guards?.find(point, item);
+    // A question of which nobody can tell whether a guard is about it does not go on.
+    const strict = guards.looksAt(point) ? REFUSE : undefined;
+    const guard = item === undefined ? strict : guards.find(point, item);
     if (guard === undefined) return value;
-    const findProblem = (changed: unknown) => findAskedProblem(point, changed);
     const passed = await passGuard(guard, {
       value: readExact(value),
       caller,
       signal,
-      findProblem,
+      findProblem: (changed) => findAskedProblem(point, changed),
     });
     return isObject(passed?.value) ? toNoted(passed.value) : value;
   }
 
   return {
     async passQuestion({ method, params }) {
-      const point = POINTS[method]?.asked;
-      return point === undefined
-        ? { method, params }
-        : { method, params: await pass(point, params) };
+      const point = POINTS.get(method);
+      return { method, params: point === undefined ? params : await pass(point, params) };
     },
     async passAnswer(method, answer) {
-      const point = POINTS[method]?.answered;
-      return point === undefined ? answer : pass(point, answer);
+      const point = POINTS.get(method);
+      return point === undefined ? answer : pass(`${point}/result`, answer);
     },
   };
 }
-
-/** A question of which nobody can tell whether a guard is about it does not go on. */
-const findStrict = (guards: Guards | undefined, point: GuardPoint): Guard | undefined =>
-  guards?.looksAt(point) === true ? REFUSE : undefined;
 
 const REFUSE: Guard = {
   judge: async () => ({
@@ -213,14 +208,15 @@ const REFUSE: Guard = {
   }),
 };
 
-/** All questions of one author's tool at once. @throws CallStopped */
+/** All questions of one author's tool at once, as they go on; without guards all do. @throws CallStopped */
 export async function passQuestions(
   requests: Readonly<Record<string, { readonly method: string; readonly params: object }>>,
-  guards: QuestionGuards,
+  guards: QuestionGuards | undefined,
 ): Promise<Readonly<Record<string, Question>>> {
   const passed: [string, Question][] = [];
   for (const [key, { method, params }] of Object.entries(requests)) {
-    passed.push([key, await guards.passQuestion({ method, params: { ...params } })]);
+    const question = { method, params: { ...params } };
+    passed.push([key, guards === undefined ? question : await guards.passQuestion(question)]);
   }
   return Object.fromEntries(passed);
 }
@@ -229,8 +225,9 @@ export async function passQuestions(
 export async function passAnswers(
   requests: Readonly<Record<string, { readonly method: string }>>,
   received: JsonObject,
-  guards: QuestionGuards,
+  guards: QuestionGuards | undefined,
 ): Promise<JsonObject> {
+  if (guards === undefined) return received;
   const passed: Record<string, unknown> = {};
   for (const [key, answer] of Object.entries(received)) {
     const method = requests[key]?.method;
@@ -301,16 +298,16 @@ export async function passGuard(
 
 /** Derived from what is known of a call. */
 export const toGuardCaller = ({
+  id: requestId,
   user,
   clientId,
   view,
-  id,
   trace,
 }: Omit<GuardCaller, 'requestId'> & { readonly id: RequestId | undefined }): GuardCaller => ({
   user,
   clientId,
   view,
-  requestId: id,
+  requestId,
   trace,
 });
 
@@ -325,6 +322,10 @@ export class CallStopped extends Error {
     this.by = by;
   }
 }
+
+/** As an error, for whoever gets no result that says so. */
+export const failStopped = ({ by, message }: CallStopped): never =>
+  fail('upstream_error', { jsonRpc: { code: -32603, message }, facts: { deniedBy: by } });
 
 // §26.3: a guard that puts something in place of a message has to put a message there. Problems are the rest of a sentence.
 

@@ -1,5 +1,5 @@
 // §4.4: how the methods run that both eras share, beside those about one item (run-call.ts).
-import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { fail, failParams, GatewayError } from '../../errors/gateway-error.ts';
 import { findWritten, isObject, type JsonObject, noteWritten } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import type {
@@ -7,7 +7,6 @@ import type {
   CatalogDescription,
   CompletionRequest,
   Cursor,
-  Offers,
   Page,
 } from '../catalog/catalog.ts';
 import type { CacheHint } from '../catalog/content.ts';
@@ -25,10 +24,16 @@ export type RunMethod = (
   call: Call,
 ) => Promise<MethodResult>;
 
-const runList =
-  (kind: ListKind): RunMethod =>
-  (params, context, { catalog }) =>
-    catalog.list(kind, readCursor(params), context).then(TO_LIST_RESULT[kind]);
+function runList(kind: ListKind): RunMethod {
+  const { member } = LIST_KINDS[kind];
+  const toResult = ({ items, nextCursor, cache = NOT_CACHED, bytes }: Page<unknown>) => {
+    const result = { [member]: items, ...(nextCursor !== undefined && { nextCursor }) };
+    if (bytes !== undefined) noteWritten(result, [bytes]);
+    return { result, cache };
+  };
+  return (params, context, { catalog }) =>
+    catalog.list(kind, readCursor(params), context).then(toResult);
+}
 
 /** None of them awaits the catalogue: that would keep the params until it has answered. */
 export const METHOD_RUNS: Readonly<Record<string, RunMethod>> = {
@@ -67,7 +72,8 @@ function runOfSkills(offer: 'skills' | 'directories', run: RunMethod): RunMethod
   return async function runWhereOffered(params, context, call) {
     try {
       const done = await run(params, context, call);
-      if (hasNoSkills(done)) await requireOffer(context, call);
+      const skills = 'skills' in done.result ? done.result.skills : undefined;
+      if (Array.isArray(skills) && skills.length === 0) await requireOffer(context, call);
       return done;
     } catch (thrown) {
       const isUnknown = thrown instanceof GatewayError && thrown.key === 'invalid_params';
@@ -76,9 +82,6 @@ function runOfSkills(offer: 'skills' | 'directories', run: RunMethod): RunMethod
     }
   };
 }
-
-const hasNoSkills = ({ result }: MethodResult): boolean =>
-  isObject(result) && Array.isArray(result.skills) && result.skills.length === 0;
 
 export function failUnknownMethod(
   key: 'method_not_found' | 'unknown_method',
@@ -102,30 +105,22 @@ export const failWithoutTasks = (needs: string): never =>
 export function listCapabilities({ offers }: CatalogDescription, hasStreams: boolean, era: Era) {
   const listChanged = offers.listChanges === true && hasStreams && { listChanged: true };
   const subscribe = offers.subscriptions && hasStreams && { subscribe: true };
+  // SEP-2133: those that are there. Sessions have no tasks: there such a call is a long one (§29).
+  const extensions = {
+    ...(offers.tasks === true && era === 'stateless' && { [TASKS]: {} }),
+    ...(offers.skills && { [SKILLS]: offers.directories === true ? { directoryRead: true } : {} }),
+  };
   return {
     ...(offers.tools && { tools: { ...listChanged } }),
     ...(offers.prompts && { prompts: { ...listChanged } }),
     ...(offers.resources && { resources: { ...subscribe, ...listChanged } }),
     ...(offers.completions && { completions: {} }),
     ...(offers.logging && { logging: {} }),
-    ...listExtensions(offers, era),
+    ...(Object.keys(extensions).length > 0 && { extensions }),
   };
-}
-
-/** SEP-2133: those that are there. */
-function listExtensions({ tasks, skills, directories }: Offers, era: Era) {
-  const extensions = {
-    // Sessions have no tasks: there such a call is a long one (§29).
-    ...(tasks === true && era === 'stateless' && { [TASKS]: {} }),
-    ...(skills === true && { [SKILLS]: directories === true ? { directoryRead: true } : {} }),
-  };
-  return Object.keys(extensions).length === 0 ? {} : { extensions };
 }
 
 const NOT_CACHED: CacheHint = { ttlMs: 0, scope: 'private' };
-
-/** The result of what was called, got or read. */
-export const toItemResult = (result: object): MethodResult => ({ result });
 
 /** The result of a resource, which says itself how long it may be kept. */
 export function toResourceResult(read: object & { readonly cache?: CacheHint }): MethodResult {
@@ -137,24 +132,6 @@ export function toResourceResult(read: object & { readonly cache?: CacheHint }):
   if (written !== undefined) noteWritten(result, written);
   return { result, cache };
 }
-
-const toListResult =
-  (member: string) =>
-  ({ items, nextCursor, cache = NOT_CACHED, bytes }: Page<unknown>): MethodResult => {
-    const result = { [member]: items, ...(nextCursor !== undefined && { nextCursor }) };
-    if (bytes !== undefined) noteWritten(result, [bytes]);
-    return { result, cache };
-  };
-
-const TO_LIST_RESULT = {
-  tools: toListResult(LIST_KINDS.tools.member),
-  prompts: toListResult(LIST_KINDS.prompts.member),
-  resources: toListResult(LIST_KINDS.resources.member),
-  templates: toListResult(LIST_KINDS.templates.member),
-  skills: toListResult(LIST_KINDS.skills.member),
-};
-
-const failParams = (details: string): never => fail('invalid_params', { details });
 
 export function readString(params: Arguments, name: string): string {
   const value = params[name];
@@ -199,7 +176,8 @@ function readReference({ type, name, uri }: Arguments): CompletionRequest['ref']
   return failParams('params.ref must be a ref/prompt with a name or a ref/resource with a uri');
 }
 
-const readKnownArguments = (context: unknown): Readonly<Record<string, string>> =>
+/** Those that are texts. */
+export const readKnownArguments = (context: unknown): Readonly<Record<string, string>> =>
   isObject(context) && isObject(context.arguments)
     ? Object.fromEntries(
         Object.entries(context.arguments).filter(

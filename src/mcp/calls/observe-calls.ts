@@ -1,7 +1,7 @@
 // Told of calls: metrics, the audit log, traces.
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
-import { type GrantCheck, getHeader, type UserContext } from '../../http/endpoint/message.ts';
+import { type GrantCheck, getHeader } from '../../http/endpoint/message.ts';
 import { LinkedList } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { type Log, truncateForLog } from '../../platform/log.ts';
@@ -9,12 +9,7 @@ import { stripUri } from '../../platform/secret-texts.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { Audit, AuditedAction, AuditedEnd } from '../../telemetry/audit/audit.ts';
-import {
-  type Attributes,
-  readTraceContext,
-  readTraceId,
-  type Span,
-} from '../../telemetry/tracing/tracing.ts';
+import { type Attributes, readTraceContext, readTraceId } from '../../telemetry/tracing/tracing.ts';
 import type { MethodItem } from '../protocol/methods.ts';
 import type { Call, Callers, CallRecord } from './call.ts';
 import type { Outcome } from './outcome.ts';
@@ -32,39 +27,38 @@ export interface CallObserver {
 }
 
 /** All observers as one, in their order. */
-export const joinObservers = (
+export function joinObservers(
   observers: readonly CallObserver[],
   log: Log,
-): Required<CallObserver> => ({
-  receive: (record) => tellAll(observers, 'receive', record, log),
-  admit: (record) => tellAll(observers, 'admit', record, log),
-  start(record) {
-    // Nearly always nobody has to be waited for.
-    let waiting: Promise<void> | undefined;
-    for (const { start } of observers) {
-      const starting = start?.(record);
-      if (starting === undefined) continue;
-      // All at once: what rejects while another is waited for would be nobody's.
-      waiting = waiting === undefined ? starting : Promise.all([waiting, starting]).then(() => {});
-    }
-    return waiting;
-  },
-  end: (record) => tellAll(observers, 'end', record, log),
-});
-
-function tellAll(
-  observers: readonly CallObserver[],
-  event: 'receive' | 'admit' | 'end',
-  record: CallRecord,
-  log: Log,
-): void {
-  for (const observer of observers) {
-    try {
-      observer[event]?.(record);
-    } catch (cause) {
-      log.error('A call was not counted, traced or audited; please report this.', { cause });
-    }
-  }
+): Required<CallObserver> {
+  const tellAll =
+    (event: 'receive' | 'admit' | 'end') =>
+    (record: CallRecord): void => {
+      for (const observer of observers) {
+        try {
+          observer[event]?.(record);
+        } catch (cause) {
+          log.error('A call was not counted, traced or audited; please report this.', { cause });
+        }
+      }
+    };
+  return {
+    receive: tellAll('receive'),
+    admit: tellAll('admit'),
+    start(record) {
+      // Nearly always nobody has to be waited for.
+      let waiting: Promise<void> | undefined;
+      for (const { start } of observers) {
+        const starting = start?.(record);
+        if (starting === undefined) continue;
+        // All at once: what rejects while another is waited for would be nobody's.
+        waiting =
+          waiting === undefined ? starting : Promise.all([waiting, starting]).then(() => {});
+      }
+      return waiting;
+    },
+    end: tellAll('end'),
+  };
 }
 
 /** In this order. */
@@ -74,23 +68,23 @@ export function observeCalls(
 ): Required<CallObserver> {
   const { config, clock, log, audit, tracing } = runtime;
   const described = config.audit.claims ? describeUser : undefined;
+  /** Users whose calls need no session, which are seen by their requests alone. */
+  const noteUsers: CallObserver | undefined = noteStatelessUser && {
+    admit({ era, id, user }) {
+      if (era === 'stateless' && id !== undefined && user !== undefined) noteStatelessUser(user);
+    },
+  };
+  const observers = [
+    tracing && traceCalls,
+    countCalls(runtime),
+    audit && auditCalls(audit, clock, described),
+    noteUsers,
+  ];
   return joinObservers(
-    [
-      ...(tracing === undefined ? [] : [traceCalls]),
-      countCalls(runtime),
-      ...(audit === undefined ? [] : [auditCalls(audit, clock, described)]),
-      ...(noteStatelessUser === undefined ? [] : [noteUsers(noteStatelessUser)]),
-    ],
+    observers.filter((observer) => observer !== undefined),
     log,
   );
 }
-
-/** Users whose calls need no session, which are seen by their requests alone. */
-const noteUsers = (noteUser: (user: UserContext) => void): CallObserver => ({
-  admit({ era, id, user }) {
-    if (era === 'stateless' && id !== undefined && user !== undefined) noteUser(user);
-  },
-});
 
 // §4.11: calls in numbers.
 
@@ -104,18 +98,15 @@ const countCalls = ({ metrics, clock }: Runtime): CallObserver => ({
    */
   end({ target, method, era, startedAt, outcome }) {
     if (method?.item?.kind !== 'tool' || target === undefined || outcome === undefined) return;
-    const status = toStatus(outcome);
-    if (status === undefined) return;
-    metrics.recordToolCall(target.item.name, status, era, (clock.monotonic() - startedAt) / 1000);
+    const { name } = target.item;
+    const seconds = (clock.monotonic() - startedAt) / 1000;
+    if (outcome.kind === 'success') metrics.recordToolCall(name, 'success', era, seconds);
+    if (outcome.kind === 'tool_error') metrics.recordToolCall(name, 'error', era, seconds);
+    if (outcome.kind === 'failure' && outcome.error.key === 'tool_failed') {
+      metrics.recordToolCall(name, 'exception', era, seconds);
+    }
   },
 });
-
-function toStatus(outcome: Outcome): 'success' | 'error' | 'exception' | undefined {
-  if (outcome.kind === 'success') return 'success';
-  if (outcome.kind === 'tool_error') return 'error';
-  const hasThrown = outcome.kind === 'failure' && outcome.error.key === 'tool_failed';
-  return hasThrown ? 'exception' : undefined;
-}
 
 // §21.1: calls in the audit log: of tools, prompts and resources, those that policies deny included. Never an argument.
 
@@ -133,7 +124,9 @@ const auditCalls = (
   },
   end(record) {
     const { method, outcome, startedAt } = record;
-    if (method?.item === undefined || outcome === undefined || hasNoStart(outcome)) return;
+    if (method?.item === undefined || outcome === undefined) return;
+    // A call that could not begin for want of its first line has no last one.
+    if (outcome.kind === 'failure' && outcome.error.key === 'audit_unavailable') return;
     const seconds = (clock.monotonic() - startedAt) / 1000;
     const who = record.user && describeUser?.(record.user);
     audit.write({ ...describeCall(method.item, record), who }, toAuditedEnd(outcome), seconds);
@@ -157,10 +150,6 @@ function describeCall(
     trace: readTraceId(trace) ?? readTraceId(readTraceContext(request.headers)),
   };
 }
-
-/** A call that could not begin for want of its first line has no last one. */
-const hasNoStart = (outcome: Outcome): boolean =>
-  outcome.kind === 'failure' && outcome.error.key === 'audit_unavailable';
 
 function toAuditedEnd(outcome: Outcome): AuditedEnd {
   switch (outcome.kind) {
@@ -196,19 +185,17 @@ const traceCalls: CallObserver = {
     const span = trace?.getSpan();
     if (trace === undefined || span === undefined || outcome === undefined) return;
     if (outcome.kind === 'tool_error') span.fail('tool_error');
-    if ('error' in outcome) failSpan(span, outcome.error);
-    // Whoever has an answer named something that there is; URIs are too many.
-    else if (method?.item?.param === 'name' && subject !== undefined) {
+    if ('error' in outcome) {
+      const { failure, row } = outcome.error;
+      const code = String(failure.jsonRpc?.code ?? row.jsonrpc?.code ?? '_OTHER');
+      span.setAttributes({ 'rpc.response.status_code': code });
+      span.fail(code);
+      // Whoever has an answer named something that there is; URIs are too many.
+    } else if (method?.item?.param === 'name' && subject !== undefined) {
       trace.setName(`${method.name} ${truncateForLog(subject)}`);
     }
   },
 };
-
-function failSpan(span: Span, { failure, row }: GatewayError): void {
-  const code = String(failure.jsonRpc?.code ?? row.jsonrpc?.code ?? '_OTHER');
-  span.setAttributes({ 'rpc.response.status_code': code });
-  span.fail(code);
-}
 
 function describeMessage({
   methodName,
@@ -242,21 +229,9 @@ function describeMessage({
 const LONG_MS = 1000;
 const MAX_IN_ALL = 4096;
 
-interface RunningCall {
-  readonly startedAt: number;
-  readonly call: CountedCall;
-}
+type RunningCalls = LinkedList<{ readonly startedAt: number; readonly call: CountedCall }>;
 
-type RunningCalls = LinkedList<RunningCall>;
-
-/**
- * Counts the call, and the bytes of its body, until what it returns is called.
- *
- * @throws GatewayError `too_many_calls` for its user, `overloaded` for the process, `token_revoked`.
- */
-export type CountCall = (call: CountedCall) => () => void;
-
-interface CountedCall extends Pick<Call, 'user' | 'holdBody' | 'abort'> {
+export interface CountedCall extends Pick<Call, 'user' | 'holdBody' | 'abort'> {
   readonly stream: Pick<Call['stream'], 'begin'>;
 }
 
@@ -266,7 +241,7 @@ const LOOK_FOR_LONG_MS = 250;
 export function createCountCall(
   { config, clock }: Pick<Runtime, 'config' | 'clock'>,
   endedGrants?: Callers['endedGrants'],
-): CountCall {
+) {
   // 0 means no bound, and that no answer becomes a stream only because its call takes long.
   const { maxCallsPerUser, streamAfterMs } = config.mcp;
   // §15.1: a stream that can outlive its connection begins earlier, so that its client gets an id.
@@ -277,7 +252,12 @@ export function createCountCall(
 
   endedGrants?.listen((grantId) => endCallsOf(({ id }) => id === grantId));
 
-  return function countCall(call) {
+  /**
+   * Counts the call, and the bytes of its body, until what it returns is called.
+   *
+   * @throws GatewayError `too_many_calls` for its user, `overloaded` for the process, `token_revoked`.
+   */
+  return function countCall(call: CountedCall): () => void {
     const { user } = call;
     // Let in just before, and not among those that ended then.
     if (user?.grant !== undefined && endedGrants?.hasEnded(user.grant.id)) fail('token_revoked');
@@ -293,8 +273,12 @@ export function createCountCall(
         headers: { 'Retry-After': '1' },
       });
     }
-    const callsOfUser = name === undefined ? undefined : getRunningCalls(name);
-    const running: RunningCall = { startedAt, call };
+    let callsOfUser = known;
+    if (name !== undefined && callsOfUser === undefined) {
+      callsOfUser = new LinkedList();
+      byUser.set(name, callsOfUser);
+    }
+    const running = { startedAt, call };
     const releaseBody = call.holdBody();
     const link = all.add(running);
     const linkOfUser = callsOfUser?.add(running);
@@ -320,7 +304,8 @@ export function createCountCall(
       const now = clock.now();
       endCallsOf(({ endsAt }) => endsAt !== undefined && endsAt <= now);
       if (streamAfterMs > 0) beginStreams();
-      forgetIdleUsers();
+      // Not at the end of each call: see LinkedList of Maps that grow and shrink with calls.
+      for (const [user, { size }] of byUser) if (size === 0) byUser.delete(user);
       if (all.size > 0) lookForLong();
     });
   }
@@ -332,19 +317,6 @@ export function createCountCall(
       if (ranMs < beginAfterMs) return;
       call.stream.begin(ranMs >= streamAfterMs);
     }
-  }
-
-  /** Not at the end of each call: see LinkedList of Maps that grow and shrink with calls. */
-  function forgetIdleUsers(): void {
-    for (const [user, { size }] of byUser) if (size === 0) byUser.delete(user);
-  }
-
-  function getRunningCalls(user: string): RunningCalls {
-    const known = byUser.get(user);
-    if (known !== undefined) return known;
-    const none: RunningCalls = new LinkedList();
-    byUser.set(user, none);
-    return none;
   }
 }
 

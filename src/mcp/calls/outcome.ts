@@ -1,17 +1,14 @@
-// §4.4, §4.11: how a call ended. Judged here, once; whoever answers, counts, logs or audits it goes by this.
+// §4.4, §4.11: how a call ended, and its response.
 
 import { catalogue } from '../../errors/catalogue.ts';
 import { GatewayError, getStackFacts, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Reply, ReplyStream } from '../../http/endpoint/message.ts';
 import { toJsonRpcError } from '../../http/endpoint/render-error.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
-import { generateReference } from '../../platform/ids.ts';
 import { findWritten, surround } from '../../platform/json.ts';
 import { findText } from '../../platform/noted-json.ts';
 import type { CacheHint } from '../catalog/content.ts';
-import { isToolError, readFailure } from '../catalog/define/tool.ts';
 import type { RequestId } from '../protocol/json-rpc.ts';
-import type { Method } from '../protocol/methods.ts';
 
 export type Outcome =
   | { readonly kind: 'success'; readonly result: MethodResult }
@@ -40,55 +37,6 @@ export class InputRequired extends Error {
   }
 }
 
-/** `deniedBy` is what stopped the call; undefined where nothing did. */
-export function judgeResult(result: MethodResult, deniedBy: string | undefined): Outcome {
-  if (deniedBy !== undefined) return { kind: 'denied', by: deniedBy, result };
-  return 'isError' in result.result && result.result.isError === true
-    ? { kind: 'tool_error', result }
-    : { kind: 'success', result };
-}
-
-interface ThrownBy {
-  readonly method: Method | undefined;
-  /** The name or URI that the call is about. */
-  readonly subject: string | undefined;
-  /** The policy that denied the call. */
-  readonly deniedBy: string | undefined;
-}
-
-/** Anything that a method throws beside GatewayErrors is unexpected: its cause is for the log alone. */
-export function judgeThrown(
-  thrown: unknown,
-  { method, subject = '', deniedBy }: ThrownBy,
-  isAborted: () => boolean,
-): Outcome {
-  if (thrown instanceof InputRequired) return { kind: 'asked' };
-  if (deniedBy !== undefined) {
-    return { kind: 'denied', by: deniedBy, error: toGatewayError(thrown) };
-  }
-  if (thrown instanceof GatewayError) return { kind: 'failure', error: thrown };
-  // The client has cancelled the call, and most tools throw when they are told.
-  if (isAborted()) return toFailure('request_cancelled', { facts: getStackFacts(thrown) });
-  if (method?.item?.kind !== 'tool') {
-    return toFailure('method_failed', { cause: thrown, facts: getStackFacts(thrown) });
-  }
-  if (isToolError(thrown)) {
-    return { kind: 'tool_error', result: { result: toErrorResult(readFailure(thrown)) } };
-  }
-  // The message may have secrets, such as an address with a password: it is for the log alone.
-  const reference = generateReference();
-  return toFailure('tool_failed', {
-    details: `${subject} failed; reference ${reference}.`,
-    cause: thrown,
-    facts: { ...getStackFacts(thrown), reference },
-  });
-}
-
-const toFailure = (...error: ConstructorParameters<typeof GatewayError>): Outcome => ({
-  kind: 'failure',
-  error: new GatewayError(...error),
-});
-
 /**
  * The answer; `showResult` makes the result that is sent. With `hasFailureResults` a tool's failure, and arguments
  * that do not fit, are results: the model reads them and can act on them, while a JSON-RPC error would end at its
@@ -99,29 +47,27 @@ export function toAnswer(
   hasFailureResults: boolean,
   showResult: (result: MethodResult) => object,
 ): Answer {
-  if ('result' in outcome) return showOrFail(outcome.result, showResult);
-  const { error } = outcome;
-  const text = hasFailureResults ? findFailureText(error) : undefined;
-  if (text === undefined) return { error };
-  const result = showResult({ result: toErrorResult(text) });
-  // A mistake of the caller is no failure of the gateway's.
-  return error.key === 'tool_failed' ? { result, failure: error } : { result };
-}
-
-/** Not every catalogue checks what it returns. */
-function showOrFail(result: MethodResult, showResult: (result: MethodResult) => object): Answer {
-  try {
-    return { result: showResult(result) };
-  } catch (cause) {
-    return { error: new GatewayError('method_failed', { cause, facts: getStackFacts(cause) }) };
+  if ('result' in outcome) {
+    try {
+      return { result: showResult(outcome.result) };
+    } catch (cause) {
+      // Not every catalogue checks what it returns.
+      return { error: toMethodFailure(cause) };
+    }
   }
+  const { error } = outcome;
+  const show = (text: string) => showResult({ result: toErrorResult(text) });
+  if (hasFailureResults && error.key === 'tool_failed') {
+    return { result: show(error.message), failure: error };
+  }
+  // A mistake of the caller is no failure of the gateway's.
+  return hasFailureResults && error.key === 'invalid_tool_input'
+    ? { result: show(`${catalogue.invalid_tool_input.details}\n${error.message}`) }
+    : { error };
 }
 
-function findFailureText({ key, message }: GatewayError): string | undefined {
-  if (key === 'tool_failed') return message;
-  if (key !== 'invalid_tool_input') return undefined;
-  return `${catalogue.invalid_tool_input.details}\n${message}`;
-}
+const toMethodFailure = (cause: unknown): GatewayError =>
+  new GatewayError('method_failed', { cause, facts: getStackFacts(cause) });
 
 /** Read by models. */
 export const toErrorResult = (text: string) => ({
@@ -141,7 +87,10 @@ export type Answer =
   | { readonly error: GatewayError };
 
 /** One JSON-RPC response, a stream of messages that ends with it, or 202 for what has none. */
-export type McpResponse = JsonResponse | StreamResponse | AcceptedResponse;
+export type McpResponse =
+  | { readonly kind: 'json'; readonly answer: Answer }
+  | StreamResponse
+  | { readonly kind: 'accepted' };
 
 /** Said of its session by a reply; nothing in the stateless era. */
 export interface SessionInfo {
@@ -149,11 +98,6 @@ export interface SessionInfo {
   readonly sessionId?: string;
   /** ISO 8601. */
   readonly expiresAt?: string;
-}
-
-interface JsonResponse {
-  readonly kind: 'json';
-  readonly answer: Answer;
 }
 
 export interface StreamResponse {
@@ -164,32 +108,15 @@ export interface StreamResponse {
   answer?(): Answer | undefined;
 }
 
-interface AcceptedResponse {
-  readonly kind: 'accepted';
-}
-
-export const ACCEPTED: AcceptedResponse = { kind: 'accepted' };
-
-export const toResultResponse = (result: object): JsonResponse => ({
-  kind: 'json',
-  answer: { result },
-});
+export const ACCEPTED: McpResponse = { kind: 'accepted' };
 
 export const toErrorAnswer = (thrown: unknown): Answer => ({ error: toGatewayError(thrown) });
 
-export const toErrorResponse = (thrown: unknown): JsonResponse => ({
-  kind: 'json',
-  answer: toErrorAnswer(thrown),
-});
-
-/** The JSON-RPC response as text, and the error that it tells of. */
-interface RenderedResponse {
-  readonly text: string;
-  readonly error?: GatewayError;
-}
-
-/** A result that JSON cannot say is a failure of its method. */
-export function renderResponse(answer: Answer, id: RequestId | null): RenderedResponse {
+/** The JSON-RPC response as text, and the error that it tells of. A result that JSON cannot say is a failure of its method. */
+export function renderResponse(
+  answer: Answer,
+  id: RequestId | null,
+): { readonly text: string; readonly error?: GatewayError } {
   if ('error' in answer) {
     const { error } = answer;
     return { text: writeExactJson({ jsonrpc: '2.0', error: toJsonRpcError(error), id }), error };
@@ -203,8 +130,7 @@ export function renderResponse(answer: Answer, id: RequestId | null): RenderedRe
           RESULT_HEAD + written.replace(/[\r\n]/g, ' ') + toResultTail(id);
     return answer.failure === undefined ? { text } : { text, error: answer.failure };
   } catch (cause) {
-    const error = new GatewayError('method_failed', { cause, facts: getStackFacts(cause) });
-    return renderResponse({ error }, id);
+    return renderResponse({ error: toMethodFailure(cause) }, id);
   }
 }
 

@@ -1,158 +1,119 @@
 // The path of a call: what it is about is found, judged by all policies, and run; whoever observes calls is told.
 
-import { fail } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { fail, GatewayError, getStackFacts, toGatewayError } from '../../errors/gateway-error.ts';
+import { generateReference } from '../../platform/ids.ts';
 import { hasRepeatedNames, type JsonObject } from '../../platform/json.ts';
 import { noteSource } from '../../platform/noted-json.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
 import type { JsonPath } from '../../platform/splice-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { InnerCall, Target, WantedItem } from '../catalog/served-catalog.ts';
+import { isToolError, readFailure } from '../catalog/define/tool.ts';
+import type { Target, WantedItem } from '../catalog/served-catalog.ts';
 import { readParams } from '../protocol/json-rpc.ts';
 import type { MethodItem } from '../protocol/methods.ts';
-import type { Call, Callers, CallRecord, ClientOf } from './call.ts';
-import {
-  type CallClient,
-  type CallContext,
-  type CheckTarget,
-  type ContextServices,
-  createContext,
-} from './context.ts';
+import type { Call, Callers, CallRecord } from './call.ts';
+import { type CallClient, type CallContext, type CheckTarget, createContext } from './context.ts';
 import {
   METHOD_RUNS,
   type RunMethod,
   readArguments,
   readString,
-  toItemResult,
   toResourceResult,
 } from './methods.ts';
-import {
-  type CallObserver,
-  type CountCall,
-  createCountCall,
-  observeCalls,
-} from './observe-calls.ts';
-import { judgeResult, judgeThrown, type MethodResult, type Outcome } from './outcome.ts';
+import { createCountCall, observeCalls } from './observe-calls.ts';
+import { InputRequired, type MethodResult, type Outcome, toErrorResult } from './outcome.ts';
 import type { Verdict } from './policy.ts';
-import { type CallControl, createRunTarget, nameDenial, refuse } from './run-target.ts';
-
-/**
- * Runs the method of the call, or `run` in its place. Never rejects. The call, and the bytes of its body, count until the
- * work is done, whether somebody waits for it or not.
- */
-type RunCall = (
-  call: Call,
-  client: CallClient,
-  params: unknown,
-  run?: RunMethod,
-) => Promise<Outcome>;
+import {
+  type AllowedCall,
+  type CallControl,
+  createRunTarget,
+  judgeAgain,
+  refuse,
+} from './run-target.ts';
 
 /** Shared by both eras: all that they do with calls. */
-export interface Calls extends ContextServices {
-  readonly run: RunCall;
-  readonly count: CountCall;
-  readonly observer: Required<CallObserver>;
-  readonly findClientId: ClientOf;
-}
+export type Calls = ReturnType<typeof createCalls>;
 
-export function createCalls(runtime: Runtime, control: CallControl, callers: Callers): Calls {
-  const { displayName, environment } = runtime.config.server;
+export function createCalls(runtime: Runtime, control: CallControl, callers: Callers) {
+  const { config, clock } = runtime;
+  const { displayName, environment } = config.server;
   const { findClientId, getProviderToken, endedGrants } = callers;
-  const calls = {
+  const services = {
     service: { name: PACKAGE_NAME, version: PACKAGE_VERSION, displayName, environment },
     getProviderToken,
     getGuards: control.getGuards,
-    findClientId,
-    observer: observeCalls(runtime, callers),
-    count: createCountCall(runtime, endedGrants),
   };
-  return { ...calls, run: createRunCall(calls, control, runtime.clock) };
-}
-
-// None of these functions awaits anything while it has the params: V8 would keep them until the call ends.
-function createRunCall(calls: Omit<Calls, 'run'>, control: CallControl, clock: Clock): RunCall {
-  const { observer, findClientId, count } = calls;
+  const observer = observeCalls(runtime, callers);
+  const count = createCountCall(runtime, endedGrants);
   const runTarget = createRunTarget(control);
 
-  return function runCall(call, client, params, run) {
-    call.record.startedAt = clock.monotonic();
-    call.record.clientId = findClientId(call);
+  // None of these functions awaits anything while it has the params: V8 would keep them until the call ends, even those that were
+  // only arguments of a call within. Waiting is apart from what need not wait: a function whose closures may have to be made pays
+  // for what they use in each call.
+
+  /**
+   * Runs the method of the call, or `runOwn` in its place. Never rejects. The call, and the bytes of its body, count until the
+   * work is done, whether somebody waits for it or not.
+   */
+  function run(
+    call: Call,
+    client: CallClient,
+    params: unknown,
+    runOwn?: RunMethod,
+  ): Promise<Outcome> {
+    const { record } = call;
+    record.startedAt = clock.monotonic();
+    record.clientId = findClientId(call);
     let stopCounting: (() => void) | undefined;
     let work: Promise<MethodResult>;
     try {
-      const context = createContext(call, client, calls, params, call.sentText);
-      const args = readParams(params);
+      const context = createContext(call, client, services, params, call.sentText);
+      const members = readParams(params);
       stopCounting = count(call);
-      work = runMethod(call, client, args, context, run);
+      const { item, name = '' } = record.method ?? {};
+      if (item === undefined) {
+        call.sentText = undefined;
+        const runMethod = runOwn ?? METHOD_RUNS[name] ?? fail('method_not_found');
+        work = runMethod(members, context, call);
+      } else {
+        work = runItem(item, members, context, call, client);
+      }
     } catch (thrown) {
       work = Promise.reject(thrown);
     }
     return watch(work, call, client, stopCounting);
-  };
-
-  // Waiting is apart from what need not wait, here and below: a function whose closures may have to be made pays for what
-  // they use in each call.
-
-  function runMethod(
-    call: Call,
-    client: CallClient,
-    params: JsonObject,
-    context: CallContext,
-    run: RunMethod | undefined,
-  ): Promise<MethodResult> {
-    const { item, name = '' } = call.record.method ?? {};
-    if (item !== undefined) return resolveItem(item, params, context, call, client);
-    call.sentText = undefined;
-    const runOwn = run ?? METHOD_RUNS[name] ?? fail('method_not_found');
-    return runOwn(params, context, call);
   }
 
-  function resolveItem(
+  /** Finds what the call is about. */
+  function runItem(
     { list, param, kind }: MethodItem,
     params: JsonObject,
     context: CallContext,
     call: Call,
     client: CallClient,
   ): Promise<MethodResult> {
-    const name = readString(params, param);
-    const args = kind === 'resource' ? undefined : readArguments(params);
-    const inner =
-      kind === 'tool' && args !== undefined ? call.catalog.unwrapCall?.(name, args) : undefined;
-    noteSent(
-      call,
-      inner === undefined ? args : inner.args,
-      inner === undefined ? SENT : SENT_INNER,
-    );
-    return inner === undefined
-      ? resolve({ list, name }, args, context, call, client.checkTarget)
-      : resolveInner(inner, context, call);
-  }
-
-  /** §25.3: from here on there is one call, and it is the inner one. */
-  function resolveInner(
-    { name, args }: InnerCall,
-    context: CallContext,
-    call: Call,
-  ): Promise<MethodResult> {
-    call.record.subject = name;
+    const { record, catalog, sentText } = call;
+    let name = readString(params, param);
+    let args = kind === 'resource' ? undefined : readArguments(params);
+    const inner = kind === 'tool' && args ? catalog.unwrapCall?.(name, args) : undefined;
+    // §25.3: from here on there is one call, and it is the inner one.
+    if (inner !== undefined) {
+      ({ name, args } = inner);
+      record.subject = name;
+    }
+    if (args !== undefined && sentText !== undefined) {
+      noteSource(args, sentText, inner === undefined ? SENT : SENT_INNER);
+    }
     // The headers of the request repeat arguments of the outer tool: they are not checked.
-    return resolve({ list: 'tools', name }, args, context, call, undefined);
-  }
-
-  function resolve(
-    wanted: WantedItem,
-    args: JsonObject | undefined,
-    context: CallContext,
-    call: Call,
-    checkTarget: CheckTarget | undefined,
-  ): Promise<MethodResult> {
-    const resolving = call.catalog.resolve(wanted, context);
+    const checkTarget = inner === undefined ? client.checkTarget : undefined;
+    const wanted = { list, name };
+    const resolving = catalog.resolve(wanted, context);
     return resolving instanceof Promise
-      ? judgeOnceFound(resolving, wanted, args, context, call, checkTarget)
-      : judge(resolving, wanted, args, context, call, checkTarget);
+      ? admitOnceFound(resolving, wanted, args, context, call, checkTarget)
+      : admit(resolving, wanted, args, context, call, checkTarget);
   }
 
-  function judgeOnceFound(
+  function admitOnceFound(
     resolving: Promise<Target>,
     wanted: WantedItem,
     args: JsonObject | undefined,
@@ -160,10 +121,11 @@ function createRunCall(calls: Omit<Calls, 'run'>, control: CallControl, clock: C
     call: Call,
     checkTarget: CheckTarget | undefined,
   ): Promise<MethodResult> {
-    return resolving.then((target) => judge(target, wanted, args, context, call, checkTarget));
+    return resolving.then((target) => admit(target, wanted, args, context, call, checkTarget));
   }
 
-  function judge(
+  /** Asks the policies, and tells the observers. */
+  function admit(
     target: Target,
     wanted: WantedItem,
     args: JsonObject | undefined,
@@ -171,15 +133,25 @@ function createRunCall(calls: Omit<Calls, 'run'>, control: CallControl, clock: C
     call: Call,
     checkTarget: CheckTarget | undefined,
   ): Promise<MethodResult> {
-    const { record } = call;
+    const { record, catalog } = call;
     record.target = target;
     record.server = target.server ?? record.server;
     const verdict = control.judge(target.item, context, args);
     const checking = verdict.kind === 'denied' ? undefined : checkTarget?.(target, context, args);
     const starting = checking === undefined ? tellStart(record) : tellStartAfter(checking, record);
+    const item: AllowedCall = {
+      target,
+      wanted,
+      catalog,
+      args: args ?? NO_ARGUMENTS,
+      ask: undefined,
+      isAmbiguous: false,
+      context,
+      record,
+    };
     return starting === undefined
-      ? runJudged(verdict, target, wanted, args, context, call)
-      : runOnceTold(starting, verdict, target, wanted, args, context, call);
+      ? runJudged(item, verdict, call)
+      : runOnceTold(starting, item, verdict, call);
   }
 
   function tellStartAfter(checking: Promise<void>, record: CallRecord): Promise<void> {
@@ -188,39 +160,26 @@ function createRunCall(calls: Omit<Calls, 'run'>, control: CallControl, clock: C
 
   function runOnceTold(
     starting: Promise<void>,
+    item: AllowedCall,
     verdict: Verdict,
-    target: Target,
-    wanted: WantedItem,
-    args: JsonObject | undefined,
-    context: CallContext,
     call: Call,
   ): Promise<MethodResult> {
     return starting.then(() => {
       // Rules may have been loaded anew meanwhile.
-      const now = verdict.kind === 'denied' ? verdict : control.judge(target.item, context, args);
-      return runJudged(now, target, wanted, args, context, call);
+      const now = verdict.kind === 'denied' ? verdict : judgeAgain(control, item, item.args);
+      return runJudged(item, now, call);
     });
   }
 
-  function runJudged(
-    verdict: Verdict,
-    target: Target,
-    wanted: WantedItem,
-    args: JsonObject = NO_ARGUMENTS,
-    context: CallContext,
-    call: Call,
-  ): Promise<MethodResult> {
-    const { record, catalog, sentText } = call;
+  function runJudged(item: AllowedCall, verdict: Verdict, call: Call): Promise<MethodResult> {
+    const { sentText } = call;
     call.sentText = undefined;
-    if (verdict.kind !== 'allowed') {
-      record.deniedBy = nameDenial(verdict);
-      return refuse(verdict, target, context);
-    }
-    const { ask } = verdict;
+    if (verdict.kind !== 'allowed') return refuse(item, verdict);
+    item.ask = verdict.ask;
     // Looked at of calls that somebody is asked about alone.
-    const isAmbiguous = ask !== undefined && sentText !== undefined && hasRepeatedNames(sentText);
-    return runTarget({ target, wanted, catalog, args, ask, isAmbiguous, context, record }).then(
-      target.item.kind === 'resource' ? toResourceResult : toItemResult,
+    if (item.ask !== undefined) item.isAmbiguous = hasRepeatedNames(sentText ?? '');
+    return runTarget(item).then(
+      item.target.item.kind === 'resource' ? toResourceResult : toItemResult,
     );
   }
 
@@ -239,8 +198,7 @@ function createRunCall(calls: Omit<Calls, 'run'>, control: CallControl, clock: C
     return work.then(
       (result) => {
         stopCounting?.();
-        const { deniedBy } = call.record;
-        return end(call, client.isAsking() ? ASKED : judgeResult(result, deniedBy));
+        return end(call, client.isAsking() ? ASKED : judgeResult(result, call.record));
       },
       (thrown: unknown) => {
         stopCounting?.();
@@ -257,10 +215,7 @@ function createRunCall(calls: Omit<Calls, 'run'>, control: CallControl, clock: C
   }
 
   function endThrown(call: Call, client: CallClient, thrown: unknown): Outcome {
-    const outcome = client.isAsking()
-      ? ASKED
-      : judgeThrown(thrown, call.record, () => call.signal().aborted);
-    return end(call, outcome);
+    return end(call, client.isAsking() ? ASKED : judgeThrown(thrown, call));
   }
 
   function end({ record }: Call, outcome: Outcome): Outcome {
@@ -268,15 +223,55 @@ function createRunCall(calls: Omit<Calls, 'run'>, control: CallControl, clock: C
     observer.end(record);
     return outcome;
   }
+
+  return { services, findClientId, observer, count, run };
 }
 
 /** Paths of arguments in a message, and in the arguments of the tool that calls another (§25.3). */
 const SENT: JsonPath = ['params', 'arguments'];
 const SENT_INNER: JsonPath = [...SENT, 'arguments'];
 
-function noteSent({ sentText }: Call, args: JsonObject | undefined, path: JsonPath): void {
-  if (args !== undefined && sentText !== undefined) noteSource(args, sentText, path);
+const NO_ARGUMENTS: JsonObject = {};
+const ASKED: Outcome = { kind: 'asked' };
+const toItemResult = (result: object): MethodResult => ({ result });
+
+// §4.11: how it ended. Judged here, once; whoever answers, counts, logs or audits it goes by this.
+
+function judgeResult(result: MethodResult, { deniedBy }: CallRecord): Outcome {
+  if (deniedBy !== undefined) return { kind: 'denied', by: deniedBy, result };
+  return 'isError' in result.result && result.result.isError === true
+    ? { kind: 'tool_error', result }
+    : { kind: 'success', result };
 }
 
-const ASKED: Outcome = { kind: 'asked' };
-const NO_ARGUMENTS: JsonObject = {};
+/** Anything that a method throws beside GatewayErrors is unexpected: its cause is for the log alone. */
+function judgeThrown(thrown: unknown, call: Call): Outcome {
+  const { method, subject = '', deniedBy } = call.record;
+  if (thrown instanceof InputRequired) return { kind: 'asked' };
+  if (deniedBy !== undefined) {
+    return { kind: 'denied', by: deniedBy, error: toGatewayError(thrown) };
+  }
+  if (thrown instanceof GatewayError) return { kind: 'failure', error: thrown };
+  // The client has cancelled the call, and most tools throw when they are told.
+  if (call.signal().aborted) {
+    return toFailure('request_cancelled', { facts: getStackFacts(thrown) });
+  }
+  if (method?.item?.kind !== 'tool') {
+    return toFailure('method_failed', { cause: thrown, facts: getStackFacts(thrown) });
+  }
+  if (isToolError(thrown)) {
+    return { kind: 'tool_error', result: { result: toErrorResult(readFailure(thrown)) } };
+  }
+  // The message may have secrets, such as an address with a password: it is for the log alone.
+  const reference = generateReference();
+  return toFailure('tool_failed', {
+    details: `${subject} failed; reference ${reference}.`,
+    cause: thrown,
+    facts: { ...getStackFacts(thrown), reference },
+  });
+}
+
+const toFailure = (...error: ConstructorParameters<typeof GatewayError>): Outcome => ({
+  kind: 'failure',
+  error: new GatewayError(...error),
+});

@@ -1,29 +1,21 @@
 // §26, §27: what stands between the verdict of the policies and the end of a call: guards, and who has to agree first.
-
 import { isDeepStrictEqual } from 'node:util';
 import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { forgetSource, readExact, toNoted } from '../../platform/noted-json.ts';
 import { quote } from '../../platform/text.ts';
-import type { TaskTool } from '../catalog/catalog.ts';
 import type { ServedCatalog, Target, WantedItem } from '../catalog/served-catalog.ts';
 import { isMadeAnew } from '../protocol/json-rpc.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
 import type { CallRecord } from './call.ts';
 import type { CallContext, CallTask } from './context.ts';
-import { guardEnd, toToolError } from './guard-end.ts';
-import {
-  CallStopped,
-  type Guard,
-  type GuardPoint,
-  type Guards,
-  passGuard,
-  QUESTION_POINTS,
-  toGuardCaller,
-} from './guards.ts';
+import { guardEnd } from './guard-end.ts';
+import { CallStopped, type Guard, type GuardPoint, type Guards, passGuard, QUESTION_POINTS, toGuardCaller, failStopped } from './guards.ts';
 import { failWithoutTasks } from './methods.ts';
 import { toErrorResult } from './outcome.ts';
 import type { AskWhom, Policies, Verdict } from './policy.ts';
+import type { TaskTool } from '../catalog/catalog.ts';
+import { isToolError, readFailure } from '../catalog/define/tool.ts';
 
 /** A call that the policies allow. */
 export interface AllowedCall {
@@ -32,9 +24,9 @@ export interface AllowedCall {
   readonly wanted: WantedItem;
   readonly catalog: Pick<ServedCatalog, 'resolve'>;
   readonly args: JsonObject;
-  readonly ask: AskWhom | undefined;
+  ask: AskWhom | undefined;
   /** The message has a member twice: others may read another call in it. */
-  readonly isAmbiguous: boolean;
+  isAmbiguous: boolean;
   readonly context: CallContext;
   readonly record: CallRecord;
 }
@@ -55,8 +47,6 @@ export interface CallControl {
   readonly askFirst: AskFirst;
 }
 
-type RunTarget = (call: AllowedCall) => Promise<object>;
-
 /** Those that look at a call of one target; each undefined where none does. */
 interface CallGuards {
   readonly before: Guard | undefined;
@@ -65,34 +55,41 @@ interface CallGuards {
   readonly asked: Guard | undefined;
 }
 
-export function createRunTarget({ judge, getGuards, askFirst }: CallControl): RunTarget {
-  return function runTarget(call) {
-    const { target, ask, args, context } = call;
-    if (target.task !== undefined) checkTask(target.task, call);
+export function createRunTarget(control: CallControl) {
+  const { getGuards, askFirst } = control;
+  return function runTarget(call: AllowedCall): Promise<object> {
+    const { target, ask, args, context, record } = call;
+    // Nobody is asked about a call that cannot be made.
+    if (target.task?.isRequired && record.era !== 'session' && context.task === undefined) {
+      failWithoutTasks(`Calls of ${target.item.name} are tasks: this needs a client`);
+    }
     const guards = getGuards();
-    if (guards === undefined && ask === undefined) return run(target, args, context);
-    const found = guards === undefined ? NO_GUARDS : findGuards(guards, target);
-    return found === NO_GUARDS && ask === undefined
+    const found = guards && findGuards(guards, target);
+    return found === undefined && ask === undefined
       ? run(target, args, context)
       : runControlled(call, found).catch((thrown: unknown) => stop(call, thrown));
   };
 
   /** In this order: guards, rules and schema again where a guard has changed something, who is asked, the target, guards. */
-  async function runControlled(call: AllowedCall, guards: CallGuards): Promise<object> {
+  async function runControlled(call: AllowedCall, guards: CallGuards | undefined): Promise<object> {
     const { target } = call;
-    const passed = guards.before === undefined ? call : await guardRequest(call, guards.before);
+    const passed = guards?.before === undefined ? call : await guardRequest(call, guards.before);
     const ready =
       passed.ask === undefined || target.isAbsent === true
         ? passed
         : await askAndFindAgain(withoutCallIds(passed), passed.ask);
     const { context } = ready;
     const running = run(ready.target, ready.args, context);
-    if (guards === NO_GUARDS) return running;
+    if (guards === undefined) return running;
     const { after, asked } = guards;
+    const ended = running.catch((thrown: unknown) => {
+      // The message of a failed tool of an author is a result like any other.
+      if (target.item.kind !== 'tool' || !isToolError(thrown)) throw thrown;
+      return toErrorResult(readFailure(thrown));
+    });
     try {
-      const ended = running.catch((thrown: unknown) => toToolError(target.item.kind, thrown));
-      const deps = { after, asked, target, message: toGuardMessage(call), context };
-      return await guardEnd(ended, deps);
+      const message = toGuardMessage(call);
+      return await guardEnd(ended, { after, asked, target, message, context });
     } finally {
       // Messages that were sent before the answer come before it.
       await context.flush();
@@ -103,21 +100,22 @@ export function createRunTarget({ judge, getGuards, askFirst }: CallControl): Ru
   async function askAndFindAgain(call: AllowedCall, whom: AskWhom): Promise<AllowedCall> {
     await askFirst(call, whom);
     const now = await call.catalog.resolve(call.wanted, call.context);
-    const judged = judgeAgain(call, call.args);
-    if (judged.kind !== 'allowed') return refuseChanged(call, judged);
+    const judged = judgeAgain(control, call, call.args);
+    if (judged.kind !== 'allowed') return refuse(call, judged);
     if (!isSameTool(call.target, now) || (judged.ask !== undefined && judged.ask !== whom))
       throw new CallStopped('approval', CHANGED);
     return { ...call, target: now };
   }
 
-  /** Rules may have been loaded anew, or a guard have changed the arguments. */
-  function judgeAgain({ target: { item }, context }: AllowedCall, args: JsonObject): Verdict {
-    return judge(item, context, item.kind === 'resource' ? undefined : args);
-  }
-
   async function guardRequest(call: AllowedCall, guard: Guard): Promise<AllowedCall> {
     const { target, args, context } = call;
-    const value = toRequest(call);
+    const { meta } = context.relay;
+    const { name, kind } = target.item;
+    // As params of the request would say it to whoever answers it, under the name that clients of `/mcp` know.
+    const value: JsonObject = {
+      ...(kind === 'resource' ? { uri: name } : { name, arguments: readExact(args) }),
+      ...(meta && { _meta: readExact(meta) }),
+    };
     const passed = await passGuard(guard, {
       value,
       ...toGuardMessage(call),
@@ -126,8 +124,8 @@ export function createRunTarget({ judge, getGuards, askFirst }: CallControl): Ru
     if (passed === undefined) return call;
     const changed = isObject(passed.value) ? passed.value : value;
     const next = isObject(changed.arguments) ? toNoted(changed.arguments) : args;
-    const judged = judgeAgain(call, next);
-    if (judged.kind !== 'allowed') return refuseChanged(call, judged);
+    const judged = judgeAgain(control, call, next);
+    if (judged.kind !== 'allowed') return refuse(call, judged);
     return {
       ...call,
       args: next,
@@ -137,6 +135,13 @@ export function createRunTarget({ judge, getGuards, askFirst }: CallControl): Ru
     };
   }
 }
+
+/** Rules may have been loaded anew, or a guard have changed the arguments. */
+export const judgeAgain = (
+  { judge }: CallControl,
+  { target: { item }, context }: AllowedCall,
+  args: JsonObject,
+): Verdict => judge(item, context, item.kind === 'resource' ? undefined : args);
 
 // §29: a call goes on as a task from where its target would run: what has to be asked before has been asked.
 
@@ -162,18 +167,6 @@ async function runAsTask(
   const work = await prepare(args, context);
   await task.begin();
   return work(context);
-}
-
-/** Nobody is asked about a call that cannot be made. */
-function checkTask({ isRequired }: TaskTool, { context, record, target }: AllowedCall): void {
-  if (!isRequired || record.era === 'session' || context.task !== undefined) return;
-  failWithoutTasks(`Calls of ${target.item.name} are tasks: this needs a client`);
-}
-
-/** For policies that say something else of a call than when it came. */
-function refuseChanged({ record, target, context }: AllowedCall, verdict: Denial): Promise<never> {
-  record.deniedBy = nameDenial(verdict);
-  return refuse(verdict, target, context);
 }
 
 /**
@@ -206,13 +199,8 @@ const POINTS = {
   Record<ItemKind, { readonly request: GuardPoint; readonly result: GuardPoint }>
 >;
 
-const NO_GUARDS: CallGuards = {
-  before: undefined,
-  after: undefined,
-  asked: undefined,
-};
-
-function findGuards(guards: Guards, { item }: Target): CallGuards {
+/** Undefined where none looks at it. */
+function findGuards(guards: Guards, { item }: Target): CallGuards | undefined {
   const { request, result } = POINTS[item.kind];
   const before = guards.find(request, item);
   const after = guards.find(result, item);
@@ -220,21 +208,13 @@ function findGuards(guards: Guards, { item }: Target): CallGuards {
   const isLookedAt = before !== undefined || after !== undefined || asked !== undefined;
   return isLookedAt || WHILE_IT_RUNS.some((point) => guards.find(point, item) !== undefined)
     ? { before, after, asked }
-    : NO_GUARDS;
+    : undefined;
 }
 
 const WHILE_IT_RUNS: readonly GuardPoint[] = [
   'notifications',
   ...QUESTION_POINTS.filter((point) => point !== 'elicitation'),
 ];
-
-/** As params of the request would say it to whoever answers it, under the name that clients of `/mcp` know. */
-function toRequest({ target: { item }, args, context }: AllowedCall): JsonObject {
-  const { meta } = context.relay;
-  const members =
-    item.kind === 'resource' ? { uri: item.name } : { name: item.name, arguments: readExact(args) };
-  return meta === undefined ? members : { ...members, _meta: readExact(meta) };
-}
 
 const toGuardMessage = ({ context, record }: AllowedCall) => ({
   caller: toGuardCaller(record),
@@ -260,12 +240,8 @@ function findRequestProblem(
 /** A tool's caller gets a result that says so, which its model reads; of anything else it is an error. */
 function stop({ target, record }: AllowedCall, thrown: unknown): object {
   if (!(thrown instanceof CallStopped)) throw thrown;
-  const { by, message } = thrown;
-  record.deniedBy = by;
-  if (target.item.kind !== 'tool') {
-    fail('upstream_error', { jsonRpc: { code: -32603, message }, facts: { deniedBy: by } });
-  }
-  return toErrorResult(message);
+  record.deniedBy = thrown.by;
+  return target.item.kind === 'tool' ? toErrorResult(thrown.message) : failStopped(thrown);
 }
 
 // Refusals for callers that may not use something.
@@ -273,18 +249,14 @@ function stop({ target, record }: AllowedCall, thrown: unknown): object {
 /** Characters of a number that an error shows. */
 const MAX_NUMBER = 40;
 
-type Denial = Exclude<Verdict, { kind: 'allowed' }>;
-
-export const nameDenial = (verdict: Denial): string =>
-  verdict.kind === 'denied' ? verdict.by : 'insufficient_scope';
-
 /** Anything that may not be used is unknown to its caller; RFC 6750 §3.1 for scopes. */
 export async function refuse(
-  verdict: Denial,
-  target: Target,
-  context: CallContext,
+  { record, target, context }: AllowedCall,
+  verdict: Exclude<Verdict, { kind: 'allowed' }>,
 ): Promise<never> {
-  const facts = { deniedBy: nameDenial(verdict), server: target.item.server };
+  const deniedBy = verdict.kind === 'denied' ? verdict.by : 'insufficient_scope';
+  const facts = { deniedBy, server: target.item.server };
+  record.deniedBy = deniedBy;
   if (verdict.kind === 'scopes_missing') {
     fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
   }

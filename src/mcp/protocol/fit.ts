@@ -52,15 +52,13 @@ interface ObjectMembers {
   readonly whole?: Members;
 }
 
-function object({ required = {}, optional = {}, whole = {} }: ObjectMembers): Fit {
-  const members = [
-    ...Object.entries(required).map((member) => [...member, 'required'] as const),
-    ...Object.entries(whole).map((member) => [...member, 'whole'] as const),
-    ...Object.entries(optional).map((member) => [...member, 'optional'] as const),
-  ];
+function object({ required = {}, whole = {}, optional = {} }: ObjectMembers): Fit {
+  const members = Object.entries({ required, whole, optional }).flatMap(([presence, rules]) =>
+    Object.entries(rules).map(([name, rule]) => ({ name, rule, presence })),
+  );
   return (value, found) => {
     if (!isObject(value)) return false;
-    for (const [name, rule, presence] of members) {
+    for (const { name, rule, presence } of members) {
       const member = value[name];
       if (presence !== 'required' && member === undefined) continue;
       if (presence === 'optional' || (presence === 'whole' && member === null)) {

@@ -1,6 +1,6 @@
 // §4.4, §7.1: the JSON-RPC 2.0 envelope.
 
-import { fail } from '../../errors/gateway-error.ts';
+import { fail, failParams } from '../../errors/gateway-error.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { hasLevels, isObject, type JsonObject } from '../../platform/json.ts';
 import { noteParts, toRawJson } from '../../platform/noted-json.ts';
@@ -71,9 +71,7 @@ const failParsing = (details: string): never => fail('invalid_request', { detail
  */
 export function readParams(params: unknown): JsonObject {
   if (params === undefined) return {};
-  return isObject(params)
-    ? params
-    : fail('invalid_params', { details: 'params must be an object' });
+  return isObject(params) ? params : failParams('params must be an object');
 }
 
 /** The `_meta` of any params; empty where there is none. */

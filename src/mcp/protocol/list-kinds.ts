@@ -1,17 +1,20 @@
 import { failUnknown } from '../../errors/gateway-error.ts';
+import type { JsonObject } from '../../platform/json.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
 
 // MCP: the lists of a server, and what stands in them.
 
-/** In `notifications/<list>/list_changed`, and among capabilities. */
-export type ListName = 'tools' | 'prompts' | 'resources';
+export const LIST_NAMES = ['tools', 'prompts', 'resources'] as const;
 
-export const LIST_NAMES = ['tools', 'prompts', 'resources'] as const satisfies readonly ListName[];
+/** In `notifications/<list>/list_changed`, and among capabilities. */
+export type ListName = (typeof LIST_NAMES)[number];
 
 /** The kind of an item in rules, the lock and the audit log. */
 export type ItemKind = 'tool' | 'prompt' | 'resource';
 
-export type ListKind = 'tools' | 'prompts' | 'resources' | 'templates' | 'skills';
+export const ALL_KINDS = ['tools', 'prompts', 'resources', 'templates', 'skills'] as const;
+
+export type ListKind = (typeof ALL_KINDS)[number];
 
 interface ListKindRow {
   readonly method: string;
@@ -70,21 +73,16 @@ export const LIST_KINDS = {
   },
 } as const satisfies Readonly<Record<ListKind, ListKindRow>>;
 
-export const ALL_KINDS = ['tools', 'prompts', 'resources', 'templates', 'skills'] as const;
-
-/** Beside the name. */
-interface UnknownItemDetails {
-  /** A similar name among those that this caller sees. */
-  readonly nearest?: string | undefined;
-  /** For the log only. */
-  readonly facts?: Readonly<Record<string, unknown>>;
-}
-
-/** A denied item looks the same, but in the log. @throws GatewayError `invalid_params`. */
+/**
+ * `nearest` is a similar name among those that this caller sees; `facts` are for the log only. A denied item looks the same, but
+ * in the log.
+ *
+ * @throws GatewayError `invalid_params`.
+ */
 export function failUnknownItem(
   list: ListKind,
   name: string,
-  { nearest, facts }: UnknownItemDetails = {},
+  { nearest, facts }: { readonly nearest?: string | undefined; readonly facts?: JsonObject } = {},
 ): never {
   const { ruled, noun } = LIST_KINDS[list];
   return failUnknown({
@@ -97,5 +95,5 @@ export function failUnknownItem(
 }
 
 /** SEP-2640: a directory that there is not, and a resource that is none. @throws GatewayError `invalid_params`. */
-export const failNoDirectory = (uri: string, facts?: Readonly<Record<string, unknown>>): never =>
+export const failNoDirectory = (uri: string, facts?: JsonObject): never =>
   failUnknown({ noun: 'directory', name: stripUri(uri), data: { uri }, ...(facts && { facts }) });

@@ -6,7 +6,8 @@ import type { Era } from './revisions.ts';
 
 export interface Method {
   readonly name: string;
-  readonly eras: readonly Era[];
+  /** The one era that has it; undefined where both do. */
+  readonly era?: Era;
   /** Nothing is answered. */
   readonly isNotification?: boolean;
   /** It exists where the catalogue offers one of these; always where there are none. */
@@ -44,10 +45,6 @@ export interface MethodItem {
   readonly spanAttribute: string;
 }
 
-const BOTH: readonly Era[] = ['session', 'stateless'];
-const SESSION: readonly Era[] = ['session'];
-const STATELESS: readonly Era[] = ['stateless'];
-
 const TOOL: MethodItem = {
   list: 'tools',
   kind: 'tool',
@@ -71,35 +68,35 @@ const RESOURCE: MethodItem = {
 };
 
 export const METHODS: readonly Method[] = [
-  { name: 'initialize', eras: SESSION },
-  { name: 'notifications/initialized', eras: BOTH, isNotification: true },
-  { name: 'notifications/cancelled', eras: BOTH, isNotification: true },
-  { name: 'notifications/roots/list_changed', eras: BOTH, isNotification: true },
-  { name: 'ping', eras: SESSION },
-  { name: 'logging/setLevel', eras: SESSION, offers: ['logging'] },
-  { name: 'resources/subscribe', eras: SESSION, offers: ['subscriptions'], needsStreams: true },
-  { name: 'resources/unsubscribe', eras: SESSION, offers: ['subscriptions'], needsStreams: true },
-  { name: 'server/discover', eras: STATELESS },
+  { name: 'initialize', era: 'session' },
+  { name: 'notifications/initialized', isNotification: true },
+  { name: 'notifications/cancelled', isNotification: true },
+  { name: 'notifications/roots/list_changed', isNotification: true },
+  { name: 'ping', era: 'session' },
+  { name: 'logging/setLevel', era: 'session', offers: ['logging'] },
+  { name: 'resources/subscribe', era: 'session', offers: ['subscriptions'], needsStreams: true },
+  { name: 'resources/unsubscribe', era: 'session', offers: ['subscriptions'], needsStreams: true },
+  { name: 'server/discover', era: 'stateless' },
   {
     name: 'subscriptions/listen',
-    eras: STATELESS,
+    era: 'stateless',
     offers: ['subscriptions', 'listChanges', 'tasks'],
     needsStreams: true,
   },
-  { name: 'tools/list', eras: BOTH, offers: ['tools'], list: 'tools' },
-  { name: 'tools/call', eras: BOTH, offers: ['tools'], item: TOOL },
-  { name: 'prompts/list', eras: BOTH, offers: ['prompts'], list: 'prompts' },
-  { name: 'prompts/get', eras: BOTH, offers: ['prompts'], item: PROMPT },
-  { name: 'resources/list', eras: BOTH, offers: ['resources'], list: 'resources' },
-  { name: 'resources/templates/list', eras: BOTH, offers: ['resources'], list: 'templates' },
-  { name: 'resources/read', eras: BOTH, offers: ['resources'], item: RESOURCE },
-  { name: 'resources/directory/read', eras: BOTH, offers: ['directories'] },
-  { name: 'skills/list', eras: BOTH, offers: ['skills'], list: 'skills' },
-  { name: 'skills/get', eras: BOTH, offers: ['skills'] },
-  { name: 'tasks/get', eras: STATELESS, offers: ['tasks'], namedBy: 'taskId' },
-  { name: 'tasks/update', eras: STATELESS, offers: ['tasks'], namedBy: 'taskId' },
-  { name: 'tasks/cancel', eras: STATELESS, offers: ['tasks'], namedBy: 'taskId' },
-  { name: 'completion/complete', eras: BOTH, offers: ['completions'] },
+  { name: 'tools/list', offers: ['tools'], list: 'tools' },
+  { name: 'tools/call', offers: ['tools'], item: TOOL },
+  { name: 'prompts/list', offers: ['prompts'], list: 'prompts' },
+  { name: 'prompts/get', offers: ['prompts'], item: PROMPT },
+  { name: 'resources/list', offers: ['resources'], list: 'resources' },
+  { name: 'resources/templates/list', offers: ['resources'], list: 'templates' },
+  { name: 'resources/read', offers: ['resources'], item: RESOURCE },
+  { name: 'resources/directory/read', offers: ['directories'] },
+  { name: 'skills/list', offers: ['skills'], list: 'skills' },
+  { name: 'skills/get', offers: ['skills'] },
+  { name: 'tasks/get', era: 'stateless', offers: ['tasks'], namedBy: 'taskId' },
+  { name: 'tasks/update', era: 'stateless', offers: ['tasks'], namedBy: 'taskId' },
+  { name: 'tasks/cancel', era: 'stateless', offers: ['tasks'], namedBy: 'taskId' },
+  { name: 'completion/complete', offers: ['completions'] },
 ];
 
 const BY_NAME: ReadonlyMap<string, Method> = new Map(METHODS.map((row) => [row.name, row]));
@@ -119,11 +116,11 @@ interface Availability {
 
 /** A method that is not available does not exist for its caller. */
 export const isAvailable = (
-  { eras, offers: needed, needsStreams, isNotification = false }: Method,
+  { era: onlyEra, offers: needed, needsStreams, isNotification = false }: Method,
   { isNotified, era, offers, hasStreams }: Availability,
 ): boolean =>
   isNotification === isNotified &&
-  eras.includes(era) &&
+  (onlyEra === undefined || onlyEra === era) &&
   (needsStreams !== true || hasStreams) &&
   (needed === undefined || needed.some((offer) => offers[offer] === true));
 

@@ -1,5 +1,6 @@
 // §15.1: streams whose events are kept for clients that come back: one of them, and how much each session and user holds.
 
+import { type Link, LinkedList } from '../../platform/bounded-map.ts';
 import type { RequestId } from '../protocol/json-rpc.ts';
 import type { EventQueue } from '../streaming/response-stream.ts';
 import {
@@ -10,17 +11,6 @@ import {
   type WrittenStream,
 } from './resumable-events.ts';
 
-interface NewStream {
-  readonly name: string;
-  /** The replica that has it. */
-  readonly replica: string;
-  readonly requestId: RequestId | undefined;
-  readonly isOfSession: boolean;
-  readonly startedAt: number;
-  readonly events: LoggedEvent[];
-  readonly abandon: (() => void) | undefined;
-}
-
 /** As it is known while it is kept. Times are milliseconds of the monotonic clock. */
 export class KeptStream implements StreamName, WrittenStream {
   readonly session: SessionAccount;
@@ -29,6 +19,7 @@ export class KeptStream implements StreamName, WrittenStream {
   readonly protocolVersion: string;
   readonly user: string | undefined;
   readonly name: string;
+  /** The one that has it. */
   readonly replica: string;
   readonly requestId: RequestId | undefined;
   readonly isOfSession: boolean;
@@ -43,6 +34,8 @@ export class KeptStream implements StreamName, WrittenStream {
   queue: EventQueue | undefined;
   /** Goes before the next event: what the connection begins with, as one piece with it. */
   unsent = '';
+  /** Its places among those that have ended: of its session, its user, and all. */
+  places: readonly Link<KeptStream>[] = NO_PLACES;
   /** It was given up already. */
   isForgotten = false;
   /** The replica at which it is read in place of here. */
@@ -54,7 +47,13 @@ export class KeptStream implements StreamName, WrittenStream {
   saving: Promise<SaveResult> | undefined;
   abandon: (() => void) | undefined;
 
-  constructor(session: SessionAccount, stream: NewStream) {
+  constructor(
+    session: SessionAccount,
+    stream: Pick<
+      KeptStream,
+      'name' | 'replica' | 'requestId' | 'isOfSession' | 'startedAt' | 'events' | 'abandon'
+    >,
+  ) {
     this.session = session;
     this.sessionId = session.sessionId;
     this.sessionTag = session.tag;
@@ -75,76 +74,53 @@ export class KeptStream implements StreamName, WrittenStream {
   }
 }
 
+const NO_PLACES: readonly Link<KeptStream>[] = [];
+
 export type SaveResult = 'saved' | 'no_room' | 'failed';
 
 /** A session, a user, or all: who holds how much. */
-interface Account {
-  bytes: number;
-  /** Those that have ended. */
-  readonly finished: OldestFirst;
+class Account {
+  bytes = 0;
+  /** Those that have ended, in the order in which they have to be given up. */
+  readonly finished = new LinkedList<KeptStream>();
 }
 
-interface UserAccount extends Account {
+class UserAccount extends Account {
   /** As `nameOwner` has it. Without authentication a session is a user of its own, without a name. */
   readonly name: string | undefined;
   /** The number of its sessions that are kept. */
-  sessions: number;
+  sessions = 0;
   /** Counts what is kept as bytes (short-streams.ts). */
-  shortBytes: number;
+  shortBytes = 0;
+
+  constructor(name: string | undefined) {
+    super();
+    this.name = name;
+  }
 }
 
-export interface SessionAccount extends Account {
+export class SessionAccount extends Account {
   readonly sessionId: string;
   readonly tag: string;
   readonly protocolVersion: string;
   readonly user: UserAccount;
-  events: number;
+  events = 0;
   /** Not a Map: one that is filled and emptied again and again leaves old tables behind, which keep what was in them. */
-  streams: KeptStream[];
+  streams: KeptStream[] = [];
   /** The count of those that are kept as bytes, and the number of the newest (short-streams.ts). */
-  shortStreams: number;
-  newestShort: number;
+  shortStreams = 0;
+  newestShort = -1;
   /** It has ended: nobody may come back. */
-  isOver: boolean;
-}
+  isOver = false;
 
-/**
- * Those that have to be given up in the order in which they ended. Not a Set: from one that loses its first members again and
- * again, finding the first takes ever longer.
- */
-class OldestFirst {
-  private items: KeptStream[] = [];
-  private head = 0;
-  /** Those that were not given up. */
-  private live = 0;
-
-  get isEmpty(): boolean {
-    return this.live === 0;
-  }
-
-  add(stream: KeptStream): void {
-    if (this.items.length > 2 * this.live + SLACK) this.compact();
-    this.items.push(stream);
-    this.live += 1;
-  }
-
-  /** To be called when one of its items was given up. */
-  noteForgotten(): void {
-    this.live -= 1;
-  }
-
-  first(): KeptStream | undefined {
-    while (this.items[this.head]?.isForgotten) this.head += 1;
-    return this.items[this.head];
-  }
-
-  private compact(): void {
-    this.items = this.items.filter(({ isForgotten }) => !isForgotten);
-    this.head = 0;
+  constructor(sessionId: string, protocolVersion: string, user: UserAccount) {
+    super();
+    this.sessionId = sessionId;
+    this.tag = tagSession(sessionId);
+    this.protocolVersion = protocolVersion;
+    this.user = user;
   }
 }
-
-const SLACK = 32;
 
 // §15.1: who holds how much of what is kept of streams: each session, each user, and all.
 
@@ -172,21 +148,7 @@ export function createKeptAccounts() {
   /** Those that have ended while calls in them were under way. */
   const over = new Set<SessionAccount>();
   const users = new Map<string, UserAccount>();
-  const all: Account = { bytes: 0, finished: new OldestFirst() };
-
-  function openUser(name: string | undefined): UserAccount {
-    const known = name === undefined ? undefined : users.get(name);
-    if (known !== undefined) return known;
-    const account: UserAccount = {
-      name,
-      sessions: 0,
-      bytes: 0,
-      shortBytes: 0,
-      finished: new OldestFirst(),
-    };
-    if (name !== undefined) users.set(name, account);
-    return account;
-  }
+  const all = new Account();
 
   function countBytes({ session }: KeptStream, bytes: number, events: number): void {
     session.bytes += bytes;
@@ -195,18 +157,16 @@ export function createKeptAccounts() {
     all.bytes += bytes;
   }
 
-  const isSessionFull = ({ events, bytes }: SessionAccount) =>
-    events > SESSION_EVENTS || bytes > SESSION_BYTES;
-
   function holdBounds({ session }: KeptStream, makeRoom: (account: Account) => boolean): void {
     const { user } = session;
-    while (isSessionFull(session) && makeRoom(session));
+    const isFull = () => session.events > SESSION_EVENTS || session.bytes > SESSION_BYTES;
+    while (isFull() && makeRoom(session));
     while (user.bytes > USER_BYTES && makeRoom(user));
     while (all.bytes > ALL_BYTES && makeRoom(all));
   }
 
   function forgetOldest({ finished }: Account): boolean {
-    const oldest = finished.first();
+    const oldest = finished.find(() => true);
     if (oldest === undefined) return false;
     forget(oldest);
     return true;
@@ -227,7 +187,10 @@ export function createKeptAccounts() {
 
   function drop(stream: KeptStream): void {
     countBytes(stream, -measure(stream), -stream.events.length);
-    removeLast(stream.session.streams, stream);
+    const { streams } = stream.session;
+    // The stream that is removed is nearly always the one that came last.
+    const last = streams.pop();
+    if (last !== undefined && last !== stream) streams[streams.lastIndexOf(stream)] = last;
   }
 
   /** One that has ended. */
@@ -239,9 +202,7 @@ export function createKeptAccounts() {
     stream.lostPosition = stream.firstPosition - 1;
     stream.events.length = 0;
     stream.isForgotten = true;
-    all.finished.noteForgotten();
-    session.finished.noteForgotten();
-    session.user.finished.noteForgotten();
+    for (const place of stream.places) place.remove();
     release(session);
   }
 
@@ -257,9 +218,7 @@ export function createKeptAccounts() {
 
   function noteFinished(stream: KeptStream): void {
     const { session } = stream;
-    all.finished.add(stream);
-    session.finished.add(stream);
-    session.user.finished.add(stream);
+    stream.places = [all, session, session.user].map(({ finished }) => finished.add(stream));
   }
 
   return {
@@ -270,21 +229,11 @@ export function createKeptAccounts() {
     ): SessionAccount {
       const known = sessions.get(sessionId);
       if (known !== undefined) return known;
-      const user = openUser(userName);
+      const knownUser = userName === undefined ? undefined : users.get(userName);
+      const user = knownUser ?? new UserAccount(userName);
+      if (userName !== undefined) users.set(userName, user);
       user.sessions += 1;
-      const session: SessionAccount = {
-        sessionId,
-        tag: tagSession(sessionId),
-        protocolVersion,
-        user,
-        bytes: 0,
-        events: 0,
-        finished: new OldestFirst(),
-        streams: [],
-        shortStreams: 0,
-        newestShort: -1,
-        isOver: false,
-      };
+      const session = new SessionAccount(sessionId, protocolVersion, user);
       sessions.set(sessionId, session);
       return session;
     },
@@ -292,7 +241,7 @@ export function createKeptAccounts() {
     listStreams: (): readonly KeptStream[] =>
       [...sessions.values(), ...over].flatMap(({ streams }) => streams),
     get hasFinished(): boolean {
-      return !all.finished.isEmpty;
+      return all.finished.size > 0;
     },
     /** One that begins. */
     add(stream: KeptStream): void {
@@ -325,7 +274,7 @@ export function createKeptAccounts() {
     release,
     /** Those that ended before that. */
     sweep(before: number): void {
-      for (let stream = all.finished.first(); stream; stream = all.finished.first()) {
+      for (const stream of all.finished) {
         if (stream.endedAt === undefined || stream.endedAt > before) break;
         forget(stream);
       }
@@ -349,10 +298,4 @@ function addToSession(stream: KeptStream): void {
   const { session } = stream;
   if (session.streams.length === 0) session.streams = [stream];
   else session.streams.push(stream);
-}
-
-/** The stream that is removed is nearly always the one that came last. */
-function removeLast(streams: KeptStream[], stream: KeptStream): void {
-  const last = streams.pop();
-  if (last !== undefined && last !== stream) streams[streams.lastIndexOf(stream)] = last;
 }

@@ -7,11 +7,7 @@ import type { ReplyStream } from '../../http/endpoint/message.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { renderResponse } from '../calls/outcome.ts';
 import type { RequestId } from '../protocol/json-rpc.ts';
-import {
-  createEventQueue,
-  type EventChannel,
-  type EventQueue,
-} from '../streaming/response-stream.ts';
+import { type EventChannel, EventQueue } from '../streaming/response-stream.ts';
 import { createKeptAccounts, KeptStream } from './kept-stream.ts';
 import {
   isPrimed,
@@ -23,13 +19,9 @@ import {
 } from './resumable-events.ts';
 import type { McpReplicas } from './sessions.ts';
 import { createShortStreams, type ShortStream } from './short-streams.ts';
-import { createKeptSaving, KEPT_MS, type StoredStreams } from './stored-streams.ts';
+import { KEPT_MS, type StoredStreams } from './stored-streams.ts';
 
-export interface NewKeptStream {
-  readonly sessionId: string;
-  /** As `nameOwner` has it; undefined without authentication. */
-  readonly user: string | undefined;
-  readonly protocolVersion: string;
+export interface NewKeptStream extends Pick<KeptStream, 'sessionId' | 'protocolVersion' | 'user'> {
   /** The id of the call that it answers. */
   readonly requestId: RequestId | undefined;
   /** It is the stream of the session, which answers nothing. */
@@ -48,15 +40,13 @@ const LISTEN_MS = 30_000;
 
 export type KeptStreams = ReturnType<typeof createKeptStreams>;
 
-export function createKeptStreams(runtime: Runtime, stored: StoredStreams, replicas: McpReplicas) {
-  const { clock } = runtime;
+export function createKeptStreams(
+  { clock }: Runtime,
+  stored: StoredStreams,
+  replicas: McpReplicas,
+) {
   const accounts = createKeptAccounts();
   const shortStreams = createShortStreams(accounts.release);
-  const { save, saveForReader, scheduleNews, tellGone, releaseReader, finish } = createKeptSaving(
-    runtime,
-    stored,
-    replicas,
-  );
   const broken = new Set<KeptStream>();
   /** Calls under way. */
   let running = 0;
@@ -66,9 +56,17 @@ export function createKeptStreams(runtime: Runtime, stored: StoredStreams, repli
 
   replicas.listen((message) => {
     if (message.about !== 'resume') return;
-    const stream = find(message.sessionId, message.stream);
-    if (stream === undefined) tellGone(message, message.replica);
-    else passTo(stream, message.replica);
+    const { sessionId, stream: name, replica } = message;
+    const stream = find(sessionId, name);
+    if (stream === undefined) return stored.tellReader({ sessionId, name }, replica, 'gone');
+    // To be read there from now on.
+    if (stream.readBy !== replica) stored.releaseReader(stream);
+    stream.queue?.end();
+    stream.queue = undefined;
+    stream.readBy = replica;
+    // Its client counts as there for as long as that replica asks.
+    noteBroken(stream);
+    void stored.saveForReader(stream);
   });
 
   function find(sessionId: string, name: string): KeptStream | undefined {
@@ -77,8 +75,9 @@ export function createKeptStreams(runtime: Runtime, stored: StoredStreams, repli
     const known = session.streams.find((one) => one.name === name);
     if (known !== undefined) return known;
     const short = shortStreams.find(session, name, clock.monotonic());
-    const stream = short && openAgain(short);
-    if (stream !== undefined) accounts.addAgain(stream);
+    if (short === undefined) return undefined;
+    const stream = openAgain(short);
+    accounts.addAgain(stream);
     return stream;
   }
 
@@ -117,16 +116,6 @@ export function createKeptStreams(runtime: Runtime, stored: StoredStreams, repli
 
   // Sending.
 
-  function send(stream: KeptStream, json: string, isNotification: boolean): void {
-    // A client that reads far slower than notifications come does without some of them.
-    if (stream.endedAt !== undefined || (isNotification && stream.queue?.isFull())) return;
-    const position = stream.firstPosition + stream.events.length;
-    const text = toEvent(stream, position, json);
-    push(stream, text);
-    accounts.append(stream, { text, isNotification });
-    if (stream.readBy !== undefined) scheduleNews(stream);
-  }
-
   function end(stream: KeptStream, json: string): void {
     if (stream.endedAt !== undefined) return;
     const text = toEvent(stream, 'end', json);
@@ -151,7 +140,7 @@ export function createKeptStreams(runtime: Runtime, stored: StoredStreams, repli
     stream.endedAt = clock.monotonic();
     if (isNeeded || !keepAsShort(stream)) accounts.addFinished(stream);
     scheduleSweep();
-    if (isNeeded) saveForReader(stream);
+    if (isNeeded) void stored.saveForReader(stream);
     if (running === 0) tellDrained?.();
   }
 
@@ -179,7 +168,7 @@ export function createKeptStreams(runtime: Runtime, stored: StoredStreams, repli
 
   function openQueue(stream: KeptStream): EventQueue {
     stream.queue?.end();
-    const queue = createEventQueue(() => {
+    const queue = new EventQueue(() => {
       if (stream.queue !== queue) return;
       stream.queue = undefined;
       if (hasId(stream)) noteBroken(stream);
@@ -191,17 +180,6 @@ export function createKeptStreams(runtime: Runtime, stored: StoredStreams, repli
     return queue;
   }
 
-  /** To be read there from now on. */
-  function passTo(stream: KeptStream, replica: string): void {
-    if (stream.readBy !== replica) releaseReader(stream);
-    stream.queue?.end();
-    stream.queue = undefined;
-    stream.readBy = replica;
-    // Its client counts as there for as long as that replica asks.
-    noteBroken(stream);
-    saveForReader(stream);
-  }
-
   // Streams that nobody came back for.
 
   function scheduleSweep(): void {
@@ -210,12 +188,10 @@ export function createKeptStreams(runtime: Runtime, stored: StoredStreams, repli
     clock.after(SWEEP_MS, () => {
       isSweeping = false;
       sweep(clock.monotonic());
-      if (!isIdle()) scheduleSweep();
+      const hasKept = accounts.hasFinished || !shortStreams.isEmpty;
+      if (running > 0 || broken.size > 0 || hasKept) scheduleSweep();
     });
   }
-
-  const isIdle = () =>
-    running === 0 && broken.size === 0 && !accounts.hasFinished && shortStreams.isEmpty;
 
   function sweep(now: number): void {
     const before = now - KEPT_MS;
@@ -244,7 +220,14 @@ export function createKeptStreams(runtime: Runtime, stored: StoredStreams, repli
     }
 
     send(json: string, isNotification: boolean): void {
-      send(this.stream, json, isNotification);
+      const { stream } = this;
+      // A client that reads far slower than notifications come does without some of them.
+      if (stream.endedAt !== undefined || (isNotification && stream.queue?.isFull())) return;
+      const position = stream.firstPosition + stream.events.length;
+      const text = toEvent(stream, position, json);
+      push(stream, text);
+      accounts.append(stream, { text, isNotification });
+      if (stream.readBy !== undefined) stored.scheduleNews(stream);
     }
 
     end(json: string): void {
@@ -278,40 +261,32 @@ export function createKeptStreams(runtime: Runtime, stored: StoredStreams, repli
     /** A stream of the session that is kept here. */
     find,
     /** A stream that is sent for the first time. */
-    start({
-      sessionId,
-      user,
-      protocolVersion,
-      requestId,
-      isOfSession,
-      abandon,
-    }: NewKeptStream): EventChannel {
+    start(begun: NewKeptStream): EventChannel {
+      const { sessionId, user, protocolVersion } = begun;
       const stream = new KeptStream(accounts.openSession(sessionId, user, protocolVersion), {
+        ...begun,
         name: randomUUID().slice(-12),
         replica: replicas.ownName,
-        requestId,
-        isOfSession,
         startedAt: clock.monotonic(),
         events: [],
-        abandon,
       });
       accounts.add(stream);
-      if (!isOfSession) running += 1;
+      if (!stream.isOfSession) running += 1;
       scheduleSweep();
       const queue = openQueue(stream);
       stream.unsent = toPrimer(stream, 0);
-      return new StreamChannel(stream, queue.items);
+      return new StreamChannel(stream, queue);
     },
     /** Sends what came after the position, and what comes, on a connection of its own: the one before is over. */
     attach(stream: KeptStream, position: number): ReplyStream {
-      releaseReader(stream);
+      stored.releaseReader(stream);
       const queue = openQueue(stream);
       stream.unsent = '';
       queue.push(toPrimer(stream, position) + toReplay(stream, stream.toLog(), position));
-      if (stream.endedAt === undefined && stream.lostPosition <= position) return queue.items;
+      if (stream.endedAt === undefined && stream.lostPosition <= position) return queue;
       queue.end();
       stream.queue = undefined;
-      return queue.items;
+      return queue;
     },
     /** The session has ended: nobody may come back. */
     endSession(sessionId: string): void {
@@ -338,10 +313,10 @@ export function createKeptStreams(runtime: Runtime, stored: StoredStreams, repli
       }
       const recent = clock.monotonic() - RECENT_MS;
       for (const stream of accounts.listStreams()) {
-        if (stream.isUnsaved && (stream.endedAt ?? 0) > recent) void save(stream);
+        if (stream.isUnsaved && (stream.endedAt ?? 0) > recent) void stored.save(stream);
       }
-      for (const short of shortStreams.list(recent)) void save(openAgain(short));
-      await finish();
+      for (const short of shortStreams.list(recent)) void stored.save(openAgain(short));
+      await stored.finish();
     },
   };
 }

@@ -1,9 +1,13 @@
 // MCP "Elicitation", "Sampling", "Roots" up to 2025-11-25: requests to the client on the stream of
 // its own request; the answers come by POSTs, to any replica.
 
-import { fail, GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import {
+  fail,
+  failInternal,
+  GatewayError,
+  type JsonRpcErrorObject,
+} from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { generateQuestionId, hashSha256, isQuestionId } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
@@ -13,7 +17,7 @@ import { buildElicitationKey, buildQuestionKey } from '../../store/keys.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { Call } from '../calls/call.ts';
 import { readAnswers, URL_REQUIRED } from '../calls/client-answers.ts';
-import { passAnswers, passQuestions, type QuestionGuards } from '../calls/guards.ts';
+import { passAnswers, passQuestions, type Question, type QuestionGuards } from '../calls/guards.ts';
 import type { RawAnswer } from '../catalog/catalog.ts';
 import {
   type Answers,
@@ -24,11 +28,6 @@ import {
 import { isShortId, type JsonRpcResponse } from '../protocol/json-rpc.ts';
 import { type McpReplicas, readStoredCapabilities } from './sessions.ts';
 
-export interface RawRequest {
-  readonly method: string;
-  readonly params: JsonObject;
-}
-
 /** Long enough for a person to answer. */
 const ANSWER_TIMEOUT_MS = 300_000;
 /** Time to live of the note which replica waits; a little longer than an answer may take. */
@@ -38,7 +37,7 @@ const NOTE_TTL_SECONDS = ANSWER_TIMEOUT_MS / 1000 + 10;
 function checkCanBeAsked(
   { stream }: Call,
   { clientCapabilities }: SessionRecord,
-  requests: Readonly<Record<string, RawRequest | ClientRequest>>,
+  requests: Readonly<Record<string, Question | ClientRequest>>,
 ): void {
   const missing = findMissingCapabilities(requests, readStoredCapabilities(clientCapabilities));
   if (missing.length > 0) {
@@ -59,18 +58,55 @@ export type SessionQuestions = ReturnType<typeof createSessionQuestions>;
 export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) {
   const { config, store, clock } = runtime;
   const { keyPrefix } = config.mcp.sessions;
-  const pendingQuestions = createPendingQuestions(clock);
+  const waiters = new Map<string, Waiter>();
   const { noteAsked, ...elicitations } = createElicitations(runtime);
 
   replicas.listen((message) => {
     if (message.about !== 'answer') return;
-    pendingQuestions.receiveAnswer(message.sessionId, message.id, message);
+    passToWaiter(message.sessionId, message.id, message);
   });
+
+  const buildWaiterKey = (sessionId: string, id: string) => `${sessionId} ${id}`;
+
+  /** False when nobody waits here. */
+  function passToWaiter(sessionId: string, id: string, answer: ClientAnswer): boolean {
+    const waiter = waiters.get(buildWaiterKey(sessionId, id));
+    waiter?.receive(answer);
+    return waiter !== undefined;
+  }
+
+  /** Waits for an answer until the signal is aborted, or it takes too long. */
+  function wait(sessionId: string, id: string, signal: CancelSignal) {
+    const key = buildWaiterKey(sessionId, id);
+    let receive: Waiter['receive'] = () => {};
+    let giveUp: Waiter['giveUp'] = () => {};
+    const answer = new Promise<ClientAnswer>((resolve, reject) => {
+      receive = resolve;
+      giveUp = (details) => reject(new GatewayError('client_silent', { details }));
+    });
+    const giveUpOnAbort = () => giveUp('The client disconnected or cancelled before it answered.');
+    const cancelTimeout = clock.after(ANSWER_TIMEOUT_MS, () =>
+      giveUp(`The client did not answer within ${ANSWER_TIMEOUT_MS / 1000} s.`),
+    );
+    waiters.set(key, { giveUp, receive });
+    if (signal.aborted) giveUpOnAbort();
+    else signal.addEventListener('abort', giveUpOnAbort);
+    return {
+      answer,
+      giveUp,
+      /** To be called when nobody waits for the answer any more. */
+      forget() {
+        cancelTimeout();
+        signal.removeEventListener('abort', giveUpOnAbort);
+        waiters.delete(key);
+      },
+    };
+  }
 
   async function askAll<Answer>(
     call: Call,
     sessionId: string,
-    requests: Readonly<Record<string, ClientRequest | RawRequest>>,
+    requests: Readonly<Record<string, Question>>,
     readAnswer: (answer: ClientAnswer) => Answer,
     cancelled?: CancelSignal,
   ): Promise<readonly (readonly [string, Answer])[]> {
@@ -79,15 +115,14 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) 
       writeExactJson(request);
       return { name, request, id: generateQuestionId() };
     });
-    const noteWaitingReplica = ({ id }: { readonly id: string }) =>
-      store.set(buildQuestionKey(keyPrefix, sessionId, id), replicas.ownName, NOTE_TTL_SECONDS);
-    await Promise.all(named.map(noteWaitingReplica)).catch((cause: unknown) =>
-      fail('internal_error', { cause }),
+    const notes = named.map(({ id }) =>
+      store.set(buildQuestionKey(keyPrefix, sessionId, id), replicas.ownName, NOTE_TTL_SECONDS),
     );
-    if (cancelled?.aborted) failCancelled();
+    await Promise.all(notes).catch(failInternal);
+    if (cancelled?.aborted) fail('client_silent', { details: CANCELLED });
     if (call.stream.isAnswered) fail('request_cancelled', { details: 'The call is over.' });
     const questions = named.map(({ name, request, id }) => {
-      const question = pendingQuestions.add(sessionId, id, call.signal());
+      const question = wait(sessionId, id, call.signal());
       call.stream.send({ ...request, id });
       if (request.method === 'elicitation/create') noteAsked(call, sessionId, request.params);
       return { name, id, ...question };
@@ -123,19 +158,18 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) 
       guards: QuestionGuards | undefined,
     ): Promise<Answers<Requests>> {
       checkCanBeAsked(call, session, requests);
-      const asked = guards === undefined ? requests : await passQuestions(requests, guards);
+      const asked = await passQuestions(requests, guards);
       const answers = await askAll(call, session.sessionId, asked, getResult);
-      const received = Object.fromEntries(answers);
       return readAnswers(
         requests,
-        guards === undefined ? received : await passAnswers(requests, received, guards),
+        await passAnswers(requests, Object.fromEntries(answers), guards),
       );
     },
     /** Sends one request of a server behind the gateway as it is; resolves to the client's response as it is. */
     async askRaw(
       call: Call,
       session: SessionRecord,
-      request: RawRequest,
+      request: Question,
       cancelled?: CancelSignal,
     ): Promise<RawAnswer> {
       checkCanBeAsked(call, session, { request });
@@ -146,7 +180,7 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) 
     /** Passes a client's answer to whoever waits for it, on any replica. */
     async receiveAnswer(sessionId: string, { id, result, error }: JsonRpcResponse): Promise<void> {
       const answer = { result, error };
-      if (!isQuestionId(id) || pendingQuestions.receiveAnswer(sessionId, id, answer)) return;
+      if (!isQuestionId(id) || passToWaiter(sessionId, id, answer)) return;
       // Sent only to the replica that asked: what nobody asked for is sent to none.
       const key = buildQuestionKey(keyPrefix, sessionId, id);
       const replica = await store.get(key);
@@ -156,14 +190,12 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) 
     },
     /** Waits no longer: a process that stops answers what it can. */
     close(): void {
-      pendingQuestions.giveUpAll('The service is stopping; call again.');
+      for (const { giveUp } of waiters.values()) giveUp('The service is stopping; call again.');
     },
   };
 }
 
 const CANCELLED = 'The server no longer wants an answer.';
-
-const failCancelled = (): never => fail('client_silent', { details: CANCELLED });
 
 const getResult = ({ result }: ClientAnswer): unknown =>
   result === undefined ? failAnswer() : result;
@@ -173,11 +205,10 @@ const failAnswer = (): never =>
 
 function readRawAnswer({ result, error }: ClientAnswer): RawAnswer {
   if (isObject(result)) return { result };
-  return isJsonRpcError(error) ? { error: { ...error, ...readData(error) } } : failAnswer();
+  if (!isJsonRpcError(error)) return failAnswer();
+  const { data } = error.data === undefined ? error : readExact(error);
+  return { error: { ...error, ...(data !== undefined && { data }) } };
 }
-
-const readData = (error: JsonRpcErrorObject) =>
-  error.data === undefined ? {} : { data: readExact(error).data };
 
 const isJsonRpcError = (value: unknown): value is JsonRpcErrorObject =>
   isObject(value) && Number.isInteger(value.code) && typeof value.message === 'string';
@@ -195,60 +226,6 @@ interface Waiter {
   giveUp(details: string): void;
 }
 
-function createPendingQuestions(clock: Clock) {
-  const waiters = new Map<string, Waiter>();
-  const buildWaiterKey = (sessionId: string, id: string) => `${sessionId} ${id}`;
-
-  return {
-    /** Waits for an answer until the signal is aborted, or it takes too long. */
-    add(sessionId: string, id: string, signal: CancelSignal) {
-      const key = buildWaiterKey(sessionId, id);
-      const { promise, resolve, reject } = createDeferred();
-      /** Rejects the answer with `client_silent`. */
-      const giveUp = (details: string) => reject(new GatewayError('client_silent', { details }));
-      const giveUpOnAbort = () =>
-        giveUp('The client disconnected or cancelled before it answered.');
-      const cancelTimeout = clock.after(ANSWER_TIMEOUT_MS, () =>
-        giveUp(`The client did not answer within ${ANSWER_TIMEOUT_MS / 1000} s.`),
-      );
-      waiters.set(key, { giveUp, receive: resolve });
-      if (signal.aborted) giveUpOnAbort();
-      else signal.addEventListener('abort', giveUpOnAbort);
-      return {
-        answer: promise,
-        giveUp,
-        /** To be called when nobody waits for the answer any more. */
-        forget() {
-          cancelTimeout();
-          signal.removeEventListener('abort', giveUpOnAbort);
-          waiters.delete(key);
-        },
-      };
-    },
-
-    /** False when nobody waits here. */
-    receiveAnswer(sessionId: string, id: string, answer: ClientAnswer): boolean {
-      const waiter = waiters.get(buildWaiterKey(sessionId, id));
-      waiter?.receive(answer);
-      return waiter !== undefined;
-    },
-
-    giveUpAll(details: string) {
-      for (const { giveUp } of waiters.values()) giveUp(details);
-    },
-  };
-}
-
-function createDeferred() {
-  let resolve: (value: ClientAnswer) => void = () => {};
-  let reject: (reason: unknown) => void = () => {};
-  const promise = new Promise<ClientAnswer>((settle, refuse) => {
-    resolve = settle;
-    reject = refuse;
-  });
-  return { promise, resolve, reject };
-}
-
 // MCP 2025-11-25 "URL mode elicitation": questions that lead to a page, as sessions got them. Only those can be said to be done:
 // any other id is a server's word that no guard saw, or is another session's.
 
@@ -258,7 +235,7 @@ const TTL_SECONDS = 3600;
 const MAX_REMEMBERED = 100;
 const MAX_OF_ERROR = 16;
 
-function createElicitations({ config, store }: Pick<Runtime, 'config' | 'store'>) {
+function createElicitations({ config, store }: Runtime) {
   const { keyPrefix } = config.mcp.sessions;
   const ofCalls = new WeakMap<Call, Set<string>>();
 
@@ -266,7 +243,8 @@ function createElicitations({ config, store }: Pick<Runtime, 'config' | 'store'>
     buildElicitationKey(keyPrefix, sessionId, hashSha256(elicitationId));
 
   /** Not waited for, and not missed where the store does not answer: its client then goes on without being told. */
-  function note(sessionId: string, elicitationId: string): void {
+  function note(sessionId: string, elicitationId: string | undefined): void {
+    if (elicitationId === undefined) return;
     store.set(buildKey(sessionId, elicitationId), 'asked', TTL_SECONDS).catch(() => {});
   }
 
@@ -290,12 +268,9 @@ function createElicitations({ config, store }: Pick<Runtime, 'config' | 'store'>
     },
     /** An error says that the user of the session has to open pages first. */
     noteRequired(sessionId: string, { failure: { jsonRpc } }: GatewayError): void {
-      const { elicitations } = isObject(jsonRpc?.data) ? jsonRpc.data : NOTHING;
+      const { elicitations }: JsonObject = isObject(jsonRpc?.data) ? jsonRpc.data : {};
       if (jsonRpc?.code !== URL_REQUIRED || !Array.isArray(elicitations)) return;
-      for (const params of elicitations.slice(0, MAX_OF_ERROR)) {
-        const elicitationId = readId(params);
-        if (elicitationId !== undefined) note(sessionId, elicitationId);
-      }
+      for (const params of elicitations.slice(0, MAX_OF_ERROR)) note(sessionId, readId(params));
     },
     /** True once, where the session got it, at any replica, and was not told yet that it is done. */
     takeElicitation: async (sessionId: string, elicitationId: string): Promise<boolean> =>
@@ -304,11 +279,7 @@ function createElicitations({ config, store }: Pick<Runtime, 'config' | 'store'>
   };
 }
 
-const NOTHING = { elicitations: undefined };
-
 function readId(params: unknown): string | undefined {
-  const { elicitationId } = isObject(params) ? params : NO_ID;
+  const { elicitationId }: JsonObject = isObject(params) ? params : {};
   return typeof elicitationId === 'string' && isShortId(elicitationId) ? elicitationId : undefined;
 }
-
-const NO_ID = { elicitationId: undefined };

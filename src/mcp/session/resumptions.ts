@@ -2,14 +2,13 @@
 // writes it to the store when it is asked for it here, and says so when there is more.
 
 import { fail } from '../../errors/gateway-error.ts';
-import type { ReplyStream } from '../../http/endpoint/message.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner, readOwner } from '../../store/owner.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { StreamResponse } from '../calls/outcome.ts';
 import type { OutgoingMessage } from '../protocol/json-rpc.ts';
 import type { NotificationStream } from '../streaming/notification-streams.ts';
-import { createEventQueue, type EventQueue } from '../streaming/response-stream.ts';
+import { EventQueue } from '../streaming/response-stream.ts';
 import type { KeptStreams } from './kept-streams.ts';
 import {
   type EventId,
@@ -40,10 +39,9 @@ interface Missed {
 
 /** A stream that began elsewhere, while it is read here. */
 interface Reader {
-  readonly session: Pick<SessionRecord, 'sessionId'>;
+  readonly sessionId: string;
   /** As `nameOwner` has it; undefined without authentication. */
   readonly user: string | undefined;
-  readonly id: EventId;
   readonly stream: WrittenStream;
   readonly queue: EventQueue;
   position: number;
@@ -92,40 +90,32 @@ export function createResumptions(
     if (reader.isOver) return;
     reader.isOver = true;
     reader.queue.end();
-    const key = toKey(reader.session.sessionId, reader.id.name);
+    const key = toKey(reader.sessionId, reader.stream.name);
     if (readers.get(key) === reader) readers.delete(key);
     tellNews(reader);
   }
 
-  /** A reader that reads it already gives way to the new one. */
-  function hasRoom(session: SessionRecord, { name }: EventId): boolean {
-    const { sessionId } = session;
-    if (readers.has(toKey(sessionId, name))) return true;
-    if (readers.size >= MAX_READERS) return false;
-    const user = nameUser(session);
-    let ofSession = 0;
-    let ofUser = 0;
-    for (const reader of readers.values()) {
-      if (reader.session.sessionId === sessionId) ofSession += 1;
-      if (user !== undefined && reader.user === user) ofUser += 1;
-    }
-    return ofSession < MAX_PER_SESSION && ofUser < MAX_PER_USER;
-  }
-
-  /** To be called where there is room. */
-  function openReader(session: SessionRecord, id: EventId, position: number): Reader {
+  /** A reader that reads it already gives way to the new one. Undefined where there is no room for another. */
+  function openReader(session: SessionRecord, id: EventId, position: number): Reader | undefined {
     const { sessionId, protocolVersion } = session;
+    const owner = readOwner(session);
+    const user = owner && nameOwner(owner);
     const key = toKey(sessionId, id.name);
     const older = readers.get(key);
-    if (older !== undefined) endReader(older);
-    const stream = { ...id, protocolVersion };
-    const queue = createEventQueue(() => endReader(reader));
+    if (older === undefined) {
+      const open = [...readers.values()];
+      const ofSession = open.filter((one) => one.sessionId === sessionId).length;
+      const ofUser = user === undefined ? 0 : open.filter((one) => one.user === user).length;
+      const isFull = open.length >= MAX_READERS || ofUser >= MAX_PER_USER;
+      if (isFull || ofSession >= MAX_PER_SESSION) return undefined;
+    } else {
+      endReader(older);
+    }
     const reader: Reader = {
-      session: { sessionId },
-      user: nameUser(session),
-      id,
-      stream,
-      queue,
+      sessionId,
+      user,
+      stream: { ...id, protocolVersion },
+      queue: new EventQueue(() => endReader(reader)),
       position,
       isGone: false,
       isOver: false,
@@ -136,14 +126,7 @@ export function createResumptions(
     return reader;
   }
 
-  function readElsewhere(session: SessionRecord, id: EventId, position: number): ReplyStream {
-    if (!hasRoom(session, id)) fail('too_many_streams');
-    const reader = openReader(session, id, position);
-    reader.queue.push(toPrimer(reader.stream, position));
-    void follow(reader);
-    return reader.queue.items;
-  }
-
+  /** What a stream that ends now has sent, here or elsewhere. */
   async function readMissed(
     session: SessionRecord,
     id: EventId,
@@ -151,26 +134,17 @@ export function createResumptions(
   ): Promise<Missed> {
     const own = kept.find(session.sessionId, id.name);
     if (own !== undefined) return toMissed(own.toLog(), position);
+    const reader = openReader(session, id, position);
     // Without room for another reader here, it is as if nobody had it.
-    const reader = hasRoom(session, id) ? openReader(session, id, position) : undefined;
-    return toMissed(reader && (await readEnded(reader)), position);
-  }
-
-  /** The log of a stream that ends now, elsewhere; undefined where nobody has it. */
-  async function readEnded(reader: Reader): Promise<StreamLog | undefined> {
+    if (reader === undefined) return toMissed(undefined, position);
     for (let silences = 0; ; ) {
       const { isGone } = reader;
       reader.hasNews = false;
       const streamLog = await read(reader);
-      if (
-        streamLog?.hasEnded ||
-        isGone ||
-        !isShared ||
-        reader.isOver ||
-        silences === MAX_SILENCES
-      ) {
+      const isLast = isGone || !isShared || reader.isOver || silences === MAX_SILENCES;
+      if (isLast || streamLog?.hasEnded) {
         endReader(reader);
-        return streamLog;
+        return toMissed(streamLog, position);
       }
       if (!(await ask(reader))) silences += 1;
     }
@@ -200,24 +174,19 @@ export function createResumptions(
 
   /** False where there was no answer in time. */
   async function ask(reader: Reader): Promise<boolean> {
-    const { session, id } = reader;
-    const message = {
-      about: 'resume',
-      sessionId: session.sessionId,
-      stream: id.name,
-      replica: replicas.ownName,
-    } as const;
+    const { sessionId, stream } = reader;
+    const { ownName: replica } = replicas;
     await replicas
-      .send(message, id.replica)
+      .send({ about: 'resume', sessionId, stream: stream.name, replica }, stream.replica)
       .catch((cause: unknown) =>
         log.debug('The replica where a stream began was not asked.', { cause }),
       );
     return waitForNews(reader, ASK_AGAIN_MS);
   }
 
-  async function read({ session, id }: Reader): Promise<StreamLog | undefined> {
+  async function read({ sessionId, stream }: Reader): Promise<StreamLog | undefined> {
     try {
-      return await stored.read({ sessionId: session.sessionId, name: id.name });
+      return await stored.read({ sessionId, name: stream.name });
     } catch (cause) {
       log.debug('What a client came back for could not be read from the store.', { cause });
       return undefined;
@@ -272,22 +241,17 @@ export function createResumptions(
         return { kind: 'earlier', readMissed: () => readMissed(session, id, position) };
       }
       const own = kept.find(session.sessionId, id.name);
-      return {
-        kind: 'stream',
-        events:
-          own === undefined ? readElsewhere(session, id, position) : kept.attach(own, position),
-      };
+      if (own !== undefined) return { kind: 'stream', events: kept.attach(own, position) };
+      const reader = openReader(session, id, position) ?? fail('too_many_streams');
+      reader.queue.push(toPrimer(reader.stream, position));
+      void follow(reader);
+      return { kind: 'stream', events: reader.queue };
     },
     /** Ends those that are read here: their clients come again elsewhere. */
     close(): void {
       for (const reader of readers.values()) endReader(reader);
     },
   };
-}
-
-function nameUser(session: SessionRecord): string | undefined {
-  const owner = readOwner(session);
-  return owner && nameOwner(owner);
 }
 
 function toMissed(streamLog: StreamLog | undefined, position: number): Missed {

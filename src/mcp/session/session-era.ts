@@ -19,7 +19,7 @@ import {
   toAnswer,
   toErrorAnswer,
 } from '../calls/outcome.ts';
-import type { RawAnswer, SessionRelay } from '../catalog/catalog.ts';
+import type { SessionRelay } from '../catalog/catalog.ts';
 import type { Answers, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
 import { adaptContent, NEWEST_KINDS } from '../catalog/content.ts';
 import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
@@ -33,25 +33,15 @@ import {
 import type { LogSeverity } from '../protocol/methods.ts';
 import { checkVersionHeader, hasSessionVersion } from '../protocol/revisions.ts';
 import type { EventChannel, KeepStream } from '../streaming/response-stream.ts';
-import type { RawRequest } from './questions.ts';
 import { isPrimed, isResumable } from './resumable-events.ts';
-import {
-  createCancellations,
-  createInitialize,
-  createSessionMethods,
-  runSessionMethod,
-  type SessionServices,
-} from './session-services.ts';
+import { beginSession, SESSION_METHODS, type SessionServices } from './session-services.ts';
 import { readLogLevel, readStoredCapabilities } from './sessions.ts';
 
 export function createSessionEraHandler(
   services: SessionServices,
   closeSession: (caller: IdentifiedCaller) => void,
 ): EraHandler {
-  const { sessions, questions } = services;
-  const cancellations = createCancellations(services.replicas);
-  const initialize = createInitialize(services, closeSession);
-  const sessionMethods = createSessionMethods(services);
+  const { sessions, questions, cancellations } = services;
 
   return {
     // A message of an unknown protocol version is of no era, and does not slide its session.
@@ -65,7 +55,7 @@ export function createSessionEraHandler(
       const { sessionId } = call;
       if (sessionId === undefined) {
         return isInitialize(message)
-          ? initialize(call, message.params)
+          ? beginSession(call, message.params, services, closeSession)
           : fail('missing_session_id');
       }
       const session = sessions.read(sessionId, call);
@@ -80,14 +70,21 @@ export function createSessionEraHandler(
     found: SessionRecord | undefined,
     message: JsonRpcMessage,
   ): Promise<McpResponse> {
-    const session = found ?? failSession(message);
+    if (found === undefined) {
+      fail('session_not_found', {
+        // A client that sends `initialize` with the id of a session that is over does what it was told, and must hear more.
+        ...(isInitialize(message) && {
+          details: `The session does not exist or has expired. ${WITHOUT_SESSION}`,
+        }),
+      });
+    }
     checkVersionHeader(call.request);
     // From here on every response says it, errors too.
-    call.sessionInfo = { expiresAt: sessions.getExpiry(session) };
-    const { sessionId } = session;
+    call.sessionInfo = { expiresAt: sessions.getExpiry(found) };
+    const { sessionId } = found;
     switch (message.kind) {
       case 'request':
-        return respondToRequest(call, session, message);
+        return respondToRequest(call, found, message);
       case 'notification':
         return handleNotification(sessionId, message).then(() => ACCEPTED);
       case 'response':
@@ -116,11 +113,15 @@ export function createSessionEraHandler(
       });
     }
     if (call.record.method === undefined) failUnknownMethod('method_not_found', request.method);
-    call.stream.mayBegin = isResumable(session.protocolVersion);
-    const sessionMethod = sessionMethods[request.method];
-    return sessionMethod === undefined
-      ? answerCall(call, session, request)
-      : runSessionMethod(sessionMethod, readParams(request.params), session, call);
+    const { stream } = call;
+    stream.mayBegin = isResumable(session.protocolVersion);
+    const runMethod = SESSION_METHODS[request.method];
+    if (runMethod === undefined) return answerCall(call, session, request);
+    runMethod(readParams(request.params), session, call, services).then(
+      () => stream.end({ result: {} }),
+      (thrown: unknown) => stream.end(toErrorAnswer(thrown)),
+    );
+    return stream.respond();
   }
 
   function answerCall(
@@ -158,15 +159,6 @@ const isInitialize = (message: JsonRpcMessage): message is JsonRpcRequest =>
 const WITHOUT_SESSION =
   'To start a new session with initialize, send it without the mcp-session-id header.';
 
-/** A client that sends `initialize` with the id of a session that is over does what it was told, and must hear more. */
-function failSession(message: JsonRpcMessage): never {
-  return fail('session_not_found', {
-    ...(isInitialize(message) && {
-      details: `The session does not exist or has expired. ${WITHOUT_SESSION}`,
-    }),
-  });
-}
-
 /** §18.4. Not before an error, whose status says more than an event of a stream could. */
 function tellOfMissedLists({ catalog, stream }: Call, { sessionId }: SessionRecord): void {
   if (!stream.isAccepted || !stream.mayBegin) return;
@@ -178,9 +170,9 @@ function tellOfMissedLists({ catalog, stream }: Call, { sessionId }: SessionReco
 /** The client of a call in its session: it can be asked, and, with newer revisions, come back for the answer (§15.1). */
 class SessionClient implements CallClient, KeepStream {
   readonly logLevel: LogSeverity | undefined;
-  private readonly call: Call;
-  private readonly session: SessionRecord;
-  private readonly services: SessionServices;
+  readonly call: Call;
+  readonly session: SessionRecord;
+  readonly services: SessionServices;
 
   constructor(call: Call, session: SessionRecord, services: SessionServices) {
     const { offers } = call.catalog;
@@ -201,17 +193,8 @@ class SessionClient implements CallClient, KeepStream {
     return this.services.questions.ask(this.call, this.session, requests, guards);
   }
 
-  askRaw(request: RawRequest, cancelled: CancelSignal | undefined): Promise<RawAnswer> {
-    return this.services.questions.askRaw(this.call, this.session, request, cancelled);
-  }
-
   createRelay(relayed: RelayedThrough): SessionRelay {
     return new RelayInSession(this, relayed);
-  }
-
-  completeElicitation(elicitationId: string): boolean {
-    const { call, session, services } = this;
-    return services.questions.completeElicitation(call, session.sessionId, elicitationId);
   }
 
   /** Sessions are asked while a call goes on: none of their calls ends with a question. */
@@ -263,13 +246,14 @@ class RelayInSession implements SessionRelay {
   // Functions made when they are looked at, as those of the context: authors' catalogues may take them off.
 
   get ask(): SessionRelay['ask'] {
-    const { client } = this;
-    return (request, cancelled) => client.askRaw(request, cancelled);
+    const { call, session, services } = this.client;
+    return (request, cancelled) => services.questions.askRaw(call, session, request, cancelled);
   }
 
   get completeElicitation(): SessionRelay['completeElicitation'] {
-    const { client } = this;
-    return (elicitationId) => client.completeElicitation(elicitationId);
+    const { call, session, services } = this.client;
+    return (elicitationId) =>
+      services.questions.completeElicitation(call, session.sessionId, elicitationId);
   }
 }
 

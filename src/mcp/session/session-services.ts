@@ -1,17 +1,15 @@
 // The session era: its parts that stand for as long as the process does, and the methods that only sessions have.
 
-import { fail, GatewayError } from '../../errors/gateway-error.ts';
-import type { Link } from '../../platform/bounded-map.ts';
-import { LinkedList } from '../../platform/bounded-map.ts';
+import { failParams, GatewayError } from '../../errors/gateway-error.ts';
+import { type Link, LinkedList } from '../../platform/bounded-map.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildChannelName } from '../../store/keys.ts';
 import { createReplicas } from '../../store/replicas/replicas.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { Call, Callers } from '../calls/call.ts';
 import { listCapabilities, readString } from '../calls/methods.ts';
-import { type McpResponse, toErrorAnswer, toResultResponse } from '../calls/outcome.ts';
+import type { McpResponse } from '../calls/outcome.ts';
 import type { Calls } from '../calls/run-call.ts';
 import type { Arguments } from '../catalog/catalog.ts';
 import { readCapabilities } from '../catalog/client-requests.ts';
@@ -46,13 +44,13 @@ export function openSessionServices(
   const channel = buildChannelName(settings.keyPrefix);
   const replicas = createReplicas(runtime, channel, isReplicaMessage);
   const questions = createSessionQuestions(runtime, replicas);
-  const stored = createStoredStreams(runtime);
+  const stored = createStoredStreams(runtime, replicas);
   const keptStreams = createKeptStreams(runtime, stored, replicas);
   return {
     calls,
     sessions,
-    replicas,
     questions,
+    cancellations: createCancellations(replicas),
     keptStreams,
     resumptions: createResumptions(runtime, keptStreams, stored, replicas),
     /** Undefined without `MCP_STREAMS`. */
@@ -84,101 +82,86 @@ export function openSessionServices(
 
 // Methods that only sessions have, and cancellation. Where a method is not available (mcp/protocol/methods.ts), it is not asked for.
 
-type SessionMethod = (params: Arguments, session: SessionRecord, call: Call) => Promise<void>;
+type SessionMethod = (
+  params: Arguments,
+  session: SessionRecord,
+  call: Call,
+  services: SessionServices,
+) => Promise<void>;
 
 /** Keyed by the method's name; all of them answer `{}`. */
-export function createSessionMethods({
-  calls,
-  sessions,
-  sessionStreams,
-  findStreamOwner,
-}: SessionServices): Readonly<Record<string, SessionMethod>> {
-  /** A server is asked, and may take its time. */
-  const count =
-    (method: SessionMethod): SessionMethod =>
-    async (params, session, call) => {
-      const stopCounting = calls.count(call);
-      try {
-        await method(params, session, call);
-      } finally {
-        stopCounting();
-      }
-    };
+export const SESSION_METHODS: Readonly<Record<string, SessionMethod>> = {
+  async ping() {},
+  async 'logging/setLevel'({ level }, { sessionId }, { user }, { sessions }) {
+    if (!isLogSeverity(level)) {
+      failParams(`params.level must be one of ${LOG_SEVERITIES.join(', ')}`);
+    }
+    await sessions.setLogLevel(sessionId, user, level);
+  },
+  'resources/subscribe': changeSubscription('subscribe'),
+  'resources/unsubscribe': changeSubscription('unsubscribe'),
+};
 
-  return {
-    async ping() {},
-    async 'logging/setLevel'({ level }, { sessionId }, { user }) {
-      if (!isLogSeverity(level)) {
-        fail('invalid_params', {
-          details: `params.level must be one of ${LOG_SEVERITIES.join(', ')}`,
-        });
-      }
-      await sessions.setLogLevel(sessionId, user, level);
-    },
-    'resources/subscribe': count(async (params, session, call) => {
+/** A server is asked, and may take its time. */
+function changeSubscription(change: 'subscribe' | 'unsubscribe'): SessionMethod {
+  return async (params, session, call, { calls, sessionStreams, findStreamOwner }) => {
+    const stopCounting = calls.count(call);
+    try {
       const uri = readString(params, 'uri');
-      await sessionStreams?.subscribe(findStreamOwner(call, session), uri);
-    }),
-    'resources/unsubscribe': count(async (params, session, call) => {
-      const uri = readString(params, 'uri');
-      await sessionStreams?.unsubscribe(findStreamOwner(call, session), uri);
-    }),
+      await sessionStreams?.[change](findStreamOwner(call, session), uri);
+    } finally {
+      stopCounting();
+    }
   };
 }
 
 // §4.4: initialize, which makes a session.
 
-export function createInitialize(
+/**
+ * `closeSession` closes what catalogues opened for a session, at whatever path it was.
+ *
+ * @throws GatewayError `invalid_params` naming the member.
+ */
+export async function beginSession(
+  call: Call,
+  params: unknown,
   { calls, sessions, sessionStreams }: SessionServices,
-  /** Closes what catalogues opened for a session, at whatever path it was. */
   closeSession: (caller: IdentifiedCaller) => void,
-) {
-  const { findClientId, service } = calls;
-  const { name, version } = service;
-
-  /** @throws GatewayError `invalid_params` naming the member. */
-  return async function initialize(call: Call, params: unknown): Promise<McpResponse> {
-    const { user, catalog } = call;
-    const { client, ...session } = readInitialize(params);
-    const clientId = findClientId({ user });
-    const { view, title } = catalog;
-    const caller = { user, client, clientId, view };
-    const description = await catalog.describe({ ...caller, session: undefined });
-    const server = nameOwnPath(catalog);
-    const { session: created, endedIds } = await sessions.create(user, { ...session, server });
-    const { sessionId } = created;
-    // As after DELETE; nobody waits for it, and it never rejects.
-    for (const endedId of endedIds) {
-      const { protocolVersion } = session;
-      closeSession({ ...caller, session: { sessionId: endedId, protocolVersion } });
-      void sessionStreams?.end(endedId);
-    }
-    call.sessionInfo = { sessionId, expiresAt: sessions.getExpiry(created) };
-    return toResultResponse({
-      protocolVersion: session.protocolVersion,
-      capabilities: listCapabilities(description, sessionStreams !== undefined, 'session'),
-      serverInfo: { name, version, ...(title !== undefined && { title }) },
-      ...(description.instructions !== undefined && { instructions: description.instructions }),
-    });
-  };
-}
-
-/** The session that the params ask for. */
-function readInitialize(params: unknown) {
-  const { protocolVersion, capabilities, clientInfo } = readParams(params);
-  if (typeof protocolVersion !== 'string') {
-    fail('invalid_params', { details: 'params.protocolVersion must be a string' });
+): Promise<McpResponse> {
+  const { protocolVersion: asked, capabilities, clientInfo } = readParams(params);
+  if (typeof asked !== 'string') {
+    failParams('params.protocolVersion must be a string');
   }
   if (!isObject(capabilities)) {
-    fail('invalid_params', { details: 'params.capabilities must be an object' });
+    failParams('params.capabilities must be an object');
   }
+  const protocolVersion = negotiateVersion(asked);
   const client = readCapabilities(capabilities);
-  return {
-    client,
-    protocolVersion: negotiateVersion(protocolVersion),
+  const { user, catalog } = call;
+  const { view, title } = catalog;
+  const caller = { user, client, clientId: calls.findClientId({ user }), view };
+  const description = await catalog.describe({ ...caller, session: undefined });
+  const { session, endedIds } = await sessions.create(user, {
+    protocolVersion,
     clientCapabilities: JSON.stringify(client),
     ...(isObject(clientInfo) && { clientInfo: JSON.stringify(pickNameAndVersion(clientInfo)) }),
+    server: nameOwnPath(catalog),
+  });
+  // As after DELETE; nobody waits for it, and it never rejects.
+  for (const endedId of endedIds) {
+    closeSession({ ...caller, session: { sessionId: endedId, protocolVersion } });
+    void sessionStreams?.end(endedId);
+  }
+  call.sessionInfo = { sessionId: session.sessionId, expiresAt: sessions.getExpiry(session) };
+  const { name, version } = calls.services.service;
+  const { instructions } = description;
+  const result = {
+    protocolVersion,
+    capabilities: listCapabilities(description, sessionStreams !== undefined, 'session'),
+    serverInfo: { name, version, ...(title !== undefined && { title }) },
+    ...(instructions !== undefined && { instructions }),
   };
+  return { kind: 'json', answer: { result } };
 }
 
 // Only what §4.4 names, and short: a caller must not fill the store with what it likes.
@@ -186,21 +169,6 @@ const pickNameAndVersion = ({ name, version }: JsonObject) => ({
   ...(typeof name === 'string' && { name: name.slice(0, 200) }),
   ...(typeof version === 'string' && { version: version.slice(0, 200) }),
 });
-
-/** Answers with an empty result. */
-export function runSessionMethod(
-  method: SessionMethod,
-  params: Arguments,
-  session: SessionRecord,
-  call: Call,
-): Promise<McpResponse> {
-  const { stream } = call;
-  method(params, session, call).then(
-    () => stream.end({ result: {} }),
-    (thrown: unknown) => stream.end(toErrorAnswer(thrown)),
-  );
-  return stream.respond();
-}
 
 // MCP "Cancellation": calls that run, by session and request id, so that they can be cancelled from
 // any replica.
@@ -217,15 +185,19 @@ interface RunningCall {
  */
 const PARTS = 256;
 
-export function createCancellations(replicas: McpReplicas) {
+function createCancellations(replicas: McpReplicas) {
   const parts = Array.from({ length: PARTS }, () => new LinkedList<RunningCall>());
   const others = new LinkedList<RunningCall>();
   const findPart = (sessionId: string) => parts[Number.parseInt(sessionId.slice(-2), 16)] ?? others;
 
   function cancelHere(sessionId: string, id: RequestId): boolean {
-    const found = findNewest(findPart(sessionId), sessionId, id);
-    found?.call.abort(new GatewayError('request_cancelled'));
-    return found !== undefined;
+    let newest: RunningCall | undefined;
+    // A client that uses an id twice at once cancels the later call. 1 and "1" are two ids (JSON-RPC).
+    for (const running of findPart(sessionId)) {
+      if (running.id === id && running.sessionId === sessionId) newest = running;
+    }
+    newest?.call.abort(new GatewayError('request_cancelled'));
+    return newest !== undefined;
   }
 
   replicas.listen((message) => {
@@ -242,15 +214,4 @@ export function createCancellations(replicas: McpReplicas) {
       await replicas.send({ about: 'cancelled', sessionId, id });
     },
   };
-}
-
-/** A client that uses an id twice at once cancels the later call. 1 and "1" are two ids (JSON-RPC). */
-function findNewest(
-  running: Iterable<RunningCall>,
-  sessionId: string,
-  id: RequestId,
-): RunningCall | undefined {
-  let newest: RunningCall | undefined;
-  for (const one of running) if (one.id === id && one.sessionId === sessionId) newest = one;
-  return newest;
 }

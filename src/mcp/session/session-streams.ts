@@ -3,7 +3,6 @@
 
 import { randomUUID } from 'node:crypto';
 import { fail } from '../../errors/gateway-error.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { createPassWhenKnown } from '../../platform/single-flight.ts';
@@ -43,9 +42,10 @@ export function createSessionStreams(
     readonly keptStreams: KeptStreams;
   },
 ) {
-  const { log } = runtime;
+  const { config, store, clock, log } = runtime;
+  const { keyPrefix } = config.mcp.sessions;
   const subscriptions = createSessionSubscriptions(runtime);
-  const generateId = createGenerateId(runtime);
+  const numbers = createRecords(store, numberFormat);
   const openStreams = new Map<string, OpenStream>();
   let isFailing = false;
 
@@ -55,45 +55,25 @@ export function createSessionStreams(
     const open = openStreams.get(sessionId);
     if (open === undefined) return;
     if (open.id < id) open.stream.end();
-    else if (open.id > id) announceAgain(sessionId, open.id);
+    if (open.id <= id) return;
+    replicas
+      .send({ about: 'stream', sessionId, id: open.id })
+      .catch((cause: unknown) => log.debug('A session may have two streams.', { cause }));
   });
 
-  function announceAgain(sessionId: string, id: string): void {
-    replicas
-      .send({ about: 'stream', sessionId, id })
-      .catch((cause: unknown) => log.debug('A session may have two streams.', { cause }));
-  }
-
-  async function sendUpdate(
-    sessionId: string,
-    stream: NotificationStream,
-    uri: string,
-  ): Promise<void> {
-    const savedAt = await subscriptions.findSavedAt(sessionId, uri);
-    if (savedAt === undefined) return;
-    // Its client may have come back meanwhile, on another stream.
-    const current = openStreams.get(sessionId)?.stream ?? stream;
-    current.send({ method: 'notifications/resources/updated', params: { uri } });
-    await subscriptions.renew(sessionId, uri, savedAt);
-  }
-
-  async function sendCompletion(
-    sessionId: string,
-    stream: NotificationStream,
-    elicitationId: string,
-  ): Promise<void> {
-    if (!(await questions.takeElicitation(sessionId, elicitationId))) return;
-    const current = openStreams.get(sessionId)?.stream ?? stream;
-    current.send({ method: 'notifications/elicitation/complete', params: { elicitationId } });
-  }
-
-  /** Until the result is called; of the owner it keeps no more than the catalogue does. */
-  function listen(id: string, stream: NotificationStream, owner: StreamOwner): () => void {
-    const { sessionId, caller, catalog } = owner;
-    const user = caller.user && { sub: caller.user.sub, issuer: caller.user.issuer };
-    const listener = new SessionListener(stream, sessionId, user, surroundings);
-    return createStop(sessionId, id, catalog.listen(caller, listener));
-  }
+  /**
+   * Among the streams of a session the one with the highest id stays: the one that was opened last. The store counts them,
+   * whichever replicas they are opened at, and whatever their clocks say. The higher one may arrive before the lower one is
+   * open: a replica that receives a lower id than that of its open stream sends its own once more, also in case the message
+   * was lost.
+   * Numbers begin with the time, so that the newer stream has the higher one also where the store has lost the last one.
+   */
+  const generateId = (sessionId: string): Promise<string> =>
+    numbers.update(buildStreamNumberKey(keyPrefix, sessionId), (last = 0) => {
+      const number = Math.max(clock.now(), last + 1);
+      const id = `${String(number).padStart(DIGITS, '0')}-${randomUUID()}`;
+      return { value: number, ttlSeconds: NUMBER_TTL_SECONDS, result: id };
+    });
 
   /** Apart from its caller, so that an open stream does not keep that. */
   function createStop(sessionId: string, id: string, stopListening: () => void): () => void {
@@ -103,28 +83,76 @@ export function createSessionStreams(
     };
   }
 
-  const surroundings: ListenerSurroundings = {
-    clock: runtime.clock,
-    readLevel: (sessionId, user) => sessions.readLogLevel(sessionId, user),
-    tellUpdate: (sessionId, stream, uri) =>
-      void sendUpdate(sessionId, stream, uri).then(noteSuccess, reportFailure),
-    tellCompletion: (sessionId, stream, elicitationId) =>
-      void sendCompletion(sessionId, stream, elicitationId).catch((cause: unknown) =>
-        log.debug('A session is not told that a page was dealt with.', { cause }),
-      ),
-  };
+  /**
+   * The news of a catalogue that a session hears while its stream is open. A class: thousands of them stand for minutes, and
+   * closures would take four times the memory.
+   */
+  class SessionListener implements CatalogListener {
+    private readonly stream: NotificationStream;
+    private readonly sessionId: string;
+    private readonly user: Owner | undefined;
+    /** Most sessions hear no message of a server: made for the first one. */
+    private passLog: ((message: LogMessage) => void) | undefined;
 
-  function noteSuccess(): void {
-    isFailing = false;
-  }
-
-  function reportFailure(cause: unknown): void {
-    if (!isFailing) {
-      log.warn('Subscribers are not told that resources have changed: the store does not answer.', {
-        cause,
-      });
+    constructor(stream: NotificationStream, sessionId: string, user: Owner | undefined) {
+      this.stream = stream;
+      this.sessionId = sessionId;
+      this.user = user;
     }
-    isFailing = true;
+
+    listChanged(list: 'tools' | 'prompts' | 'resources'): void {
+      this.stream.send({ method: `notifications/${list}/list_changed`, params: {} });
+    }
+
+    async resourceUpdated(uri: string): Promise<void> {
+      const { sessionId } = this;
+      try {
+        const savedAt = await subscriptions.findSavedAt(sessionId, uri);
+        if (savedAt !== undefined) {
+          this.sendNow('notifications/resources/updated', { uri });
+          await subscriptions.renew(sessionId, uri, savedAt);
+        }
+        isFailing = false;
+      } catch (cause) {
+        if (!isFailing) {
+          log.warn(
+            'Subscribers are not told that resources have changed: the store does not answer.',
+            { cause },
+          );
+        }
+        isFailing = true;
+      }
+    }
+
+    /** MCP "Logging": messages that belong to no call, as a server wrote them; what does not fit is dropped. */
+    logged({ level, logger, data }: JsonObject): void {
+      if (!isLogSeverity(level)) return;
+      this.passLog ??= createPassWhenKnown<LogMessage, LogSeverity | undefined>({
+        clock,
+        // Undefined where the session has ended.
+        learn: () => sessions.readLogLevel(this.sessionId, this.user),
+        pass: (params, wanted) => {
+          if (wanted === undefined || isLessSevere(params.level, wanted)) return;
+          this.stream.sendIfRoom({ method: 'notifications/message', params });
+        },
+      });
+      this.passLog({ level, logger: typeof logger === 'string' ? logger : undefined, data });
+    }
+
+    async elicitationCompleted(elicitationId: string): Promise<void> {
+      try {
+        if (!(await questions.takeElicitation(this.sessionId, elicitationId))) return;
+        this.sendNow('notifications/elicitation/complete', { elicitationId });
+      } catch (cause) {
+        log.debug('A session is not told that a page was dealt with.', { cause });
+      }
+    }
+
+    /** After a wait: its client may have come back meanwhile, on another stream. */
+    private sendNow(method: string, params: JsonObject): void {
+      const current = openStreams.get(this.sessionId)?.stream ?? this.stream;
+      current.send({ method, params });
+    }
   }
 
   return {
@@ -133,7 +161,7 @@ export function createSessionStreams(
      * that one that its client comes back to.
      */
     async open(owner: StreamOwner, earlier?: EarlierStream): Promise<StreamResponse> {
-      const { sessionId, caller } = owner;
+      const { sessionId, caller, catalog } = owner;
       const id = await generateId(sessionId);
       const { protocolVersion = '' } = caller.session ?? {};
       const openKept = (opened: Pick<NotificationStream, 'end'>) =>
@@ -154,7 +182,9 @@ export function createSessionStreams(
         listen(opened) {
           const { heard, release } = holdBack(opened, earlier);
           sendMissed = release;
-          return listen(id, heard, owner);
+          const user = caller.user && { sub: caller.user.sub, issuer: caller.user.issuer };
+          const listener = new SessionListener(heard, sessionId, user);
+          return createStop(sessionId, id, catalog.listen(caller, listener));
         },
       });
       openStreams.set(sessionId, { id, stream });
@@ -193,26 +223,6 @@ const AFTER_ALL_IDS = '~';
 /** Longer than any stream lives. */
 const NUMBER_TTL_SECONDS = 600;
 const DIGITS = 16;
-
-/**
- * Among the streams of a session the one with the highest id stays: the one that was opened last. The store counts them,
- * whichever replicas they are opened at, and whatever their clocks say. The higher one may arrive before the lower one is
- * open: a replica that receives a lower id than that of its open stream sends its own once more, also in case the message
- * was lost.
- * Numbers begin with the time, so that the newer stream has the higher one also where the store has lost the last one.
- */
-function createGenerateId({ config, store, clock }: Runtime) {
-  const { keyPrefix } = config.mcp.sessions;
-  const numbers = createRecords(store, numberFormat);
-  return function generateId(sessionId: string): Promise<string> {
-    const key = buildStreamNumberKey(keyPrefix, sessionId);
-    return numbers.update(key, (last = 0) => {
-      const number = Math.max(clock.now(), last + 1);
-      const id = `${String(number).padStart(DIGITS, '0')}-${randomUUID()}`;
-      return { value: number, ttlSeconds: NUMBER_TTL_SECONDS, result: id };
-    });
-  };
-}
 
 // MCP up to 2025-11-25, resources/subscribe: which resources a session watches, in the store.
 
@@ -268,86 +278,8 @@ export function createSessionSubscriptions({ config, store, clock }: Runtime) {
   };
 }
 
-// The news of a catalogue that a session hears while its stream is open.
-
-/** Shared by the listeners of all streams. */
-interface ListenerSurroundings {
-  readonly clock: Clock;
-  readLevel(sessionId: string, user: Owner | undefined): Promise<LogSeverity | undefined>;
-  tellUpdate(sessionId: string, stream: NotificationStream, uri: string): void;
-  tellCompletion(sessionId: string, stream: NotificationStream, elicitationId: string): void;
-}
-
-/** A class: thousands of them stand for minutes, and closures would take four times the memory. */
-class SessionListener implements CatalogListener {
-  private readonly stream: NotificationStream;
-  private readonly sessionId: string;
-  private readonly user: Owner | undefined;
-  private readonly surroundings: ListenerSurroundings;
-  /** Most sessions hear no message of a server: made for the first one. */
-  private log: ((params: JsonObject) => void) | undefined;
-
-  constructor(
-    stream: NotificationStream,
-    sessionId: string,
-    user: Owner | undefined,
-    surroundings: ListenerSurroundings,
-  ) {
-    this.stream = stream;
-    this.sessionId = sessionId;
-    this.user = user;
-    this.surroundings = surroundings;
-  }
-
-  listChanged(list: 'tools' | 'prompts' | 'resources'): void {
-    this.stream.send({ method: `notifications/${list}/list_changed`, params: {} });
-  }
-
-  resourceUpdated(uri: string): void {
-    this.surroundings.tellUpdate(this.sessionId, this.stream, uri);
-  }
-
-  logged(params: JsonObject): void {
-    const { stream, sessionId, user, surroundings } = this;
-    this.log ??= createStreamLog(surroundings.clock, stream, () =>
-      surroundings.readLevel(sessionId, user),
-    );
-    this.log(params);
-  }
-
-  elicitationCompleted(elicitationId: string): void {
-    this.surroundings.tellCompletion(this.sessionId, this.stream, elicitationId);
-  }
-}
-
-// MCP "Logging": messages that belong to no call, on the stream of a session.
-
 interface LogMessage {
   readonly level: LogSeverity;
   readonly logger: string | undefined;
   readonly data: unknown;
-}
-
-/**
- * Takes params of `notifications/message` as a server wrote them; what does not fit is dropped. `readLevel` says what the
- * session's client asked for last; undefined where the session has ended.
- */
-function createStreamLog(
-  clock: Clock,
-  stream: NotificationStream,
-  readLevel: () => Promise<LogSeverity | undefined>,
-): (params: JsonObject) => void {
-  const passWhenKnown = createPassWhenKnown<LogMessage, LogSeverity | undefined>({
-    clock,
-    learn: readLevel,
-    pass(params, wanted) {
-      if (wanted === undefined || isLessSevere(params.level, wanted)) return;
-      stream.sendIfRoom({ method: 'notifications/message', params });
-    },
-  });
-
-  return function log({ level, logger, data }) {
-    if (!isLogSeverity(level)) return;
-    passWhenKnown({ level, logger: typeof logger === 'string' ? logger : undefined, data });
-  };
 }

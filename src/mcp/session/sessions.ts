@@ -8,32 +8,14 @@ import { freezeDeep, isObject, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { readOwner } from '../../store/owner.ts';
 import type { Replicas } from '../../store/replicas/replicas.ts';
-import type { Owner, SessionAccess, SessionLookup, SessionRecord } from '../../store/store.ts';
-import type { Callers } from '../calls/call.ts';
+import type { Owner, SessionAccess, SessionRecord } from '../../store/store.ts';
+import type { Call, Callers } from '../calls/call.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
-import { nameOwnPath, type ServedCatalog } from '../catalog/served-catalog.ts';
+import { nameOwnPath } from '../catalog/served-catalog.ts';
 import { isLogSeverity, type LogSeverity } from '../protocol/methods.ts';
 import { readClientExtensions } from '../protocol/revisions.ts';
 
 type User = UserContext | undefined;
-
-export interface NewSession {
-  readonly protocolVersion: string;
-  /** The questions that the client can be asked, as JSON text. */
-  readonly clientCapabilities: string;
-  /** `clientInfo` as JSON text. */
-  readonly clientInfo?: string;
-  /** The server at whose path it is opened; undefined for `/mcp`. */
-  readonly server: string | undefined;
-}
-
-export interface CallInSession {
-  readonly user: User;
-  /** The store's answer about the session, when it admitted the request. */
-  readonly session: SessionLookup;
-  /** Served at the path that it comes to. */
-  readonly catalog: Pick<ServedCatalog, 'server' | 'view'>;
-}
 
 const SWEEP_INTERVAL_MS = 60_000;
 
@@ -45,7 +27,9 @@ export function createSessions(
 ) {
   const { ttlSeconds, maxPerUser } = config.mcp.sessions;
   const defaultIssuer = config.oauth.provider?.issuer;
-  const renderTime = createTimeRenderer();
+  /** Calls that are admitted together expire together: the last text is kept. */
+  let expiresAt = 0;
+  let expiry = new Date(expiresAt).toISOString();
 
   /** The stored owner names its issuer, so that it stays its user's own when `OIDC_ISSUER` changes. */
   const toOwner = (user: Owner | undefined): Owner | undefined =>
@@ -65,13 +49,25 @@ export function createSessions(
     return session.record;
   }
 
+  async function end(id: string, owner: Owner | undefined): Promise<boolean> {
+    const hasEnded = await store.endSession(id, owner);
+    if (hasEnded) metrics.recordSessions('terminated');
+    return hasEnded;
+  }
+
   async function countExpired(id: string): Promise<undefined> {
     if (await store.claimExpiredSession(id)) metrics.recordSessions('expired');
   }
 
   return {
     /** Ends those that expire first where the user has too many then; returns their ids, too. */
-    async create(user: User, session: NewSession) {
+    async create(
+      user: User,
+      session: Pick<
+        SessionRecord,
+        'protocolVersion' | 'clientCapabilities' | 'clientInfo' | 'server'
+      >,
+    ) {
       const sessionId = generateSessionId();
       const now = clock.now();
       const owner = toOwner(user);
@@ -112,7 +108,7 @@ export function createSessions(
      */
     read(
       id: string,
-      { session, user, catalog }: CallInSession,
+      { session, user, catalog }: Pick<Call, 'session' | 'user' | 'catalog'>,
     ): SessionRecord | undefined | Promise<undefined> {
       if ('failure' in session) fail('internal_error', { cause: session.failure });
       const { record } = session;
@@ -140,22 +136,24 @@ export function createSessions(
 
     /** Ends the user's session. False when there is none. */
     async end(id: string, user: User): Promise<boolean> {
-      const hasEnded = isSessionId(id) && (await store.endSession(id, toOwner(user)));
-      if (hasEnded) metrics.recordSessions('terminated');
-      return hasEnded;
+      return isSessionId(id) && end(id, toOwner(user));
     },
 
     /** Ends anybody's session. False when there is none. */
     async endAnybodys(id: string): Promise<boolean> {
       const record = await find(id);
-      const hasEnded = record !== undefined && (await store.endSession(id, readOwner(record)));
-      if (hasEnded) metrics.recordSessions('terminated');
-      return hasEnded;
+      return record !== undefined && end(id, readOwner(record));
     },
 
     /** The time at which a session expires, as it is stored, for `X-Session-Expires-At`: ISO 8601, UTC. */
-    getExpiry: ({ lastAccessedAt }: SessionRecord): string =>
-      renderTime(lastAccessedAt + ttlSeconds * 1000),
+    getExpiry({ lastAccessedAt }: SessionRecord): string {
+      const time = lastAccessedAt + ttlSeconds * 1000;
+      if (time !== expiresAt) {
+        expiresAt = time;
+        expiry = new Date(time).toISOString();
+      }
+      return expiry;
+    },
 
     /** Live sessions in the store (the gauge). */
     async countActive(): Promise<number> {
@@ -182,20 +180,6 @@ export function createSessions(
   };
 }
 
-/** ISO 8601, UTC. Calls that are admitted together expire together: the last text is kept. */
-function createTimeRenderer(): (time: number) => string {
-  let last = 0;
-  let text = new Date(last).toISOString();
-
-  return function renderTime(time) {
-    if (time !== last) {
-      last = time;
-      text = new Date(time).toISOString();
-    }
-    return text;
-  };
-}
-
 // MCP "Logging": which log messages a session's client wants.
 
 /** Until the client says more, the server decides. */
@@ -206,25 +190,21 @@ export const readLogLevel = (stored: string | undefined): LogSeverity =>
 export function readStoredCapabilities(clientCapabilities: string): ClientCapabilities {
   const known = knownCapabilities.get(clientCapabilities);
   if (known !== undefined) return known;
-  const read = freezeDeep(parseCapabilities(clientCapabilities));
+  const stored = parseObject(clientCapabilities) ?? {};
+  const extensions = readClientExtensions(stored.extensions);
+  const read: ClientCapabilities = freezeDeep({
+    elicitation: stored.elicitation === true,
+    ...(stored.elicitationUrl === true && { elicitationUrl: true }),
+    sampling: stored.sampling === true,
+    roots: stored.roots === true,
+    ...(extensions && { extensions }),
+  });
   knownCapabilities.set(clientCapabilities, read);
   return read;
 }
 
 /** Keyed by their text: all clients of one program declare the same, and to read that for each call took up to 10 µs. */
 const knownCapabilities = createBoundedMap<string, ClientCapabilities>(100);
-
-function parseCapabilities(text: string): ClientCapabilities {
-  const stored = parseObject(text) ?? {};
-  const extensions = readClientExtensions(stored.extensions);
-  return {
-    elicitation: stored.elicitation === true,
-    ...(stored.elicitationUrl === true && { elicitationUrl: true }),
-    sampling: stored.sampling === true,
-    roots: stored.roots === true,
-    ...(extensions && { extensions }),
-  };
-}
 
 // Messages between the replicas of this feature (store/replicas).
 
@@ -257,13 +237,7 @@ type ReplicaMessage =
       readonly news: 'news' | 'gone' | 'taken';
     };
 
-const TOPICS: ReadonlySet<unknown> = new Set([
-  'answer',
-  'cancelled',
-  'stream',
-  'resume',
-  'resumed',
-]);
+const TOPICS = new Set<unknown>(['answer', 'cancelled', 'stream', 'resume', 'resumed']);
 
 export const isReplicaMessage = (value: unknown): value is ReplicaMessage =>
   isObject(value) && TOPICS.has(value.about) && typeof value.sessionId === 'string';

@@ -148,7 +148,7 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void) {
     },
     /** Its events, at the time at which it ended. False where they are too long. */
     add(session: SessionAccount, name: string, events: readonly string[], now: number): boolean {
-      const text = events.length === 1 ? (events[0] ?? '') : events.join('');
+      const text = events.join('');
       // Characters first: to count the bytes of what is far too long is work, too.
       if (text.length > MAX_BYTES) return false;
       const length = Buffer.byteLength(text);

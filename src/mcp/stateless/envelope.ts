@@ -34,7 +34,25 @@ export function readEnvelope(
   offers: Offers,
 ): Envelope {
   const meta = readMeta(params);
-  checkVersion(getHeader(request, 'mcp-protocol-version'), meta[PROTOCOL_VERSION]);
+  const claim = meta[PROTOCOL_VERSION];
+  const claimed = typeof claim === 'string' ? claim : failMissing(PROTOCOL_VERSION, 'a string');
+  const version = getHeader(request, 'mcp-protocol-version');
+  if (version !== undefined) checkHeader('MCP-Protocol-Version', version, claimed);
+  const era = findEra(claimed);
+  if (era !== 'stateless') {
+    const hasSessions = era === 'session';
+    fail('unsupported_version', {
+      details: hasSessions
+        ? `Clients of ${claimed} begin with initialize, and send no version in _meta.`
+        : `This service supports ${SUPPORTED_VERSIONS.join(', ')}.`,
+      data: {
+        // A client that claims a revision with sessions but sends no initialize needs one without.
+        supported: SUPPORTED_VERSIONS.filter((one) => !hasSessions || findEra(one) === 'stateless'),
+        requested: claimed,
+      },
+    });
+  }
+  checkHeader('MCP-Protocol-Version', version, claimed);
   const capabilities = meta[CAPABILITIES];
   if (!isObject(capabilities)) return failMissing(CAPABILITIES, 'an object');
   checkHeader('Mcp-Method', getHeader(request, 'mcp-method'), method);
@@ -44,29 +62,6 @@ export function readEnvelope(
     logLevel: offers.logging && isLogSeverity(logLevel) ? logLevel : undefined,
   };
 }
-
-function checkVersion(headerValue: string | undefined, claim: unknown): void {
-  const claimed = typeof claim === 'string' ? claim : failMissing(PROTOCOL_VERSION, 'a string');
-  if (headerValue !== undefined) checkHeader('MCP-Protocol-Version', headerValue, claimed);
-  if (findEra(claimed) !== 'stateless') {
-    fail('unsupported_version', {
-      details: explainUnsupported(claimed),
-      data: { supported: listSupportedFor(claimed), requested: claimed },
-    });
-  }
-  checkHeader('MCP-Protocol-Version', headerValue, claimed);
-}
-
-/** A client that claims a revision with sessions but sends no initialize needs one without. */
-const listSupportedFor = (claimed: string): readonly string[] =>
-  findEra(claimed) === 'session'
-    ? SUPPORTED_VERSIONS.filter((version) => findEra(version) === 'stateless')
-    : SUPPORTED_VERSIONS;
-
-const explainUnsupported = (claimed: string) =>
-  findEra(claimed) === 'session'
-    ? `Clients of ${claimed} begin with initialize, and send no version in _meta.`
-    : `This service supports ${SUPPORTED_VERSIONS.join(', ')}.`;
 
 const failMissing = (key: string, type: string): never =>
   fail('invalid_envelope', {
@@ -97,7 +92,7 @@ export function checkNameHeader(
   // The log has the details, too.
   const show = (one: unknown) =>
     namedBy === 'uri' && typeof one === 'string' ? stripUri(one) : one;
-  failMismatch('Mcp-Name', told === undefined ? undefined : show(told), show(name));
+  failMismatch('Mcp-Name', show(told), show(name));
 }
 
 /** `Mcp-Param-*` of a tool's arguments: neither without the other. */
@@ -154,19 +149,13 @@ function failMismatch(name: string, value: unknown, bodyValue: unknown): never {
 function decodeHeader(name: string, value: string | undefined): string | undefined {
   if (value === undefined) return undefined;
   const base64 = /^=\?base64\?(.*)\?=$/.exec(value)?.[1];
-  const text = base64 === undefined ? readPrintable(value) : decodeBase64(base64);
+  if (base64 === undefined && /^[\t\x20-\x7E]*$/.test(value)) return value;
+  const bytes = Buffer.from(base64 ?? '', 'base64');
+  const text = bytes.toString('base64') === base64 ? decodeUtf8(bytes) : undefined;
   return (
     text ??
     fail('header_mismatch', {
       details: `The header ${name} must be printable ASCII, or =?base64?<UTF-8 in base64>?=.`,
     })
   );
-}
-
-const readPrintable = (value: string): string | undefined =>
-  /^[\t\x20-\x7E]*$/.test(value) ? value : undefined;
-
-function decodeBase64(base64: string): string | undefined {
-  const bytes = Buffer.from(base64, 'base64');
-  return bytes.toString('base64') === base64 ? decodeUtf8(bytes) : undefined;
 }

@@ -1,7 +1,7 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": a tool that asks runs again when the client has
 // answered, and finds the answers of all rounds by their keys.
 
-import { fail } from '../../errors/gateway-error.ts';
+import { fail, failInternal, failParams } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { hashSha256 } from '../../platform/ids.ts';
@@ -74,22 +74,18 @@ export async function startRound(
     },
     async ask(requests, guards) {
       if (task?.hasBegun() === true) return askInTask(task, requests, client, guards);
-      const unanswered = selectUnanswered(requests, answers);
-      const answeredKeys = Object.keys(requests).filter((key) => !Object.hasOwn(unanswered, key));
-      for (const key of answeredKeys) usedAnswers[key] = answers[key];
+      const answeredKeys = Object.keys(requests).filter((key) => Object.hasOwn(answers, key));
+      const openKeys = Object.keys(requests).filter((key) => !Object.hasOwn(answers, key));
+      const known = pick(answers, answeredKeys);
+      Object.assign(usedAnswers, known);
       const answered = pick(requests, answeredKeys);
       // Those of rounds before as well: a tool that starts again has seen none of them.
-      const passed =
-        guards === undefined
-          ? answers
-          : await passAnswers(answered, pick(answers, answeredKeys), guards);
-      if (Object.keys(unanswered).length === 0) return readAnswers(requests, passed);
+      const passed = await passAnswers(answered, known, guards);
+      if (openKeys.length === 0) return readAnswers(requests, passed);
       readAnswers(answered, passed);
+      const unanswered = pick(requests, openKeys);
       checkCapabilities(unanswered, client);
-      Object.assign(
-        openRequests,
-        guards === undefined ? unanswered : await passQuestions(unanswered, guards),
-      );
+      Object.assign(openRequests, await passQuestions(unanswered, guards));
       throw new InputRequired();
     },
 
@@ -152,25 +148,10 @@ async function askInTask<const Requests extends ClientRequests>(
   guards: QuestionGuards | undefined,
 ): Promise<Answers<Requests>> {
   checkCapabilities(requests, client);
-  const questions = guards === undefined ? requests : await passQuestions(requests, guards);
-  const received = await task.ask(toQuestions(questions));
-  return readAnswers(
-    requests,
-    guards === undefined
-      ? received
-      : await passAnswers(requests, pick(received, Object.keys(requests)), guards),
-  );
+  const received = await task.ask(await passQuestions(requests, guards));
+  const answers = pick(received, Object.keys(requests));
+  return readAnswers(requests, await passAnswers(requests, answers, guards));
 }
-
-const toQuestions = (
-  requests: Readonly<Record<string, { readonly method: string; readonly params: object }>>,
-): Readonly<Record<string, Question>> =>
-  Object.fromEntries(
-    Object.entries(requests).map(([key, { method, params }]) => [
-      key,
-      { method, params: { ...params } },
-    ]),
-  );
 
 /** @throws GatewayError `missing_client_capability` for what the client did not declare. */
 function checkCapabilities(requests: ClientRequests, client: ClientCapabilities): void {
@@ -209,31 +190,23 @@ async function readClientAnswers(
 ): Promise<ClientAnswers> {
   const { inputResponses = {}, requestState: state } = isObject(params) ? params : {};
   if (!isObject(inputResponses)) {
-    fail('invalid_params', { details: 'params.inputResponses must be an object' });
+    failParams('params.inputResponses must be an object');
   }
   if (state === undefined) return { answers: {} };
   if (typeof state !== 'string') {
-    fail('invalid_params', { details: 'params.requestState must be a string' });
+    failParams('params.requestState must be a string');
   }
   const { answers, asked, relayed, approval } = await requestState.open(getBinding(), state);
   const received = pick(inputResponses, asked);
   if (approval === undefined) return { answers: { ...received, ...answers }, relayed };
   const { secret, isQuestion } = approval;
-  // Servers and authors may call a question of theirs so: that is asked in another round.
-  return isQuestion
-    ? { answers, relayed, approval: { secret, response: received[APPROVAL] } }
-    : {
-        answers: { ...received, ...answers },
-        relayed,
-        approval: { secret, response: undefined },
-      };
+  return {
+    // Servers and authors may call a question of theirs so: that is asked in another round.
+    answers: isQuestion ? answers : { ...received, ...answers },
+    relayed,
+    approval: { secret, response: isQuestion ? received[APPROVAL] : undefined },
+  };
 }
-
-const selectUnanswered = (requests: ClientRequests, answers: JsonObject): ClientRequests =>
-  pick(
-    requests,
-    Object.keys(requests).filter((key) => !Object.hasOwn(answers, key)),
-  );
 
 const pick = <Value>(from: Readonly<Record<string, Value>>, keys: readonly string[]) =>
   Object.fromEntries(Object.entries(from).filter(([key]) => keys.includes(key)));
@@ -260,8 +233,14 @@ const MAX_KEPT = 4096;
  * The text is made before the tool runs, which may change its arguments. Nearly no call asks: it is hashed in advance
  * only where a call that waits would keep too much.
  */
-function prepareBinding(user: UserContext | undefined, request: JsonRpcRequest): () => string {
-  const call = describeCall(user, request);
+function prepareBinding(
+  user: UserContext | undefined,
+  { method, params }: JsonRpcRequest,
+): () => string {
+  const { name, uri, arguments: args, ref, argument } = isObject(params) ? params : {};
+  const owner = user ? nameOwner(user) : null;
+  // The call that a state is good for, and no other.
+  const call = JSON.stringify([owner, method, name, uri, args, ref, argument]);
   return call.length > MAX_KEPT ? keep(toBinding(call)) : () => toBinding(call);
 }
 
@@ -270,19 +249,13 @@ const keep = (binding: string) => () => binding;
 
 const toBinding = (call: string): string => `mcp:request-state:${hashSha256(call)}`;
 
-/** The call that a state is good for, and no other. */
-function describeCall(user: UserContext | undefined, { method, params }: JsonRpcRequest): string {
-  const { name, uri, arguments: args, ref, argument } = isObject(params) ? params : {};
-  return JSON.stringify([user ? nameOwner(user) : null, method, name, uri, args, ref, argument]);
-}
-
 /** Long enough for a person to look something up before answering. */
 const LIFETIME_MS = 3_600_000;
 
 type RequestState = ReturnType<typeof createRequestState>;
 
 export function createRequestState({ getSeal, clock }: Runtime) {
-  const requireSeal = () => getSeal().catch((cause: unknown) => fail('internal_error', { cause }));
+  const requireSeal = () => getSeal().catch(failInternal);
 
   return {
     /** `binding` is that of the call, by `prepareBinding`. */
@@ -306,10 +279,9 @@ export function createRequestState({ getSeal, clock }: Runtime) {
         !isStringArray(asked) ||
         expiresAt <= clock.now()
       ) {
-        fail('invalid_params', {
-          details:
-            'params.requestState belongs to another call, or is more than an hour old. Call again without it.',
-        });
+        failParams(
+          'params.requestState belongs to another call, or is more than an hour old. Call again without it.',
+        );
       }
       noteMembers(answers, text ?? '', ['answers']);
       return {

@@ -50,7 +50,7 @@ export function createStatelessEraHandler(
   notificationStreams: NotificationStreams,
 ): EraHandler {
   const { streams: hasStreams } = runtime.config.mcp;
-  const { name, version } = calls.service;
+  const { name, version } = calls.services.service;
   const requestState = createRequestState(runtime);
   const createServerInfo = (members: JsonObject) => ({
     'io.modelcontextprotocol/serverInfo': { name, version, ...members },
@@ -59,7 +59,16 @@ export function createStatelessEraHandler(
   // It is in each result.
   noteWritten(serverInfo, JSON.stringify(serverInfo));
   const ownRuns: Readonly<Record<string, RunMethod>> = {
-    'server/discover': discover,
+    async 'server/discover'(_, context, { catalog }) {
+      const description = await catalog.describe(context);
+      const { instructions } = description;
+      const result = {
+        supportedVersions: SUPPORTED_VERSIONS,
+        capabilities: listCapabilities(description, hasStreams, 'stateless'),
+        ...(instructions !== undefined && { instructions }),
+      };
+      return { result, cache: catalog.isShared ? DISCOVER_CACHE : NOT_SHARED };
+    },
     ...Object.fromEntries(
       Object.entries(tasks.methods).map(([method, run]) => [method, requireTasks(run)]),
     ),
@@ -91,7 +100,11 @@ export function createStatelessEraHandler(
         return stream.respond();
       }
       checkNameHeader(request, method, message.params);
-      noteAnswers(call, message.params);
+      const { inputResponses: answers }: JsonObject = isObject(message.params)
+        ? message.params
+        : {};
+      // Answers of clients reach servers as they were written.
+      if (answers) noteMembers(answers, call.sentText ?? '', ['params', 'inputResponses']);
       answerCall(call, message, envelope).then(
         (answer) => stream.end(answer),
         (thrown: unknown) => stream.end(toErrorAnswer(thrown)),
@@ -127,7 +140,7 @@ export function createStatelessEraHandler(
             abortSignal: () => call.abortSignal(),
           },
           await startRound(call, message, envelope, requestState, undefined),
-          calls,
+          calls.services,
           message.params,
         ),
       );
@@ -145,7 +158,9 @@ export function createStatelessEraHandler(
     const task = mayBeTask(call, envelope.client) ? tasks.offer(call) : undefined;
     const round = await startRound(call, request, envelope, requestState, task);
     const work = calls.run(call, round, request.params, ownRuns[request.method]);
-    const info = nameServer(call.catalog);
+    // A view (§25.1) has a title of its own.
+    const { title } = call.catalog;
+    const info = title === undefined ? serverInfo : createServerInfo({ title });
     return task === undefined ? endRound(round, work, info) : answerOrGoOn(task, round, work, info);
   }
 
@@ -160,7 +175,9 @@ export function createStatelessEraHandler(
       task.created.then((result) => resolve({ result: withServerInfo(result, info) }), reject);
       work.then((outcome) =>
         task.hasBegun() && outcome.kind !== 'asked'
-          ? task.end(toAnswer(outcome, true, ({ result }) => ({ ...COMPLETE, ...result })))
+          ? task.end(
+              toAnswer(outcome, true, ({ result }) => ({ resultType: 'complete', ...result })),
+            )
           : endRound(round, work, info).then(resolve, reject),
       );
     });
@@ -186,22 +203,6 @@ export function createStatelessEraHandler(
     const written = addMembers(kept, '"resultType":"complete"', behind);
     if (written !== undefined) noteWritten(shown, written);
     return shown;
-  }
-
-  /** A view (§25.1) has a title of its own. */
-  function nameServer({ title }: Pick<Call['catalog'], 'title'>): JsonObject {
-    return title === undefined ? serverInfo : createServerInfo({ title });
-  }
-
-  async function discover(...[, context, { catalog }]: Parameters<RunMethod>) {
-    const description = await catalog.describe(context);
-    const { instructions } = description;
-    const result = {
-      supportedVersions: SUPPORTED_VERSIONS,
-      capabilities: listCapabilities(description, hasStreams, 'stateless'),
-      ...(instructions !== undefined && { instructions }),
-    };
-    return { result, cache: catalog.isShared ? DISCOVER_CACHE : NOT_SHARED };
   }
 }
 
@@ -234,16 +235,8 @@ function addServerInfo(result: object, info: JsonObject): JsonObject {
   return isObject(meta) ? { ...meta, ...info } : info;
 }
 
-/** Answers of clients reach servers as they were written. */
-function noteAnswers({ sentText }: Call, params: unknown): void {
-  const answers = isObject(params) ? params.inputResponses : undefined;
-  if (answers !== undefined) noteMembers(answers, sentText ?? '', ['params', 'inputResponses']);
-}
-
 /** Anything that depends on the caller is private. */
 const NOT_SHARED = { ttlMs: 10_000, scope: 'private' } as const;
-
-const COMPLETE = { resultType: 'complete' } as const;
 
 /** Members that the gateway adds, and, of what may be kept, how long. */
 const ADDED = ['resultType', '_meta'] as const;

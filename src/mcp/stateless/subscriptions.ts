@@ -1,12 +1,13 @@
 // MCP 2026-07-28 "Subscriptions": subscriptions/listen with MCP_STREAMS=true.
 
-import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { failParams, GatewayError } from '../../errors/gateway-error.ts';
 import type { ReplyStream } from '../../http/endpoint/message.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { toSseEvent } from '../../platform/text.ts';
 import type { Call, CallRecord } from '../calls/call.ts';
 import type { CallContext } from '../calls/context.ts';
 import { renderResponse, type StreamResponse, toErrorAnswer } from '../calls/outcome.ts';
+import type { CatalogListener } from '../catalog/catalog.ts';
 import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
 import {
   isShortId,
@@ -15,10 +16,7 @@ import {
   readParams,
 } from '../protocol/json-rpc.ts';
 import { LIST_NAMES, type ListName } from '../protocol/list-kinds.ts';
-import type {
-  NewNotificationStream,
-  NotificationStreams,
-} from '../streaming/notification-streams.ts';
+import type { NotificationStreams } from '../streaming/notification-streams.ts';
 import type { KeepStream } from '../streaming/response-stream.ts';
 import type { Tasks } from '../tasks/tasks.ts';
 
@@ -39,95 +37,66 @@ export function createOpenSubscription(
     /** The same caller, for one look at a task: which guards look at it, the record of that look says. */
     createCaller: (record: CallRecord) => Promise<CallContext>,
   ): Promise<StreamResponse> {
-    const { catalog } = call;
+    const { catalog, user } = call;
     if (!isShortId(id)) {
-      fail('invalid_params', {
-        details: 'The id of a subscription may have at most 256 characters',
-      });
+      failParams('The id of a subscription may have at most 256 characters');
     }
     const lists = catalog.offers.listChanges === true ? filter.lists : [];
     const uris = new Set<string>();
     // One after the other: each may ask a server.
     for (const uri of filter.uris) if (await catalog.canWatch(uri, caller)) uris.add(uri);
-    const watched = filter.taskIds.length > 0 ? await watchTasks(filter, call, createCaller) : NONE;
-    const subscription = { [SUBSCRIPTION_ID]: id };
-    const withSubscription = (members: object) => ({ ...members, _meta: subscription });
-    const result = { resultType: 'complete', _meta: { ...subscription, ...serverInfo } };
-    const notifications = {
-      ...Object.fromEntries(lists.map((list) => [`${list}ListChanged`, true])),
-      ...(uris.size > 0 && { resourceSubscriptions: [...uris] }),
-      ...(watched.taskIds.length > 0 && { taskIds: watched.taskIds }),
+    const readTask = async (taskId: string): Promise<JsonObject> => {
+      const record = { ...call.record, target: undefined };
+      return tasks.read(taskId, await createCaller(record), { catalog, record });
     };
-    const options: NewNotificationStream = {
-      user: caller.user,
-      lastMessage: { jsonrpc: '2.0', result, id },
-      listen(stream) {
-        const notify = (name: string, members: object) =>
-          stream.send({ method: `notifications/${name}`, params: withSubscription(members) });
-        notify('subscriptions/acknowledged', { notifications });
-        const stopListening = catalog.listen(
-          caller,
-          {
+    const wanted = [...new Set(filter.taskIds)];
+    const release = tasks.reserveWatches(user, wanted.length);
+    try {
+      // Those that the caller may read; of others nothing is told.
+      const taskIds: string[] = [];
+      for (const taskId of wanted) if (await canRead(readTask(taskId))) taskIds.push(taskId);
+      const subscription = { [SUBSCRIPTION_ID]: id };
+      const result = { resultType: 'complete', _meta: { ...subscription, ...serverInfo } };
+      const notifications = {
+        ...Object.fromEntries(lists.map((list) => [`${list}ListChanged`, true])),
+        ...(uris.size > 0 && { resourceSubscriptions: [...uris] }),
+        ...(taskIds.length > 0 && { taskIds }),
+      };
+      const { response } = notificationStreams.open({
+        user,
+        lastMessage: { jsonrpc: '2.0', result, id },
+        listen(stream) {
+          const notify = (name: string, members: object) => {
+            const params = { ...members, _meta: subscription };
+            stream.send({ method: `notifications/${name}`, params });
+          };
+          notify('subscriptions/acknowledged', { notifications });
+          const listener: CatalogListener = {
             listChanged(list) {
               if (lists.includes(list)) notify(`${list}/list_changed`, {});
             },
             resourceUpdated(uri) {
               if (uris.has(uri)) notify('resources/updated', { uri });
             },
-          },
-          [...uris],
-        );
-        const stopTasks = watched.listen((task) => notify('tasks', task));
-        return () => {
-          stopTasks();
-          watched.release();
-          stopListening();
-        };
-      },
-    };
-    try {
-      return notificationStreams.open(options).response;
-    } catch (thrown) {
-      watched.release();
-      throw thrown;
-    }
-  };
-
-  /** Those that the caller may read; of others nothing is told. @throws GatewayError `too_many_streams` */
-  async function watchTasks(
-    filter: Filter,
-    call: Call,
-    createCaller: (record: CallRecord) => Promise<CallContext>,
-  ): Promise<WatchedTasks> {
-    const { catalog, user } = call;
-    const wanted = [...new Set(filter.taskIds)];
-    const release = tasks.reserveWatches(user, wanted.length);
-    const taskIds: string[] = [];
-
-    async function readTask(taskId: string): Promise<JsonObject> {
-      const record = { ...call.record, target: undefined };
-      return tasks.read(taskId, await createCaller(record), { catalog, record });
-    }
-
-    try {
-      for (const taskId of wanted) if (await canRead(readTask(taskId))) taskIds.push(taskId);
+          };
+          const stopListening = catalog.listen(caller, listener, [...uris]);
+          const tell = (task: JsonObject) => notify('tasks', task);
+          const watches = taskIds.map((taskId) =>
+            tasks.watch({ taskId, user, catalog, read: () => readTask(taskId), tell }),
+          );
+          return () => {
+            for (const stop of watches) stop();
+            release();
+            stopListening();
+          };
+        },
+      });
+      return response;
     } catch (thrown) {
       release();
       throw thrown;
     }
-    return {
-      taskIds,
-      listen(tell) {
-        const stops = taskIds.map((taskId) =>
-          tasks.watch({ taskId, user, catalog, read: () => readTask(taskId), tell }),
-        );
-        return () => {
-          for (const stop of stops) stop();
-        };
-      },
-      release,
-    };
-  }
+  };
 }
 
 const canRead = (reading: Promise<JsonObject>): Promise<boolean> =>
@@ -138,15 +107,6 @@ const canRead = (reading: Promise<JsonObject>): Promise<boolean> =>
       throw thrown;
     },
   );
-
-interface WatchedTasks {
-  readonly taskIds: readonly string[];
-  listen(tell: (task: JsonObject) => void): () => void;
-  /** They count no longer. */
-  release(): void;
-}
-
-const NONE: WatchedTasks = { taskIds: [], listen: () => () => {}, release() {} };
 
 const HIDDEN: ReadonlySet<string> = new Set(['invalid_params', 'insufficient_scope']);
 
@@ -162,7 +122,7 @@ interface Filter {
 export function readFilter(params: unknown): Filter {
   const { notifications } = readParams(params);
   if (!isObject(notifications)) {
-    return fail('invalid_params', { details: 'params.notifications must be an object' });
+    return failParams('params.notifications must be an object');
   }
   return {
     uris: readNames(notifications, 'resourceSubscriptions', 'URIs'),
@@ -174,54 +134,44 @@ export function readFilter(params: unknown): Filter {
 function readNames(notifications: JsonObject, member: string, what: string): readonly string[] {
   const { [member]: names = [] } = notifications;
   if (Array.isArray(names) && names.length > MAX_SUBSCRIPTIONS) {
-    return fail('invalid_params', {
-      details: `params.notifications.${member} may have at most ${MAX_SUBSCRIPTIONS} ${what}`,
-    });
+    return failParams(
+      `params.notifications.${member} may have at most ${MAX_SUBSCRIPTIONS} ${what}`,
+    );
   }
   return isStringArray(names)
     ? names
-    : fail('invalid_params', {
-        details: `params.notifications.${member} must be an array of ${what}`,
-      });
+    : failParams(`params.notifications.${member} must be an array of ${what}`);
 }
 
 // The stream of a subscription that takes long to open, as servers are asked first. It
 // begins before that, so that nobody on its way takes its silence for an end.
 
 /** For `ResponseStream.keep`. Whether it is needed shows while it opens. */
-export function createOpeningStream(opening: Promise<StreamResponse>, id: RequestId): KeepStream {
-  return {
-    canPrime: false,
-    start: () => ({
-      items: createItems(opening, id),
-      // All that is sent comes of what opens.
-      begin() {},
-      send() {},
-      end() {},
-      disconnect() {},
-    }),
-  };
-}
-
-function createItems(opening: Promise<StreamResponse>, id: RequestId): ReplyStream {
-  const opened: Promise<ReplyStream> = opening.then(
-    ({ events }) => events,
-    (thrown: unknown) => tellError(renderResponse(toErrorAnswer(thrown), id).text),
-  );
-  const reading = opened.then((events) => events[Symbol.asyncIterator]());
-  return {
-    watchWaiting: (watcher) => void opened.then((events) => events.watchWaiting?.(watcher)),
-    [Symbol.asyncIterator]: () => ({
-      next: async () => (await reading).next(),
-      // A client that leaves before it is open ends it once it is.
-      async return() {
-        await (await reading).return?.();
-        return { done: true, value: undefined };
+export const createOpeningStream = (
+  opening: Promise<StreamResponse>,
+  id: RequestId,
+): KeepStream => ({
+  canPrime: false,
+  start() {
+    const opened: Promise<ReplyStream> = opening.then(
+      ({ events }) => events,
+      async function* tellError(thrown: unknown) {
+        yield toSseEvent(renderResponse(toErrorAnswer(thrown), id).text);
       },
-    }),
-  };
-}
-
-async function* tellError(json: string): AsyncGenerator<string> {
-  yield toSseEvent(json);
-}
+    );
+    const reading = opened.then((events) => events[Symbol.asyncIterator]());
+    const items: ReplyStream = {
+      watchWaiting: (watcher) => void opened.then((events) => events.watchWaiting?.(watcher)),
+      [Symbol.asyncIterator]: () => ({
+        next: async () => (await reading).next(),
+        // A client that leaves before it is open ends it once it is.
+        async return() {
+          await (await reading).return?.();
+          return { done: true, value: undefined };
+        },
+      }),
+    };
+    // All that is sent comes of what opens.
+    return { items, begin() {}, send() {}, end() {}, disconnect() {} };
+  },
+});

@@ -3,9 +3,8 @@
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
-import { type Clock, SharedTimer, type Wait } from '../../platform/clock.ts';
+import { SharedTimer, type Wait } from '../../platform/clock.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
-import type { Log } from '../../platform/log.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { Callers } from '../calls/call.ts';
@@ -67,21 +66,79 @@ export function createNotificationStreams(
     for (const stream of open) if (stream.grantId === grantId) stream.end();
   });
 
-  function checkRoom(user: UserContext | undefined): void {
-    if (user?.grant !== undefined && endedGrants?.hasEnded(user.grant.id)) fail('token_revoked');
-    if (!counts.hasRoom(user && nameOwner(user), 1)) fail('too_many_streams');
-  }
+  /** A class, and nothing of the user but names: thousands of them stand for minutes. */
+  class OpenStream implements NotificationStream {
+    readonly userName: string | undefined;
+    readonly grantId: string | undefined;
+    private readonly lastMessage: object | undefined;
+    private readonly channel: EventChannel;
+    private readonly lifetime: Wait<OpenStream>;
+    /** Undefined where its login outlives it. */
+    private readonly stopAging: (() => void) | undefined;
+    private stopListening: (() => void) | undefined;
 
-  const surroundings: StreamSurroundings = {
-    clock,
-    lifetimes,
-    log,
-    tryForget(stream) {
-      const wasOpen = open.delete(stream);
-      if (wasOpen) counts.count(stream.userName, -1);
-      return wasOpen;
-    },
-  };
+    constructor(
+      user: UserContext | undefined,
+      lastMessage: object | undefined,
+      openChannel: (stream: Pick<NotificationStream, 'end'>) => EventChannel,
+    ) {
+      this.userName = user && nameOwner(user);
+      this.grantId = user?.grant?.id;
+      this.lastMessage = lastMessage;
+      this.channel = openChannel(this);
+      this.lifetime = lifetimes.add(this);
+      const { endsAt = Number.POSITIVE_INFINITY } = user?.grant ?? {};
+      const leftMs = endsAt - clock.now();
+      this.stopAging = leftMs < LIFETIME_MS ? clock.after(leftMs, () => this.end()) : undefined;
+    }
+
+    get response(): StreamResponse {
+      return { kind: 'stream', events: this.channel.items };
+    }
+
+    /** @throws what `listen` throws. */
+    begin(listen: NewNotificationStream['listen']): void {
+      try {
+        this.stopListening = listen(this);
+        this.channel.begin();
+      } catch (error) {
+        this.end();
+        throw error;
+      }
+    }
+
+    send(message: OutgoingMessage): void {
+      if (!this.channel.isFull()) this.channel.send(toJson(message), true);
+    }
+
+    sendIfRoom(message: OutgoingMessage): void {
+      const { channel } = this;
+      if (!channel.hasRoomToSpare(0)) return;
+      const json = toJson(message);
+      if (channel.hasRoomToSpare(json.length)) channel.send(json, true);
+    }
+
+    disconnect(): void {
+      this.channel.disconnect();
+    }
+
+    end(): void {
+      const { channel, lastMessage } = this;
+      if (!open.delete(this)) return;
+      counts.count(this.userName, -1);
+      lifetimes.remove(this.lifetime);
+      this.stopAging?.();
+      try {
+        this.stopListening?.();
+      } catch (cause) {
+        log.error('A stream has ended, but what it listened to could not be stopped.', {
+          cause,
+        });
+      }
+      if (lastMessage !== undefined) channel.send(JSON.stringify(lastMessage), false);
+      channel.close();
+    }
+  }
 
   return {
     /**
@@ -93,8 +150,9 @@ export function createNotificationStreams(
       lastMessage,
       openChannel = openPlainChannel,
     }: NewNotificationStream): NotificationStream {
-      checkRoom(user);
-      const stream = new OpenStream(surroundings, user, lastMessage, openChannel);
+      if (user?.grant !== undefined && endedGrants?.hasEnded(user.grant.id)) fail('token_revoked');
+      if (!counts.hasRoom(user && nameOwner(user), 1)) fail('too_many_streams');
+      const stream = new OpenStream(user, lastMessage, openChannel);
       open.add(stream);
       counts.count(stream.userName, 1);
       // The process stops: the client is told at once, and comes again elsewhere.
@@ -112,91 +170,6 @@ export function createNotificationStreams(
       for (const stream of open) stream.end();
     },
   };
-}
-
-interface StreamSurroundings {
-  readonly clock: Clock;
-  readonly lifetimes: SharedTimer<OpenStream>;
-  readonly log: Log;
-  /** False where it has ended already. */
-  tryForget(stream: OpenStream): boolean;
-}
-
-/** A class, and nothing of the user but names: thousands of them stand for minutes. */
-class OpenStream implements NotificationStream {
-  readonly userName: string | undefined;
-  readonly grantId: string | undefined;
-  private readonly surroundings: StreamSurroundings;
-  private readonly lastMessage: object | undefined;
-  private readonly channel: EventChannel;
-  private readonly lifetime: Wait<OpenStream>;
-  /** Undefined where its login outlives it. */
-  private readonly stopAging: (() => void) | undefined;
-  private stopListening: (() => void) | undefined;
-
-  constructor(
-    surroundings: StreamSurroundings,
-    user: UserContext | undefined,
-    lastMessage: object | undefined,
-    openChannel: (stream: Pick<NotificationStream, 'end'>) => EventChannel,
-  ) {
-    this.userName = user && nameOwner(user);
-    this.grantId = user?.grant?.id;
-    this.surroundings = surroundings;
-    this.lastMessage = lastMessage;
-    this.channel = openChannel(this);
-    this.lifetime = surroundings.lifetimes.add(this);
-    const { endsAt = Number.POSITIVE_INFINITY } = user?.grant ?? {};
-    const { clock } = surroundings;
-    const leftMs = endsAt - clock.now();
-    this.stopAging = leftMs < LIFETIME_MS ? clock.after(leftMs, () => this.end()) : undefined;
-  }
-
-  get response(): StreamResponse {
-    return { kind: 'stream', events: this.channel.items };
-  }
-
-  /** @throws what `listen` throws. */
-  begin(listen: NewNotificationStream['listen']): void {
-    try {
-      this.stopListening = listen(this);
-      this.channel.begin();
-    } catch (error) {
-      this.end();
-      throw error;
-    }
-  }
-
-  send(message: OutgoingMessage): void {
-    if (!this.channel.isFull()) this.channel.send(toJson(message), true);
-  }
-
-  sendIfRoom(message: OutgoingMessage): void {
-    const { channel } = this;
-    if (!channel.hasRoomToSpare(0)) return;
-    const json = toJson(message);
-    if (channel.hasRoomToSpare(json.length)) channel.send(json, true);
-  }
-
-  disconnect(): void {
-    this.channel.disconnect();
-  }
-
-  end(): void {
-    const { surroundings, channel, lastMessage } = this;
-    if (!surroundings.tryForget(this)) return;
-    surroundings.lifetimes.remove(this.lifetime);
-    this.stopAging?.();
-    try {
-      this.stopListening?.();
-    } catch (cause) {
-      surroundings.log.error('A stream has ended, but what it listened to could not be stopped.', {
-        cause,
-      });
-    }
-    if (lastMessage !== undefined) channel.send(JSON.stringify(lastMessage), false);
-    channel.close();
-  }
 }
 
 const toJson = (message: OutgoingMessage): string => writeExactJson({ jsonrpc: '2.0', ...message });

@@ -145,48 +145,6 @@ export class ResponseStream {
   }
 }
 
-/** The channel of a stream that ends with its connection; `onLeave` is called when that ends before. */
-export class PlainChannel implements EventChannel {
-  private readonly queue: EventQueue;
-  private readonly onLeave: () => void;
-
-  constructor(onLeave: () => void = () => {}) {
-    this.onLeave = onLeave;
-    this.queue = createEventQueue(onLeave);
-  }
-
-  get items(): ReplyStream {
-    return this.queue.items;
-  }
-
-  begin(): void {}
-
-  send(json: string, isNotification: boolean): void {
-    if (!isNotification || !this.queue.isFull()) this.queue.push(toSseEvent(json));
-  }
-
-  end(json: string): void {
-    this.queue.push(toSseEvent(json));
-    this.queue.end();
-  }
-
-  close(): void {
-    this.queue.end();
-  }
-
-  isFull(): boolean {
-    return this.queue.isFull();
-  }
-
-  hasRoomToSpare(characters: number): boolean {
-    return this.queue.hasRoomToSpare(characters);
-  }
-
-  disconnect(): void {
-    this.onLeave();
-  }
-}
-
 /** True if the caller names event streams among what it accepts; any type (a plain client) is not enough. */
 export function acceptsEventStream(request: GatewayRequest): boolean {
   const accept = getHeader(request, 'accept') ?? '';
@@ -203,30 +161,16 @@ const EVENT_STREAM = /^\s*text\/event-stream\s*(;|$)/i;
 /** RFC 9110 §12.4.2: a weight of zero. */
 const REFUSED = /;\s*q\s*=\s*0(\.0*)?\s*(;|$)/i;
 
-/** Server-sent events in their order, from who sends them to one reader. */
-export interface EventQueue {
-  push(event: string): void;
-  /** Nothing more comes; what waits is still read. */
-  end(): void;
-  /** True if more waits for its reader than a slow one may keep in memory. */
-  isFull(): boolean;
-  /** True if half of that would stay free with so many characters more. */
-  hasRoomToSpare(characters: number): boolean;
-  /** For one reader. When it leaves early, what waits and what comes is dropped. */
-  readonly items: ReplyStream;
-}
-
 const MAX_WAITING_CHARACTERS = 262_144;
-
-/** `onLeave` is called when the reader leaves before the end. */
-export const createEventQueue = (onLeave: () => void = () => {}): EventQueue =>
-  new WaitingEvents(onLeave);
 
 type NextEvent = IteratorResult<string, undefined>;
 
-/** A class: thousands of them stand for minutes, and closures would take four times the memory. */
-class WaitingEvents implements EventQueue, ReplyStream, AsyncIterator<string, undefined> {
-  private readonly onLeave: () => void;
+/**
+ * Server-sent events in their order, from who sends them to one reader. When that leaves early, what waits and what comes is
+ * dropped. A class: thousands of them stand for minutes, and closures would take four times the memory.
+ */
+export class EventQueue implements ReplyStream, AsyncIterator<string, undefined> {
+  protected readonly onLeave: () => void;
   /** Undefined where nothing waits: an array that has lost its members would keep their room. */
   private waiting: string[] | undefined;
   private waitingCharacters = 0;
@@ -235,12 +179,9 @@ class WaitingEvents implements EventQueue, ReplyStream, AsyncIterator<string, un
   /** Set by the reader's `next`, while there is nothing to read. */
   private resolveNext: ((result: NextEvent) => void) | undefined;
 
-  constructor(onLeave: () => void) {
+  /** `onLeave` is called when the reader leaves before the end. */
+  constructor(onLeave: () => void = () => {}) {
     this.onLeave = onLeave;
-  }
-
-  get items(): ReplyStream {
-    return this;
   }
 
   push(event: string): void {
@@ -254,15 +195,18 @@ class WaitingEvents implements EventQueue, ReplyStream, AsyncIterator<string, un
     this.countWaiting(event.length);
   }
 
+  /** Nothing more comes; what waits is still read. */
   end(): void {
     this.hasEnded = true;
     if (this.resolveNext !== undefined) this.passToReader({ done: true, value: undefined });
   }
 
+  /** True if more waits for its reader than a slow one may keep in memory. */
   isFull(): boolean {
     return this.waitingCharacters >= MAX_WAITING_CHARACTERS;
   }
 
+  /** True if half of that would stay free with so many characters more. */
   hasRoomToSpare(characters: number): boolean {
     return this.waitingCharacters + characters <= MAX_WAITING_CHARACTERS / 2;
   }
@@ -308,5 +252,31 @@ class WaitingEvents implements EventQueue, ReplyStream, AsyncIterator<string, un
     const resolve = this.resolveNext;
     this.resolveNext = undefined;
     resolve?.(result);
+  }
+}
+
+/** The channel of a stream that ends with its connection; `onLeave` is called when that ends before. */
+export class PlainChannel extends EventQueue implements EventChannel {
+  get items(): ReplyStream {
+    return this;
+  }
+
+  begin(): void {}
+
+  send(json: string, isNotification: boolean): void {
+    if (!isNotification || !this.isFull()) this.push(toSseEvent(json));
+  }
+
+  override end(json?: string): void {
+    if (json !== undefined) this.push(toSseEvent(json));
+    super.end();
+  }
+
+  close(): void {
+    super.end();
+  }
+
+  disconnect(): void {
+    this.onLeave();
   }
 }

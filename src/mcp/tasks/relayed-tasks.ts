@@ -1,7 +1,7 @@
 // §29.5: tasks of servers. The gateway keeps nothing of them: the id that a client has says which it is, sealed, for its
 // user and its path alone.
 
-import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { fail, failInternal, failParams, GatewayError } from '../../errors/gateway-error.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toNoted, toRawJson, toRawMembers } from '../../platform/noted-json.ts';
@@ -48,7 +48,7 @@ const PREFIX = 'r.';
 export const isRelayed = (taskId: string): boolean => taskId.startsWith(PREFIX);
 
 export function createRelayedTaskIds(getSeal: () => Promise<Seal>) {
-  const requireSeal = () => getSeal().catch((cause: unknown) => fail('internal_error', { cause }));
+  const requireSeal = () => getSeal().catch(failInternal);
   const describe = ({ user, path }: Whose): string =>
     `mcp:relayed-task:${hashSha256(JSON.stringify([user ?? null, path ?? null]))}`;
 
@@ -107,30 +107,19 @@ export async function guardTask(
     const passed = await guardEnd(running, { after, asked, target, message, context });
     return { ...ended, result: isObject(passed) ? passed : {} };
   } catch (thrown) {
-    return toEnded(ended, thrown, record);
+    // As of a call: a caller of a tool gets a result that says who stopped it.
+    if (thrown instanceof CallStopped) {
+      record.deniedBy = thrown.by;
+      return { ...ended, status: 'completed', result: toErrorResult(thrown.message) };
+    }
+    const jsonRpc = thrown instanceof GatewayError ? thrown.failure.jsonRpc : undefined;
+    if (jsonRpc === undefined) throw thrown;
+    return { ...ended, error: jsonRpc };
   }
-}
-
-/** As of a call: a caller of a tool gets a result that says who stopped it. */
-function toEnded(
-  ended: Omit<RelayedTask, 'result' | 'error'>,
-  thrown: unknown,
-  record: CallRecord,
-): RelayedTask {
-  if (thrown instanceof CallStopped) {
-    record.deniedBy = thrown.by;
-    return { ...ended, status: 'completed', result: toErrorResult(thrown.message) };
-  }
-  const jsonRpc = thrown instanceof GatewayError ? thrown.failure.jsonRpc : undefined;
-  if (jsonRpc === undefined) throw thrown;
-  return { ...ended, error: jsonRpc };
 }
 
 // §29.5: tasks of a server of the stateless era: what it says of one is read without trust, and its questions are those of a
 // call.
-
-/** Sends one request about the task to its server. */
-type SendTaskRequest = (request: RelayedRequest) => Promise<JsonObject>;
 
 /** A server must not make the gateway pass on what it likes. */
 const MAX_ID_LENGTH = 512;
@@ -146,8 +135,8 @@ export function readTaskHandle(server: string, result: JsonObject): RelayedTask 
 export async function relayTaskRequest(
   server: string,
   { method, taskId, inputResponses }: TaskRequest,
-  context: Pick<Context, 'relay' | 'client'>,
-  send: SendTaskRequest,
+  context: Context,
+  send: (request: RelayedRequest) => Promise<JsonObject>,
 ): Promise<RelayedTask | undefined> {
   const ask = (params: JsonObject, asked: RelayedRequest['method'] = method) =>
     send({ method: asked, params: { taskId, ...params }, name: taskId });
@@ -159,15 +148,12 @@ export async function relayTaskRequest(
     return undefined;
   }
   const { questionGuards } = context.relay;
-  // The gateway keeps nothing of the task: what was asked is known to its server.
-  const passed =
-    questionGuards === undefined
-      ? inputResponses
-      : await guardAnswers(
-          readTask(server, await ask({}, 'tasks/get')).inputRequests ?? {},
-          inputResponses ?? {},
-          questionGuards,
-        );
+  let passed = inputResponses;
+  if (questionGuards !== undefined) {
+    // The gateway keeps nothing of the task: what was asked is known to its server.
+    const { inputRequests = {} } = readTask(server, await ask({}, 'tasks/get'));
+    passed = await guardAnswers(inputRequests, inputResponses ?? {}, questionGuards);
+  }
   await ask({ inputResponses: passed && toRawMembers(passed) });
   return undefined;
 }
@@ -175,7 +161,7 @@ export async function relayTaskRequest(
 async function guardQuestions(
   task: RelayedTask,
   server: string,
-  { relay, client }: Pick<Context, 'relay' | 'client'>,
+  { relay, client }: Context,
 ): Promise<RelayedTask> {
   const { inputRequests } = task;
   if (inputRequests === undefined) return task;
@@ -186,16 +172,12 @@ async function guardQuestions(
       `${server} needs an answer that this client cannot give: ${problem.message} Cancel the task.`,
     );
   }
-  const passed =
-    relay.questionGuards === undefined
-      ? inputRequests
-      : await passQuestions(inputRequests, relay.questionGuards).catch(refuseStopped);
-  return {
-    ...task,
-    inputRequests: Object.fromEntries(
-      Object.entries(passed).map(([key, question]) => [key, nameAsker(server, question)]),
-    ),
-  };
+  const { questionGuards: guards } = relay;
+  const passed = guards
+    ? await passQuestions(inputRequests, guards).catch(refuseStopped)
+    : inputRequests;
+  const named = Object.entries(passed).map(([key, one]) => [key, nameAsker(server, one)]);
+  return { ...task, inputRequests: Object.fromEntries(named) };
 }
 
 /**
@@ -212,13 +194,14 @@ function guardAnswers(
     const question = asked[key];
     const problem = question && findKindProblem(question, answer);
     if (problem === undefined) continue;
-    fail('invalid_params', { details: `params.inputResponses "${key.slice(0, 100)}" ${problem}` });
+    failParams(`params.inputResponses "${key.slice(0, 100)}" ${problem}`);
   }
   return passAnswers(asked, Object.fromEntries(answered), guards).catch(refuseStopped);
 }
 
 function refuseStopped(thrown: unknown): never {
-  throw thrown instanceof CallStopped ? toError(thrown.message) : thrown;
+  if (thrown instanceof CallStopped) failTask(thrown.message);
+  throw thrown;
 }
 
 function readTask(server: string, written: JsonObject): RelayedTask {
@@ -238,7 +221,7 @@ function readTask(server: string, written: JsonObject): RelayedTask {
     lastUpdatedAt: readTime(server, lastUpdatedAt),
     ttlMs: isDuration(ttlMs) ? ttlMs : null,
     ...(isDuration(pollIntervalMs) && { pollIntervalMs }),
-    ...readDetails(server, status, readExact(written)),
+    ...(written.resultType !== 'task' && readDetails(server, status, readExact(written))),
   };
 }
 
@@ -246,22 +229,17 @@ function readTask(server: string, written: JsonObject): RelayedTask {
 function readDetails(
   server: string,
   status: RelayedTask['status'],
-  { resultType, result, error, inputRequests }: JsonObject,
+  { result, error, inputRequests }: JsonObject,
 ): Pick<RelayedTask, 'result' | 'error' | 'inputRequests'> {
-  if (resultType === 'task') return {};
-  switch (status) {
-    case 'completed':
-      return isObject(result)
-        ? // As of a call: servers that inline a result may leave it out, and there is no task in a task.
-          { result: toNoted({ ...result, resultType: 'complete' }) }
-        : failTask(`${server} says that a task is completed, and not with what.`);
-    case 'failed':
-      return { error: readTaskError(error, 'The server did not say why the task failed.') };
-    case 'input_required':
-      return { inputRequests: readQuestions(server, inputRequests) };
-    default:
-      return {};
+  if (status === 'failed') {
+    return { error: readTaskError(error, 'The server did not say why the task failed.') };
   }
+  if (status === 'input_required') return { inputRequests: readQuestions(server, inputRequests) };
+  if (status !== 'completed') return {};
+  return isObject(result)
+    ? // As of a call: servers that inline a result may leave it out, and there is no task in a task.
+      { result: toNoted({ ...result, resultType: 'complete' }) }
+    : failTask(`${server} says that a task is completed, and not with what.`);
 }
 
 function readQuestions(
@@ -295,10 +273,5 @@ const readTime = (server: string, time: unknown): string =>
     ? new Date(time).toISOString()
     : failTask(`${server} says of a task a time that is none.`);
 
-const toError = (message: string): GatewayError =>
-  new GatewayError('upstream_error', { jsonRpc: { code: -32603, message } });
-
-function failTask(message: string): never {
-  const { key, failure } = toError(message);
-  return fail(key, failure);
-}
+const failTask = (message: string): never =>
+  fail('upstream_error', { jsonRpc: { code: -32603, message } });

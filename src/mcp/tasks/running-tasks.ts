@@ -14,7 +14,7 @@ import { buildTaskReplicaKey } from '../../store/keys.ts';
 import type { Question } from '../calls/guards.ts';
 import type { Answer } from '../calls/outcome.ts';
 import type { TaskChanges } from './task-changes.ts';
-import type { TaskEnd, TaskRecord, TaskRecords } from './task-records.ts';
+import { omit, type TaskEnd, type TaskRecord, type TaskRecords } from './task-records.ts';
 
 /** So long nobody looks at a replica that says nothing; it says something three times meanwhile, and more. */
 const LIFE_SECONDS = 60;
@@ -29,7 +29,8 @@ export function createTaskRuns(
 ) {
   const { config, store, clock, log } = runtime;
   const { keyPrefix } = config.mcp.sessions;
-  const running = new Map<string, RunningEntry>();
+  /** `task` is undefined until its record is written. */
+  const running = new Map<string, { task: RunningTask | undefined; abort(): void }>();
   const ownKey = buildTaskReplicaKey(keyPrefix, ownName);
   let signedAt = Number.NEGATIVE_INFINITY;
   let tellIdle = () => {};
@@ -54,8 +55,7 @@ export function createTaskRuns(
     /** @throws GatewayError `internal_error` where the store does not answer. */
     async start(task: Omit<NewTask, 'onOver'>): Promise<RunningTask> {
       const { key } = task;
-      const entry: RunningEntry = { task: undefined, abort: task.abort };
-      running.set(key, entry);
+      running.set(key, { task: undefined, abort: task.abort });
       const onOver = () => {
         stopListening();
         running.delete(key);
@@ -70,7 +70,7 @@ export function createTaskRuns(
         throw cause instanceof GatewayError ? cause : new GatewayError('internal_error', { cause });
       }
       const started = createRunningTask(runtime, { ...task, onOver }, records, changes);
-      entry.task = started;
+      running.set(key, { task: started, abort: task.abort });
       stopListening = changes.listen(key, () => void started.look());
       startSweeping();
       return started;
@@ -96,12 +96,6 @@ export function createTaskRuns(
       );
     },
   };
-}
-
-interface RunningEntry {
-  /** Undefined until its record is written. */
-  task: RunningTask | undefined;
-  readonly abort: () => void;
 }
 
 // One of them: what it tells and asks its client goes into its record, and what its client
@@ -154,25 +148,6 @@ function createRunningTask(
     );
   });
 
-  /** Each is asked for once. */
-  function forgetAnswers(keys: readonly string[]): void {
-    update((record) => ({
-      ...record,
-      answers: Object.fromEntries(
-        Object.entries(record.answers).filter(([name]) => !keys.includes(name)),
-      ),
-    })).catch((cause: unknown) => {
-      log.debug('The answers to what a task has asked stay in the store until it ends.', { cause });
-    });
-  }
-
-  /** Another replica ended it: by the client's wish, or as one that it takes for lost. */
-  function giveUp(): void {
-    ending = Promise.resolve();
-    abort();
-    void leave();
-  }
-
   async function leave(): Promise<void> {
     task.onOver();
     await records.releaseRun(key, user).catch((cause: unknown) => {
@@ -181,25 +156,25 @@ function createRunningTask(
   }
 
   async function write(answer: Answer): Promise<void> {
-    const { end, message } = await toEnd(answer);
-    const hasWritten = await writeUntilKept((record) => ({
-      ...record,
-      statusMessage: message ?? (end.status === 'failed' ? undefined : record.statusMessage),
-      questions: {},
-      answers: {},
-      // As long as it might have run, its result is kept.
-      ttlMs: clock.now() - record.createdAt + first.ttlMs,
-      end,
-    }));
-    if (hasWritten) changes.announce(key);
-    await leave();
-  }
-
-  async function writeUntilKept(change: (record: TaskRecord) => TaskRecord): Promise<boolean> {
+    const kept = await toKept(answer);
+    const end: TaskEnd =
+      'error' in kept
+        ? { status: 'failed', error: toJsonRpcError(kept.error) }
+        : { status: 'completed', result: kept.result };
     for (let failures = 1; clock.now() < expiresAt + first.ttlMs; failures += 1) {
       try {
-        await update(change);
-        return true;
+        await update((record) => ({
+          ...record,
+          statusMessage:
+            'error' in kept ? kept.error.message.slice(0, MAX_NOTE) : record.statusMessage,
+          questions: {},
+          answers: {},
+          // As long as it might have run, its result is kept.
+          ttlMs: clock.now() - record.createdAt + first.ttlMs,
+          end,
+        }));
+        changes.announce(key);
+        break;
       } catch (cause) {
         if (failures === 1) {
           log.warn('The end of a task could not be written to the store; it is tried again.', {
@@ -209,24 +184,24 @@ function createRunningTask(
         await pause(clock, computePauseMs(WRITE_AGAIN, failures));
       }
     }
-    return false;
+    await leave();
   }
 
-  async function toEnd(
-    answer: Answer,
-  ): Promise<{ readonly end: TaskEnd; readonly message?: string }> {
-    if ('error' in answer) return toFailure(answer.error);
-    const bytes = measure(answer.result);
-    if (bytes instanceof GatewayError) return toFailure(bytes);
-    if (bytes > MAX_RESULT_BYTES) {
-      return toFailure(tooLarge(`It has ${bytes} bytes as JSON; ${MAX_RESULT_BYTES} are allowed.`));
+  /** An error for a result that cannot be kept. One that JSON cannot say is a failure of the tool. */
+  async function toKept(answer: Answer): Promise<Answer> {
+    if ('error' in answer) return answer;
+    let bytes: number;
+    try {
+      bytes = Buffer.byteLength(writeExactJson(toRawJson(answer.result)));
+    } catch (cause) {
+      return { error: new GatewayError('method_failed', { cause, facts: getStackFacts(cause) }) };
     }
-    const hasRoom = await records.reserveResult(key, user, bytes).catch(() => true);
-    return hasRoom
-      ? { end: { status: 'completed', result: answer.result } }
-      : toFailure(
-          tooLarge('Too many results are kept already, of this user or of all. Try again later.'),
-        );
+    if (bytes > MAX_RESULT_BYTES) {
+      return tooLarge(`It has ${bytes} bytes as JSON; ${MAX_RESULT_BYTES} are allowed.`);
+    }
+    return (await records.reserveResult(key, user, bytes).catch(() => true))
+      ? answer
+      : tooLarge('Too many results are kept already, of this user or of all. Try again later.');
   }
 
   return {
@@ -255,7 +230,14 @@ function createRunningTask(
         clock,
       });
       if (answers === 'over') return fail('request_cancelled');
-      forgetAnswers(keys);
+      // Each is asked for once.
+      update((record) => ({ ...record, answers: omit(record.answers, questions) })).catch(
+        (cause: unknown) => {
+          log.debug('The answers to what a task has asked stay in the store until it ends.', {
+            cause,
+          });
+        },
+      );
       return answers;
     },
     /** Resolves once that is written. What comes after the first end counts for nothing. */
@@ -272,26 +254,17 @@ function createRunningTask(
         return ending;
       }
       const record = await records.read(key).catch(() => first);
-      if (ending === undefined && (record === undefined || record.end !== undefined)) giveUp();
+      if (ending !== undefined || (record !== undefined && record.end === undefined)) return;
+      // Another replica ended it: by the client's wish, or as one that it takes for lost.
+      ending = Promise.resolve();
+      abort();
+      void leave();
     },
   };
 }
 
-/** A result that JSON cannot say is a failure of the tool. */
-function measure(result: object): number | GatewayError {
-  try {
-    return Buffer.byteLength(writeExactJson(toRawJson(result)));
-  } catch (cause) {
-    return new GatewayError('method_failed', { cause, facts: getStackFacts(cause) });
-  }
-}
-
-const tooLarge = (why: string): GatewayError =>
-  new GatewayError('task_result_too_large', {
+const tooLarge = (why: string): Answer => ({
+  error: new GatewayError('task_result_too_large', {
     details: `The task has ended, but its result is too large to be kept. ${why}`,
-  });
-
-const toFailure = (error: GatewayError): { readonly end: TaskEnd; readonly message: string } => ({
-  end: { status: 'failed', error: toJsonRpcError(error) },
-  message: error.message.slice(0, MAX_NOTE),
+  }),
 });

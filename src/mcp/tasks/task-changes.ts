@@ -75,7 +75,7 @@ export interface TaskWatch {
 
 /** Tells what the task is, and each time that it has become another; returns what ends it. */
 export function watchTask(
-  { read, tell }: Pick<TaskWatch, 'read' | 'tell'>,
+  { read, tell }: TaskWatch,
   listen: (changed: () => void) => () => void,
 ): () => void {
   let told = '';
@@ -89,20 +89,10 @@ export function watchTask(
     told = text;
     tell(task);
   }
-  const lookInOrder = createTurnTaker(look);
-  const stopListening = listen(lookInOrder);
-  lookInOrder();
-  return () => {
-    isOver = true;
-    stopListening();
-  };
-}
-
-/** One look at a time; what changes meanwhile is looked at once more. */
-function createTurnTaker(look: () => Promise<void>): () => void {
   let isLooking = false;
   let hasChanged = false;
-  return function lookInOrder() {
+  /** One look at a time; what changes meanwhile is looked at once more. */
+  function lookInOrder(): void {
     hasChanged = isLooking;
     if (isLooking) return;
     isLooking = true;
@@ -110,6 +100,12 @@ function createTurnTaker(look: () => Promise<void>): () => void {
       isLooking = false;
       if (hasChanged) lookInOrder();
     });
+  }
+  const stopListening = listen(lookInOrder);
+  lookInOrder();
+  return () => {
+    isOver = true;
+    stopListening();
   };
 }
 

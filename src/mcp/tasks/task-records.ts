@@ -1,12 +1,12 @@
 // §29: what is known of a task, as it lies in the store, and as its client sees it.
 
-import { fail, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import { failInternal, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { noteMembers, toRawJson, toRawMembers } from '../../platform/noted-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { type Budget, releaseInAll, reserveInAll } from '../../store/budgets.ts';
+import { createBudgets, releaseInAll, reserveInAll } from '../../store/budgets.ts';
 import { buildTaskBudgetKey, buildTaskKey } from '../../store/keys.ts';
 import { createRecords, readVersioned, writeVersioned } from '../../store/records.ts';
 import { MIN_ENTRY_BYTES } from '../../store/store.ts';
@@ -55,9 +55,11 @@ const writeRecord = ({ end, answers, ...record }: TaskRecord): string =>
  */
 function readRecord(text: string): TaskRecord | undefined {
   const record = readVersioned<JsonObject>(text, 'A task');
-  noteRecord(record, text);
   const { tool, replica, createdAt, updatedAt, ttlMs, statusMessage, questions, answers, end } =
     record;
+  // Values that reach the client, or the tool's server, as they were written.
+  noteMembers(answers, text, ['answers']);
+  noteMembers(end, text, ['end']);
   if (typeof tool !== 'string' || typeof replica !== 'string') return undefined;
   if (typeof createdAt !== 'number' || typeof updatedAt !== 'number') return undefined;
   if (typeof ttlMs !== 'number') return undefined;
@@ -72,12 +74,6 @@ function readRecord(text: string): TaskRecord | undefined {
     answers: isObject(answers) ? answers : {},
     ...(isObject(end) && { end: readEnd(end) }),
   };
-}
-
-/** Values that reach the client, or the tool's server, as they were written. */
-function noteRecord({ end, answers }: JsonObject, text: string): void {
-  noteMembers(answers, text, ['answers']);
-  noteMembers(end, text, ['end']);
 }
 
 const readQuestions = (questions: unknown): TaskRecord['questions'] =>
@@ -150,12 +146,15 @@ export function createTaskRecords({ config, store, getSeal, clock }: Runtime) {
   const { keyPrefix } = config.mcp.sessions;
   const { taskTtlSeconds: ttlSeconds, maxTasksPerUser } = config.mcp.tasks;
   const listRunning = createBudgets(
-    keyPrefix,
-    'running',
+    (owner) => buildTaskBudgetKey(keyPrefix, 'running', owner),
     maxTasksPerUser * MIN_ENTRY_BYTES,
     MAX_RUNNING * MIN_ENTRY_BYTES,
   );
-  const listKept = createBudgets(keyPrefix, 'kept', USER_BYTES, ALL_BYTES);
+  const listKept = createBudgets(
+    (owner) => buildTaskBudgetKey(keyPrefix, 'kept', owner),
+    USER_BYTES,
+    ALL_BYTES,
+  );
 
   const records = createRecords(store, { write: writeRecord, read: readRecord }, getSeal);
 
@@ -216,7 +215,7 @@ export function createTaskRecords({ config, store, getSeal, clock }: Runtime) {
 const OVERTIME_SECONDS = 60;
 
 const orInternalError = <Result>(work: () => Promise<Result>): Promise<Result> =>
-  work().catch((cause: unknown) => fail('internal_error', { cause }));
+  work().catch(failInternal);
 
 // Budgets count bytes, and no entry counts as less than the smallest: so many of them are so many tasks.
 
@@ -230,20 +229,6 @@ const MEBIBYTE = 1_048_576;
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 128 * MEBIBYTE;
 
-/** The budgets of a user, if there is one and its bound is not 0, and of all. */
-function createBudgets(
-  keyPrefix: string,
-  kind: 'running' | 'kept',
-  userBytes: number,
-  allBytes: number,
-): (user: string | undefined) => readonly Budget[] {
-  const all = { key: buildTaskBudgetKey(keyPrefix, kind, 'all'), maxBytes: allBytes };
-  return (user) =>
-    user === undefined || userBytes === 0
-      ? [all]
-      : [{ key: buildTaskBudgetKey(keyPrefix, kind, hashSha256(user)), maxBytes: userBytes }, all];
-}
-
 // §29.2, ext-tasks "Task Update Requests": the answers that a client gives to what a task asks.
 
 /** ext-tasks: answers to what is not asked, or is answered already, are left alone. */
@@ -255,22 +240,19 @@ export const omit = <Value>(from: Readonly<Record<string, Value>>, keys: object)
 
 export const isEmpty = (value: object): boolean => Object.keys(value).length === 0;
 
-/** An answer that does not fit its question is refused, and the task goes on waiting. */
-export function findProblem({ questions }: TaskRecord, answered: JsonObject): string | undefined {
-  for (const [key, answer] of Object.entries(answered)) {
-    const question = questions[key];
-    const problem = question && findClientAnswerProblem(question, answer);
-    if (problem !== undefined) {
-      return `params.inputResponses "${key.slice(0, 100)}" ${problem}`;
-    }
-  }
-  return undefined;
-}
-
 /** Bytes as JSON: they lie in the store until the tool has taken them. */
 const MAX_ANSWER_BYTES = 1_048_576;
 
-export function findSizeProblem({ answers }: TaskRecord, answered: JsonObject): string | undefined {
+/** An answer that does not fit its question is refused, and the task goes on waiting. */
+export function findProblem(
+  { questions, answers }: TaskRecord,
+  answered: JsonObject,
+): string | undefined {
+  for (const [key, answer] of Object.entries(answered)) {
+    const question = questions[key];
+    const problem = question && findClientAnswerProblem(question, answer);
+    if (problem !== undefined) return `params.inputResponses "${key.slice(0, 100)}" ${problem}`;
+  }
   const bytes = Buffer.byteLength(writeExactJson(toRawMembers({ ...answers, ...answered })));
   return bytes > MAX_ANSWER_BYTES
     ? `params.inputResponses are too large: answers of a task may have ${MAX_ANSWER_BYTES} bytes as JSON`

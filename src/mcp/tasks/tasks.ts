@@ -1,6 +1,6 @@
 // §29, ext-tasks (2026-07-28): calls that go on after their answer, and whose result is fetched later, at any replica.
 
-import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { fail, failInternal, failParams, GatewayError } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { toJsonRpcError } from '../../http/endpoint/render-error.ts';
 import { generateSecret } from '../../platform/ids.ts';
@@ -42,7 +42,6 @@ import {
   describeInDetail,
   describeTask,
   findProblem,
-  findSizeProblem,
   isEmpty,
   omit,
   pickAnswers,
@@ -139,7 +138,10 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
       isHandle: (result) => result === adopted,
       send({ method, params }) {
         // MCP, ext-tasks: there are no log messages of tasks.
-        if (method === 'notifications/progress') running?.note(describeProgress(params));
+        if (method !== 'notifications/progress') return;
+        const { message, progress, total } = { ...NO_PROGRESS, ...params };
+        const count = total === undefined ? String(progress) : `${progress} of ${total}`;
+        running?.note(typeof message === 'string' && message !== '' ? message : count);
       },
       ask: (questions) => running?.ask(questions) ?? fail('request_cancelled'),
       async end(answer) {
@@ -154,17 +156,24 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     taskId: string,
     caller: CallContext,
     call: TaskCall,
-  ): Promise<{ readonly key: string; readonly record: TaskRecord }> {
+  ): Promise<{
+    readonly key: string;
+    readonly user: string | undefined;
+    readonly record: TaskRecord;
+  }> {
     const owner = toOwner(taskId, caller.user, call.catalog);
+    const { user } = owner;
     const key = records.buildKey(owner);
     const record = await records.read(key);
     if (record === undefined) return failUnknownTask();
     await findTool(record.tool, caller, call);
-    if (record.end !== undefined || (await isRunning(key, record))) return { key, record };
+    const isHere =
+      record.end !== undefined || (await runs.isRunning(key, record.replica).catch(failInternal));
+    if (isHere) return { key, user, record };
     const error = new GatewayError('task_lost');
     const end = { status: 'failed', error: toJsonRpcError(error) } as const;
-    const lost = await endElsewhere(key, owner.user, end, error.message);
-    return { key, record: lost ?? failUnknownTask() };
+    const lost = await endElsewhere(key, user, end, error.message);
+    return { key, user, record: lost ?? failUnknownTask() };
   }
 
   /** Its replica may be gone, and nobody be there to give up what the task holds. */
@@ -179,9 +188,6 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     changes.announce(key);
     return ended;
   }
-
-  const isRunning = (key: string, { replica }: TaskRecord): Promise<boolean> =>
-    runs.isRunning(key, replica).catch((cause: unknown) => fail('internal_error', { cause }));
 
   /** Rules may have been loaded anew, and the user may have other groups: what one may not call, one may not read. */
   async function findTool(
@@ -240,7 +246,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
       const taskId = readString(params, 'taskId');
       const { inputResponses } = params;
       if (!isObject(inputResponses)) {
-        fail('invalid_params', { details: 'params.inputResponses must be an object' });
+        failParams('params.inputResponses must be an object');
       }
       if (isRelayed(taskId)) {
         await askServer({ method: 'tasks/update', taskId, inputResponses }, context, call);
@@ -250,7 +256,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
       let problem: string | undefined;
       await records.update(key, (record) => {
         const answered = pickAnswers(record, inputResponses);
-        problem = findProblem(record, answered) ?? findSizeProblem(record, answered);
+        problem = findProblem(record, answered);
         return problem !== undefined || record.end !== undefined || isEmpty(answered)
           ? undefined
           : {
@@ -260,7 +266,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
               answers: { ...record.answers, ...answered },
             };
       });
-      if (problem !== undefined) fail('invalid_params', { details: problem });
+      if (problem !== undefined) failParams(problem);
       changes.announce(key);
       return NOTHING;
     },
@@ -270,8 +276,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
         await askServer({ method: 'tasks/cancel', taskId }, context, call);
         return NOTHING;
       }
-      const { key } = await find(taskId, context, call);
-      const { user } = toOwner(taskId, context.user, call.catalog);
+      const { key, user } = await find(taskId, context, call);
       await endElsewhere(key, user, { status: 'cancelled' });
       return NOTHING;
     },
@@ -296,6 +301,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
 }
 
 const NOTHING = { result: {} };
+const NO_PROGRESS = { message: undefined, progress: 0, total: undefined };
 
 const toOwner = (
   id: string,
@@ -309,18 +315,6 @@ function failUnknownTask(): never {
     message: 'Unknown task',
     details: 'There is no task with this id here, or it is kept no longer.',
   });
-}
-
-/** `params` of notifications/progress. */
-function describeProgress(params: object): string {
-  const { message, progress, total } = {
-    message: undefined,
-    progress: 0,
-    total: undefined,
-    ...params,
-  };
-  if (typeof message === 'string' && message !== '') return message;
-  return total === undefined ? String(progress) : `${progress} of ${total}`;
 }
 
 /** Its request was answered long before: this line is the only one that says it. */

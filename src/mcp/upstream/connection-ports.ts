@@ -1,6 +1,7 @@
 // §18.6, §24: ports between servers and the connections of their users: tokens of requests, and doors that lead to a login.
 import type { Context, RawResult, Relay } from '../catalog/catalog.ts';
 import type { ConnectionServer } from './connection.ts';
+import type { TokenRefusal } from './connections.ts';
 import type { RelayedRequest } from './server-request.ts';
 import type { ConnectionNeeded, Upstream, UpstreamCaller } from './upstream.ts';
 
@@ -23,12 +24,6 @@ export type NoteRefusal = (
   refusal: TokenRefusal,
   isRefusedItself: () => Promise<boolean>,
 ) => Promise<boolean>;
-
-export interface TokenRefusal {
-  readonly status: 401 | 403;
-  /** `WWW-Authenticate`. */
-  readonly challenge: string | undefined;
-}
 
 /** The tokens of users' own logins at servers. */
 export interface ConnectionTokens {

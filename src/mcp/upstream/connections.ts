@@ -1,6 +1,7 @@
 // §24: what others do with connections.
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { removeUnseen } from '../../platform/invisible.ts';
+import type { JsonObject } from '../../platform/json.ts';
 import type {
   ConnectionInfo,
   ConnectionOwner,
@@ -32,6 +33,12 @@ export interface ActiveAccess {
   readonly connectionId: string;
 }
 
+export interface TokenRefusal {
+  readonly status: 401 | 403;
+  /** `WWW-Authenticate`. */
+  readonly challenge: string | undefined;
+}
+
 /** Keeps connections, and their tokens fresh. */
 export interface Connections {
   /**
@@ -51,7 +58,7 @@ export interface Connections {
     owner: ConnectionOwner,
     server: ConnectionServer,
     used: ActiveAccess,
-    refusal: { readonly status: 401 | 403; readonly challenge: string | undefined },
+    refusal: TokenRefusal,
     isRefusedItself: () => Promise<boolean>,
   ): Promise<Access>;
   /** @throws StoreUnavailable */
@@ -161,12 +168,12 @@ export interface Connecting {
     readonly requestId: string | undefined;
   }>;
   /** The gateway's own client document, by which it is known where documents are taken; undefined where BASE_URL is no public https. */
-  getClientDocument(): Readonly<Record<string, unknown>> | undefined;
+  getClientDocument(): JsonObject | undefined;
   /**
    * RFC 7517: the keys by which the gateway logs in with `private_key_jwt`. They are served at
    * `<BASE_URL>/oauth/connections-keys.json`, the `jwks_uri` of its registrations. @throws StoreUnavailable
    */
-  listPublicKeys(): Promise<Readonly<Record<string, unknown>>>;
+  listPublicKeys(): Promise<JsonObject>;
 }
 
 /** Tells the person and the operator why a connection cannot be made. Never a secret. */

@@ -26,34 +26,24 @@ export const isSessionVersion = (version: unknown): version is string =>
 
 const CLIENT_INFO = { name: PACKAGE_NAME, version: PACKAGE_VERSION };
 
-/** As `initialize` and `_meta` declare them. `extensions` are those whose messages go through the gateway in that era. */
-export const declareCapabilities = (
-  capabilities: ClientCapabilities,
-  extensions: readonly string[] = SESSION_EXTENSIONS,
-): JsonObject => ({
-  ...declareElicitation(capabilities),
-  ...(capabilities.sampling && { sampling: {} }),
-  ...(capabilities.roots && { roots: {} }),
-  ...declareExtensions(capabilities, extensions),
-});
+/** As `initialize` and `_meta` declare them. `passed` are the extensions whose messages go through the gateway in that era. */
+export function declareCapabilities(
+  { elicitation, elicitationUrl, sampling, roots, extensions }: ClientCapabilities,
+  passed: readonly string[] = SESSION_EXTENSIONS,
+): JsonObject {
+  const declared = extensions && Object.entries(extensions).filter(([id]) => passed.includes(id));
+  return {
+    // An empty object means forms alone; servers before 2025-11-25 know nothing else.
+    ...(elicitationUrl && { elicitation: { ...(elicitation && { form: {} }), url: {} } }),
+    ...(elicitation && !elicitationUrl && { elicitation: {} }),
+    ...(sampling && { sampling: {} }),
+    ...(roots && { roots: {} }),
+    ...(declared && declared.length > 0 && { extensions: Object.fromEntries(declared) }),
+  };
+}
 
 const SESSION_EXTENSIONS = [APPS];
 const STATELESS_EXTENSIONS = [APPS, TASKS];
-
-function declareExtensions(
-  { extensions }: ClientCapabilities,
-  passed: readonly string[],
-): JsonObject {
-  if (extensions === undefined) return {};
-  const declared = Object.entries(extensions).filter(([id]) => passed.includes(id));
-  return declared.length === 0 ? {} : { extensions: Object.fromEntries(declared) };
-}
-
-/** An empty object means forms alone; servers before 2025-11-25 know nothing else. */
-function declareElicitation({ elicitation, elicitationUrl }: ClientCapabilities): JsonObject {
-  if (!elicitationUrl) return elicitation ? { elicitation: {} } : {};
-  return { elicitation: elicitation ? { form: {}, url: {} } : { url: {} } };
-}
 
 /** The part of a request that goes into its params. */
 type Enveloped = Pick<UpstreamRequest, 'params' | 'trace' | 'logLevel' | 'onProgress'>;

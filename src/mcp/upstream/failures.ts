@@ -5,6 +5,7 @@ import { fail, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import { isObject } from '../../platform/json.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { URL_REQUIRED } from '../calls/client-answers.ts';
 import type { RawResult } from '../catalog/catalog.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
 import type { Era } from '../protocol/revisions.ts';
@@ -22,58 +23,40 @@ export type ToFailedResult = (
   server: string,
   method: RelayedRequest['method'],
   thrown: unknown,
-  client: FailedClient,
+  client: { readonly era: Era; readonly capabilities: ClientCapabilities },
 ) => RawResult;
 
-interface FailedClient {
-  readonly era: Era;
-  readonly capabilities: ClientCapabilities;
-}
-
-export function createToFailedResult({
-  clock,
-  log,
-}: Pick<Runtime, 'clock' | 'log'>): ToFailedResult {
+export function createToFailedResult({ clock, log }: Runtime): ToFailedResult {
   const warnings = new Map<string, (method: string, thrown: UpstreamError) => void>();
 
-  return function toFailedResult(server, method, thrown, client) {
+  return function toFailedResult(server, method, thrown, { era, capabilities }) {
     if (thrown instanceof CallRefusedError) return toErrorResult(method, thrown.message);
     if (!(thrown instanceof UpstreamError)) throw thrown;
     const { failure, jsonRpcError = NO_ERROR } = thrown;
     if (failure === 'aborted') fail('request_cancelled');
-    if (failure === 'error') return toJsonRpcFailure(server, method, jsonRpcError, client);
-    warn(server, failure, method, thrown);
-    return toErrorResult(method, FAILURES[failure].tell(server, thrown.message));
-  };
-
-  /** Per server and failure at most one line a minute; neither grows with what callers send. */
-  function warn(server: string, failure: ToldFailure, method: string, thrown: UpstreamError): void {
+    if (failure === 'error') {
+      if (jsonRpcError.code !== URL_REQUIRED) return failWithJsonRpc(jsonRpcError, era);
+      return capabilities.elicitationUrl === true
+        ? failWithJsonRpc(nameAskerInError(server, jsonRpcError), era)
+        : toErrorResult(method, tellUrlRequired(server));
+    }
+    // Per server and failure at most one line a minute; neither grows with what callers send.
     const kind = `${server} ${failure}`;
-    const warnThrottled =
+    const { advice, tell } = FAILURES[failure];
+    const warn =
       warnings.get(kind) ??
       createWarnThrottle(clock, (ofMethod: string, { logMessage, cause }: UpstreamError) =>
-        log.warn(`A call to ${server} failed: ${logMessage}. ${FAILURES[failure].advice}`, {
+        log.warn(`A call to ${server} failed: ${logMessage}. ${advice}`, {
           server,
           failure,
           method: ofMethod,
           cause,
         }),
       );
-    warnings.set(kind, warnThrottled);
-    warnThrottled(method, thrown);
-  }
-}
-
-function toJsonRpcFailure(
-  server: string,
-  method: RelayedRequest['method'],
-  error: JsonRpcErrorObject,
-  { era, capabilities }: FailedClient,
-): RawResult {
-  if (!isUrlRequired(error)) return failWithJsonRpc(error, era);
-  return capabilities.elicitationUrl === true
-    ? failWithJsonRpc(nameAskerInError(server, error), era)
-    : toErrorResult(method, tellUrlRequired(server));
+    warnings.set(kind, warn);
+    warn(method, thrown);
+    return toErrorResult(method, tell(server, thrown.message));
+  };
 }
 
 function toErrorResult(method: RelayedRequest['method'], text: string): RawResult {
@@ -95,8 +78,6 @@ const NO_ERROR: JsonRpcErrorObject = {
   message: 'The server answered with an error.',
 };
 
-type ToldFailure = Exclude<UpstreamFailure, 'aborted' | 'error'>;
-
 interface FailureKind {
   /** For the client's model; `reason` says of the server what it did. */
   tell(server: string, reason: string): string;
@@ -104,7 +85,7 @@ interface FailureKind {
   readonly advice: string;
 }
 
-const FAILURES: Readonly<Record<ToldFailure, FailureKind>> = {
+const FAILURES: Readonly<Record<Exclude<UpstreamFailure, 'aborted' | 'error'>, FailureKind>> = {
   unavailable: {
     tell: (server, reason) =>
       `${server} is not available now; try again in a moment. The reason: ${reason}.`,
@@ -135,8 +116,6 @@ const FAILURES: Readonly<Record<ToldFailure, FailureKind>> = {
 
 // MCP 2025-11-25 "URL Elicitation Required Errors": a call that fails until its user has opened a page. Only clients
 // that declared elicitation by URL know what to do with it.
-
-const isUrlRequired = ({ code }: JsonRpcErrorObject): boolean => code === -32042;
 
 /** The error, whose messages for the user say which server asks. */
 function nameAskerInError(server: string, error: JsonRpcErrorObject): JsonRpcErrorObject {

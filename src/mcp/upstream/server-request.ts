@@ -67,29 +67,17 @@ function limitQuestions(client: RequestClient): RequestClient['answer'] {
     }
     questions += 1;
     try {
-      const { questionGuards } = client;
-      return await (questionGuards === undefined
-        ? client.answer(question, cancelled)
-        : answerGuarded(client, questionGuards, question, cancelled));
+      const { questionGuards: guards } = client;
+      if (guards === undefined) return await client.answer(question, cancelled);
+      const passed = await guards.passQuestion(question);
+      return await guards.passAnswer(question.method, await client.answer(passed, cancelled));
+    } catch (thrown) {
+      // Whoever asks what may not be asked, or gets an answer that may not go on, gets an error in its place.
+      throw thrown instanceof CallStopped ? refuseQuestion(thrown.message) : thrown;
     } finally {
       questions -= 1;
     }
   };
-}
-
-/** Whoever asks what may not be asked, or gets an answer that may not go on, gets an error in its place. */
-async function answerGuarded(
-  client: RequestClient,
-  guards: QuestionGuards,
-  question: UpstreamQuestion,
-  cancelled: CancelSignal,
-): Promise<JsonObject> {
-  try {
-    const passed = await guards.passQuestion(question);
-    return await guards.passAnswer(question.method, await client.answer(passed, cancelled));
-  } catch (thrown) {
-    throw thrown instanceof CallStopped ? refuseQuestion(thrown.message) : thrown;
-  }
 }
 
 // Calls that are passed on: one request of a client, to one server.

@@ -8,6 +8,7 @@ import {
   type JsonObject,
   joinPieces,
   noteWritten,
+  parseJson,
   parseObject,
   type Written,
 } from '../../platform/json.ts';
@@ -75,7 +76,17 @@ interface UnreadSource extends Pick<ResultBytes, 'pieces' | 'isLong'> {
 }
 
 function noteUnread(written: Written, short: JsonObject, source: UnreadSource): JsonObject {
-  const result = new Proxy(short, createReader(written));
+  let whole: JsonObject | undefined;
+  const result = new Proxy(short, {
+    get(members, name) {
+      if (typeof name === 'symbol' || !Object.hasOwn(members, name))
+        return Reflect.get(members, name);
+      if (members[name] !== undefined) return members[name];
+      whole ??=
+        parseObject(typeof written === 'string' ? written : joinPieces(written)) ?? failToRead();
+      return whole[name];
+    },
+  });
   UNREAD.set(result, { ...source, short });
   noteWritten(result, written);
   return result;
@@ -106,7 +117,8 @@ export function changeUnread(
   for (const [index, { name, from, start, end }] of members.entries()) {
     const isMeta = meta !== undefined && name === '_meta';
     if (index > 0) texts.push(COMMA);
-    texts.push(...cutPieces(pieces, from, length - (isMeta ? start : end)).filter(isNotEmpty));
+    const text = cutPieces(pieces, from, length - (isMeta ? start : end));
+    texts.push(...text.filter((piece) => piece.length > 0));
     if (isMeta) texts.push(Buffer.from(meta));
   }
   texts.push(CLOSING);
@@ -114,8 +126,6 @@ export function changeUnread(
   const written = isLong ? texts : Buffer.concat(texts).toString('utf8');
   return noteUnread(written, { ...kept, ...added }, { ...source, members });
 }
-
-const isNotEmpty = ({ length }: Uint8Array): boolean => length > 0;
 
 const OPENING = Buffer.from('{');
 const COMMA = Buffer.from(',');
@@ -136,7 +146,7 @@ const SCAN_RULES = { sought: Buffer.from('resource').readBigUInt64LE(), maxValue
 
 /** True if all of it is as MCP has it. Which method it answers is not known here: content is a tool's, `contents` a resource's. */
 function isFitting(bytes: Buffer, scanned: ScannedObject): boolean {
-  const outline = readOutline(bytes, scanned);
+  const outline = readMembers(bytes, scanned.members, scanned.entries);
   if (outline === undefined) return false;
   const found = new Findings();
   const rules = 'contents' in outline ? ['tools/call', 'resources/read'] : ['tools/call'];
@@ -153,33 +163,9 @@ const readShortMembers = (bytes: Buffer, members: readonly ScannedMember[]): Jso
   Object.fromEntries(
     members.map(({ name, start, end }) => [
       name,
-      end - start > MAX_SHORT ? undefined : parseShort(bytes.toString('utf8', start, end)),
+      end - start > MAX_SHORT ? undefined : parseJson(bytes.toString('utf8', start, end)),
     ]),
   );
-
-function parseShort(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function createReader(written: Written): ProxyHandler<JsonObject> {
-  let whole: JsonObject | undefined;
-  return {
-    get(members, name) {
-      if (typeof name === 'symbol' || !Object.hasOwn(members, name))
-        return Reflect.get(members, name);
-      if (members[name] !== undefined) return members[name];
-      whole ??= parseWritten(written) ?? failToRead();
-      return whole[name];
-    },
-  };
-}
-
-const parseWritten = (written: Written): JsonObject | undefined =>
-  parseObject(typeof written === 'string' ? written : joinPieces(written));
 
 const failToRead = (): never =>
   fail('upstream_error', {
@@ -199,13 +185,8 @@ const OPEN_OBJECT = 0x7b;
 
 /**
  * The object, whose long strings are cut, and whose structured content is empty. Undefined where more of it would have to be
- * parsed.
+ * parsed. `entries` are those of lists among the members.
  */
-function readOutline(bytes: Buffer, scanned: ScannedObject): JsonObject | undefined {
-  return readMembers(bytes, scanned.members, scanned.entries);
-}
-
-/** `entries` are those of lists among the members. */
 function readMembers(
   bytes: Buffer,
   members: readonly ScannedMember[],
@@ -250,7 +231,7 @@ function readValue(bytes: Buffer, start: number, end: number, isOpen: boolean): 
   if (isOpen && first === OPEN_OBJECT) return {};
   const length = end - start;
   if (first === QUOTE && length > SHOWN) return cutString(bytes, start + 1);
-  if (length <= MAX_PARSED) return parse(bytes.toString('utf8', start, end));
+  if (length <= MAX_PARSED) return parseJson(bytes.toString('utf8', start, end));
   return first === QUOTE || first === OPEN_ARRAY || first === OPEN_OBJECT ? undefined : 0;
 }
 
@@ -258,12 +239,4 @@ function readValue(bytes: Buffer, start: number, end: number, isOpen: boolean): 
 function cutString(bytes: Buffer, start: number): string {
   const [shown = ''] = bytes.toString('latin1', start, start + SHOWN - 4).split('\\', 1);
   return shown.slice(0, shown.length - (shown.length % 4));
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

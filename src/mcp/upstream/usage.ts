@@ -2,19 +2,9 @@
 import type { Clock } from '../../platform/clock.ts';
 import { UpstreamError } from './upstream.ts';
 
-export interface Usage {
-  /** Rejects with UpstreamError once it has ended. */
-  run<Value>(work: () => Promise<Value>): Promise<Value>;
-  /** As `run`, and resolves to what `finish` makes of it: between a server and its caller each promise costs both. */
-  runAndFinish<Value, Result>(
-    work: () => Promise<Value>,
-    finish: (value: Value) => Result | Promise<Result>,
-  ): Promise<Result>;
-  /** Takes nothing more, and resolves when nothing is under way, or after so many milliseconds. */
-  end(graceMs: number): Promise<void>;
-}
+export type Usage = ReturnType<typeof createUsage>;
 
-export function createUsage(clock: Clock): Usage {
+export function createUsage(clock: Clock) {
   let underWay = 0;
   let hasEnded = false;
   let onIdle = () => {};
@@ -25,7 +15,8 @@ export function createUsage(clock: Clock): Usage {
   }
 
   return {
-    run(work) {
+    /** Rejects with UpstreamError once it has ended. */
+    run<Value>(work: () => Promise<Value>): Promise<Value> {
       if (hasEnded) return refuse();
       underWay += 1;
       const working = startWork(work);
@@ -33,7 +24,11 @@ export function createUsage(clock: Clock): Usage {
       working.then(leave, leave);
       return working;
     },
-    runAndFinish(work, finish) {
+    /** As `run`, and resolves to what `finish` makes of it: between a server and its caller each promise costs both. */
+    runAndFinish<Value, Result>(
+      work: () => Promise<Value>,
+      finish: (value: Value) => Result | Promise<Result>,
+    ): Promise<Result> {
       if (hasEnded) return refuse();
       underWay += 1;
       return startWork(work).then(
@@ -47,7 +42,8 @@ export function createUsage(clock: Clock): Usage {
         },
       );
     },
-    async end(graceMs) {
+    /** Takes nothing more, and resolves when nothing is under way, or after so many milliseconds. */
+    async end(graceMs: number): Promise<void> {
       hasEnded = true;
       if (underWay === 0) return;
       await new Promise<void>((resolve) => {

@@ -2,6 +2,7 @@ import { catalogue } from '../../errors/catalogue.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { type Log, truncateForLog } from '../../platform/log.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
+import { createWarnOnce } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Attributes, Span, Tracing } from '../../telemetry/tracing/tracing.ts';
 import { CallRefusedError } from './failures.ts';
@@ -105,36 +106,28 @@ export function traceUpstream(upstream: Upstream, tracing: Tracing): Upstream {
   });
 }
 
-const watchRequest = <Result extends object>(
-  working: Promise<Result>,
-  span: Span,
-): Promise<Result> =>
+const watchRequest = (working: Promise<JsonObject>, span: Span): Promise<JsonObject> =>
   working.then(
     (result) => {
-      if ('isError' in result && result.isError === true) span.fail('tool_error');
+      if (result.isError === true) span.fail('tool_error');
       span.end();
       return result;
     },
     (thrown: unknown) => {
-      failSpan(span, thrown);
+      const { failure, jsonRpcError } = thrown instanceof UpstreamError ? thrown : UNKNOWN_FAILURE;
+      if (jsonRpcError === undefined) {
+        span.fail(failure);
+      } else {
+        const code = String(jsonRpcError.code);
+        span.setAttributes({ 'rpc.response.status_code': code });
+        span.fail(code);
+      }
       span.end();
       throw thrown;
     },
   );
 
-function failSpan(span: Span, thrown: unknown): void {
-  if (!(thrown instanceof UpstreamError)) {
-    span.fail('_OTHER');
-    return;
-  }
-  const code = thrown.jsonRpcError?.code;
-  if (code === undefined) {
-    span.fail(thrown.failure);
-    return;
-  }
-  span.setAttributes({ 'rpc.response.status_code': String(code) });
-  span.fail(String(code));
-}
+const UNKNOWN_FAILURE = { failure: '_OTHER', jsonRpcError: undefined };
 
 /** URIs are too many for the name of a span, and not all of one may be told. */
 const nameRequest = ({ method, name }: UpstreamRequest): string =>
@@ -161,16 +154,13 @@ export function withholdRoots(upstream: Upstream, log: Log): Upstream {
   const { config } = upstream;
   if (config.roots) return upstream;
   const notTold = `The gateway does not tell ${config.name} the roots of clients, as its configuration file does not say "roots": true for ${config.name}.`;
-  let isNoted = false;
-
-  function noteQuestion(): void {
-    if (isNoted) return;
-    isNoted = true;
-    log.warn(
+  const warnOnce = createWarnOnce(log);
+  const noteQuestion = () =>
+    warnOnce(
+      'roots',
       `The MCP server ${config.name} asks for roots, the folders that its callers work on, and is not told them. If it may know them, set "roots": true for it in the configuration file.`,
       { server: config.name },
     );
-  }
 
   /** Servers should not ask for what no client declared. */
   const refuseRoots = (answer: OnRequest): OnRequest =>

@@ -1,10 +1,7 @@
 // A request of JSON-RPC as it is sent, nearly always once: again where its connection broke, or where there is another token.
 
-import type {
-  CredentialHeaders,
-  NoteRefusal,
-  TokenRefusal,
-} from '../../mcp/upstream/connection-ports.ts';
+import type { CredentialHeaders, NoteRefusal } from '../../mcp/upstream/connection-ports.ts';
+import type { TokenRefusal } from '../../mcp/upstream/connections.ts';
 import type { RequestHeaders } from '../../mcp/upstream/envelope.ts';
 import type { UpstreamCaller, UpstreamError } from '../../mcp/upstream/upstream.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';

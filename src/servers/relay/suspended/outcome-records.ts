@@ -22,7 +22,7 @@ import { parseExactJson, writeExactJson } from '../../../platform/exact-json.ts'
 import { hashSha256 } from '../../../platform/ids.ts';
 import { isObject, isStringArray, type JsonObject } from '../../../platform/json.ts';
 import { toNoted, toRawJson } from '../../../platform/noted-json.ts';
-import { type Budget, releaseInAll, reserveInAll } from '../../../store/budgets.ts';
+import { createBudgets, releaseInAll, reserveInAll } from '../../../store/budgets.ts';
 import { buildSuspendedBytesKey, buildSuspendedCallKey } from '../../../store/keys.ts';
 import type { ByteEntry, Windows } from '../../../store/store.ts';
 
@@ -102,17 +102,11 @@ export function createKeptBytes(
 ) {
   // One answer of a server has room.
   const oneAnswer = maxAnswerBytes * SEALED_PER_BYTE;
-  const all: Budget = {
-    key: buildSuspendedBytesKey(keyPrefix, 'all'),
-    maxBytes: Math.max(ALL_BYTES, oneAnswer),
-  };
-
-  /** The user's first: a user whose budget is full takes nothing of the others'. */
-  function listBudgets(user: string | undefined): readonly Budget[] {
-    if (user === undefined) return [all];
-    const key = buildSuspendedBytesKey(keyPrefix, hashSha256(user));
-    return [{ key, maxBytes: Math.max(USER_BYTES, oneAnswer) }, all];
-  }
+  const listBudgets = createBudgets(
+    (owner) => buildSuspendedBytesKey(keyPrefix, owner),
+    Math.max(USER_BYTES, oneAnswer),
+    Math.max(ALL_BYTES, oneAnswer),
+  );
 
   return {
     /** False where there is no room. Entries of all users have names of their own. A `small` entry may go a little beyond what the others may fill. */
