@@ -2,7 +2,7 @@
 import { listGuardServers } from '../catalog/plan.ts';
 import type { RuleConfig } from '../mcp/calls/rules.ts';
 import type { ServedFile } from '../mcp/upstream/served-file.ts';
-import { readConnectionServer } from '../servers/transport/transports.ts';
+import { findFacts } from '../servers/transport/transports.ts';
 import type { GatewayFile } from './configuration/gateway-file.ts';
 
 export interface OpenServedFile extends ServedFile {
@@ -34,9 +34,7 @@ const readFile = (file: GatewayFile) => {
         .map(({ name }) => [name, undefined] as const),
       ...(file.views ?? []).map(({ name, title }) => [name, title] as const),
     ]),
-    connectionServers: file.servers
-      .map(readConnectionServer)
-      .filter((server) => server !== undefined),
+    connectionServers: file.servers.flatMap((server) => findFacts(server).connection ?? []),
     namedClaims: file.rules.flatMap(({ who }) => listClaims(who)),
   };
 };

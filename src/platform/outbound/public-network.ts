@@ -99,12 +99,8 @@ function createResolver(
     maxWaiting: MAX_WAITING,
     createRefusal: () => new Error('too many lookups are waiting'),
   });
-  const lookup = createLookup(clock, servers);
-  return (host, signal) => queue.run(() => lookup(host, signal), { signal });
-}
 
-const createLookup = (clock: Clock, servers?: readonly string[]): Resolve =>
-  async function lookup(host, signal) {
+  async function lookUp(host: string, signal: AbortSignal): Promise<readonly string[]> {
     // One for each look-up: it can be cancelled alone, and knows the servers of the moment.
     const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 1 });
     if (servers !== undefined) resolver.setServers(servers);
@@ -121,7 +117,10 @@ const createLookup = (clock: Clock, servers?: readonly string[]): Resolve =>
       stopTimer();
       signal.removeEventListener('abort', cancel);
     }
-  };
+  }
+
+  return (host, signal) => queue.run(() => lookUp(host, signal), { signal });
+}
 
 /** @throws the error that says most: that there is none of one family says little. */
 function throwMostTelling(answers: readonly PromiseSettledResult<unknown>[], host: string): never {
@@ -172,28 +171,24 @@ export async function openPublicConnection(
     ALPNProtocols: ['http/1.1'],
     ...(network.ca !== undefined && { ca: network.ca }),
   });
-  destroyOnAbort(signal, socket);
+  // Whoever waits for the socket has its error; afterwards it is nobody's.
+  socket.on('error', () => {});
+  signal.addEventListener('abort', () => socket.destroy());
   await once(socket, 'secureConnect');
   return socket;
 }
 
 async function dialPublic(name: string, port: number, network: Network, signal: AbortSignal) {
-  const addresses = isIP(name) !== 0 ? [name] : await resolvePublicAddresses(name, network, signal);
+  let addresses: readonly string[] = [name];
+  if (isIP(name) === 0) {
+    addresses = await network.resolve(name, signal).catch((cause: unknown) => {
+      throw createRefusal(name, cause);
+    });
+    if (addresses.length === 0) throw createRefusal(name, 'it has no address');
+    requirePublic(name, addresses);
+  }
   signal.throwIfAborted();
   return network.dial({ addresses, port, signal });
-}
-
-async function resolvePublicAddresses(
-  host: string,
-  network: Network,
-  signal: AbortSignal,
-): Promise<readonly string[]> {
-  const addresses = await network.resolve(host, signal).catch((cause: unknown) => {
-    throw createRefusal(host, cause);
-  });
-  if (addresses.length === 0) throw createRefusal(host, 'it has no address');
-  requirePublic(host, addresses);
-  return addresses;
 }
 
 /** One that is not public among them is enough: the host, or its name, is not what it should be. */
@@ -206,12 +201,6 @@ function requirePublic(host: string, addresses: readonly string[]): void {
 /** The same words for every case: they would tell strangers which names exist inside. */
 const createRefusal = (host: string, cause: unknown) =>
   new HostNotPublic(`The host ${host} does not resolve to public addresses only`, { cause });
-
-function destroyOnAbort(signal: AbortSignal, socket: TLSSocket): void {
-  // Whoever waits for the socket has its error; afterwards it is nobody's.
-  socket.on('error', () => {});
-  signal.addEventListener('abort', () => socket.destroy());
-}
 
 // §4.6, OAuth Client ID Metadata Document (draft) §8.6: addresses that may be connected to.
 

@@ -1,6 +1,6 @@
 // §18.6: `forward`: the caller's own token, for a server that it was made for.
 
-import type { GetProviderToken, UserContext } from '../../http/endpoint/message.ts';
+import type { GetProviderToken } from '../../http/endpoint/message.ts';
 import type { GetToken } from '../../mcp/upstream/connection-ports.ts';
 import { CredentialError } from '../../mcp/upstream/upstream.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
@@ -52,8 +52,14 @@ function createForward(
       );
     }
     // Only the server that gets the provider's token of a grant has to be able to read whom it is for.
-    if (user.grant !== undefined) return requireProviderToken(user, getProviderToken);
-    if (!namesAudience(user.claims.aud, audience)) {
+    if (user.grant !== undefined)
+      return getProviderToken(user).then((token) => {
+        if (token === undefined) throw new CredentialError(describeMissingToken(user));
+        return token;
+      });
+    const { aud } = user.claims;
+    const isForServer = Array.isArray(aud) ? aud.includes(audience) : aud === audience;
+    if (!isForServer) {
       throw new CredentialError(
         'the token of this login was not made for it; only the operator of this service can change that',
       );
@@ -61,15 +67,3 @@ function createForward(
     return user.token;
   };
 }
-
-async function requireProviderToken(
-  user: UserContext,
-  getProviderToken: GetProviderToken,
-): Promise<string> {
-  const token = await getProviderToken(user);
-  if (token === undefined) throw new CredentialError(describeMissingToken(user));
-  return token;
-}
-
-const namesAudience = (aud: unknown, audience: string): boolean =>
-  Array.isArray(aud) ? aud.includes(audience) : aud === audience;

@@ -84,12 +84,7 @@ export const tokenExchange = defineCredentialType<TokenExchangeAuth>({
     const exchangeToken = createExchange(runtime, metadata);
     return {
       openServer: ({ name }, auth) => ({
-        getToken: createTokenExchange(
-          runtime,
-          { server: name, ...auth },
-          exchangeToken,
-          getProviderToken,
-        ),
+        getToken: createTokenExchange(runtime, name, auth, exchangeToken, getProviderToken),
       }),
     };
   },
@@ -108,12 +103,6 @@ function createExchange(
     createProviderApi(fetch),
     createProviderEndpoints(oauth.endpoints, metadata),
   );
-}
-
-export interface TokenExchangeConfig {
-  readonly server: string;
-  readonly audience: string;
-  readonly scope?: string;
 }
 
 interface KeptToken {
@@ -145,7 +134,8 @@ const FAILURE_MS = 3000;
 
 function createTokenExchange(
   { clock, log }: UpstreamRuntime,
-  { server, audience, scope }: TokenExchangeConfig,
+  server: string,
+  { audience, scope }: TokenExchangeAuth,
   exchangeToken: ExchangeToken,
   getProviderToken: GetProviderToken,
 ): GetToken {

@@ -15,9 +15,8 @@ import {
   type CallOwner,
   createOutcomeRecords,
   type NextOutcome,
-  type OpenCall,
+  OpenCall,
   type OutcomeRecords,
-  startOpenCall,
   type Waiter,
 } from './outcome-records.ts';
 
@@ -29,13 +28,6 @@ export interface NewCall extends CallAtServer {
   /** The user (`nameOwner`); undefined without authentication. */
   readonly user: string | undefined;
   readonly server: string;
-}
-
-export interface StartedCall {
-  /** Finds it again. */
-  readonly id: string;
-  readonly replica: string;
-  readonly outcome: Promise<NextOutcome>;
 }
 
 const ENDED: NextOutcome = {
@@ -55,17 +47,19 @@ export function createSuspendedCalls(runtime: UpstreamRuntime) {
 
   function start(call: NewCall, id: string, waiter: Waiter): OpenCall {
     const { user, server, params } = call;
-    return startOpenCall(clock, call, waiter, {
-      suspend(openCall) {
+    const openCall = new OpenCall(clock, call.capabilities, waiter, {
+      suspend() {
         if (table.has(id)) return table.hasRoom(user);
         const bytes = Buffer.byteLength(writeExactJson(params));
         return table.add({ id, user, server, bytes, openCall });
       },
       end(untold) {
         table.remove(id);
-        if (untold !== undefined) void putRecord(records, log, { id, user }, untold);
+        if (untold !== undefined) void records.put({ id, user }, untold);
       },
     });
+    openCall.start(call.send);
+    return openCall;
   }
 
   return {
@@ -90,7 +84,7 @@ export function createSuspendedCalls(runtime: UpstreamRuntime) {
     async close() {
       const ended: readonly CallOwner[] = table.list();
       for (const { openCall } of table.list()) openCall.cancel('The gateway is stopping.');
-      await Promise.all(ended.map((owner) => putRecord(records, log, owner, ENDED)));
+      await Promise.all(ended.map((owner) => records.put(owner, ENDED)));
       replicas.close();
     },
   };
@@ -133,16 +127,6 @@ export interface ClientReply extends CallOwner {
 
 export type CallListener = Pick<RequestClient, 'signal' | 'progress' | 'log'>;
 
-/**
- * Passes a reply on, and resolves to what the call comes to next; undefined when nobody knows the call any more.
- *
- * @throws StoreUnavailable; UpstreamError `aborted` when the client hangs up.
- */
-type WaitElsewhere = (
-  reply: ClientReply,
-  listener: CallListener,
-) => Promise<NextOutcome | undefined>;
-
 /** Milliseconds between two questions to the other replica whether the call goes on: messages can be lost, and replicas end. */
 const ASK_EVERY_MS = 2000;
 const MAX_UNANSWERED = 3;
@@ -159,7 +143,7 @@ function createWaitElsewhere(
   clock: Clock,
   records: OutcomeRecords,
   replicas: Replicas<SuspendedCallMessage>,
-): WaitElsewhere {
+) {
   const waits = new Map<string, Wait>();
 
   replicas.listen((message) => {
@@ -179,9 +163,20 @@ function createWaitElsewhere(
     }
   });
 
-  return async function waitElsewhere(reply, listener) {
+  /**
+   * Passes a reply on, and resolves to what the call comes to next; undefined when nobody knows the call any more.
+   *
+   * @throws StoreUnavailable; UpstreamError `aborted` when the client hangs up.
+   */
+  return async function waitElsewhere(
+    reply: ClientReply,
+    listener: CallListener,
+  ): Promise<NextOutcome | undefined> {
     const settled = await records.take(reply);
-    if (settled !== undefined && !isAnsweredBy(reply, settled)) return settled;
+    // A question that was told twice, and is answered now, is none.
+    const isAnswered =
+      settled?.kind === 'question' && settled.key === reply.key && reply.answer !== undefined;
+    if (settled !== undefined && !isAnswered) return settled;
     await waitForSettlement(reply, listener);
     return records.take(reply);
   };
@@ -231,19 +226,7 @@ function createWaitElsewhere(
   }
 }
 
-/** A question that was told twice, and is answered now. */
-const isAnsweredBy = ({ key, answer }: ClientReply, outcome: NextOutcome): boolean =>
-  outcome.kind === 'question' && outcome.key === key && answer !== undefined;
-
 // The side of the replica that began a call: it answers the server, and tells where the client's retry waits.
-
-type Resume = Extract<SuspendedCallMessage, { about: 'resume' }>;
-
-/** A retry that waits at another replica. */
-interface RemoteWaiter {
-  readonly waiter: Waiter;
-  readonly openCall: OpenCall;
-}
 
 /** Server notifications on their way to another replica; more are dropped, as for a client that reads too slowly. */
 const MAX_UNDER_WAY = 16;
@@ -255,7 +238,8 @@ function serveOwnCalls(
   records: OutcomeRecords,
   replicas: Replicas<SuspendedCallMessage>,
 ): void {
-  const waiters = new Map<string, RemoteWaiter>();
+  /** Retries that wait at other replicas, by their tickets. */
+  const waiters = new Map<string, { readonly waiter: Waiter; readonly openCall: OpenCall }>();
 
   // The replica that waits asks again for a message that is lost.
   const send = (message: SuspendedCallMessage, to: string): Promise<void> =>
@@ -268,7 +252,15 @@ function serveOwnCalls(
     if (message.about === 'left') leave(message.ticket);
   });
 
-  function resume({ ticket, from, call: id, user, server, key, answer }: Resume): void {
+  function resume({
+    ticket,
+    from,
+    call: id,
+    user,
+    server,
+    key,
+    answer,
+  }: Extract<SuspendedCallMessage, { about: 'resume' }>): void {
     const openCall = table.find({ id, user, server });
     if (waiters.has(ticket)) {
       void send({ about: 'going_on', ticket }, from);
@@ -296,7 +288,8 @@ function serveOwnCalls(
 
     async function settle(outcome: NextOutcome): Promise<void> {
       waiters.delete(ticket);
-      if (!isAborted(outcome)) await putRecord(records, log, owner, outcome);
+      const isAborted = outcome.kind === 'failed' && outcome.failure === 'aborted';
+      if (!isAborted) await records.put(owner, outcome);
       await send({ about: 'settled', ticket }, from);
     }
 
@@ -311,24 +304,6 @@ function serveOwnCalls(
     const { waiter, openCall } = waiters.get(ticket) ?? {};
     if (openCall?.isWaitedFor(waiter)) openCall.cancel('The client hung up.');
   }
-}
-
-const isAborted = (outcome: NextOutcome): boolean =>
-  outcome.kind === 'failed' && outcome.failure === 'aborted';
-
-/** Never rejects: without the record the client is told to call again. */
-async function putRecord(
-  records: OutcomeRecords,
-  log: Log,
-  owner: CallOwner,
-  outcome: NextOutcome,
-): Promise<void> {
-  await records.put(owner, outcome).catch((cause: unknown) => {
-    log.warn(
-      'What a call at a server came to could not be written to the store; its client is told to call again.',
-      { cause },
-    );
-  });
 }
 
 /** Params that another replica passed on. */
