@@ -59,7 +59,7 @@ export const identity = defineCredentialType<{ readonly type: 'identity' }>({
 });
 
 export const createGetIdentity =
-  ({ issueToken }: Pick<IdentityIssuer, 'issueToken'>, url: string): GetToken =>
+  ({ issueToken }: IdentityIssuer, url: string): GetToken =>
   (caller) =>
     issueToken(caller, url).catch((cause: unknown) => {
       throw new CredentialError('this service cannot sign now who calls', { cause });

@@ -48,12 +48,8 @@ export function createQuestionStreams(
   const places = new Map<string, { readonly held: Held; readonly session: ServerSession }>();
   /** Undefined where no other process shares the store. */
   const replicas = hasReplicas
-    ? createQuestionReplicas(runtime, channel, {
-        findPlace,
-        answer,
-        onRelease({ caller, session }) {
-          if (session.standing === 0) retry(caller);
-        },
+    ? createQuestionReplicas(runtime, channel, findPlace, answer, ({ caller, session }) => {
+        if (session.standing === 0) retry(caller);
       })
     : undefined;
   const warnOfRoom = createWarnThrottle(clock, () =>
@@ -171,17 +167,11 @@ function hashPlace(caller: UpstreamCaller, { id }: ServerSession): string | unde
 function createQuestionReplicas(
   runtime: UpstreamRuntime,
   channel: string,
-  {
-    findPlace,
-    answer,
-    onRelease,
-  }: {
-    /** Undefined where no call of it goes on here. */
-    findPlace(hash: string): QuestionPlace | undefined;
-    readonly answer: QuestionPorts['answer'];
-    /** Another replica has closed the stream of the session. */
-    onRelease(place: QuestionPlace): void;
-  },
+  /** Undefined where no call of it goes on here. */
+  findPlace: (hash: string) => QuestionPlace | undefined,
+  answer: QuestionPorts['answer'],
+  /** Another replica has closed the stream of the session. */
+  onRelease: (place: QuestionPlace) => void,
 ) {
   /** Questions for which another replica is looked for. */
   const looking = new Map<string, (replica: string) => void>();

@@ -10,7 +10,6 @@ import {
   type UpstreamRequest,
 } from '../../mcp/upstream/upstream.ts';
 import type { Deadline } from '../../platform/clock.ts';
-import type { JsonObject } from '../../platform/json.ts';
 import { nameOwner } from '../../store/owner.ts';
 import {
   readChange,
@@ -84,11 +83,8 @@ export interface HeldForQuestions {
 }
 
 /** The record by which any replica can go on with it. */
-export const toRecord = ({ id, protocolVersion, cookies }: ServerSession): JsonObject => ({
-  id,
-  protocolVersion,
-  cookies: cookies?.toRecord(),
-});
+export const writeRecord = ({ id, protocolVersion, cookies }: ServerSession): string =>
+  JSON.stringify({ id, protocolVersion, cookies: cookies?.toRecord() });
 
 /** MCP "Session Management": visible ASCII; anything else could not be sent back. */
 export const readSessionId = (value: string | string[] | undefined): string | undefined =>
@@ -119,7 +115,9 @@ export function routeToSession(
   const change = readChange(message);
   return (
     change?.kind === 'elicitation' &&
-    openRequests.some((request) => request.onElicitationComplete?.(change.elicitationId) === true)
+    openRequests
+      .list()
+      .some(({ request }) => request.onElicitationComplete?.(change.elicitationId) === true)
   );
 }
 
@@ -159,11 +157,6 @@ function createOpenRequests() {
       size -= 1;
     },
     find: (token: number) => places.find((open) => open?.token === token),
-    /** True if one of them says so. */
-    some: (test: (request: UpstreamRequest) => boolean) =>
-      places.some((open) => open !== undefined && test(open.request)),
-    /** The request that anything must belong to, where there is only one. */
-    findOnly: () => (size === 1 ? places.find((open) => open !== undefined)?.request : undefined),
     /** The newest first. */
     list: () =>
       places.filter((open) => open !== undefined).sort((one, other) => other.token - one.token),

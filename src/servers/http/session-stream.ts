@@ -148,7 +148,9 @@ export function createSessionStream(
 
       /** A message of no call is the client's own only if both have sessions. */
       function log(params: JsonObject): void {
-        const only = session.openRequests.findOnly();
+        const [first, second] = session.openRequests.list();
+        // What the message must belong to, where there is only one.
+        const only = second === undefined ? first?.request : undefined;
         if (only?.onLog !== undefined) only.onLog(params);
         else if (session.id !== undefined && audience.caller.sessionId !== undefined) {
           audience.log(params);

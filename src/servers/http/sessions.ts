@@ -11,7 +11,13 @@ import { parseObject } from '../../platform/json.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { ServerSessionRecords } from '../transport/session-records.ts';
 import type { CallOutcome } from './attempt.ts';
-import { isSessionLost, mayBeLost, nameSharer, ServerSession, toRecord } from './server-session.ts';
+import {
+  isSessionLost,
+  mayBeLost,
+  nameSharer,
+  ServerSession,
+  writeRecord,
+} from './server-session.ts';
 import type { OpenCookies } from './session-cookies.ts';
 
 export type ServerSessions = ReturnType<typeof createServerSessions>;
@@ -62,10 +68,17 @@ export function createServerSessions(
   function find(caller: UpstreamCaller): ServerSession | undefined {
     const entry = entries.get(nameSharer(caller));
     if (entry === undefined) return undefined;
+    const { session } = entry;
     // The newest of several tokens is valid for longest.
-    if (isShared(caller)) entry.sharedBy = caller;
-    touch(caller, entry.session);
-    return entry.session;
+    if (caller.sessionId === undefined) entry.sharedBy = caller;
+    const now = clock.monotonic();
+    session.usedAt = now;
+    if (now - session.storedAt < WRITE_AGAIN_MS) return session;
+    const sessionId = nameOwnSession(caller);
+    if (sessionId === undefined || session.id === undefined) return session;
+    session.storedAt = now;
+    void keepRecord(sessionId, session, session);
+    return session;
   }
 
   function readRecord(text = ''): ServerSession | undefined {
@@ -73,16 +86,6 @@ export function createServerSessions(
     if (typeof id !== 'string' || typeof protocolVersion !== 'string') return undefined;
     const kept = { isFromStore: true, cookies: openCookies(cookies) };
     return new ServerSession(id, protocolVersion, clock.monotonic(), kept);
-  }
-
-  function touch(caller: UpstreamCaller, session: ServerSession): void {
-    const now = clock.monotonic();
-    session.usedAt = now;
-    if (now - session.storedAt < WRITE_AGAIN_MS) return;
-    const sessionId = nameOwnSession(caller);
-    if (sessionId === undefined || session.id === undefined) return;
-    session.storedAt = now;
-    void keepRecord(sessionId, session, session);
   }
 
   /** Unless those that stand in the store are younger, whichever replica wrote them. */
@@ -94,14 +97,14 @@ export function createServerSessions(
       const age = clock.now() - (standing?.cookies?.storedAt ?? 0);
       // It may have ended, or have been replaced by another replica.
       const isDue = standing?.id === id && age >= minimumAgeMs;
-      return isDue ? JSON.stringify(toRecord(session)) : undefined;
+      return isDue ? writeRecord(session) : undefined;
     });
     if (kept === undefined) cookies.isUnsaved = true;
   }
 
   /** Writes the session where none is kept, or the one that it replaces. Resolves to the one that is kept then. */
   async function keepRecord(sessionId: string, session: ServerSession, replaced: ServerSession) {
-    const own = JSON.stringify(toRecord(session));
+    const own = writeRecord(session);
     const kept = await records.update(sessionId, (text) => {
       const standing = readRecord(text);
       return standing === undefined || standing.id === replaced.id ? own : text;
@@ -112,7 +115,11 @@ export function createServerSessions(
   function remember(caller: UpstreamCaller, session: ServerSession): ServerSession {
     const sharer = nameSharer(caller);
     const sessionId = nameOwnSession(caller);
-    const entry = { session, sharedBy: isShared(caller) ? caller : undefined, sessionId };
+    const entry = {
+      session,
+      sharedBy: caller.sessionId === undefined ? caller : undefined,
+      sessionId,
+    };
     entries.delete(sharer);
     entries.set(sharer, entry);
     if (session.cookies !== undefined && sessionId !== undefined)
@@ -149,37 +156,25 @@ export function createServerSessions(
     cancelSweep = entries.size > 0 ? clock.after(SWEEP_MS, sweep) : undefined;
   }
 
-  async function openFirst(caller: UpstreamCaller): Promise<ServerSession> {
-    const sessionId = nameOwnSession(caller);
-    if (sessionId === undefined) return initialize(caller);
-    const text = await records.read(sessionId);
-    // It may have been written long ago: its time begins anew.
-    if (text !== undefined) void records.update(sessionId, (current) => current);
-    const stored = readRecord(text);
-    if (stored !== undefined) return stored;
-    const session = await initialize(caller);
-    if (session.id === undefined) return session;
-    const standing = readRecord(
-      await records.readOrWrite(sessionId, JSON.stringify(toRecord(session))),
-    );
-    if (standing === undefined || standing.id === session.id) return session;
-    void terminate(caller, session);
-    return standing;
-  }
-
-  async function openAgain(
+  /** In place of one that the server lost, where there was one. */
+  async function open(
     caller: UpstreamCaller,
-    lost: ServerSession,
-    test: Test | undefined,
+    lost?: ServerSession,
+    test?: Test,
   ): Promise<ServerSession> {
     const sessionId = nameOwnSession(caller);
     const text = sessionId === undefined ? undefined : await records.read(sessionId);
     const stored = readRecord(text);
+    if (sessionId !== undefined && text !== undefined && lost === undefined) {
+      // It may have been written long ago: its time begins anew.
+      void records.update(sessionId, (current) => current);
+      if (stored !== undefined) return stored;
+    }
     // Another replica has noticed before; the server may have lost that one since. Or it got a cookie without which a balancer
     // asks the wrong node.
     const isOther =
       stored !== undefined &&
-      (stored.id !== lost.id || stored.cookies?.hasNews(lost.cookies) === true);
+      (stored.id !== lost?.id || stored.cookies?.hasNews(lost?.cookies) === true);
     if (isOther && (await test?.(stored).catch(() => false)) !== false) return stored;
     const session = await initialize(caller, test && true);
     try {
@@ -188,14 +183,15 @@ export function createServerSessions(
       void terminate(caller, session);
       throw error;
     }
-    if (sessionId !== undefined && session.id !== undefined) {
-      const kept = await keepRecord(sessionId, session, stored ?? lost);
-      if (kept !== undefined && kept.id !== session.id) {
-        void terminate(caller, session);
-        return kept;
-      }
-    }
-    return session;
+    if (sessionId === undefined || session.id === undefined) return session;
+    const replaced = stored ?? lost;
+    const kept =
+      replaced === undefined
+        ? readRecord(await records.readOrWrite(sessionId, writeRecord(session)))
+        : await keepRecord(sessionId, session, replaced);
+    if (kept === undefined || kept.id === session.id) return session;
+    void terminate(caller, session);
+    return kept;
   }
 
   async function replace(
@@ -206,7 +202,7 @@ export function createServerSessions(
     const current = find(caller);
     if (current !== undefined && current !== lost) return current;
     return openings.run(nameSharer(caller), async () => {
-      const session = remember(caller, await openAgain(caller, lost, test));
+      const session = remember(caller, await open(caller, lost, test));
       void restore(caller, session, lost);
       return session;
     });
@@ -217,7 +213,7 @@ export function createServerSessions(
     find,
     /** From the store, or a new one; once for all that ask at the same time. */
     open: (caller: UpstreamCaller) =>
-      openings.run(nameSharer(caller), async () => remember(caller, await openFirst(caller))),
+      openings.run(nameSharer(caller), async () => remember(caller, await open(caller))),
     /**
      * In place of one that the server no longer knows; once for all that noticed. With a test, of one that the server may have lost:
      * on trial, by a session that stands the test.
@@ -248,8 +244,6 @@ export function createServerSessions(
 
 const isBusy = ({ streams, openRequests }: ServerSession): boolean =>
   streams > 0 || openRequests.size > 0;
-
-const isShared = ({ sessionId }: UpstreamCaller): boolean => sessionId === undefined;
 
 // §18.3: after a restart a server should answer 404 for sessions that it no longer knows. Many answer 401, 400, 410, 503 or something
 // else, which may as well concern the credentials, the request, or the whole server. So a `ping` finds out.
