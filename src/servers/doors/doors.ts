@@ -182,7 +182,7 @@ export function createConnectUser(doors: Doors, toFailedResult: ToFailedResult):
 export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
   /** Keyed by owner. */
   const ids = createBoundedMap<string, string>(MAX_REMEMBERED);
-  const listenings = new Set<Listening>();
+  const listenings = new Set<{ readonly caller: UpstreamCaller; restart(): Promise<void> }>();
 
   /** The last word about a connection is remembered: what is kept of the server is found by it. */
   function getAccess(caller: UpstreamCaller): LoginAccess | Promise<LoginAccess> {
@@ -224,7 +224,7 @@ export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
     listener: UpstreamListener,
     uris: readonly string[] | undefined,
   ): () => void {
-    const listening: Listening = { caller, restart };
+    const listening = { caller, restart };
     let isOpen = true;
     let stop = () => {};
 
@@ -284,8 +284,3 @@ const runBound = <Result>(
 
 /** Users of one server. */
 const MAX_REMEMBERED = 10_000;
-
-interface Listening {
-  readonly caller: UpstreamCaller;
-  restart(): Promise<void>;
-}

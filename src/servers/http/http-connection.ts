@@ -70,7 +70,9 @@ export function createHttpConnection(
     underWay: 0,
     url: config.url,
     maxBytes: settings.upstreams.maxBytes,
-    hasToken: config.auth.type === 'none' && Object.keys(config.headers).some(isTokenName),
+    hasToken:
+      config.auth.type === 'none' &&
+      Object.keys(config.headers).some((name) => TOKEN_NAME.test(name)),
     countAnswer: (caller, onDrop) =>
       answerMemory.open(
         caller === GATEWAY_CALLER ? { server: config.name } : { user: nameUser(caller) },
@@ -273,7 +275,7 @@ function writeRequest<Result>(id: number, sending: Sending<Result>): string {
 }
 
 /** Names of headers: services have names of their own beside Authorization, such as X-API-Key. */
-const isTokenName = (name: string): boolean => /auth|token|key|secret/i.test(name);
+const TOKEN_NAME = /auth|token|key|secret/i;
 
 const nameUser = ({ user }: UpstreamCaller) => user && nameOwner(user);
 

@@ -86,10 +86,6 @@ export interface HeldForQuestions {
 export const writeRecord = ({ id, protocolVersion, cookies }: ServerSession): string =>
   JSON.stringify({ id, protocolVersion, cookies: cookies?.toRecord() });
 
-/** MCP "Session Management": visible ASCII; anything else could not be sent back. */
-export const readSessionId = (value: string | string[] | undefined): string | undefined =>
-  typeof value === 'string' && /^[\x21-\x7E]{1,1024}$/.test(value) ? value : undefined;
-
 /** Names those who share a session: the requests of one client's session, or of one user and client. */
 export function nameSharer(caller: UpstreamCaller): string {
   const { sessionId, user, clientId, capabilities, connectionId } = caller;

@@ -21,7 +21,7 @@ import {
 import type { HttpLink, ServerKnowledge } from './era.ts';
 import { isUnauthorizedError } from './failures.ts';
 import type { HttpUpstreamConfig } from './http-config.ts';
-import { readSessionId, ServerSession } from './server-session.ts';
+import { ServerSession } from './server-session.ts';
 import { createSendInSession } from './session-sending.ts';
 import { createFindSessionState, createServerSessions } from './sessions.ts';
 
@@ -34,6 +34,8 @@ const REFUSAL = 'it refuses to begin (initialize)';
 /** Longer than a server should take to begin; a first call waits for it. */
 const HANDSHAKE_MS = 15_000;
 const PING_MS = 5000;
+/** MCP "Session Management": visible ASCII; anything else could not be sent back. */
+const USABLE_ID = /^[\x21-\x7E]{1,1024}$/;
 
 export function speakSessionEra(
   runtime: UpstreamRuntime,
@@ -78,7 +80,7 @@ export function speakSessionEra(
       throw new UpstreamError('unavailable', 'it speaks no version of MCP that is known here');
     const id = outcome.kind === 'result' ? outcome.headers['mcp-session-id'] : undefined;
     const session = new ServerSession(
-      readSessionId(id),
+      typeof id === 'string' && USABLE_ID.test(id) ? id : undefined,
       description.protocolVersion,
       clock.monotonic(),
       { cookies },

@@ -40,7 +40,7 @@ export class MessagePace {
   leftInTurn = TURN_MESSAGES;
   private readonly windows = new Map<string, Window>();
   /** The stream that waits longest comes first. */
-  private readonly waiting = new Set<StreamPace>();
+  readonly waiting = new Set<StreamPace>();
   private isTurnTimed = false;
   private isSecondTimed = false;
 
@@ -70,19 +70,10 @@ export class MessagePace {
     return window.used < window.limit;
   }
 
-  takeOfTurn(size: number): void {
-    this.leftInTurn -= size;
-    this.timeTurn();
-  }
-
   addWaiting(stream: StreamPace): void {
     this.waiting.add(stream);
     if (this.leftInTurn <= 0) this.timeTurn();
     this.timeSecond();
-  }
-
-  removeWaiting(stream: StreamPace): void {
-    this.waiting.delete(stream);
   }
 
   private readSecond(): number {
@@ -95,7 +86,7 @@ export class MessagePace {
     window.second = now;
   }
 
-  private timeTurn(): void {
+  timeTurn(): void {
     if (this.isTurnTimed) return;
     this.isTurnTimed = true;
     setImmediate(() => {
@@ -175,7 +166,8 @@ export class StreamPace {
   count(count: number, bytes: number): void {
     const size = Math.floor(bytes / (count === 0 ? BYTES_AN_ANSWER : BYTES_A_MESSAGE)) + count;
     if (size === 0) return;
-    this.all.takeOfTurn(size);
+    this.all.leftInTurn -= size;
+    this.all.timeTurn();
     if (count === 0) return;
     this.messages += count;
     // Messages beyond a window, as the first ones of a stream may be, take nothing of what others share.
@@ -205,7 +197,7 @@ export class StreamPace {
 
   /** It is over: nothing is called any more. */
   end(): void {
-    if (this.isWaiting) this.all.removeWaiting(this);
+    if (this.isWaiting) this.all.waiting.delete(this);
   }
 
   /** That of the most callers comes last. */

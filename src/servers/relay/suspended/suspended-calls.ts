@@ -131,37 +131,15 @@ export type CallListener = Pick<RequestClient, 'signal' | 'progress' | 'log'>;
 const ASK_EVERY_MS = 2000;
 const MAX_UNANSWERED = 3;
 
-interface Wait {
-  unanswered: number;
-  /** The reply has arrived: it is not sent again. */
-  hasArrived: boolean;
-  readonly listener: CallListener;
-  settle(): void;
-}
-
 function createWaitElsewhere(
   clock: Clock,
   records: OutcomeRecords,
   replicas: Replicas<SuspendedCallMessage>,
 ) {
-  const waits = new Map<string, Wait>();
+  /** By their tickets. */
+  const waits = new Map<string, (message: SuspendedCallMessage) => void>();
 
-  replicas.listen((message) => {
-    const wait = waits.get(message.ticket);
-    if (wait === undefined) return;
-    switch (message.about) {
-      case 'going_on':
-        wait.unanswered = 0;
-        wait.hasArrived = true;
-        return;
-      case 'settled':
-        return wait.settle();
-      case 'progress':
-        return wait.listener.progress(readNotification(message.params));
-      case 'log':
-        return wait.listener.log(readNotification(message.params));
-    }
-  });
+  replicas.listen((message) => waits.get(message.ticket)?.(message));
 
   /**
    * Passes a reply on, and resolves to what the call comes to next; undefined when nobody knows the call any more.
@@ -192,16 +170,27 @@ function createWaitElsewhere(
 
     return new Promise((resolve, reject) => {
       let stopAsking = () => {};
-      const wait: Wait = { unanswered: 0, hasArrived: false, listener, settle: () => end(resolve) };
+      let unanswered = 0;
+      /** The reply has arrived: it is not sent again. */
+      let hasArrived = false;
+
+      function receive(message: SuspendedCallMessage): void {
+        if (message.about === 'going_on') {
+          unanswered = 0;
+          hasArrived = true;
+        } else if (message.about === 'settled') end(resolve);
+        else if (message.about === 'progress') listener.progress(readNotification(message.params));
+        else if (message.about === 'log') listener.log(readNotification(message.params));
+      }
 
       function askWhetherItGoesOn(): void {
-        if (wait.unanswered === MAX_UNANSWERED) {
-          wait.settle();
+        if (unanswered === MAX_UNANSWERED) {
+          end(resolve);
           return;
         }
-        wait.unanswered += 1;
+        unanswered += 1;
         // A store that fails now fails again the next time, or at the look for the outcome, which says so.
-        send(wait.hasArrived ? about : { ...about, key, answer }).catch(() => {});
+        send(hasArrived ? about : { ...about, key, answer }).catch(() => {});
         stopAsking = clock.after(ASK_EVERY_MS, askWhetherItGoesOn);
       }
 
@@ -217,7 +206,7 @@ function createWaitElsewhere(
         then();
       }
 
-      waits.set(ticket, wait);
+      waits.set(ticket, receive);
       listener.signal.addEventListener('abort', leave);
       // Whoever hung up while the store was asked is not told again.
       if (listener.signal.aborted) leave();
