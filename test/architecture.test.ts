@@ -107,8 +107,8 @@ const WITH_CLASSES = [
   'platform/http-client/(connection|content-coding|http-pool|read-response).ts',
   'mcp/protocol/fit.ts',
   'catalog/resolve-target.ts',
-  'servers/http/(answer-body|attempt|exchange|server-call|session-cookies|session-sending).ts',
-  'servers/relay/relay-call.ts',
+  'servers/http/(answer-body|exchange|server-call|server-session|session-cookies|session-sending).ts',
+  'servers/relay/(relay-call|suspended/outcome-records).ts',
   'servers/transport/.*',
 ];
 

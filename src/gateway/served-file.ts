@@ -1,8 +1,8 @@
 // The configuration file that is served now.
 import { listGuardServers } from '../catalog/plan.ts';
 import type { ServedFile } from '../mcp/upstream/served-file.ts';
-import { readConnectionServer } from '../servers/transport/transports.ts';
 import type { GatewayFile } from './configuration/gateway-file.ts';
+import { findFacts } from '../servers/transport/transports.ts';
 
 /** `replace` is called once the servers are those of the file. */
 export interface OpenServedFile extends ServedFile {
@@ -33,9 +33,7 @@ const readFile = (file: GatewayFile) => {
         .map(({ name }) => [name, undefined] as const),
       ...(file.views ?? []).map(({ name, title }) => [name, title] as const),
     ]),
-    connectionServers: file.servers
-      .map(readConnectionServer)
-      .filter((server) => server !== undefined),
+    connectionServers: file.servers.flatMap((server) => findFacts(server).connection ?? []),
     namedClaims: file.rules.flatMap(({ who }) =>
       who === 'everyone'
         ? []

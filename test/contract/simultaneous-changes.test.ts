@@ -9,7 +9,7 @@ import {
 import { createSessionSubscriptions } from '../../src/mcp/session/session-streams.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { generateClientId, hashSha256 } from '../../src/platform/ids.ts';
-import { createServerSession } from '../../src/servers/http/server-session.ts';
+import { ServerSession } from '../../src/servers/http/server-session.ts';
 import { createServerSessions } from '../../src/servers/http/sessions.ts';
 import {
   createSessionRecords,
@@ -98,7 +98,7 @@ test('§18.3 two replicas whose session the server has lost go on with one new s
   const openReplica = (name: string) => {
     const ids = [`lost`, `new of ${name}`];
     return createServerSessions(systemClock, openRecords(store), () => undefined, {
-      initialize: async () => createServerSession(ids.shift(), '2025-11-25', 0),
+      initialize: async () => new ServerSession(ids.shift(), '2025-11-25', 0),
       terminate: async (_caller, { id }) => void ended.push(id),
       restore: async () => {},
     });
@@ -106,7 +106,7 @@ test('§18.3 two replicas whose session the server has lost go on with one new s
   const caller = sessionCaller();
   const [one, other] = [openReplica('one'), openReplica('other')];
   const lost = await Promise.all([one.open(caller), other.open(caller)]);
-  const renewed = await Promise.all([one.renew(caller, lost[0]), other.renew(caller, lost[1])]);
+  const renewed = await Promise.all([one.replace(caller, lost[0]), other.replace(caller, lost[1])]);
   expect(renewed[0].id).toMatch(/^new/);
   expect(renewed[0].id).toBe(renewed[1].id);
   expect(ended).toHaveLength(1);

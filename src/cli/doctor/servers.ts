@@ -22,8 +22,8 @@ import { NEXT_START } from '../../servers/stdio/stdio-upstream.ts';
 import {
   dependsOnUser,
   describeServer,
+  findFacts,
   needsUser,
-  readConnectionServer,
 } from '../../servers/transport/transports.ts';
 import { formatCount } from '../command-line/terminal.ts';
 import { describeCost, describeExpensive, isCostly, measureFile } from '../setup/measure-lists.ts';
@@ -70,7 +70,7 @@ export const serversCheck = defineCheck({
     try {
       const answers = await Promise.all(
         usable.map((server) => {
-          if (readConnectionServer(server) !== undefined) return [];
+          if (findFacts(server).connection !== undefined) return [];
           return needsUser(server) && user === undefined
             ? unknown(CHECK, {
                 what: `whether ${server.name} can be used: it answers users only.`,
@@ -89,7 +89,7 @@ export const serversCheck = defineCheck({
         ...checkUsers(setup.file.servers, userProblems, config),
         ...answers.flat(),
         ...(await checkLogins(
-          usable.flatMap((server) => readConnectionServer(server) ?? []),
+          usable.flatMap((server) => findFacts(server).connection ?? []),
           settings,
         )),
         ...(await checkLists(setup, config, lists)),

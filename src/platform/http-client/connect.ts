@@ -56,33 +56,29 @@ export function createConnect(
   function open({ clock, receive }: PendingConnection, signal: AbortSignal): Promise<Socket> {
     if (isSecure && openTunnel !== undefined) return openThrough(openTunnel, receive, signal);
     let hasAddress = isIP(host) !== 0;
-    const begin = (ending: AbortSignal, onReached: () => void) => {
-      const onAddress = () => {
-        hasAddress = true;
-      };
-      return openDirectly(receive, ending, { onAddress, onReached });
-    };
-    return openOneOfTwo(begin, signal, (task) =>
-      afterReading(clock, timeoutMs / 2, () => {
-        // A second question for its address would only make all wait longer.
-        if (hasAddress) task();
-      }),
-    );
-  }
-
-  async function openDirectly(
-    receive: PendingConnection['receive'],
-    signal: AbortSignal,
-    { onAddress, onReached }: Progress,
-  ): Promise<Socket> {
     const plain = { ...KEPT_ALIVE, port, onread: readInto(receive) };
-    if (!isSecure) {
-      const socket = connectTcp({ ...plain, host }).on('lookup', onAddress);
-      return whenOpen(socket, 'connect', signal);
-    }
-    const socket = connectTls({ ...plain, ...secure, ...named, session });
-    keepSession(socket).on('lookup', onAddress).once('connect', onReached);
-    return whenOpen(socket, 'secureConnect', signal);
+    const onAddress = () => {
+      hasAddress = true;
+    };
+    return openOneOfTwo(
+      async (ending, onReached) => {
+        if (!isSecure)
+          return whenOpen(
+            connectTcp({ ...plain, host }).on('lookup', onAddress),
+            'connect',
+            ending,
+          );
+        const socket = connectTls({ ...plain, ...secure, ...named, session });
+        keepSession(socket).on('lookup', onAddress).once('connect', onReached);
+        return whenOpen(socket, 'secureConnect', ending);
+      },
+      signal,
+      (task) =>
+        afterReading(clock, timeoutMs / 2, () => {
+          // A second question for its address would only make all wait longer.
+          if (hasAddress) task();
+        }),
+    );
   }
 
   async function openThrough(
@@ -129,14 +125,6 @@ const readInto = (receive: (bytes: Buffer) => void) => ({
   },
 });
 
-/** The state of a connection that is being made. */
-interface Progress {
-  /** The name of the server has been resolved. */
-  onAddress(): void;
-  /** The server has answered at all, TLS or not. */
-  onReached(): void;
-}
-
 /** After a pause of the process, what has come meanwhile is read before the task. Returns what cancels it. */
 function afterReading(clock: Clock, ms: number, task: () => void): () => void {
   let waiting: NodeJS.Immediate | undefined;
@@ -152,7 +140,7 @@ function afterReading(clock: Clock, ms: number, task: () => void): () => void {
 /**
  * The packet that asks for a connection may be lost, be it on the way or by a server that has no room for more. The system sends
  * it again after a second, when the request has failed. So a second connection is begun where nothing has come by then, and the
- * one that stands first is taken. Nothing of a request was sent on either.
+ * one that stands first is taken. Nothing of a request was sent on either. `onReached`: the server has answered at all, TLS or not.
  */
 function openOneOfTwo(
   begin: (ending: AbortSignal, onReached: () => void) => Promise<Socket>,

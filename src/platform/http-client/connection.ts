@@ -134,7 +134,9 @@ export class PooledConnection implements ResponseSink, SentRequest {
     this.socket = socket;
     socket
       .on('error', (error) => this.end(error))
-      .on('end', () => this.endAnswer())
+      .on('end', () => {
+        if (!this.isOver && !this.reader.readEnd()) this.end(new ConnectionClosed(CLOSED));
+      })
       .on('close', () => this.end(new ConnectionClosed(CLOSED)));
     if (this.isOver) socket.destroy();
     else if (socket.destroyed) this.end(new ConnectionClosed(CLOSED));
@@ -151,10 +153,6 @@ export class PooledConnection implements ResponseSink, SentRequest {
     }
     socket.write(head, 'latin1');
     if (body !== null) socket.write(body);
-  }
-
-  private endAnswer(): void {
-    if (!this.isOver && !this.reader.readEnd()) this.end(new ConnectionClosed(CLOSED));
   }
 
   private goOn(): void {
@@ -231,20 +229,15 @@ export function writeHead(
   own: string,
 ): string {
   let head = `${method} ${target} HTTP/1.1\r\n${own}`;
-  for (const list of headers) head += writeHeaders(list);
+  for (const list of headers)
+    for (let at = 0; at + 1 < list.length; at += 2) {
+      const name = list[at] ?? '';
+      const value = list[at + 1] ?? '';
+      if (!TOKEN.test(name) || UNSENDABLE.test(value) || isConnectionHeader(name))
+        throw new UnsendableHeader('a header of the request cannot be sent');
+      head += `${name}: ${value}\r\n`;
+    }
   return body === null
     ? `${head}\r\n`
     : `${head}content-length: ${Buffer.byteLength(body)}\r\n\r\n`;
-}
-
-function writeHeaders(list: readonly string[]): string {
-  let lines = '';
-  for (let at = 0; at + 1 < list.length; at += 2) {
-    const name = list[at] ?? '';
-    const value = list[at + 1] ?? '';
-    if (!TOKEN.test(name) || UNSENDABLE.test(value) || isConnectionHeader(name))
-      throw new UnsendableHeader('a header of the request cannot be sent');
-    lines += `${name}: ${value}\r\n`;
-  }
-  return lines;
 }

@@ -70,7 +70,11 @@ export class HttpPool implements ConnectionPool {
     this.open = createConnect(destination);
     this.sweep = createSecondTimer(clock, {
       isNeeded: () => this.idle.length > 0,
-      task: () => this.closeExpired(),
+      task: () => {
+        const now = clock.monotonic();
+        const expired = this.idle.filter(({ idleUntil }) => idleUntil <= now);
+        for (const one of expired) one.end(EXPIRED);
+      },
     });
   }
 
@@ -140,12 +144,6 @@ export class HttpPool implements ConnectionPool {
       if (connection === undefined || connection.idleUntil > now) return connection;
       connection.end(EXPIRED);
     }
-  }
-
-  private closeExpired(): void {
-    const now = this.clock.monotonic();
-    const expired = this.idle.filter(({ idleUntil }) => idleUntil <= now);
-    for (const connection of expired) connection.end(EXPIRED);
   }
 }
 

@@ -290,10 +290,18 @@ function readFields(head: string, input: Buffer, start: number): IncomingHttpHea
     const lineEnd = head.indexOf('\r\n', colon);
     const name = head.slice(at, colon).toLowerCase();
     // Some take a tab there for a part of the value, and so another length for the right one.
-    if (isFraming(name) && head.slice(colon, lineEnd).includes('\t')) fail(BAD_LENGTH);
-    const value = readValue(head, input, start, colon + 1, lineEnd);
-    if (name === 'set-cookie') addCookie(headers, value);
-    else {
+    const isFraming = name === 'content-length' || name === 'transfer-encoding';
+    if (isFraming && head.slice(colon, lineEnd).includes('\t')) fail(BAD_LENGTH);
+    let first = colon + 1;
+    let end = lineEnd;
+    while (first < end && isBlank(head.charCodeAt(first))) first += 1;
+    while (end > first && isBlank(head.charCodeAt(end - 1))) end -= 1;
+    const value = input.toString('latin1', start + first, start + end);
+    if (name === 'set-cookie') {
+      // RFC 9110 §5.3: their lines cannot be joined, since dates in them have commas.
+      headers['set-cookie'] ??= [];
+      headers['set-cookie'].push(value);
+    } else {
       const former = headers[name];
       headers[name] = former === undefined ? value : `${former}, ${value}`;
     }
@@ -301,22 +309,5 @@ function readFields(head: string, input: Buffer, start: number): IncomingHttpHea
   }
   return headers;
 }
-
-/** RFC 9110 §5.3: their lines cannot be joined, since dates in them have commas. */
-function addCookie(headers: IncomingHttpHeaders, value: string): void {
-  headers['set-cookie'] ??= [];
-  headers['set-cookie'].push(value);
-}
-
-function readValue(head: string, input: Buffer, start: number, from: number, to: number): string {
-  let first = from;
-  let end = to;
-  while (first < end && isBlank(head.charCodeAt(first))) first += 1;
-  while (end > first && isBlank(head.charCodeAt(end - 1))) end -= 1;
-  return input.toString('latin1', start + first, start + end);
-}
-
-const isFraming = (name: string): boolean =>
-  name === 'content-length' || name === 'transfer-encoding';
 
 const isBlank = (character: number): boolean => character === 0x20 || character === 0x09;

@@ -1,7 +1,6 @@
 // §14: requests to other servers, through a proxy where one is set.
 
 import { AsyncResource } from 'node:async_hooks';
-import type { IncomingHttpHeaders } from 'node:http';
 import { type Duplex, Readable } from 'node:stream';
 import { type Clock, systemClock } from '../clock.ts';
 import type { Fetch, FetchInit, FetchResponse } from '../fetch-with-limits.ts';
@@ -35,9 +34,7 @@ export type OpenTunnel = (
   signal: AbortSignal,
 ) => Promise<Duplex> | undefined;
 
-export function openOutboundNetwork(
-  options: Pick<ServerPoolSettings, 'outbound' | 'keepsConnections'>,
-): OutboundNetwork {
+export function openOutboundNetwork(options: OutboundSettings): OutboundNetwork {
   const chooseProxy = createProxyChoice(options.outbound);
   const { fetch, close } = openFetch(options);
   return {
@@ -63,16 +60,7 @@ const DEFAULT_HEADERS = [
   ['Accept-Encoding', 'identity'],
 ] as const;
 
-export interface OpenFetch {
-  readonly fetch: Fetch;
-  /** Fails what is under way, and whatever is asked for later. */
-  close(): void;
-}
-
-export function openFetch({
-  outbound,
-  keepsConnections = true,
-}: Pick<ServerPoolSettings, 'outbound' | 'keepsConnections'>): OpenFetch {
+export function openFetch({ outbound, keepsConnections = true }: OutboundSettings) {
   /** Keyed by origin. */
   const pools = new Map<string, HttpPool>();
   // The first to open a connection is one request of many: the others are no part of it.
@@ -95,12 +83,15 @@ export function openFetch({
   }
 
   return {
-    async fetch(address, init) {
+    async fetch(address: string, init: FetchInit) {
       if (isClosed) throw new PoolClosed('the gateway asks nobody any more');
-      const url = readAddress(address);
+      const url = new URL(address);
+      if (!/^https?:$/.test(url.protocol)) throw new Error('its address is neither http nor https');
+      if (url.username + url.password !== '') throw new Error('its address has a user');
       init.signal?.throwIfAborted();
-      return toResponse(await exchange(pools.get(url.origin) ?? openPool(url), url, init));
+      return exchange(pools.get(url.origin) ?? openPool(url), url, init);
     },
+    /** Fails what is under way, and whatever is asked for later. */
     close() {
       isClosed = true;
       for (const pool of pools.values()) pool.close();
@@ -108,19 +99,12 @@ export function openFetch({
   };
 }
 
-function readAddress(address: string): URL {
-  const url = new URL(address);
-  if (!/^https?:$/.test(url.protocol)) throw new Error('its address is neither http nor https');
-  if (url.username + url.password !== '') throw new Error('its address has a user');
-  return url;
-}
-
 /** One request and its answer. */
 function exchange(
   pool: HttpPool,
   url: URL,
   { method = 'GET', headers = {}, body: content, signal }: FetchInit,
-): Promise<EncodedResponse> {
+): Promise<FetchResponse> {
   const names = new Set(Object.keys(headers).map((name) => name.toLowerCase()));
   const defaults = DEFAULT_HEADERS.filter(([name]) => !names.has(name.toLowerCase()));
 
@@ -136,7 +120,17 @@ function exchange(
     // It may fail before anybody reads it: whoever does is told then.
     body.on('error', () => {});
     const handler: ResponseHandler = {
-      onStart: (status, received) => resolve({ status, headers: received, body }),
+      onStart(status, received) {
+        const get = (name: string) => received[name.toLowerCase()]?.toString() ?? null;
+        resolve({
+          status,
+          headers: { get },
+          body: {
+            [Symbol.asyncIterator]: () => decodeBody(body, get('content-encoding') ?? ''),
+            cancel: async () => void body.destroy(),
+          },
+        });
+      },
       onData(bytes) {
         if (!body.push(bytes)) sent.pause(handler);
       },
@@ -151,7 +145,14 @@ function exchange(
       {
         method,
         path: url.pathname + url.search,
-        headers: [...Object.entries(headers).map(trimValue), ...defaults],
+        // Trimmed as `fetch` does: a secret may have come from a file, with its line end.
+        headers: [
+          ...Object.entries(headers).map(([name, value]) => [
+            name,
+            value.replace(/^[\t\n\r ]+|[\t\n\r ]+$/g, ''),
+          ]),
+          ...defaults,
+        ],
         // Some servers refuse a POST that does not say that it has no body.
         body: content ?? (method === 'POST' ? '' : null),
       },
@@ -161,41 +162,20 @@ function exchange(
   });
 }
 
-/** As `fetch` does: a secret may have come from a file, with its line end. */
-const trimValue = ([name, value]: readonly [string, string]) => [
-  name,
-  value.replace(/^[\t\n\r ]+|[\t\n\r ]+$/g, ''),
-];
-
-interface EncodedResponse {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: Readable;
-}
-
-function toResponse({ status, headers, body }: EncodedResponse): FetchResponse {
-  const get = (name: string) => headers[name.toLowerCase()]?.toString() ?? null;
-  return {
-    status,
-    headers: { get },
-    body: {
-      [Symbol.asyncIterator]: () => decodeBody(body, get('content-encoding') ?? ''),
-      cancel: async () => void body.destroy(),
-    },
-  };
-}
-
 // §14: connections to one server that is named in a file or a setting, kept open between requests; through a proxy where one is
 // set.
 
-export interface ServerPoolSettings {
+interface OutboundSettings {
+  readonly outbound: OutboundConfig;
+  /** False where each request is to have a connection of its own; true unless given. */
+  readonly keepsConnections?: boolean;
+}
+
+export interface ServerPoolSettings extends OutboundSettings {
   /** PEM of the authorities that may have signed its certificate; undefined for the system's. */
   readonly ca: string | undefined;
   /** Milliseconds until a connection counts as failed, TLS included. */
   readonly connectTimeoutMs: number;
-  /** False where each request is to have a connection of its own; true unless given. */
-  readonly keepsConnections?: boolean;
-  readonly outbound: OutboundConfig;
   readonly clock: Clock;
 }
 

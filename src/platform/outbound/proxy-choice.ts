@@ -13,15 +13,13 @@ export interface OutboundConfig {
   readonly noProxy: readonly string[];
 }
 
-/** The URL of the proxy, or undefined where the URL is to be reached directly. */
-export type ChooseProxy = (url: URL) => string | undefined;
-
 type IsExempt = (host: string, port: number) => boolean;
 
-export function createProxyChoice({ httpProxy, httpsProxy, noProxy }: OutboundConfig): ChooseProxy {
+export function createProxyChoice({ httpProxy, httpsProxy, noProxy }: OutboundConfig) {
   const exemptions = [isOnThisMachine, ...noProxy.map(parseExemption)];
 
-  return function chooseProxy({ protocol, hostname, port: writtenPort }) {
+  /** The URL of the proxy, or undefined where the URL is to be reached directly. */
+  return function chooseProxy({ protocol, hostname, port: writtenPort }: URL): string | undefined {
     const isHttps = protocol === 'https:';
     const host = normalizeHost(hostname);
     const port = Number(writtenPort) || (isHttps ? 443 : 80);
@@ -55,16 +53,11 @@ function parseHostPattern(pattern: string): (host: string) => boolean {
   }
   const network = new BlockList();
   network.addSubnet(address, Number(prefix ?? bits), family === 4 ? 'ipv4' : 'ipv6');
-  return (host) => isInNetwork(network, host);
+  return (host) => isIP(host) !== 0 && network.check(host, isIP(host) === 4 ? 'ipv4' : 'ipv6');
 }
 
 const isSameOrBelow = (host: string, parent: string): boolean =>
   host === parent || host.endsWith(`.${parent}`);
-
-function isInNetwork(network: BlockList, host: string): boolean {
-  const family = isIP(host);
-  return family !== 0 && network.check(host, family === 4 ? 'ipv4' : 'ipv6');
-}
 
 // §14: through a proxy to a server with TLS (CONNECT, RFC 9110 §9.3.6).
 

@@ -16,8 +16,8 @@ import type { OpenTunnel } from './outbound-network.ts';
 export interface Network {
   /** The way by a proxy, where there is one; it comes first. */
   readonly tunnel?: OpenTunnel;
-  /** All addresses of a host. */
-  readonly resolve: Resolve;
+  /** All addresses of a host, of both families. It asks DNS servers only: no /etc/hosts. */
+  resolve(host: string, signal: AbortSignal): Promise<readonly string[]>;
   /** A TCP connection, established; resolves no name again. */
   dial(target: DialTarget): Promise<Socket>;
   /** PEM of the authorities that may vouch for a host; by default those of Node. */
@@ -35,7 +35,8 @@ export interface DialTarget {
 /** Milliseconds that an address has before the next one is tried, too. */
 const ATTEMPT_MS = 1000;
 
-export const createPublicNetwork = ({
+/** `dnsServers` are those of the system unless given, such as `127.0.0.1:5353`. */
+export function createPublicNetwork({
   clock,
   tunnel,
   dnsServers,
@@ -43,85 +44,79 @@ export const createPublicNetwork = ({
 }: {
   readonly clock: Clock;
   readonly tunnel?: OpenTunnel;
-  /** Those of the system unless given. */
   readonly dnsServers?: readonly string[];
   /** Look-ups of hosts at the same moment; more of them wait for a while. */
   readonly maxLookups?: number;
-}): Network => ({
-  ...(tunnel && { tunnel }),
-  resolve: createResolver(clock, maxLookups, dnsServers),
+}): Network {
+  const lookups = createWorkQueue({
+    maxRunning: maxLookups,
+    maxWaiting: MAX_WAITING,
+    createRefusal: () => new Error('too many lookups are waiting'),
+  });
 
-  dial: ({ addresses, port, signal }) =>
-    new Promise((resolve, reject) => {
-      const pinned = addresses.map((address) => ({ address, family: isIP(address) }));
-      const socket = connect({
-        // Stands for the addresses: what it resolves to is given.
-        host: 'pinned.invalid',
-        lookup: (_host, _options, done) => done(null, pinned),
-        autoSelectFamily: true,
-        autoSelectFamilyAttemptTimeout: ATTEMPT_MS,
-        port,
-      });
-      // Not by an option: then it would also destroy the socket below TLS that was begun on it,
-      // which crashes Node (20.20).
-      const end = () => socket.destroy(new Error('the attempt was ended'));
-      signal.addEventListener('abort', end);
-      if (signal.aborted) end();
-      socket
-        .once('connect', () => {
-          signal.removeEventListener('abort', end);
-          resolve(socket);
-        })
-        .on('error', reject);
-    }),
-});
+  return {
+    ...(tunnel && { tunnel }),
+    resolve: (host, signal) =>
+      lookups.run(() => lookUp(clock, host, signal, dnsServers), { signal }),
+
+    dial: ({ addresses, port, signal }) =>
+      new Promise((resolve, reject) => {
+        const pinned = addresses.map((address) => ({ address, family: isIP(address) }));
+        const socket = connect({
+          // Stands for the addresses: what it resolves to is given.
+          host: 'pinned.invalid',
+          lookup: (_host, _options, done) => done(null, pinned),
+          autoSelectFamily: true,
+          autoSelectFamilyAttemptTimeout: ATTEMPT_MS,
+          port,
+        });
+        // Not by an option: then it would also destroy the socket below TLS that was begun on it,
+        // which crashes Node (20.20).
+        const end = () => socket.destroy(new Error('the attempt was ended'));
+        signal.addEventListener('abort', end);
+        if (signal.aborted) end();
+        socket
+          .once('connect', () => {
+            signal.removeEventListener('abort', end);
+            resolve(socket);
+          })
+          .on('error', reject);
+      }),
+  };
+}
 
 // Anybody can name these hosts, so they are looked up apart. The
 // resolver of the system has a few threads for the whole process, and a name whose servers stay
 // silent holds one of them for half a minute, while calls to the provider wait behind it.
-
-/** All addresses of a host, of both families. It asks DNS servers only: no /etc/hosts. */
-type Resolve = (host: string, signal: AbortSignal) => Promise<readonly string[]>;
 
 /** For both families and however many servers the system names. */
 const TIMEOUT_MS = 2000;
 const MAX_AT_ONCE = 8;
 const MAX_WAITING = 24;
 
-/** `servers` are those of the system unless given, such as `127.0.0.1:5353`. */
-function createResolver(
+async function lookUp(
   clock: Clock,
-  maxRunning: number,
+  host: string,
+  signal: AbortSignal,
   servers: readonly string[] | undefined,
-): Resolve {
-  const queue = createWorkQueue({
-    maxRunning,
-    maxWaiting: MAX_WAITING,
-    createRefusal: () => new Error('too many lookups are waiting'),
-  });
-  const lookup = createLookup(clock, servers);
-  return (host, signal) => queue.run(() => lookup(host, signal), { signal });
+): Promise<readonly string[]> {
+  // One for each look-up: it can be cancelled alone, and knows the servers of the moment.
+  const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 1 });
+  if (servers !== undefined) resolver.setServers(servers);
+  const cancel = () => resolver.cancel();
+  const stopTimer = clock.after(TIMEOUT_MS, cancel);
+  signal.addEventListener('abort', cancel);
+  try {
+    const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
+    const addresses = answers.flatMap((answer) =>
+      answer.status === 'fulfilled' ? answer.value : [],
+    );
+    return addresses.length > 0 ? addresses : throwMostTelling(answers, host);
+  } finally {
+    stopTimer();
+    signal.removeEventListener('abort', cancel);
+  }
 }
-
-const createLookup = (clock: Clock, servers?: readonly string[]): Resolve =>
-  async function lookup(host, signal) {
-    // One for each look-up: it can be cancelled alone, and knows the servers of the moment.
-    const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 1 });
-    if (servers !== undefined) resolver.setServers(servers);
-    const cancel = () => resolver.cancel();
-    const stopTimer = clock.after(TIMEOUT_MS, cancel);
-    signal.addEventListener('abort', cancel);
-    try {
-      const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
-      const addresses = answers.flatMap((answer) =>
-        answer.status === 'fulfilled' ? answer.value : [],
-      );
-      return addresses.length > 0 ? addresses : throwMostTelling(answers, host);
-    } finally {
-      stopTimer();
-      signal.removeEventListener('abort', cancel);
-    }
-  };
 
 /** @throws the error that says most: that there is none of one family says little. */
 function throwMostTelling(answers: readonly PromiseSettledResult<unknown>[], host: string): never {
@@ -172,28 +167,24 @@ export async function openPublicConnection(
     ALPNProtocols: ['http/1.1'],
     ...(network.ca !== undefined && { ca: network.ca }),
   });
-  destroyOnAbort(signal, socket);
+  // Whoever waits for the socket has its error; afterwards it is nobody's.
+  socket.on('error', () => {});
+  signal.addEventListener('abort', () => socket.destroy());
   await once(socket, 'secureConnect');
   return socket;
 }
 
 async function dialPublic(name: string, port: number, network: Network, signal: AbortSignal) {
-  const addresses = isIP(name) !== 0 ? [name] : await resolvePublicAddresses(name, network, signal);
+  let addresses: readonly string[] = [name];
+  if (isIP(name) === 0) {
+    addresses = await network.resolve(name, signal).catch((cause: unknown) => {
+      throw createRefusal(name, cause);
+    });
+    if (addresses.length === 0) throw createRefusal(name, 'it has no address');
+    requirePublic(name, addresses);
+  }
   signal.throwIfAborted();
   return network.dial({ addresses, port, signal });
-}
-
-async function resolvePublicAddresses(
-  host: string,
-  network: Network,
-  signal: AbortSignal,
-): Promise<readonly string[]> {
-  const addresses = await network.resolve(host, signal).catch((cause: unknown) => {
-    throw createRefusal(host, cause);
-  });
-  if (addresses.length === 0) throw createRefusal(host, 'it has no address');
-  requirePublic(host, addresses);
-  return addresses;
 }
 
 /** One that is not public among them is enough: the host, or its name, is not what it should be. */
@@ -206,12 +197,6 @@ function requirePublic(host: string, addresses: readonly string[]): void {
 /** The same words for every case: they would tell strangers which names exist inside. */
 const createRefusal = (host: string, cause: unknown) =>
   new HostNotPublic(`The host ${host} does not resolve to public addresses only`, { cause });
-
-function destroyOnAbort(signal: AbortSignal, socket: TLSSocket): void {
-  // Whoever waits for the socket has its error; afterwards it is nobody's.
-  socket.on('error', () => {});
-  signal.addEventListener('abort', () => socket.destroy());
-}
 
 // §4.6, OAuth Client ID Metadata Document (draft) §8.6: addresses that may be connected to.
 

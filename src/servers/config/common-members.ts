@@ -44,15 +44,13 @@ const timeoutRule: Rule<number> = {
 const globs = list(
   text(
     {
-      parse: (given) => (isGlob(given) ? given : undefined),
+      parse: (given) => (given !== '' && given.length <= MAX_GLOB_LENGTH ? given : undefined),
       allowed: `1 to ${MAX_GLOB_LENGTH} characters: a tool’s name, in which * is any text and ? any character`,
     },
     { schema: { type: 'string', minLength: 1, maxLength: MAX_GLOB_LENGTH } },
   ),
   { allowed: 'a list of tool names, in which * is any text and ? any character' },
 );
-
-const isGlob = (glob: string): boolean => glob !== '' && glob.length <= MAX_GLOB_LENGTH;
 
 const toolsMembers = {
   include: defineMember(

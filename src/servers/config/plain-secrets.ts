@@ -59,14 +59,14 @@ function findInServer({ name: server, value }: MemberNode): readonly PlainSecret
     const here = `${path}.${name}`;
     if (RECORD_MEMBERS.includes(name))
       return listMembers(node)
-        .filter((member) => isPlainSecret(member.value, { name: member.name }))
+        .filter((member) => isPlainSecret(member.value, member.name))
         .map((member) => ({ line: member.line, path: `${here}.${member.name}` }));
     if (ADDRESS_MEMBERS.includes(name))
       return isPlainSecret(node) ? [{ line: node.line, path: here }] : [];
     if (name === AUTH_MEMBER) return findInAuth(node, here);
     if (name !== 'args' || node.kind !== 'list') return [];
     return node.items.flatMap((item, index) =>
-      isPlainSecret(item, { before: toText(node.items[index - 1]) })
+      isPlainSecret(item, undefined, toText(node.items[index - 1]))
         ? [{ line: item.line, path: `${here}[${index}]` }]
         : [],
     );
@@ -92,14 +92,8 @@ function listMembers(node: FileNode, name?: string): readonly MemberNode[] {
     .flatMap(({ value }) => listMembers(value));
 }
 
-interface TextPlace {
-  /** Name of the variable or header. */
-  readonly name?: string;
-  /** The argument in front of it. */
-  readonly before?: string;
-}
-
-function isPlainSecret(node: FileNode, { name, before }: TextPlace = {}): boolean {
+/** `name` is that of the variable or header, `before` the argument in front of it. */
+function isPlainSecret(node: FileNode, name?: string, before?: string): boolean {
   const text = toText(node);
   if (text === '' || isBareVariable(text)) return false;
   if (name !== undefined && isSecretName(name)) return !hasVariable(text);

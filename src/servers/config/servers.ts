@@ -2,7 +2,6 @@
 import {
   createMemberReader,
   type FilePlace,
-  type Member,
   type MemberReader,
   object,
   openObject,
@@ -121,7 +120,12 @@ function checkName(
   else if (names === 'strict' && prefix.includes('.'))
     members.report('With "names": "strict" a prefix has no dot. Use _ or -.', commonMembers.prefix);
   const namesake = earlier.find((other) => other.config.name === name);
-  const rival = earlier.find((other) => overlap(other.config.prefix, prefix, separator));
+  /** A name could begin with both. */
+  const rival = earlier.find(({ config: { prefix: other } }) => {
+    if (prefix === '' || other === '') return false;
+    const [first, second] = [other + separator, prefix + separator];
+    return first.startsWith(second) || second.startsWith(first);
+  });
   const kept = countKeptCharacters(maxNameLength);
   const cut = (one: string) => (one + separator).slice(0, kept);
   const likeness = earlier.find(
@@ -135,11 +139,15 @@ function checkName(
         where: ` (line ${namesake.members.line})`,
       }),
     );
-  else if (rival !== undefined)
+  else if (rival !== undefined) {
+    const other = rival.config.prefix;
+    const same =
+      prefix === other ? `both have the prefix ${prefix}` : `${other} and ${prefix} begin alike`;
     members.report(
-      `Its names would begin like those of ${rival.config.name} (line ${rival.members.line}): ${describePrefixes(prefix, rival.config.prefix)}. Give one of them another "prefix".`,
+      `Its names would begin like those of ${rival.config.name} (line ${rival.members.line}): ${same}. Give one of them another "prefix".`,
       commonMembers.prefix,
     );
+  }
   // Only a hash would tell their tools apart, which a server could hit with a name of its choice.
   else if (likeness !== undefined)
     members.report(
@@ -147,16 +155,6 @@ function checkName(
       commonMembers.prefix,
     );
 }
-
-/** True if a name could begin with both. */
-function overlap(one: string, other: string, separator: string): boolean {
-  if (one === '' || other === '') return false;
-  const [first, second] = [one + separator, other + separator];
-  return first.startsWith(second) || second.startsWith(first);
-}
-
-const describePrefixes = (one: string, other: string): string =>
-  one === other ? `both have the prefix ${one}` : `${other} and ${one} begin alike`;
 
 /** §18.1: what a server is called here. Other programs take any name; here it stands in URLs and before names of tools. */
 export const ALLOWED_SERVER_NAME =
@@ -240,24 +238,23 @@ export const serverShape: Shape<UnnamedServer> = object<UnnamedServer>({
       TRANSPORTS.flatMap((transport) =>
         transport.addresses.map((address) => [
           address.name,
-          forbid([
-            ...listForeign(transport).map(({ member }) => member),
-            ...transport.addresses.filter((other) => other !== address),
-          ]),
+          {
+            properties: Object.fromEntries(
+              [
+                ...listForeign(transport).map(({ member }) => member),
+                ...transport.addresses.filter((other) => other !== address),
+              ].map(({ name }) => [name, false]),
+            ),
+          },
         ]),
       ),
     ),
   },
   build(members) {
     const transport = chooseTransport(members);
-    if (transport === undefined) return undefined;
-    return transport.build(members, readType(members, transport));
+    return transport?.build(members, readType(members, transport));
   },
 });
-
-function forbid(members: readonly Member<unknown>[]) {
-  return { properties: Object.fromEntries(members.map(({ name }) => [name, false])) };
-}
 
 type AnyTransport = (typeof TRANSPORTS)[number];
 

@@ -1,11 +1,10 @@
 // §18.6: what a server learns of the caller: nothing, unless its `auth` says so.
 
 import { text } from '../../config/file/shapes/scalar.ts';
-import { defineMember, type Member, object, type Shape } from '../../config/file/shapes/shape.ts';
+import { defineMember, object, type Shape } from '../../config/file/shapes/shape.ts';
 import { oneOf } from '../../config/rules.ts';
 import type { Endpoint } from '../../http/endpoint/endpoint.ts';
 import type { UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
-import type { JsonObject } from '../../platform/json.ts';
 import {
   addToken,
   type CallerTokens,
@@ -92,7 +91,15 @@ export function createAuthShape<Auth extends TypedAuth>(
     members: [typeMember, ...typedMembers],
     schema: {
       required: [typeMember.name],
-      allOf: types.map((type) => createTypeSchema(type, listForeign(type))),
+      allOf: types.map((one) => ({
+        if: { required: ['type'], properties: { type: { const: one.type } } },
+        // biome-ignore lint/suspicious/noThenProperty: a word of JSON Schema
+        then: {
+          properties: Object.fromEntries(listForeign(one).map(({ name }) => [name, false])),
+          ...(one.required.length > 0 && { required: one.required.map(({ name }) => name) }),
+          ...one.schema,
+        },
+      })),
     },
     build(members) {
       const { has, read, report } = members;
@@ -105,19 +112,4 @@ export function createAuthShape<Auth extends TypedAuth>(
       return type.read(members);
     },
   });
-}
-
-function createTypeSchema(
-  { type, required, schema }: Pick<CredentialType, 'type' | 'required' | 'schema'>,
-  foreign: readonly Member<unknown>[],
-): JsonObject {
-  return {
-    if: { required: ['type'], properties: { type: { const: type } } },
-    // biome-ignore lint/suspicious/noThenProperty: a word of JSON Schema
-    then: {
-      properties: Object.fromEntries(foreign.map(({ name }) => [name, false])),
-      ...(required.length > 0 && { required: required.map(({ name }) => name) }),
-      ...schema,
-    },
-  };
 }

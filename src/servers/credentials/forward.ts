@@ -1,8 +1,6 @@
 // §18.6: `forward`: the caller's own token, for a server that it was made for.
 
-import type { GetProviderToken, UserContext } from '../../http/endpoint/message.ts';
-import type { GetToken } from '../../mcp/upstream/connection-ports.ts';
-import { CredentialError } from '../../mcp/upstream/upstream.ts';
+import { CredentialError, type UpstreamCaller } from '../../mcp/upstream/upstream.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
 import {
   AUDIENCE,
@@ -31,45 +29,32 @@ export const forward = defineCredentialType<ForwardAuth>({
   needsUser: true,
   passesTokensOn: true,
   open: (_runtime, { getProviderToken }) => ({
-    openServer: ({ url }, { audience }) => ({
-      getToken: createForward(url, audience, getProviderToken),
-    }),
+    openServer({ url }, { audience }) {
+      const isSafe = isSafeForTokens(url);
+      function getToken({ user }: UpstreamCaller) {
+        if (user === undefined) return undefined;
+        if (!isSafe) {
+          throw new CredentialError(
+            'tokens are forwarded by https only, and its address has none; only the operator of this service can change that',
+          );
+        }
+        // Only the server that gets the provider's token of a grant has to be able to read whom it is for.
+        if (user.grant !== undefined)
+          return getProviderToken(user).then((token) => {
+            if (token === undefined) throw new CredentialError(describeMissingToken(user));
+            return token;
+          });
+        const { aud } = user.claims;
+        const isForServer = Array.isArray(aud) ? aud.includes(audience) : aud === audience;
+        if (!isForServer) {
+          throw new CredentialError(
+            'the token of this login was not made for it; only the operator of this service can change that',
+          );
+        }
+        return user.token;
+      }
+
+      return { getToken };
+    },
   }),
 });
-
-function createForward(
-  url: string,
-  audience: string,
-  getProviderToken: GetProviderToken,
-): GetToken {
-  const isSafe = isSafeForTokens(url);
-
-  return function forwardToken({ user }) {
-    if (user === undefined) return undefined;
-    if (!isSafe) {
-      throw new CredentialError(
-        'tokens are forwarded by https only, and its address has none; only the operator of this service can change that',
-      );
-    }
-    // Only the server that gets the provider's token of a grant has to be able to read whom it is for.
-    if (user.grant !== undefined) return requireProviderToken(user, getProviderToken);
-    if (!namesAudience(user.claims.aud, audience)) {
-      throw new CredentialError(
-        'the token of this login was not made for it; only the operator of this service can change that',
-      );
-    }
-    return user.token;
-  };
-}
-
-async function requireProviderToken(
-  user: UserContext,
-  getProviderToken: GetProviderToken,
-): Promise<string> {
-  const token = await getProviderToken(user);
-  if (token === undefined) throw new CredentialError(describeMissingToken(user));
-  return token;
-}
-
-const namesAudience = (aud: unknown, audience: string): boolean =>
-  Array.isArray(aud) ? aud.includes(audience) : aud === audience;

@@ -1,7 +1,6 @@
 // §18.6: `identity`: a token of the gateway that says who calls.
 import { isSharedStore } from '../../config/groups/store.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { Endpoint } from '../../http/endpoint/endpoint.ts';
 import { createJsonReply } from '../../http/endpoint/message.ts';
 import { JSONRPC } from '../../http/endpoint/render-error.ts';
 import type { GetToken } from '../../mcp/upstream/connection-ports.ts';
@@ -41,34 +40,30 @@ export const identity = defineCredentialType<{ readonly type: 'identity' }>({
     const issuer = createIdentityIssuer(runtime.clock, keys, server.baseUrl, provider?.issuer);
     return {
       openServer: ({ url }) => ({ getToken: createGetIdentity(issuer, url) }),
-      createEndpoints: (isUsed) => [createKeySetEndpoint(issuer, isUsed)],
+      createEndpoints: (isUsed) => [
+        {
+          // The document in which servers find the keys. Without a server that has `identity` there is none.
+          kind: 'open',
+          method: 'GET',
+          path: '/.well-known/jwks.json',
+          errors: JSONRPC,
+          async handle() {
+            if (!isUsed()) fail('not_found');
+            const keySet = await issuer.getKeySet();
+            return createJsonReply(200, keySet, { 'Cache-Control': 'public, max-age=300' });
+          },
+        },
+      ],
     };
   },
 });
 
 export const createGetIdentity =
-  ({ issueToken }: Pick<IdentityIssuer, 'issueToken'>, url: string): GetToken =>
+  ({ issueToken }: IdentityIssuer, url: string): GetToken =>
   (caller) =>
-    issueToken(caller, url).catch(failToIssue);
-
-function failToIssue(cause: unknown): never {
-  throw new CredentialError('this service cannot sign now who calls', { cause });
-}
-
-/** The document in which servers find the keys. Without a server that has `identity` there is none. */
-const createKeySetEndpoint = (
-  { getKeySet }: Pick<IdentityIssuer, 'getKeySet'>,
-  isUsed: () => boolean,
-): Endpoint => ({
-  kind: 'open',
-  method: 'GET',
-  path: '/.well-known/jwks.json',
-  errors: JSONRPC,
-  async handle() {
-    if (!isUsed()) fail('not_found');
-    return createJsonReply(200, await getKeySet(), { 'Cache-Control': 'public, max-age=300' });
-  },
-});
+    issueToken(caller, url).catch((cause: unknown) => {
+      throw new CredentialError('this service cannot sign now who calls', { cause });
+    });
 
 export type IdentityIssuer = ReturnType<typeof createIdentityIssuer>;
 
@@ -92,12 +87,18 @@ export function createIdentityIssuer(
   return {
     /** A JWT (ES256, 60 s) for the server at `url`. @throws StoreUnavailable without a key. */
     async issueToken(caller: UpstreamCaller, url: string) {
+      const { user, clientId } = caller;
+      const { origin, pathname } = new URL(url);
       const claims = {
         iss: baseUrl,
-        aud: nameAudience(url),
-        ...describeCaller(caller),
-        sub: nameSubject(caller, baseUrl),
-        ...(caller.user && { idp: caller.user.issuer ?? providerIssuer }),
+        // Without what may be a secret: a query, or a name and password.
+        aud: origin + pathname,
+        ...(user?.email !== undefined && { email: user.email }),
+        ...(user?.emailVerified !== undefined && { email_verified: user.emailVerified }),
+        ...(user?.groups !== undefined && { groups: user.groups }),
+        ...(clientId !== undefined && { client: clientId }),
+        sub: user?.sub ?? (caller === GATEWAY_CALLER ? baseUrl : NOBODY),
+        ...(user && { idp: user.issuer ?? providerIssuer }),
       };
       const hash = hashSha256(JSON.stringify(claims));
       const known = memory.get(hash);
@@ -114,25 +115,5 @@ export function createIdentityIssuer(
   };
 }
 
-/** The server's URL, without what may be a secret: a query, or a name and password. */
-function nameAudience(url: string): string {
-  const { origin, pathname } = new URL(url);
-  return origin + pathname;
-}
-
 /** With `AUTH_REQUIRED=false`. A server must not take such callers for the gateway itself. */
 const NOBODY = 'anonymous';
-
-function nameSubject(caller: UpstreamCaller, baseUrl: string): string {
-  if (caller.user !== undefined) return caller.user.sub;
-  return caller === GATEWAY_CALLER ? baseUrl : NOBODY;
-}
-
-function describeCaller({ user, clientId }: UpstreamCaller) {
-  return {
-    ...(user?.email !== undefined && { email: user.email }),
-    ...(user?.emailVerified !== undefined && { email_verified: user.emailVerified }),
-    ...(user?.groups !== undefined && { groups: user.groups }),
-    ...(clientId !== undefined && { client: clientId }),
-  };
-}

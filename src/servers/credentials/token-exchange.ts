@@ -14,10 +14,7 @@ import {
   type ExchangeToken,
   type TokenExchangeResult,
 } from '../../http/oauth-client/provider-api.ts';
-import {
-  createProviderEndpoints,
-  type ProviderMetadata,
-} from '../../http/oauth-client/provider-metadata.ts';
+import { createProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
 import type { GetToken } from '../../mcp/upstream/connection-ports.ts';
 import { CredentialError, type UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
@@ -81,40 +78,23 @@ export const tokenExchange = defineCredentialType<TokenExchangeAuth>({
   needsUser: true,
   asksProvider: true,
   open(runtime, { metadata, getProviderToken }) {
-    const exchangeToken = createExchange(runtime, metadata);
+    const { oauth } = runtime.config;
+    // The provider's token endpoint, by the gateway's own client.
+    const exchangeToken: ExchangeToken =
+      metadata === undefined || oauth.provider === undefined
+        ? async () => ({ kind: 'refused', reason: 'there is no provider: set OIDC_ISSUER' })
+        : createExchangeToken(
+            oauth.providerClient,
+            createProviderApi(runtime.fetch),
+            createProviderEndpoints(oauth.endpoints, metadata),
+          );
     return {
       openServer: ({ name }, auth) => ({
-        getToken: createTokenExchange(
-          runtime,
-          { server: name, ...auth },
-          exchangeToken,
-          getProviderToken,
-        ),
+        getToken: createTokenExchange(runtime, name, auth, exchangeToken, getProviderToken),
       }),
     };
   },
 });
-
-/** The provider's token endpoint, by the gateway's own client. */
-function createExchange(
-  { config: { oauth }, fetch }: UpstreamRuntime,
-  metadata: ProviderMetadata | undefined,
-): ExchangeToken {
-  if (metadata === undefined || oauth.provider === undefined) {
-    return async () => ({ kind: 'refused', reason: 'there is no provider: set OIDC_ISSUER' });
-  }
-  return createExchangeToken(
-    oauth.providerClient,
-    createProviderApi(fetch),
-    createProviderEndpoints(oauth.endpoints, metadata),
-  );
-}
-
-export interface TokenExchangeConfig {
-  readonly server: string;
-  readonly audience: string;
-  readonly scope?: string;
-}
 
 interface KeptToken {
   readonly token: string;
@@ -145,7 +125,8 @@ const FAILURE_MS = 3000;
 
 function createTokenExchange(
   { clock, log }: UpstreamRuntime,
-  { server, audience, scope }: TokenExchangeConfig,
+  server: string,
+  { audience, scope }: TokenExchangeAuth,
   exchangeToken: ExchangeToken,
   getProviderToken: GetProviderToken,
 ): GetToken {

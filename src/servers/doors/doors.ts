@@ -26,11 +26,6 @@ import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { isObject } from '../../platform/json.ts';
 import { type Logins, toLoginError } from './logins.ts';
 
-/** A link that its user was sent to. What it asks for stands in its record. */
-interface SentLink extends Pick<ConnectionRequest, 'owner' | 'server'> {
-  readonly id: string;
-}
-
 /** `requests` are undefined where nobody can connect. */
 export function createDoors(baseUrl: string, requests: ConnectionRequests | undefined): Doors {
   return {
@@ -46,19 +41,24 @@ export function createDoors(baseUrl: string, requests: ConnectionRequests | unde
       if (answer !== undefined && mayAsk) {
         if (answer.server !== server) throw new CallRefusedError(CALL_AGAIN);
         checkAccepted(server, answer.response);
-        return wait(requests, { owner, server, id: answer.id }, relay);
+        return wait(requests, answer.id, { owner, server }, relay);
       }
 
-      const request = { owner, server, scopes: needed.scopes };
-      const { id, url } = await createLink(requests, request);
+      const { id, url } = await requests
+        .create({ owner, server, scopes: needed.scopes })
+        .catch((cause: unknown) => fail('internal_error', { cause }));
       if (!mayAsk || caller.capabilities.elicitationUrl !== true)
         throw new CallRefusedError(tellLink(need, url));
       const elicitationId = randomUUID();
-      const question = createPageQuestion({ elicitationId, url, message: tellUser(need) });
+      const question = createPageQuestion({
+        elicitationId,
+        url,
+        message: `${need} Connect your account; then this goes on.`,
+      });
       if (relay.era === 'stateless')
         return relay.requireInput({ [KEY]: question }, { server, [KEY]: id });
       checkAccepted(server, await askToOpen(relay, question));
-      await wait(requests, { owner, server, id }, relay);
+      await wait(requests, id, { owner, server }, relay);
       relay.completeElicitation(elicitationId);
     },
     withoutAnswer: (client) =>
@@ -67,10 +67,6 @@ export function createDoors(baseUrl: string, requests: ConnectionRequests | unde
         : client,
   };
 }
-
-/** @throws GatewayError where the store does not answer. */
-const createLink = (requests: ConnectionRequests, request: ConnectionRequest) =>
-  requests.create(request).catch((cause: unknown) => fail('internal_error', { cause }));
 
 /** @throws CallRefusedError */
 function checkAccepted(server: string, response: unknown): void {
@@ -83,9 +79,13 @@ function checkAccepted(server: string, response: unknown): void {
 }
 
 /** @throws CallRefusedError */
-async function wait(requests: ConnectionRequests, link: SentLink, relay: Relay): Promise<void> {
-  const { id, ...request } = link;
-  const outcome = await requests.wait(id, request, relay.signal);
+async function wait(
+  requests: ConnectionRequests,
+  id: string,
+  link: Pick<ConnectionRequest, 'owner' | 'server'>,
+  relay: Relay,
+): Promise<void> {
+  const outcome = await requests.wait(id, link, relay.signal);
   if (outcome === 'connected') return;
   // Nobody reads it any more.
   if (relay.signal.aborted) fail('request_cancelled');
@@ -102,13 +102,7 @@ async function wait(requests: ConnectionRequests, link: SentLink, relay: Relay):
 /** Names the question in the client's response, and the link in the state. */
 const KEY = 'connect';
 
-interface DoorAnswer {
-  readonly server: unknown;
-  readonly id: string;
-  readonly response: unknown;
-}
-
-function findDoorAnswer(relay: Relay): DoorAnswer | undefined {
+function findDoorAnswer(relay: Relay) {
   if (relay.era === 'session' || relay.answered === undefined) return undefined;
   const { inputResponses, state } = relay.answered;
   const { server, [KEY]: id } = state;
@@ -124,8 +118,6 @@ function describeNeed(server: string, { why, scopes }: ConnectionNeeded): string
     ? `${server} wants its user to log in at it first.`
     : `${server} wants its user to log in at it again: ${why}.`;
 }
-
-const tellUser = (need: string): string => `${need} Connect your account; then this goes on.`;
 
 const tellLink = (need: string, url: string): string =>
   `${need} Nothing was done yet. Show the user this link, which is for this user alone and works for 10 minutes: ${url} When the user has connected, call again.`;
@@ -190,7 +182,7 @@ export function createConnectUser(doors: Doors, toFailedResult: ToFailedResult):
 export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
   /** Keyed by owner. */
   const ids = createBoundedMap<string, string>(MAX_REMEMBERED);
-  const listenings = new Set<Listening>();
+  const listenings = new Set<{ readonly caller: UpstreamCaller; restart(): Promise<void> }>();
 
   /** The last word about a connection is remembered: what is kept of the server is found by it. */
   function getAccess(caller: UpstreamCaller): LoginAccess | Promise<LoginAccess> {
@@ -214,12 +206,6 @@ export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
     return owner && ids.get(nameConnectionOwner(owner));
   }
 
-  /** @throws CredentialError */
-  function bind(caller: UpstreamCaller, access: LoginAccess): UpstreamCaller {
-    if (access.kind !== 'active') throw toLoginError(access);
-    return bindCaller(caller, access.connectionId);
-  }
-
   /** Nothing is waited for if the connection is at hand. */
   function withBound<Result>(
     caller: UpstreamCaller,
@@ -228,10 +214,9 @@ export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
     // The gateway itself asks only what anybody may ask; who is bound is by the list that it asks for.
     if (caller === GATEWAY_CALLER || caller.connectionId !== undefined) return run(caller);
     const access = getAccess(caller);
-    if (access instanceof Promise) return access.then((later) => run(bind(caller, later)));
-    return access.kind === 'active'
-      ? run(bindCaller(caller, access.connectionId))
-      : Promise.reject(toLoginError(access));
+    return access instanceof Promise
+      ? access.then((later) => runBound(caller, later, run))
+      : runBound(caller, access, run);
   }
 
   function listen(
@@ -239,7 +224,7 @@ export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
     listener: UpstreamListener,
     uris: readonly string[] | undefined,
   ): () => void {
-    const listening: Listening = { caller, restart };
+    const listening = { caller, restart };
     let isOpen = true;
     let stop = () => {};
 
@@ -288,10 +273,14 @@ export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
   });
 }
 
+const runBound = <Result>(
+  caller: UpstreamCaller,
+  access: LoginAccess,
+  run: (bound: UpstreamCaller) => Promise<Result>,
+): Promise<Result> =>
+  access.kind === 'active'
+    ? run(bindCaller(caller, access.connectionId))
+    : Promise.reject(toLoginError(access));
+
 /** Users of one server. */
 const MAX_REMEMBERED = 10_000;
-
-interface Listening {
-  readonly caller: UpstreamCaller;
-  restart(): Promise<void>;
-}

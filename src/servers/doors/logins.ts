@@ -1,12 +1,7 @@
 // §24: by whose connection a server is asked where users log in themselves.
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { ConnectionOwner, ConnectionServer } from '../../mcp/upstream/connection.ts';
-import {
-  type ConnectionTokens,
-  type GetToken,
-  type NoteRefusal,
-  readBearer,
-} from '../../mcp/upstream/connection-ports.ts';
+import { type ConnectionTokens, readBearer } from '../../mcp/upstream/connection-ports.ts';
 import type { ActiveAccess, ConnectionPorts } from '../../mcp/upstream/connections.ts';
 import {
   ConnectionNeeded,
@@ -70,19 +65,31 @@ export function toLoginError(access: Exclude<LoginAccess, { kind: 'active' }>): 
 // §24.4: the token of a connection goes with the requests that were begun by it, and by no other.
 
 export const createConnectionTokens = (parts: ConnectionPorts): ConnectionTokens => ({
-  createGetToken: (server) => createGetConnectionToken(createLogins(server, parts)),
-  createNoteRefusal: (server) => createNoteConnectionRefusal(server, parts),
+  createGetToken(server) {
+    const { getAccess } = createLogins(server, parts);
+    return function getConnectionToken(caller) {
+      // The gateway itself has none: what it asks without a connection, anybody may ask.
+      if (caller.connectionId === undefined) return undefined;
+      const access = getAccess(caller);
+      return access instanceof Promise
+        ? access.then((later) => takeToken(later, caller))
+        : takeToken(access, caller);
+    };
+  },
+  createNoteRefusal(server) {
+    const { findOwner } = createLogins(server, parts);
+    return async function noteRefusal(caller, headers, refusal, isRefusedItself) {
+      const { connectionId } = caller;
+      const owner = findOwner(caller);
+      if (owner === undefined || connectionId === undefined) return false;
+      const used: ActiveAccess = { kind: 'active', token: readBearer(headers), connectionId };
+      const access = await parts.connections.noteRefusal(owner, server, used, refusal, () =>
+        isRefusedItself().catch(() => false),
+      );
+      return takeToken(access, caller) !== used.token;
+    };
+  },
 });
-
-/** The gateway itself has none: what it asks without a connection, anybody may ask. */
-const createGetConnectionToken = ({ getAccess }: Logins): GetToken =>
-  function getConnectionToken(caller) {
-    if (caller.connectionId === undefined) return undefined;
-    const access = getAccess(caller);
-    return access instanceof Promise
-      ? access.then((later) => takeToken(later, caller))
-      : takeToken(access, caller);
-  };
 
 function takeToken(access: LoginAccess, { connectionId }: UpstreamCaller): string {
   if (access.kind !== 'active') throw toLoginError(access);
@@ -92,21 +99,3 @@ function takeToken(access: LoginAccess, { connectionId }: UpstreamCaller): strin
 }
 
 const OTHER_ACCOUNT = 'its user has just connected another account; call again';
-
-function createNoteConnectionRefusal(
-  server: ConnectionServer,
-  parts: ConnectionPorts,
-): NoteRefusal {
-  const { findOwner } = createLogins(server, parts);
-
-  return async function noteRefusal(caller, headers, refusal, isRefusedItself) {
-    const { connectionId } = caller;
-    const owner = findOwner(caller);
-    if (owner === undefined || connectionId === undefined) return false;
-    const used: ActiveAccess = { kind: 'active', token: readBearer(headers), connectionId };
-    const access = await parts.connections.noteRefusal(owner, server, used, refusal, () =>
-      isRefusedItself().catch(() => false),
-    );
-    return takeToken(access, caller) !== used.token;
-  };
-}

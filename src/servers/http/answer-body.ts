@@ -2,10 +2,9 @@
 import { isUtf8 } from 'node:buffer';
 import { StringDecoder } from 'node:string_decoder';
 import { createParser } from 'eventsource-parser';
-import { cutPieces, isObject, type JsonObject } from '../../platform/json.ts';
+import { cutPieces } from '../../platform/json.ts';
 import { createGrowingBuffer, type GrowingBuffer } from '../../platform/memory/user-budgets.ts';
 import { dropByteOrderMark, hasByteOrderMark } from '../../platform/text.ts';
-import { parseServerBytes } from '../messages/server-message.ts';
 
 export interface AnswerBody {
   /** Returns the problem of the body; undefined while there is none. */
@@ -33,8 +32,6 @@ const MAX_PIECES = 16;
 export interface AnswerReader extends EventReader {
   /** All of a body that is a single value of JSON, in pieces; or nothing at all (202). */
   onBody(pieces: readonly Uint8Array[], bytes: number): void;
-  /** All of a refusal, where it is an object of JSON and no longer than one is read. */
-  onRefusal(body: JsonObject | undefined): void;
 }
 
 interface EventReader {
@@ -48,20 +45,15 @@ interface EventReader {
   openCursor(): EventCursor | undefined;
 }
 
-export const createJsonBody = (
-  maxBytes: number,
-  reader: Pick<AnswerReader, 'onBody'>,
-): AnswerBody => new JsonBody(maxBytes, reader);
-
 /** A class as most calls have one. */
-class JsonBody implements AnswerBody {
+export class JsonBody implements AnswerBody {
   private readonly maxBytes: number;
-  private readonly reader: Pick<AnswerReader, 'onBody'>;
+  private readonly reader: AnswerReader;
   private pieces: Buffer[] = [];
   private bytes = 0;
   private rest: GrowingBuffer | undefined;
 
-  constructor(maxBytes: number, reader: Pick<AnswerReader, 'onBody'>) {
+  constructor(maxBytes: number, reader: AnswerReader) {
     this.maxBytes = maxBytes;
     this.reader = reader;
   }
@@ -94,14 +86,11 @@ class JsonBody implements AnswerBody {
 }
 
 /** Server-sent events, as the WHATWG HTML standard §9.2 has them: each message is a value of JSON. */
-export const createEventBody = (maxBytes: number, reader: EventReader): AnswerBody =>
-  new EventBody(maxBytes, reader);
-
-class EventBody implements AnswerBody {
+export class EventBody implements AnswerBody {
   private readonly maxBytes: number;
   private readonly reader: EventReader;
   /** Most answers are one event that comes in one piece: nothing else needs one. */
-  private splitter: EventSplitter | undefined;
+  private splitter: ReturnType<typeof createEventSplitter> | undefined;
   private hasBegun = false;
 
   constructor(maxBytes: number, reader: EventReader) {
@@ -146,16 +135,14 @@ function findOnlyMessage(chunk: Buffer): Buffer | undefined {
   return isOneLine && isUtf8(data) ? data : undefined;
 }
 
-type EventSplitter = Pick<AnswerBody, 'add' | 'keptBytes'>;
-
 /** Events in pieces of any kind. `isHead`: nothing of the stream came before. */
 function createEventSplitter(
   maxBytes: number,
   reader: EventReader,
   isHead: boolean,
-): EventSplitter {
+): Pick<AnswerBody, 'add' | 'keptBytes'> {
   const decoder = new StringDecoder('utf8');
-  const toLineFeeds = createToLineFeeds();
+  let hadReturn = false;
   /** The line that has begun. */
   const held = createGrowingBuffer();
   /** Bytes of the event that has begun: about what its lines take so far. */
@@ -191,11 +178,18 @@ function createEventSplitter(
     },
   });
 
+  /** All line ends as LF: where there is a CR, the parser looks for each line's end through all that follows. */
+  function toLineFeeds(text: string): string {
+    const rest = hadReturn && text.startsWith('\n') ? text.slice(1) : text;
+    if (text !== '') hadReturn = text.endsWith('\r');
+    return rest.includes('\r') ? rest.replace(/\r\n?/g, '\n') : rest;
+  }
+
   function feed(text: string): void {
     // The second half of a line end.
     if (text === '') return;
     commentBytes = 0;
-    lines += countLineFeeds(text);
+    for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) lines += 1;
     parser.feed(text);
     const begun = measureBegun(text, hadLineEnd) ?? heldOfEvent + text.length;
     heldOfEvent = Math.max(0, begun - commentBytes);
@@ -231,46 +225,6 @@ function measureBegun(text: string, isAtLine: boolean): number | undefined {
   const end = text.lastIndexOf(EMPTY_LINE);
   if (end !== -1) return text.length - end - EMPTY_LINE.length;
   return isAtLine && text.startsWith('\n') ? text.length - 1 : undefined;
-}
-
-/** All line ends as LF: where there is a CR, the parser looks for each line's end through all that follows. */
-function createToLineFeeds(): (text: string) => string {
-  let hadReturn = false;
-
-  return function toLineFeeds(text) {
-    if (text === '') return text;
-    const rest = hadReturn && text.startsWith('\n') ? text.slice(1) : text;
-    hadReturn = text.endsWith('\r');
-    return rest.includes('\r') ? rest.replace(/\r\n?/g, '\n') : rest;
-  };
-}
-
-function countLineFeeds(text: string): number {
-  let count = 0;
-  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) count += 1;
-  return count;
-}
-
-/** No more than an error of JSON-RPC is read of a refusal. */
-const MAX_REFUSAL_BYTES = 65_536;
-
-export function createRefusalBody(reader: Pick<AnswerReader, 'onRefusal'>): AnswerBody {
-  const received = createGrowingBuffer();
-  return {
-    add(chunk) {
-      received.append(chunk);
-      if (received.byteLength() <= MAX_REFUSAL_BYTES) return undefined;
-      reader.onRefusal(undefined);
-      return tooLong(MAX_REFUSAL_BYTES);
-    },
-    end: () => reader.onRefusal(readRefusal(dropByteOrderMark(received.take()))),
-    keptBytes: received.byteLength,
-  };
-}
-
-function readRefusal(bytes: Buffer): JsonObject | undefined {
-  const value = parseServerBytes([bytes])?.value;
-  return isObject(value) ? value : undefined;
 }
 
 // MCP "Resumability and Redelivery": how far a stream of a server has been read, and when the gateway may come back to it.

@@ -1,38 +1,45 @@
 // A request of JSON-RPC as it is sent, nearly always once: again where its connection broke, or where there is another token.
-
 import type { CredentialHeaders, NoteRefusal } from '../../mcp/upstream/connection-ports.ts';
 import type { TokenRefusal } from '../../mcp/upstream/connections.ts';
 import type { RequestHeaders } from '../../mcp/upstream/envelope.ts';
-import type { UpstreamCaller, UpstreamError } from '../../mcp/upstream/upstream.ts';
+import { type UpstreamCaller, UpstreamError } from '../../mcp/upstream/upstream.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import type { Deadline } from '../../platform/clock.ts';
+import type { Deadline, Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { ServerNotification, ServerRequest } from '../messages/server-message.ts';
-import type { Judge } from './availability.ts';
-import type { ExchangeListener, ExchangeRequest } from './exchange.ts';
-import { ConnectionError } from './failures.ts';
-import type { CallOutcome, ServerCall } from './server-call.ts';
+import { type ServerNotification, type ServerRequest, readServerMessage } from '../messages/server-message.ts';
+import type { ExchangeListener, ExchangeRequest, ExchangeEnd } from './exchange.ts';
+import { ConnectionError, toRefusal } from './failures.ts';
 import type { SessionCookies } from './session-cookies.ts';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+
+/** Headers by which a request names its session at the server, and the session's cookies; undefined if none are kept. */
+export interface SessionHeaders {
+  readonly headers: RequestHeaders;
+  readonly cookies?: SessionCookies | undefined;
+}
 
 /** `Result` is what its outcome means to whoever sends it. */
-export interface Sending<Result> {
+export interface Sending<Result> extends SessionHeaders {
+  readonly caller: UpstreamCaller;
   readonly method: string;
   /** May be called again: what is sent once more has another id then. */
   toParams(id: number): JsonObject;
-  readonly headers: RequestHeaders;
-  /** Cookies of its session; undefined if none are kept. */
-  readonly cookies?: SessionCookies | undefined;
-  /** For the GET by which an answer is read on whose stream has ended; undefined where that cannot be. */
+  /** For the GET by which an answer is read on whose stream has ended; undefined in an era whose streams end with their connection. */
   readonly resumeHeaders?: RequestHeaders;
+  /** Milliseconds without progress; they stand still while the server waits for an answer of ours. */
   readonly timeoutMs: number;
   readonly signal?: CancelSignal | undefined;
   /** Its answer alone does not show that the server can be used. */
   readonly isHandshake?: true;
   /** Sent only to see what the server refuses: nothing else follows from how it ends. */
   readonly isTrial?: true;
+  /** It is about to be sent. */
   onStart?(deadline: Deadline): void;
+  /** Resolves once the server has its answer. Never rejects. */
   onRequest?(message: ServerRequest): Promise<void>;
   onNotification?(message: ServerNotification, id: number): void;
+  /** Nobody waits any more, or it took too long. */
   onAbandon?(id: number, reason: string): void;
   /** True if a 401 is about the session, and not about the token. */
   isAboutSession?(): Promise<boolean>;
@@ -48,140 +55,100 @@ export interface Sending<Result> {
 /** For those who look at the outcome themselves. */
 export const toOutcome = (outcome: CallOutcome): CallOutcome => outcome;
 
-/** A call, and what may still go wrong without that it fails. */
-export interface Tried<Result> {
-  readonly caller: UpstreamCaller;
+/** One message of a call, and what may still go wrong without that the call fails. */
+export interface Attempt<Result> {
   readonly sending: Sending<Result>;
-  /** Its connection may break. */
-  readonly mayBreak: boolean;
+  readonly id: number;
+  readonly exchange: ExchangeRequest;
+  /** Sent with it. */
+  readonly credentials: CredentialHeaders;
   /** Its token may be refused. */
   readonly mayBeRefused: boolean;
+  /** Its connection may break. */
+  readonly mayBreak: boolean;
 }
-
-export const toFirstTry = <Result>(
-  caller: UpstreamCaller,
-  sending: Sending<Result>,
-): Tried<Result> => ({ caller, sending, mayBreak: mayRepeat(sending), mayBeRefused: true });
 
 /** Sends the calls of a server. */
 export interface CallSender {
+  readonly clock: Clock;
   /** Told how each call went: whether the server can be reached is seen by that. */
-  readonly judge: Pick<Judge, 'noteOutcome' | 'noteFailure'>;
+  readonly judge: {
+    noteOutcome(outcome: CallOutcome, isHandshake: boolean): void;
+    noteFailure(failure: UpstreamError): void;
+  };
   /** Undefined where what the server says of a token changes nothing. */
   readonly noteRefusal: NoteRefusal | undefined;
   /** Asks the server itself. @throws UpstreamError */
   isTokenRefused(caller: UpstreamCaller): Promise<boolean>;
+  /** Something came that nobody waits for. */
   readonly onStray: (words: string) => void;
-  tryCall<Result>(tried: Tried<Result>): Promise<Result>;
-  /** Undefined once the server may no longer be asked. */
+  /** All may go wrong unless told. */
+  call<Result>(
+    sending: Sending<Result>,
+    mayBeRefused?: boolean,
+    mayBreak?: boolean,
+  ): Promise<Result>;
+  /** Opens a stream that begins after this event; undefined once the server may no longer be asked. */
   reopen(
-    caller: UpstreamCaller,
-    session: SessionHeaders,
+    sending: Sending<unknown>,
+    lastEventId: string,
     listener: ExchangeListener,
   ): Promise<() => void> | undefined;
 }
 
-/** Headers by which a request names its session at the server, and the session's cookies; undefined if none are kept. */
-export interface SessionHeaders {
-  readonly headers: RequestHeaders;
-  readonly cookies: SessionCookies | undefined;
+/** The result of a call by how it ended. May throw, as what follows may. */
+export function concludeCall<Result>(
+  sender: CallSender,
+  attempt: Attempt<Result>,
+  outcome: CallOutcome,
+): Result | Promise<Result> {
+  const { noteRefusal } = sender;
+  const refusal = findTokenRefusal(outcome);
+  return refusal === undefined || noteRefusal === undefined || attempt.sending.isTrial
+    ? finish(sender, attempt.sending, outcome)
+    : concludeRefusal(sender, attempt, outcome, refusal, noteRefusal);
 }
 
-/** One that is sent: nearly always the only one of its call. A class, since every call has one. */
-export class Attempt<Result> implements ServerCall<Result> {
-  private readonly sender: CallSender;
-  private readonly tried: Tried<Result>;
-  /** Sent with it. */
-  private readonly credentials: CredentialHeaders;
-  readonly id: number;
-  readonly exchange: ExchangeRequest;
-  readonly timeoutMs: number;
-  readonly signal: CancelSignal | undefined;
-  readonly canReopen: boolean;
-  readonly onStray: CallSender['onStray'];
+/** Noted before whoever waits goes on. */
+function finish<Result>(
+  { judge }: CallSender,
+  sending: Sending<Result>,
+  outcome: CallOutcome,
+): Result | Promise<Result> {
+  if (!sending.isTrial) judge.noteOutcome(outcome, sending.isHandshake === true);
+  return sending.conclude(outcome);
+}
 
-  constructor(
-    sender: CallSender,
-    tried: Tried<Result>,
-    sent: Pick<ServerCall<Result>, 'id' | 'exchange'> & { readonly credentials: CredentialHeaders },
-  ) {
-    this.sender = sender;
-    this.tried = tried;
-    this.credentials = sent.credentials;
-    this.id = sent.id;
-    this.exchange = sent.exchange;
-    this.timeoutMs = tried.sending.timeoutMs;
-    this.signal = tried.sending.signal;
-    this.canReopen = tried.sending.resumeHeaders !== undefined;
-    this.onStray = sender.onStray;
-  }
+/**
+ * §24.4: a request that was refused for its token was not carried out: it is sent once more where there is another token. It may
+ * have been refused by what is behind the server: so the server itself is asked before a login is needed.
+ */
+async function concludeRefusal<Result>(
+  sender: CallSender,
+  { sending, credentials, mayBeRefused }: Attempt<Result>,
+  outcome: CallOutcome,
+  refusal: TokenRefusal,
+  noteRefusal: NoteRefusal,
+): Promise<Result> {
+  const { caller } = sending;
+  if (refusal.status === 401 && (await sending.isAboutSession?.()))
+    return finish(sender, sending, outcome);
+  const hasOther = await noteRefusal(caller, credentials, refusal, () =>
+    sender.isTokenRefused(caller),
+  );
+  return hasOther && mayBeRefused ? sender.call(sending, false) : finish(sender, sending, outcome);
+}
 
-  reopen(lastEventId: string, listener: ExchangeListener): Promise<() => void> | undefined {
-    const { caller, sending } = this.tried;
-    const { resumeHeaders = [], cookies } = sending;
-    const headers = [...resumeHeaders, 'last-event-id', lastEventId];
-    return this.sender.reopen(caller, { headers, cookies }, listener);
-  }
-
-  onStart(deadline: Deadline): void {
-    this.tried.sending.onStart?.(deadline);
-  }
-
-  async onRequest(request: ServerRequest): Promise<void> {
-    await this.tried.sending.onRequest?.(request);
-  }
-
-  onNotification(notification: ServerNotification): void {
-    this.tried.sending.onNotification?.(notification, this.id);
-  }
-
-  onAbandon(reason: string): void {
-    this.tried.sending.onAbandon?.(this.id, reason);
-  }
-
-  conclude(outcome: CallOutcome): Result | Promise<Result> {
-    this.tried.sending.onSettled?.();
-    const { noteRefusal } = this.sender;
-    const refusal = findTokenRefusal(outcome);
-    return refusal === undefined || noteRefusal === undefined || this.tried.sending.isTrial
-      ? this.finish(outcome)
-      : this.concludeRefusal(outcome, refusal, noteRefusal);
-  }
-
-  /** Noted before whoever waits goes on. */
-  private finish(outcome: CallOutcome): Result | Promise<Result> {
-    const { sending } = this.tried;
-    if (!sending.isTrial) this.sender.judge.noteOutcome(outcome, sending.isHandshake === true);
-    return sending.conclude(outcome);
-  }
-
-  /**
-   * §24.4: a request that was refused for its token was not carried out: it is sent once more where there is another token. It may
-   * have been refused by what is behind the server: so the server itself is asked before a login is needed.
-   */
-  private async concludeRefusal(
-    outcome: CallOutcome,
-    refusal: TokenRefusal,
-    noteRefusal: NoteRefusal,
-  ): Promise<Result> {
-    const { caller, sending, mayBeRefused } = this.tried;
-    if (refusal.status === 401 && (await sending.isAboutSession?.())) return this.finish(outcome);
-    const hasOther = await noteRefusal(caller, this.credentials, refusal, () =>
-      this.sender.isTokenRefused(caller),
-    );
-    if (!hasOther || !mayBeRefused) return this.finish(outcome);
-    const mayBreak = mayRepeat(sending);
-    return this.sender.tryCall({ caller, sending, mayBreak, mayBeRefused: false });
-  }
-
-  concludeFailure(error: UpstreamError): Promise<Result> {
-    const { sending, mayBreak } = this.tried;
-    sending.onSettled?.();
-    if (mayBreak && !sending.signal?.aborted && isBroken(error))
-      return this.sender.tryCall({ ...this.tried, mayBreak: false });
-    if (!sending.isTrial) this.sender.judge.noteFailure(error);
-    throw error;
-  }
+/** @throws UpstreamError unless it is sent once more. */
+export function concludeFailure<Result>(
+  { judge, call }: CallSender,
+  { sending, mayBeRefused, mayBreak }: Attempt<Result>,
+  error: UpstreamError,
+): Promise<Result> {
+  const isBroken = error instanceof ConnectionError && error.isBroken;
+  if (mayBreak && !sending.signal?.aborted && isBroken) return call(sending, mayBeRefused, false);
+  if (!sending.isTrial) judge.noteFailure(error);
+  throw error;
 }
 
 /** RFC 6750 §3.1: the token is refused, or is good for less. Any other 403 concerns what was asked for. */
@@ -194,11 +161,37 @@ function findTokenRefusal(outcome: CallOutcome): TokenRefusal | undefined {
     : undefined;
 }
 
-/**
- * A server closes connections that were idle for long, maybe just when one is used again. What a tool did by then
- * nobody knows; everything else may be asked twice (RFC 9110 §9.2.2).
- */
-const mayRepeat = ({ method }: { readonly method: string }): boolean => method !== 'tools/call';
+// The meaning of a call's outcome to its caller.
 
-const isBroken = (failure: unknown): boolean =>
-  failure instanceof ConnectionError && failure.isBroken;
+export type CallOutcome =
+  | {
+      readonly kind: 'result';
+      readonly result: JsonObject;
+      readonly headers: IncomingHttpHeaders;
+    }
+  | { readonly kind: 'error'; readonly error: JsonRpcErrorObject }
+  | Refusal;
+
+export type Refusal = Extract<ExchangeEnd, { kind: 'refused' }>;
+
+export const isUnauthorized = (outcome: CallOutcome): boolean =>
+  outcome.kind === 'refused' && outcome.status === 401;
+
+/** @throws UpstreamError */
+export function getResult(outcome: CallOutcome): JsonObject {
+  if (outcome.kind === 'result') return outcome.result;
+  const error = findError(outcome);
+  if (error === undefined && outcome.kind === 'refused') throw toRefusal(outcome);
+  throw new UpstreamError('error', 'it answered with an error', {
+    ...(error !== undefined && { jsonRpcError: error }),
+  });
+}
+
+/** The error of JSON-RPC, whatever the status it came with; that of 401 and 403 is HTTP's. */
+export function findError(outcome: CallOutcome): JsonRpcErrorObject | undefined {
+  if (outcome.kind === 'error') return outcome.error;
+  if (outcome.kind === 'result' || outcome.status === 401 || outcome.status === 403)
+    return undefined;
+  const message = readServerMessage(outcome.body);
+  return message?.kind === 'error' ? message.error : undefined;
+}

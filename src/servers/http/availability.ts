@@ -4,9 +4,9 @@ import { CredentialError, UpstreamError } from '../../mcp/upstream/upstream.ts';
 import { createAttempts } from '../../platform/clock.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { BACK_OFF, pauseAfter } from '../transport/process-share.ts';
+import type { CallOutcome } from './attempt.ts';
 import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
 import { type HttpUpstreamConfig, readHttpFacts } from './http-config.ts';
-import type { CallOutcome } from './server-call.ts';
 
 export type Availability = ReturnType<typeof createAvailability>;
 
@@ -73,8 +73,11 @@ export function createAvailability(
       await probe();
       noteUp();
     } catch (error) {
-      if (error instanceof UpstreamError) noteStillDown(error);
-      else log.error(`The MCP server ${name} could not be looked for`, { cause: error });
+      if (!(error instanceof UpstreamError))
+        log.error(`The MCP server ${name} could not be looked for`, { cause: error });
+      else if (isUp !== false) noteDown(error);
+      // It may be down by something else than before: who has mended that must hear of what is next.
+      else if (!isClosed && error.message !== downReason) tellReason(error);
     } finally {
       isProbing = false;
     }
@@ -96,12 +99,6 @@ export function createAvailability(
       cancelLook = undefined;
       if (isUp !== false) void look();
     });
-  }
-
-  /** It may be down by something else than before: who has mended that must hear of what is next. */
-  function noteStillDown(reason: UpstreamError): void {
-    if (isUp !== false) noteDown(reason);
-    else if (!isClosed && reason.message !== downReason) tellReason(reason);
   }
 
   return {

@@ -29,21 +29,15 @@ import type { JsonObject } from '../../platform/json.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import { routeToRequest } from '../messages/server-message.ts';
 import { createDescriptionMemory } from '../transport/description-memory.ts';
-import {
-  readSubscriptionChange,
-  SUBSCRIBING,
-  type SubscriptionMemory,
-} from '../transport/session-records.ts';
-import { toOutcome } from './attempt.ts';
+import { readSubscriptionChange, type SubscriptionMemory } from '../transport/session-records.ts';
+import { type CallOutcome, findError, getResult, isUnauthorized, toOutcome } from './attempt.ts';
 import type { Availability, Judge } from './availability.ts';
 import { isDownStatus, toRefusal } from './failures.ts';
 import { type HttpUpstreamConfig, readHttpFacts } from './http-config.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { Audience, ServerListeners } from './listeners.ts';
 import type { QuestionStreams } from './question-streams.ts';
-import { type CallOutcome, findError, getResult, isUnauthorized } from './server-call.ts';
 import type { OpenCookies } from './session-cookies.ts';
-import type { SendAnew } from './session-sending.ts';
 
 type EraMemory = ReturnType<typeof createEraMemory>;
 
@@ -79,23 +73,25 @@ export function createEraMemory(
   }
 
   async function ask(caller: UpstreamCaller, era: AudienceEra): Promise<Era> {
-    era.current = demanded === 'session' ? 'session' : await askServer(caller, era);
-    last = era.current;
-    return era.current;
+    let found: Era = 'session';
+    if (demanded !== 'session') {
+      const outcome = await discover(caller);
+      era.askedAt = clock.monotonic();
+      const description = outcome?.kind === 'result' && readDiscoverResult(outcome.result);
+      if (description) {
+        note(caller, description);
+        found = 'stateless';
+      } else if (demanded === 'stateless') throw new UpstreamError('unavailable', NOT_STATELESS);
+    }
+    era.current = found;
+    last = found;
+    return found;
   }
 
-  async function askServer(caller: UpstreamCaller, era: AudienceEra): Promise<Era> {
-    const outcome = await discover(caller);
-    era.askedAt = clock.monotonic();
-    const description = outcome?.kind === 'result' && readDiscoverResult(outcome.result);
-    if (description) note(caller, description);
-    else if (demanded === 'stateless') throw new UpstreamError('unavailable', NOT_STATELESS);
-    return description ? 'stateless' : 'session';
-  }
-
-  const toDiscovery = ({ capabilities }: UpstreamCaller) => ({
+  const toDiscovery = (caller: UpstreamCaller) => ({
+    caller,
     method: DISCOVER.method,
-    toParams: (id: number) => toStatelessParams(DISCOVER, id, capabilities),
+    toParams: (id: number) => toStatelessParams(DISCOVER, id, caller.capabilities),
     headers: describeInHeaders(DISCOVER),
     timeoutMs,
     conclude: toOutcome,
@@ -104,13 +100,8 @@ export function createEraMemory(
   /** Undefined for an answer that makes no sense: an older server may say anything. */
   async function discover(caller: UpstreamCaller): Promise<CallOutcome | undefined> {
     try {
-      const outcome = await connection.call(caller, {
-        ...toDiscovery(caller),
-        isHandshake: true,
-      });
-      if (outcome.kind === 'refused' && isFinal(outcome.status)) {
-        throw toRefusal(outcome);
-      }
+      const outcome = await connection.call({ ...toDiscovery(caller), isHandshake: true });
+      if (outcome.kind === 'refused' && isFinal(outcome.status)) throw toRefusal(outcome);
       return outcome;
     } catch (error) {
       if (error instanceof UpstreamError && error.failure === 'unavailable') throw error;
@@ -128,7 +119,7 @@ export function createEraMemory(
     reach: async (caller: UpstreamCaller) => void (await discover(caller)),
     /** @throws UpstreamError */
     async isTokenRefused(caller: UpstreamCaller) {
-      const outcome = await connection.call(caller, { ...toDiscovery(caller), isTrial: true });
+      const outcome = await connection.call({ ...toDiscovery(caller), isTrial: true });
       return isUnauthorized(outcome);
     },
     /** As the server last spoke, to whomever. */
@@ -221,6 +212,9 @@ export interface Protocol
   close(): Promise<void>;
 }
 
+/** Sends the request in the era that the server has changed to. */
+export type SendAnew = (caller: UpstreamCaller, request: UpstreamRequest) => Promise<JsonObject>;
+
 /** The way to a server. */
 export interface HttpLink {
   readonly connection: HttpConnection;
@@ -253,13 +247,8 @@ export function speakStatelessEra(
     request: UpstreamRequest,
     sendAnew: SendAnew,
   ): Promise<JsonObject> {
-    /** The server may have been replaced by an older one. */
-    async function concludeForeign(outcome: CallOutcome): Promise<JsonObject> {
-      const hasChanged = await era.hasChanged(caller, 'stateless');
-      return hasChanged ? sendAnew(caller, request) : getResult(outcome);
-    }
-
-    return connection.call(caller, {
+    return connection.call({
+      caller,
       method: request.method,
       toParams: (id) => toStatelessParams(request, id, caller.capabilities),
       headers: describeInHeaders(request).concat(traceInHeaders(request)),
@@ -268,16 +257,20 @@ export function speakStatelessEra(
       onNotification(message, id) {
         if (!routeToRequest(message, id, request)) listeners.notify(caller, message);
       },
-      conclude: (outcome) => (isForeign(outcome) ? concludeForeign(outcome) : getResult(outcome)),
+      conclude(outcome) {
+        if (!isForeign(outcome)) return getResult(outcome);
+        // The server may have been replaced by an older one.
+        return era
+          .hasChanged(caller, 'stateless')
+          .then((hasChanged) => (hasChanged ? sendAnew(caller, request) : getResult(outcome)));
+      },
     });
   }
 
   return {
     /** `sendAnew` sends what was not carried out, as the server is no longer a stateless one. */
     request(caller: UpstreamCaller, request: UpstreamRequest, sendAnew: SendAnew) {
-      const change = SUBSCRIBING.has(request.method)
-        ? readSubscriptionChange(caller, request)
-        : undefined;
+      const change = readSubscriptionChange(caller, request);
       if (change === undefined) return send(caller, request, sendAnew);
       const { sessionId, uri, isWanted } = change;
       // This era has no such requests: the stream of the client's session asks for the resource.
@@ -299,7 +292,8 @@ export function speakStatelessEra(
       const params = toListenParams(descriptions.find(caller), uris);
       if (params === undefined || signal.aborted) return 'never';
       const request: UpstreamRequest = { ...LISTEN, params, signal };
-      const outcome = await connection.call(caller, {
+      const outcome = await connection.call({
+        caller,
         method: request.method,
         toParams: (id) => toStatelessParams(request, id, caller.capabilities),
         headers: describeInHeaders(request),

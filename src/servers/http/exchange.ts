@@ -12,29 +12,33 @@ import {
   readCoding,
 } from '../../platform/http-client/content-coding.ts';
 import { type HttpPool, PoolClosed } from '../../platform/http-client/http-pool.ts';
-import type { JsonObject } from '../../platform/json.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
 import { parseServerBytes, parseServerJson } from '../messages/server-message.ts';
-import type { StreamPace } from '../transport/message-pace.ts';
-import { PacedMessages, type PacedStream } from '../transport/message-pace.ts';
+import { PacedMessages, type PacedStream, type StreamPace } from '../transport/message-pace.ts';
 import type { CountedAnswer } from '../transport/process-share.ts';
 import {
   type AnswerBody,
   type AnswerReader,
-  createEventBody,
-  createJsonBody,
-  createRefusalBody,
+  EventBody,
   type EventCursor,
+  JsonBody,
 } from './answer-body.ts';
 import {
   createCodingError,
   createInvalidError,
   createNoJsonError,
+  type RefusedAnswer,
   toConnectionError,
 } from './failures.ts';
 import type { SessionCookies } from './session-cookies.ts';
 
 /** Shared by all requests to a server. */
 export interface ExchangeServer {
+  readonly pool: HttpPool;
+  /** As `createTurnEnd` returns it. */
+  readonly runAtTurnEnd: (task: () => void) => void;
+  /** Requests that have no answer yet; streams that the gateway listens to aside. */
+  underWay: number;
   readonly url: string;
   /** Bytes of an answer; of a stream, of each of its events. */
   readonly maxBytes: number;
@@ -77,18 +81,7 @@ export type ExchangeEnd =
   /** A success, read to its end. */
   | { readonly kind: 'complete'; readonly status: number; readonly headers: IncomingHttpHeaders }
   /** Any other status. */
-  | {
-      readonly kind: 'refused';
-      readonly status: number;
-      readonly headers: IncomingHttpHeaders;
-      readonly body: JsonObject | undefined;
-      /** The server's URL. */
-      readonly url: string;
-      /** `hasToken` of the server. */
-      readonly hadToken: boolean;
-      /** It was sent by a connection (§24). */
-      readonly hadLogin: boolean;
-    }
+  | (RefusedAnswer & { readonly kind: 'refused'; readonly body: JsonObject | undefined })
   | {
       readonly kind: 'failed';
       readonly error: UpstreamError;
@@ -99,25 +92,12 @@ export type ExchangeEnd =
 /** An event, or the pieces of a body. */
 type Received = string | readonly Uint8Array[];
 
-const parseReceived = (received: Received) =>
-  typeof received === 'string' ? parseServerJson(received) : parseServerBytes(received);
-
-/** The way of requests to a server. */
-export interface Route {
-  readonly pool: HttpPool;
-  /** As `createTurnEnd` returns it. */
-  readonly runAtTurnEnd: (task: () => void) => void;
-  /** Requests that have no answer yet; streams that the gateway listens to aside. */
-  underWay: number;
-}
-
 /** Sends the request. */
 export function startExchange(
-  route: Route,
   request: ExchangeRequest,
   listener: ExchangeListener,
 ): Pick<Exchange, 'stop'> {
-  const exchange = new Exchange(route, request, listener);
+  const exchange = new Exchange(request, listener);
   exchange.start();
   return exchange;
 }
@@ -127,7 +107,6 @@ export function startExchange(
  * took some 2 KB of it.
  */
 class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>, AnswerReader {
-  private readonly route: Route;
   private readonly request: ExchangeRequest;
   private readonly listener: ExchangeListener;
   private readonly counted: CountedAnswer;
@@ -143,9 +122,8 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
   private outcome: ExchangeEnd | undefined;
   private isOver = false;
 
-  constructor(route: Route, request: ExchangeRequest, listener: ExchangeListener) {
+  constructor(request: ExchangeRequest, listener: ExchangeListener) {
     const { server, caller } = request;
-    this.route = route;
     this.request = request;
     this.listener = listener;
     this.counted = server.countAnswer(caller, (error) => this.fail(error));
@@ -154,10 +132,10 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
   }
 
   start(): void {
-    const { route } = this;
-    if (this.isCounted()) route.underWay += 1;
+    const { server } = this.request;
+    if (this.isCounted()) server.underWay += 1;
     // Alone it would only wait.
-    if (this.isCounted() && route.underWay > 1) route.runAtTurnEnd(() => this.send());
+    if (this.isCounted() && server.underWay > 1) server.runAtTurnEnd(() => this.send());
     else this.send();
   }
 
@@ -175,14 +153,14 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
   private send(): void {
     if (this.isOver) return;
     try {
-      this.sent = this.route.pool.send(this.request, this);
+      this.sent = this.request.server.pool.send(this.request, this);
     } catch (cause) {
       this.end({ kind: 'failed', error: toConnectionError(cause, false) });
     }
   }
 
   private close(): void {
-    if (!this.isOver && this.isCounted()) this.route.underWay -= 1;
+    if (!this.isOver && this.isCounted()) this.request.server.underWay -= 1;
     this.isOver = true;
     this.messages.stop();
     this.counted.end();
@@ -210,14 +188,13 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
     const set = cookies && headers['set-cookie'];
     if (set !== undefined) cookies?.take(set, path);
     const coding = headers['content-encoding'];
-    if (coding !== undefined) this.openDecoder(coding);
+    if (coding !== undefined) {
+      const { kind, name } = readCoding(coding);
+      if (kind === 'known')
+        this.decoder = new BodyDecoder(name, this.request.server.maxBytes, this);
+      else if (kind === 'unknown' && this.needsBody()) this.fail(createCodingError(name));
+    }
     if (!this.isOver) this.body = this.createBody();
-  }
-
-  private openDecoder(header: string): void {
-    const { kind, name } = readCoding(header);
-    if (kind === 'known') this.decoder = new BodyDecoder(name, this.request.server.maxBytes, this);
-    else if (kind === 'unknown' && this.needsBody()) this.fail(createCodingError(name));
   }
 
   /** For a refusal, and for a message without an answer, the status says enough. */
@@ -240,26 +217,24 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
     const { body, messages } = this;
     if (this.isOver || body === undefined) return;
     const problem = body.add(chunk);
-    if (this.isOver) {
-      // Over by what has come; what more would come nobody reads.
-      if (problem !== undefined) this.sent?.abort(this);
-      return;
-    }
-    if (problem !== undefined) {
-      this.fail(createInvalidError(problem));
-      return;
-    }
-    messages.check(chunk.length);
+    // It may be over by what has come; what more would come nobody reads.
+    if (problem !== undefined) this.failBody(problem);
     if (this.isOver) return;
-    this.countKept(chunk.length);
+    messages.check(chunk.length);
+    if (!this.isOver) this.countKept(chunk.length);
   }
 
   onUndecodable(problem: string): void {
-    if (this.needsBody()) this.fail(createInvalidError(`its answer cannot be decoded: ${problem}`));
-    else {
-      this.onRefusal(undefined);
-      this.sent?.abort(this);
+    this.failBody(`its answer cannot be decoded: ${problem}`);
+  }
+
+  private failBody(problem: string): void {
+    if (this.needsBody()) {
+      this.fail(createInvalidError(problem));
+      return;
     }
+    this.endBySaid(undefined);
+    this.sent?.abort(this);
   }
 
   onWaiting(): void {
@@ -298,17 +273,19 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
   // Told by its body.
 
   private createBody(): AnswerBody {
-    const { status, answerHeaders: headers, listener, request } = this;
-    if (status >= 300) return createRefusalBody(this);
-    listener.onStart?.(headers, status);
-    if (!request.isAnswered) return createRefusalBody(this);
-    const { maxBytes } = request.server;
-    return isEventStream(headers)
-      ? createEventBody(maxBytes, this)
-      : createJsonBody(maxBytes, this);
+    const { status, answerHeaders: headers } = this;
+    if (status < 300) this.listener.onStart?.(headers, status);
+    if (!this.needsBody()) return new JsonBody(MAX_REFUSAL_BYTES, this);
+    const { maxBytes } = this.request.server;
+    return isEventStream(headers) ? new EventBody(maxBytes, this) : new JsonBody(maxBytes, this);
   }
 
   onBody(pieces: readonly Uint8Array[], bytes: number): void {
+    if (!this.needsBody()) {
+      const value = parseServerBytes(pieces)?.value;
+      this.endBySaid(isObject(value) ? value : undefined);
+      return;
+    }
     if (bytes > 0) this.messages.push(pieces, bytes);
     this.onEventsEnd();
   }
@@ -331,7 +308,8 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
     this.endAfterMessages({ kind: 'complete', status, headers });
   }
 
-  onRefusal(body: JsonObject | undefined): void {
+  /** The end of a refusal, or of the answer to a message that has none. */
+  private endBySaid(body: JsonObject | undefined): void {
     const { status, answerHeaders: headers } = this;
     const { server, caller } = this.request;
     const { url, hasToken: hadToken } = server;
@@ -352,7 +330,8 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
   // Told by the pace of its messages.
 
   pass(received: Received): number {
-    const parsed = parseReceived(received);
+    const parsed =
+      typeof received === 'string' ? parseServerJson(received) : parseServerBytes(received);
     const { listener, answerHeaders: headers } = this;
     if (parsed !== undefined) return listener.onMessage(parsed.value, headers);
     if (listener.onNoJson !== undefined && isEventStream(headers)) return listener.onNoJson();
@@ -383,6 +362,9 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
 }
 
 const NO_HEADERS: IncomingHttpHeaders = {};
+
+/** No more than an error of JSON-RPC is read of a refusal. */
+const MAX_REFUSAL_BYTES = 65_536;
 
 const TOO_FAST = 'it sent more messages than the gateway takes, for a minute';
 

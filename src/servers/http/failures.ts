@@ -10,21 +10,15 @@ import { stripUri } from '../../platform/secret-texts.ts';
 
 /** Why the connection failed. */
 export function toConnectionError(cause: unknown, hasAnswered: boolean): UpstreamError {
-  const code = findCode(cause) ?? '';
-  const closed = hasAnswered ? 'it closed the connection in the middle of its answer' : undefined;
-  const wrong = findMistake(cause) ?? closed;
-  return wrong === undefined
-    ? new ConnectionError(describeConnectionError(code), code, cause)
-    : new UpstreamError('invalid', wrong, { cause });
-}
-
-/** A mistake that concerns one request, and not the server as a whole. */
-function findMistake(cause: unknown): string | undefined {
-  if (cause instanceof InvalidResponse) return `it answered no valid HTTP: ${cause.message}`;
+  const fail = (words: string) => new UpstreamError('invalid', words, { cause });
+  // A mistake that concerns one request, and not the server as a whole.
+  if (cause instanceof InvalidResponse) return fail(`it answered no valid HTTP: ${cause.message}`);
   // A header may have been asked for by the server (x-mcp-header).
-  return cause instanceof UnsendableHeader
-    ? 'the request has a header that cannot be sent'
-    : undefined;
+  if (cause instanceof UnsendableHeader)
+    return fail('the request has a header that cannot be sent');
+  if (hasAnswered) return fail('it closed the connection in the middle of its answer');
+  const code = findCode(cause) ?? '';
+  return new ConnectionError(describeConnectionError(code), code, cause);
 }
 
 function describeConnectionError(code: string): string {

@@ -139,36 +139,25 @@ export function readHttpFacts({ name, url, auth, transport }: HttpUpstreamConfig
 
 /** With what its paths lead to. Reports what is wrong with that, and what its `auth` needs of the settings. */
 export function completeHttp(
-  config: HttpUpstreamConfig,
+  server: HttpUpstreamConfig,
   { report }: MemberReader,
-  surroundings: FileSurroundings,
+  { config, resolvePath, readText }: FileSurroundings,
 ): HttpUpstreamConfig {
-  for (const { checkedAt, isMet, problem } of findCredentialType(config.auth)?.requirements ?? [])
-    if (checkedAt === 'file' && !isMet(surroundings.config, config.auth))
-      report(problem, httpMembers.auth);
-  if (config.ca === undefined) return config;
-  const certificates = readCertificates(surroundings, config.ca);
-  if (certificates.kind === 'problem') report(certificates.message, httpMembers.ca);
-  return certificates.kind === 'problem' ? config : { ...config, ca: certificates.pem };
-}
-
-type Certificates =
-  | { readonly kind: 'pem'; readonly pem: string }
-  | { readonly kind: 'problem'; readonly message: string };
-
-function readCertificates({ resolvePath, readText }: FileSurroundings, path: string): Certificates {
+  for (const { checkedAt, isMet, problem } of findCredentialType(server.auth)?.requirements ?? [])
+    if (checkedAt === 'file' && !isMet(config, server.auth)) report(problem, httpMembers.auth);
+  if (server.ca === undefined) return server;
   try {
-    const pem = readText(resolvePath(path));
-    return hasCertificate(pem)
-      ? { kind: 'pem', pem }
-      : {
-          kind: 'problem',
-          message: 'The file has no certificate in PEM form (-----BEGIN CERTIFICATE-----).',
-        };
+    const ca = readText(resolvePath(server.ca));
+    if (hasCertificate(ca)) return { ...server, ca };
+    report(
+      'The file has no certificate in PEM form (-----BEGIN CERTIFICATE-----).',
+      httpMembers.ca,
+    );
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return { kind: 'problem', message: `The file cannot be read (${reason}).` };
+    report(`The file cannot be read (${reason}).`, httpMembers.ca);
   }
+  return server;
 }
 
 function hasCertificate(pem: string): boolean {

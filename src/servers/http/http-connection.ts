@@ -1,5 +1,4 @@
 // The way to one server: each request with the headers of the configuration, the credentials and the era.
-import type { IncomingHttpHeaders } from 'node:http';
 import type { CredentialHeaders } from '../../mcp/upstream/connection-ports.ts';
 import { type RequestHeaders, toRequestHeaders } from '../../mcp/upstream/envelope.ts';
 import {
@@ -14,59 +13,20 @@ import { openServerPool } from '../../platform/outbound/outbound-network.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { ServerAccess, SignRequest } from '../credentials/credential-type.ts';
-import type { AnswerOwner, ProcessShare } from '../transport/process-share.ts';
-import {
-  Attempt,
-  type CallSender,
-  type Sending,
-  type SessionHeaders,
-  type Tried,
-  toFirstTry,
-} from './attempt.ts';
+import type { ProcessShare } from '../transport/process-share.ts';
+import type { Attempt, CallSender, Sending, SessionHeaders } from './attempt.ts';
 import {
   type ExchangeEnd,
   type ExchangeListener,
   type ExchangeRequest,
   type ExchangeServer,
-  type Route,
   startExchange,
 } from './exchange.ts';
 import { isUnauthorizedError } from './failures.ts';
 import type { HttpUpstreamConfig } from './http-config.ts';
 import { runCall } from './server-call.ts';
-import type { SessionCookies } from './session-cookies.ts';
 
-export interface HttpConnection {
-  /**
-   * Sends a request of JSON-RPC, whose id is also its progress token, and resolves to what it is concluded to.
-   *
-   * @throws UpstreamError
-   */
-  call<Result>(caller: UpstreamCaller, sending: Sending<Result>): Promise<Result>;
-  /** Sends what has no answer: a notification, a response of ours, DELETE; elsewhere at the server where a path is given. */
-  send(
-    caller: UpstreamCaller,
-    message: object | null,
-    session: SessionHeaders,
-    path?: string,
-  ): Promise<ExchangeEnd>;
-  /** GET: a stream of messages, until the result is called. */
-  stream(
-    caller: UpstreamCaller,
-    session: SessionHeaders,
-    listener: ExchangeListener,
-  ): Promise<() => void>;
-  /**
-   * Opens what a server answers by 401 where it refuses the token: once more by another token, where there is one.
-   *
-   * @throws CredentialError where nothing may be sent any more; and what `open` throws.
-   */
-  openByToken<Result>(caller: UpstreamCaller, open: () => Promise<Result>): Promise<Result>;
-  close(): Promise<void>;
-}
-
-/** Tells a server who calls, and the gateway how that went. */
-export interface CallAccess extends ServerAccess, Pick<CallSender, 'judge' | 'isTokenRefused'> {}
+export type HttpConnection = ReturnType<typeof createHttpConnection>;
 
 /** Under the second within which a call of a server that is gone has its answer. */
 const CONNECT_TIMEOUT_MS = 900;
@@ -77,13 +37,19 @@ const REST_MS = 1000;
 /** The gateway may be ending. */
 const DELETE_TIMEOUT_MS = 2000;
 
+/** `judge` is told how calls went; `isTokenRefused` asks the server itself. */
 export function createHttpConnection(
-  { config: settings, clock, log }: Pick<UpstreamRuntime, 'config' | 'clock' | 'log'>,
+  { config: settings, clock, log }: UpstreamRuntime,
   config: HttpUpstreamConfig,
   { answerMemory, messagePace }: ProcessShare,
-  { judge, noteRefusal, isTokenRefused, getHeaders, sign }: CallAccess,
-): HttpConnection {
-  const { maxBytes } = settings.upstreams;
+  {
+    judge,
+    noteRefusal,
+    isTokenRefused,
+    getHeaders,
+    sign,
+  }: ServerAccess & Pick<CallSender, 'judge' | 'isTokenRefused'>,
+) {
   const url = new URL(config.url);
   const path = url.pathname + url.search;
   const pool = openServerPool(url, {
@@ -94,90 +60,128 @@ export function createHttpConnection(
   });
   // To decode what nobody reads twice would cost more than it saves.
   const configured = [...toRequestHeaders(config.headers), 'accept-encoding', 'identity'];
-  const hasToken = config.auth.type === 'none' && Object.keys(config.headers).some(isTokenName);
   const posted = [
     ...configured,
     ...['content-type', 'application/json', 'accept', 'application/json, text/event-stream'],
   ];
-  const warnOfStray = createWarnThrottle(clock, (words: string) =>
-    log.warn(`The MCP server ${config.name} is wrong: ${words}; that is dropped`, {
-      server: config.name,
-    }),
-  );
-  const route: Route = { pool, runAtTurnEnd: createTurnEnd(), underWay: 0 };
+  const server: ExchangeServer = {
+    pool,
+    runAtTurnEnd: createTurnEnd(),
+    underWay: 0,
+    url: config.url,
+    maxBytes: settings.upstreams.maxBytes,
+    hasToken:
+      config.auth.type === 'none' &&
+      Object.keys(config.headers).some((name) => TOKEN_NAME.test(name)),
+    countAnswer: (caller, onDrop) =>
+      answerMemory.open(
+        caller === GATEWAY_CALLER ? { server: config.name } : { user: nameUser(caller) },
+        onDrop,
+      ),
+    openPace: (caller) =>
+      messagePace.open({ server: config.name, user: nameUser(caller), isShared: false }),
+  };
   let isClosed = false;
   let lastId = 0;
-
-  async function prepare(
-    caller: UpstreamCaller,
-    basis: RequestHeaders,
-    headers: RequestHeaders,
-  ): Promise<readonly RequestHeaders[]> {
-    return joinHeaders(basis, await getHeaders(caller), headers);
-  }
-
-  /** Nothing is waited for if credentials are at hand, as for nearly all calls. */
-  function tryCall<Result>(tried: Tried<Result>): Promise<Result> {
-    const credentials = getHeaders(tried.caller);
-    return credentials instanceof Promise
-      ? credentials.then((given) => sendCall(tried, given))
-      : sendCall(tried, credentials);
-  }
-
-  function sendCall<Result>(tried: Tried<Result>, credentials: CredentialHeaders): Promise<Result> {
-    lastId += 1;
-    const id = lastId;
-    const { caller, sending } = tried;
-    const headers = joinHeaders(posted, credentials, sending.headers);
-    const exchange = toExchange(
-      caller,
-      'POST',
-      headers,
-      writeRequest(id, sending),
-      sending.cookies,
-    );
-    if (sign !== undefined) return sendSigned(tried, { id, exchange, credentials }, sign);
-    return runCall(route, clock, new Attempt(sender, tried, { id, exchange, credentials }));
-  }
-
-  async function sendSigned<Result>(
-    tried: Tried<Result>,
-    sent: ConstructorParameters<typeof Attempt>[2],
-    signRequest: SignRequest,
-  ): Promise<Result> {
-    let exchange: ExchangeRequest;
-    try {
-      exchange = await signExchange(sent.exchange, signRequest);
-    } catch (error) {
-      tried.sending.onSettled?.();
-      throw error;
-    }
-    return runCall(route, clock, new Attempt(sender, tried, { ...sent, exchange }));
-  }
-
   const sender: CallSender = {
+    clock,
     judge,
     noteRefusal,
     isTokenRefused,
-    onStray: warnOfStray,
-    tryCall,
-    reopen: (caller, session, listener) =>
-      isClosed ? undefined : openStream(caller, session, listener),
+    onStray: createWarnThrottle(clock, (words: string) =>
+      log.warn(`The MCP server ${config.name} is wrong: ${words}; that is dropped`, {
+        server: config.name,
+      }),
+    ),
+    call,
+    reopen: ({ caller, resumeHeaders = [], cookies }, lastEventId, listener) =>
+      isClosed
+        ? undefined
+        : stream(
+            caller,
+            { headers: [...resumeHeaders, 'last-event-id', lastEventId], cookies },
+            listener,
+          ),
   };
 
-  async function openStream(
+  /**
+   * Sends a request of JSON-RPC, whose id is also its progress token, and resolves to what it is concluded to. Nothing is waited
+   * for if credentials are at hand, as for nearly all calls.
+   *
+   * A server closes connections that were idle for long, maybe just when one is used again. What a tool did by then
+   * nobody knows; everything else may be asked twice (RFC 9110 §9.2.2).
+   *
+   * @throws UpstreamError
+   */
+  function call<Result>(
+    sending: Sending<Result>,
+    mayBeRefused = true,
+    mayBreak = sending.method !== 'tools/call',
+  ): Promise<Result> {
+    const credentials = getHeaders(sending.caller);
+    return credentials instanceof Promise
+      ? credentials.then((given) => sendCall(sending, given, mayBeRefused, mayBreak))
+      : sendCall(sending, credentials, mayBeRefused, mayBreak);
+  }
+
+  function sendCall<Result>(
+    sending: Sending<Result>,
+    credentials: CredentialHeaders,
+    mayBeRefused: boolean,
+    mayBreak: boolean,
+  ): Promise<Result> {
+    lastId += 1;
+    const id = lastId;
+    const exchange: ExchangeRequest = {
+      server,
+      caller: sending.caller,
+      path,
+      method: 'POST',
+      headers: joinHeaders(posted, credentials, sending, path),
+      body: writeRequest(id, sending),
+      cookies: sending.cookies,
+      isAnswered: true,
+    };
+    const attempt = { sending, id, exchange, credentials, mayBeRefused, mayBreak };
+    return sign === undefined ? runCall(sender, attempt) : signCall(attempt, sign);
+  }
+
+  const signCall = <Result>(attempt: Attempt<Result>, signRequest: SignRequest): Promise<Result> =>
+    signExchange(attempt.exchange, signRequest).then(
+      (exchange) => runCall(sender, { ...attempt, exchange }),
+      (error: unknown) => {
+        attempt.sending.onSettled?.();
+        throw error;
+      },
+    );
+
+  /** GET: a stream of messages, until the result is called. */
+  async function stream(
     caller: UpstreamCaller,
-    { headers: given, cookies }: SessionHeaders,
+    session: SessionHeaders,
     listener: ExchangeListener,
   ): Promise<() => void> {
     const accepted = [...configured, 'accept', 'text/event-stream'];
-    const headers = await prepare(caller, accepted, given);
-    const request = toExchange(caller, 'GET', headers, null, cookies);
+    const request: ExchangeRequest = {
+      server,
+      caller,
+      path,
+      method: 'GET',
+      headers: joinHeaders(accepted, await getHeaders(caller), session, path),
+      body: null,
+      cookies: session.cookies,
+      isAnswered: true,
+    };
     const signed = sign === undefined ? request : await signExchange(request, sign);
-    const started = startExchange(route, signed, listener);
+    const started = startExchange(signed, listener);
     return () => started.stop();
   }
 
+  /**
+   * Opens what a server answers by 401 where it refuses the token: once more by another token, where there is one.
+   *
+   * @throws CredentialError where nothing may be sent any more; and what `open` throws.
+   */
   async function openByToken<Result>(
     caller: UpstreamCaller,
     open: () => Promise<Result>,
@@ -197,57 +201,44 @@ export function createHttpConnection(
     }
   }
 
-  const server: ExchangeServer = {
-    url: config.url,
-    maxBytes,
-    hasToken,
-    countAnswer: (caller, onDrop) => answerMemory.open(findOwner(caller, config.name), onDrop),
-    openPace: (caller) =>
-      messagePace.open({ server: config.name, user: nameUser(caller), isShared: false }),
-  };
-
-  const toExchange = (
-    caller: UpstreamCaller,
-    method: ExchangeRequest['method'],
-    headers: readonly RequestHeaders[],
-    body: string | null,
-    cookies: SessionCookies | undefined,
-    to = path,
-  ): ExchangeRequest => ({
-    server,
-    caller,
-    path: to,
-    method,
-    headers: cookies === undefined ? headers : cookies.addTo(headers, to),
-    body,
-    cookies,
-    isAnswered: true,
-  });
-
   return {
-    call: (caller, sending) => tryCall(toFirstTry(caller, sending)),
-
-    async send(caller, message, { headers: given, cookies }, elsewhere) {
-      const headers = await prepare(caller, message === null ? configured : posted, given);
-      const body = message === null ? null : writeExactJson(message);
-      const method = message === null ? 'DELETE' : 'POST';
-      const unsigned = toExchange(caller, method, headers, body, cookies, elsewhere);
-      const signed = sign === undefined ? unsigned : await signExchange(unsigned, sign);
-      const exchange = { ...signed, isAnswered: false };
-      return new Promise((resolve) => {
-        const onMessage = () => 1;
-        /** Servers written by hand forget its length: then it ends with the connection. */
-        const onStart = (answered: IncomingHttpHeaders, status: number) => {
-          resolve({ kind: 'complete', status, headers: answered });
-          cancelTimer();
-          cancelTimer = clock.after(REST_MS, () => started.stop());
-        };
-        const onEnd = (end: ExchangeEnd) => {
-          cancelTimer();
-          resolve(end);
-        };
+    call,
+    stream,
+    openByToken,
+    /** Sends what has no answer: a notification, a response of ours, DELETE; elsewhere at the server where a path is given. */
+    async send(
+      caller: UpstreamCaller,
+      message: object | null,
+      session: SessionHeaders,
+      elsewhere = path,
+    ) {
+      const basis = message === null ? configured : posted;
+      const request: ExchangeRequest = {
+        server,
+        caller,
+        path: elsewhere,
+        method: message === null ? 'DELETE' : 'POST',
+        headers: joinHeaders(basis, await getHeaders(caller), session, elsewhere),
+        body: message === null ? null : writeExactJson(message),
+        cookies: session.cookies,
+        isAnswered: false,
+      };
+      const signed = sign === undefined ? request : await signExchange(request, sign);
+      return new Promise<ExchangeEnd>((resolve) => {
         let cancelTimer = () => {};
-        const started = startExchange(route, exchange, { onStart, onMessage, onEnd });
+        const started = startExchange(signed, {
+          /** Servers written by hand forget its length: then it ends with the connection. */
+          onStart(headers, status) {
+            resolve({ kind: 'complete', status, headers });
+            cancelTimer();
+            cancelTimer = clock.after(REST_MS, () => started.stop());
+          },
+          onMessage: () => 1,
+          onEnd(end) {
+            cancelTimer();
+            resolve(end);
+          },
+        });
         const timeoutMs = message === null ? DELETE_TIMEOUT_MS : SEND_TIMEOUT_MS;
         cancelTimer = clock.after(timeoutMs, () => {
           started.stop();
@@ -255,10 +246,6 @@ export function createHttpConnection(
         });
       });
     },
-
-    stream: openStream,
-    openByToken: (caller, open) => openByToken(caller, open),
-
     async close() {
       isClosed = true;
       pool.close();
@@ -288,22 +275,22 @@ function writeRequest<Result>(id: number, sending: Sending<Result>): string {
 }
 
 /** Names of headers: services have names of their own beside Authorization, such as X-API-Key. */
-const isTokenName = (name: string): boolean => /auth|token|key|secret/i.test(name);
+const TOKEN_NAME = /auth|token|key|secret/i;
 
 const nameUser = ({ user }: UpstreamCaller) => user && nameOwner(user);
-
-const findOwner = (caller: UpstreamCaller, server: string): AnswerOwner =>
-  caller === GATEWAY_CALLER ? { server } : { user: nameUser(caller) };
 
 function joinHeaders(
   basis: RequestHeaders,
   credentials: CredentialHeaders,
-  headers: RequestHeaders,
+  { headers, cookies }: SessionHeaders,
+  path: string,
 ): readonly RequestHeaders[] {
   const names = Object.keys(credentials);
-  return names.length === 0
-    ? [basis, headers]
-    : [withoutNames(basis, names), toRequestHeaders(credentials), headers];
+  const joined =
+    names.length === 0
+      ? [basis, headers]
+      : [withoutNames(basis, names), toRequestHeaders(credentials), headers];
+  return cookies === undefined ? joined : cookies.addTo(joined, path);
 }
 
 /** Credentials win over what the configuration says. */

@@ -13,7 +13,6 @@ import { createUsage } from '../../mcp/upstream/usage.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
-import { createWarnThrottle } from '../../platform/throttle.ts';
 import {
   buildQuestionsChannelName,
   buildUpstreamSubscriptionsChannelName,
@@ -23,7 +22,7 @@ import type { ProcessShare } from '../transport/process-share.ts';
 import { createSessionRecords, createSubscriptionMemory } from '../transport/session-records.ts';
 import { defineTransport } from '../transport/transport.ts';
 import { createAvailability, createAvailabilityJudge } from './availability.ts';
-import type { HttpLink, Protocol } from './era.ts';
+import type { HttpLink, Protocol, SendAnew } from './era.ts';
 import { createDescriptions, createEraMemory, speakStatelessEra } from './era.ts';
 import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
 import {
@@ -36,10 +35,9 @@ import {
 } from './http-config.ts';
 import { createHttpConnection } from './http-connection.ts';
 import { type Audience, createServerListeners, type StreamAttempt } from './listeners.ts';
-import { createQuestionReplicas, createQuestionStreams } from './question-streams.ts';
-import { createOpenCookies, MAX_COOKIE_BYTES, MAX_COOKIES } from './session-cookies.ts';
+import { createQuestionStreams } from './question-streams.ts';
+import { createOpenCookies } from './session-cookies.ts';
 import { nameHttpServer, speakSessionEra } from './session-era.ts';
-import type { SendAnew } from './session-sending.ts';
 import { createSessionStream } from './session-stream.ts';
 import { createSseProtocol } from './sse-protocol.ts';
 
@@ -78,14 +76,12 @@ export function createHttpUpstream(
   { getHeaders, noteRefusal, sign }: ServerAccess,
   share: ProcessShare,
 ): Upstream {
-  const { clock, log } = runtime;
-  const { name } = config;
   const facts = readHttpFacts(config);
   /** A server that answers users only is told nothing where the gateway itself asks. */
   const isForNobody = ({ user }: UpstreamCaller) => user === undefined && facts.needsUser;
-  const usage = createUsage(clock);
+  const usage = createUsage(runtime.clock);
 
-  const availability = createAvailability(runtime, name, probe);
+  const availability = createAvailability(runtime, config.name, probe);
   const judge = createAvailabilityJudge(config, availability);
   const connection = createHttpConnection(runtime, config, share, {
     getHeaders: (caller) => (isForNobody(caller) ? {} : getHeaders(caller)),
@@ -94,14 +90,7 @@ export function createHttpUpstream(
     isTokenRefused: (caller) => protocol.isTokenRefused(caller),
     judge,
   });
-  const onExcess = createWarnThrottle(clock, () =>
-    log.warn(
-      `The MCP server ${name} sets more cookies in a session than are kept (${MAX_COOKIES}, ${MAX_COOKIE_BYTES} bytes): the oldest are dropped. If its sessions get lost, let it, or the balancer in front of it, set fewer; if it needs none, set "cookies": false for it in the configuration file`,
-      { server: name },
-    ),
-  );
-  const openCookies = createOpenCookies(config, clock, onExcess);
-  const link = { connection, availability, judge, openCookies };
+  const link = { connection, availability, judge, openCookies: createOpenCookies(runtime, config) };
   const protocol: Protocol = PROTOCOLS[config.transport](runtime, config, share, link);
 
   /**
@@ -168,7 +157,6 @@ function createProtocol(
   const isForUsers = readHttpFacts(config).needsUser;
   const identity = nameHttpServer(config);
   const introductions = createSingleFlight<string, unknown>();
-  const getReplicas = () => replicas;
 
   const descriptions = createDescriptions(config, availability);
   const era = createEraMemory(runtime.clock, config, connection, descriptions);
@@ -183,42 +171,32 @@ function createProtocol(
     buildUpstreamSubscriptionsChannelName(keyPrefix, hashSha256(identity)),
     listeners.refreshSession,
   );
-  const { name } = config;
-  const { listen } = listeners;
   const questionStreams = createQuestionStreams(
     runtime,
-    { name, listen },
-    share.heldStreams,
-    getReplicas,
+    {
+      name: config.name,
+      channel: buildQuestionsChannelName(keyPrefix, hashSha256(identity)),
+    },
+    share,
+    {
+      listen: listeners.listen,
+      retry: listeners.retry,
+      answer: (...question) => sessionStream.answer(...question),
+    },
   );
   const knowledge = { era, descriptions, listeners, subscriptions, questionStreams };
   const sessionEra = speakSessionEra(runtime, config, link, knowledge);
   const statelessEra = speakStatelessEra(config, connection, knowledge);
-  const sessionStream = createSessionStream(connection, sessionEra, share, getReplicas);
-  const replicas = share.hasReplicas
-    ? createQuestionReplicas(runtime, buildQuestionsChannelName(keyPrefix, hashSha256(identity)), {
-        findPlace: questionStreams.findPlace,
-        answer: ({ caller, session }, question) =>
-          void sessionStream.answer(caller, session, question),
-        onRelease({ caller, session }) {
-          if (session.standing === 0) listeners.retry(caller);
-        },
-      })
-    : undefined;
+  const sessionStream = createSessionStream(connection, sessionEra, share, questionStreams);
   availability.onChange((isUp, _reason, wasUp) => {
     if (isUp && wasUp === false) listeners.restart();
   });
 
-  async function begin(caller: UpstreamCaller): Promise<void> {
-    const found = era.find(caller) ?? (await era.detect(caller));
-    if (found === 'session' && sessionEra.sessions.find(caller) === undefined) {
-      await sessionEra.sessions.open(caller);
-    }
-  }
-
   async function shakeHands(caller: UpstreamCaller): Promise<void> {
     try {
-      await begin(caller);
+      const found = era.find(caller) ?? (await era.detect(caller));
+      const { sessions } = sessionEra;
+      if (found === 'session' && sessions.find(caller) === undefined) await sessions.open(caller);
       availability.noteUp();
     } catch (error) {
       judge.noteFailedHandshake(error);
@@ -241,7 +219,10 @@ function createProtocol(
       ? statelessEra.request(caller, request, sendAnew)
       : sessionEra.request(caller, request, sendAnew);
 
-  const sendOnceMore: SendAnew = (caller, request) => sendInEra(caller, request, failChanging);
+  const sendOnceMore: SendAnew = (caller, request) =>
+    sendInEra(caller, request, async () => {
+      throw new UpstreamError('unavailable', 'it changes its version of MCP with each answer');
+    });
 
   async function sendFirst(caller: UpstreamCaller, request: UpstreamRequest): Promise<JsonObject> {
     await shakeHands(caller);
@@ -282,7 +263,7 @@ function createProtocol(
         ? sendFirst(caller, request)
         : sendInEra(caller, request, sendOnceMore),
 
-    listen,
+    listen: listeners.listen,
 
     async probe() {
       const found = await era.detect(GATEWAY_CALLER);
@@ -307,14 +288,9 @@ function createProtocol(
 
     async close() {
       questionStreams.close();
-      replicas?.close();
       listeners.close();
       subscriptions.close();
       await sessionEra.sessions.close().catch(() => {});
     },
   };
-}
-
-async function failChanging(): Promise<never> {
-  throw new UpstreamError('unavailable', 'it changes its version of MCP with each answer');
 }

@@ -5,10 +5,10 @@ import {
   type UpstreamCaller,
   type UpstreamDescription,
   type UpstreamListener,
+  type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
 import { type Clock, createAttempts } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
 import {
   createChangeListeners,
   readChange,
@@ -63,7 +63,7 @@ interface Watch {
 const GATEWAY_SHARER = nameSharer(GATEWAY_CALLER);
 
 export function createServerListeners(
-  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  { clock, log }: UpstreamRuntime,
   { open, extend, describe }: ServerStreams,
 ) {
   /** Keyed by the name of those who share a stream. */
@@ -79,17 +79,16 @@ export function createServerListeners(
   function startWatch(sharer: string, { caller }: Entry): Watch {
     const sessionId = nameOwnSession(caller);
     const sessionHash = sessionId === undefined ? undefined : hashSession(sessionId);
+    const listEntries = () => [...(bus.topics.get(sharer)?.listeners ?? [])];
     const audience: Audience = {
       get caller() {
         return watch.caller;
       },
       get uris() {
-        const entries = [...(bus.topics.get(sharer)?.listeners ?? [])];
-        return [...new Set(entries.flatMap(({ uris }) => uris ?? []))];
+        return [...new Set(listEntries().flatMap(({ uris }) => uris ?? []))];
       },
       get isHeard() {
-        const entries = [...(bus.topics.get(sharer)?.listeners ?? [])];
-        return entries.some(({ listener }) => listener !== HELD_OPEN);
+        return listEntries().some(({ listener }) => listener !== HELD_OPEN);
       },
       notify: (message) => tellNotified(sharer, message),
       log: (params) => bus.publish(sharer, ({ listener }) => listener.logged?.(params)),

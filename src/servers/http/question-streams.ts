@@ -1,7 +1,6 @@
 // §18.3: many servers ask on the stream of their session (GET), and drop what they ask while nobody listens there: so it is open
 // before the first call of a client that can be asked is sent, and for a while after the last one.
 import { randomUUID } from 'node:crypto';
-import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import {
   nameOwnSession,
   type UpstreamCaller,
@@ -15,7 +14,7 @@ import { createWarnThrottle } from '../../platform/throttle.ts';
 import { nameOwner } from '../../store/owner.ts';
 import { createReplicas, type Replicas } from '../../store/replicas/replicas.ts';
 import { readServerMessage, type ServerRequest } from '../messages/server-message.ts';
-import type { HeldStream, HeldStreams } from '../transport/process-share.ts';
+import type { HeldStream, ProcessShare } from '../transport/process-share.ts';
 import { HELD_OPEN, type ServerListeners } from './listeners.ts';
 import {
   type HeldForQuestions,
@@ -31,16 +30,28 @@ const OPENING_MS = 1000;
 
 interface Held extends HeldStream, HeldForQuestions {}
 
-/** `getReplicas` gives nothing where no other process shares the store. */
+interface QuestionPorts {
+  readonly listen: ServerListeners['listen'];
+  readonly retry: ServerListeners['retry'];
+  /** Answers a question that came at another replica. */
+  answer(caller: UpstreamCaller, session: ServerSession, question: ServerRequest): Promise<void>;
+}
+
 export function createQuestionStreams(
-  { clock, log }: Pick<UpstreamRuntime, 'clock' | 'log'>,
-  server: { readonly name: string; readonly listen: ServerListeners['listen'] },
-  heldStreams: HeldStreams,
-  getReplicas: () => Pick<QuestionReplicas, 'join' | 'release'> | undefined,
+  runtime: UpstreamRuntime,
+  { name, channel }: { readonly name: string; readonly channel: string },
+  { heldStreams, hasReplicas }: ProcessShare,
+  { listen, retry, answer }: QuestionPorts,
 ) {
-  const { name, listen } = server;
+  const { clock, log } = runtime;
   const bySharer = new Map<string, Held>();
   const places = new Map<string, { readonly held: Held; readonly session: ServerSession }>();
+  /** Undefined where no other process shares the store. */
+  const replicas = hasReplicas
+    ? createQuestionReplicas(runtime, channel, findPlace, answer, ({ caller, session }) => {
+        if (session.standing === 0) retry(caller);
+      })
+    : undefined;
   const warnOfRoom = createWarnThrottle(clock, () =>
     log.warn(
       `The MCP server ${name} cannot ask clients on its GET stream now: too many such streams are open for the calls of this user, or of all. Questions on the stream of a call still reach its client. Add replicas, or let fewer calls run at once.`,
@@ -55,7 +66,7 @@ export function createQuestionStreams(
     let noteAttempt = () => {};
     let stop = () => {};
     let opening: Promise<void> | undefined;
-    const place = getReplicas() && hashPlace(caller, session);
+    const place = replicas && hashPlace(caller, session);
     const held: Held = {
       caller,
       user: caller.user && nameOwner(caller.user),
@@ -72,7 +83,7 @@ export function createQuestionStreams(
         if (place !== undefined) places.delete(place);
         noteAttempt();
         stop();
-        getReplicas()?.release(caller, session);
+        replicas?.release(caller, session);
       },
     };
     if (!heldStreams.add(held)) {
@@ -82,7 +93,7 @@ export function createQuestionStreams(
     bySharer.set(sharer, held);
     session.held = held;
     if (place !== undefined) places.set(place, { held, session });
-    getReplicas()?.join();
+    replicas?.join();
     if (session.standing === 0) {
       opening = new Promise((resolve) => {
         const cancelTimer = clock.after(OPENING_MS, () => noteAttempt());
@@ -97,7 +108,16 @@ export function createQuestionStreams(
     return opening;
   }
 
+  /** Places with calls whose client may be asked, by the hash that other replicas use. */
+  function findPlace(hash: string): QuestionPlace | undefined {
+    const { held, session } = places.get(hash) ?? {};
+    if (held === undefined || session === undefined) return undefined;
+    const { caller } = held;
+    return listAskable(caller, session).length > 0 ? { caller, session } : undefined;
+  }
+
   return {
+    replicas,
     /**
      * Before a request is sent. Resolves once the server can ask, or it is known that it will not; undefined where, as nearly always,
      * nothing has to be waited for.
@@ -109,48 +129,30 @@ export function createQuestionStreams(
         held.usedAt = session.usedAt;
         return held.opening;
       }
+      const { elicitation, elicitationUrl, sampling, roots } = caller.capabilities;
       const isNeeded =
         request.onRequest !== undefined &&
         session.id !== undefined &&
         !session.refusesStream &&
-        canBeAsked(caller.capabilities);
+        (elicitation || elicitationUrl === true || sampling || roots);
       return isNeeded ? open(caller, session) : undefined;
-    },
-    /** Places with calls whose client may be asked, by the hash that other replicas use. */
-    findPlace(hash: string) {
-      const { held, session } = places.get(hash) ?? {};
-      if (held === undefined || session === undefined) return undefined;
-      const { caller } = held;
-      return listAskable(caller, session).length > 0 ? { caller, session } : undefined;
     },
     /** The caller's session has ended. */
     end: (caller: UpstreamCaller) => bySharer.get(nameSharer(caller))?.close(),
     close() {
       for (const held of [...bySharer.values()]) held.close();
+      replicas?.close();
     },
   };
 }
 
-const canBeAsked = ({ elicitation, elicitationUrl, sampling, roots }: ClientCapabilities) =>
-  elicitation || elicitationUrl === true || sampling || roots;
-
 // §18.3: a server has one stream for a session that several replicas go on with: what it asks there may be about a call that
 // goes on at another replica, whose client only that one can ask. It answers the server, too.
-
-export type QuestionReplicas = ReturnType<typeof createQuestionReplicas>;
 
 /** A client's session, and its session at the server: questions belong to both. */
 interface QuestionPlace {
   readonly caller: UpstreamCaller;
   readonly session: ServerSession;
-}
-
-interface QuestionHandlers {
-  /** Undefined where no call of it goes on here. */
-  findPlace(hash: string): QuestionPlace | undefined;
-  answer(place: QuestionPlace, question: ServerRequest): void;
-  /** Another replica has closed the stream of the session. */
-  onRelease(place: QuestionPlace): void;
 }
 
 /** Milliseconds for another replica to say that it can answer. */
@@ -162,10 +164,14 @@ function hashPlace(caller: UpstreamCaller, { id }: ServerSession): string | unde
   return own === undefined || id === undefined ? undefined : hashSha256(JSON.stringify([own, id]));
 }
 
-export function createQuestionReplicas(
+function createQuestionReplicas(
   runtime: UpstreamRuntime,
   channel: string,
-  { findPlace, answer, onRelease }: QuestionHandlers,
+  /** Undefined where no call of it goes on here. */
+  findPlace: (hash: string) => QuestionPlace | undefined,
+  answer: QuestionPorts['answer'],
+  /** Another replica has closed the stream of the session. */
+  onRelease: (place: QuestionPlace) => void,
 ) {
   /** Questions for which another replica is looked for. */
   const looking = new Map<string, (replica: string) => void>();
@@ -180,14 +186,12 @@ export function createQuestionReplicas(
   }
 
   function receive(message: QuestionMessage): void {
-    if (message.about === 'here') looking.get(message.ticket)?.(message.from);
-    else {
-      const place = findPlace(message.place);
-      if (place !== undefined) receiveAt(place, message);
+    if (message.about === 'here') {
+      looking.get(message.ticket)?.(message.from);
+      return;
     }
-  }
-
-  function receiveAt(place: QuestionPlace, message: PlacedMessage): void {
+    const place = findPlace(message.place);
+    if (place === undefined) return;
     if (message.about === 'released') onRelease(place);
     else if (message.about === 'cancelled') place.session.questions.cancel(message.requestId);
     else if (message.about === 'looking') {
@@ -198,7 +202,7 @@ export function createQuestionReplicas(
       const { question: written } = message;
       // Its numbers as they were spelled: of what is in it nothing is noted.
       const question = readServerMessage(isObject(written) ? readExact(written) : written);
-      if (question?.kind === 'request') answer(place, question);
+      if (question?.kind === 'request') void answer(place.caller, place.session, question);
     }
   }
 
@@ -257,10 +261,6 @@ export function createQuestionReplicas(
 }
 
 type QuestionMessage =
-  | PlacedMessage
-  | { readonly about: 'here'; readonly ticket: string; readonly from: string };
-
-type PlacedMessage =
   /** To all: who has a call of this place? */
   | {
       readonly about: 'looking';
@@ -268,6 +268,7 @@ type PlacedMessage =
       readonly place: string;
       readonly from: string;
     }
+  | { readonly about: 'here'; readonly ticket: string; readonly from: string }
   /** To the first that has one. */
   | { readonly about: 'question'; readonly place: string; readonly question: unknown }
   /** To all. */

@@ -1,66 +1,31 @@
-// One request of JSON-RPC to a server and what belongs to it: its answer, and what the server says before.
+// One message of a call as the server answers it: its answer, and what the server says before.
 
 import type { IncomingHttpHeaders } from 'node:http';
-import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import { UpstreamError } from '../../mcp/upstream/upstream.ts';
-import type { CancelSignal } from '../../platform/cancellation.ts';
-import { type Clock, createAttempts, Deadline } from '../../platform/clock.ts';
-import type { JsonObject } from '../../platform/json.ts';
+import { createAttempts, Deadline } from '../../platform/clock.ts';
 import {
   readEchoedNumber,
   readServerMessage,
   type ServerMessage,
-  type ServerNotification,
   type ServerRequest,
 } from '../messages/server-message.ts';
 import { BACK_OFF, pauseAfter } from '../transport/process-share.ts';
 import { createEventCursor, type EventCursor } from './answer-body.ts';
 import {
+  type Attempt,
+  type CallOutcome,
+  type CallSender,
+  concludeCall,
+  concludeFailure,
+  type Sending,
+} from './attempt.ts';
+import {
   type ExchangeEnd,
   type ExchangeListener,
-  type ExchangeRequest,
   isEventStream,
-  type Route,
   startExchange,
 } from './exchange.ts';
-import { createInvalidError, createNoMessageError, toRefusal } from './failures.ts';
-
-export interface ServerCall<Result> {
-  readonly exchange: ExchangeRequest;
-  readonly id: number;
-  /** Milliseconds without progress; they stand still while the server waits for an answer of ours. */
-  readonly timeoutMs: number;
-  readonly signal: CancelSignal | undefined;
-  /** It is about to be sent. */
-  onStart(deadline: Deadline): void;
-  /** Resolves once the server has its answer. Never rejects. */
-  onRequest(message: ServerRequest): Promise<void>;
-  onNotification(message: ServerNotification): void;
-  /** Nobody waits any more, or it took too long. */
-  onAbandon(reason: string): void;
-  /** Something came that nobody waits for. Of the server, not of the call. */
-  readonly onStray: (words: string) => void;
-  /** False in an era whose streams end with their connection. */
-  readonly canReopen: boolean;
-  readonly reopen: Reopen;
-  /** Makes the result of the call by how it ended. May throw, as what follows may. */
-  conclude(outcome: CallOutcome): Result | Promise<Result>;
-  concludeFailure(error: UpstreamError): Result | Promise<Result>;
-}
-
-export type CallOutcome =
-  | {
-      readonly kind: 'result';
-      readonly result: JsonObject;
-      readonly headers: IncomingHttpHeaders;
-    }
-  | { readonly kind: 'error'; readonly error: JsonRpcErrorObject }
-  | Refusal;
-
-export type Refusal = Extract<ExchangeEnd, { kind: 'refused' }>;
-
-export const isUnauthorized = (outcome: CallOutcome): boolean =>
-  outcome.kind === 'refused' && outcome.status === 401;
+import { createInvalidError, createNoMessageError } from './failures.ts';
 
 /** Requests of the server that wait for their answers: each answer is a connection of its own. */
 export const MAX_OPEN_REQUESTS = 32;
@@ -73,12 +38,8 @@ const FOREIGN = 'it answered another request than the one that was sent';
 const LINGER_MS = 1000;
 
 /** Resolves to what the call comes to. @throws UpstreamError */
-export const runCall = <Result>(
-  route: Route,
-  clock: Clock,
-  call: ServerCall<Result>,
-): Promise<Result> =>
-  new Promise((resolve, reject) => new OpenCall(clock, call, resolve, reject).start(route));
+export const runCall = <Result>(sender: CallSender, attempt: Attempt<Result>): Promise<Result> =>
+  new Promise((resolve, reject) => new ServerCall(sender, resolve, reject).start(attempt));
 
 const NOTHING = () => {};
 
@@ -89,13 +50,12 @@ const NOTHING = () => {};
  * generation, it took all that came after it there, too: each collection moved the calls of a second, and took 18 ms in place
  * of 4.
  */
-class OpenCall<Result> implements ExchangeListener {
-  private readonly clock: Clock;
-  private readonly onStray: ServerCall<Result>['onStray'];
-  /** Undefined once it has ended. */
-  private call: ServerCall<Result> | undefined;
+class ServerCall<Result> implements ExchangeListener {
+  private readonly sender: CallSender;
   private readonly resolve: (result: Result | Promise<Result>) => void;
   private readonly reject: (thrown: unknown) => void;
+  /** Undefined once it has ended. */
+  private attempt: Attempt<Result> | undefined;
   private deadline: Deadline | undefined;
   private exchange: Pick<Resumption, 'stop'> | undefined;
   private onAbort = NOTHING;
@@ -107,217 +67,159 @@ class OpenCall<Result> implements ExchangeListener {
   private resumption: Resumption | undefined;
 
   constructor(
-    clock: Clock,
-    call: ServerCall<Result>,
+    sender: CallSender,
     resolve: (result: Result | Promise<Result>) => void,
     reject: (thrown: unknown) => void,
   ) {
-    this.clock = clock;
-    this.onStray = call.onStray;
-    this.call = call;
+    this.sender = sender;
     this.resolve = resolve;
     this.reject = reject;
   }
 
-  start(route: Route): void {
-    const { call, clock } = this;
-    if (call === undefined) return;
-    const { signal, timeoutMs } = call;
+  start(attempt: Attempt<Result>): void {
+    const { sender } = this;
+    const { signal, timeoutMs } = attempt.sending;
+    this.attempt = attempt;
     if (signal?.aborted) {
-      this.fail(createAbortedError());
+      this.end(createAbortedError());
       return;
     }
-    this.deadline = new Deadline(clock, timeoutMs, () =>
+    this.deadline = new Deadline(sender.clock, timeoutMs, () =>
       this.abandon(new UpstreamError('timeout', `it did not answer within ${timeoutMs / 1000} s`)),
     );
-    call.onStart(this.deadline);
-    const exchange = startExchange(route, call.exchange, this);
+    attempt.sending.onStart?.(this.deadline);
+    const exchange = startExchange(attempt.exchange, this);
     // A call that could not even be sent has ended by now.
-    if (this.call === undefined) return;
+    if (this.attempt === undefined) return;
     this.exchange = exchange;
     if (signal === undefined) return;
     this.onAbort = () => this.abandon(createAbortedError());
     signal.addEventListener('abort', this.onAbort);
   }
 
-  /** The call, which ends by this; undefined where it has ended before. */
-  private settle(): ServerCall<Result> | undefined {
-    const { call } = this;
-    this.call = undefined;
+  /** Does nothing where it has ended before. */
+  private end(how: CallOutcome | UpstreamError): void {
+    const { sender, attempt } = this;
+    if (attempt === undefined) return;
+    this.attempt = undefined;
     this.deadline?.clear();
-    call?.signal?.removeEventListener('abort', this.onAbort);
-    return call;
-  }
-
-  private succeed(call: ServerCall<Result>, outcome: CallOutcome): void {
+    const { sending } = attempt;
+    sending.signal?.removeEventListener('abort', this.onAbort);
+    sending.onSettled?.();
     try {
-      this.resolve(call.conclude(outcome));
+      this.resolve(
+        how instanceof UpstreamError
+          ? concludeFailure(sender, attempt, how)
+          : concludeCall(sender, attempt, how),
+      );
     } catch (thrown) {
       this.reject(thrown);
     }
   }
 
-  private fail(error: UpstreamError): void {
-    const call = this.settle();
-    if (call === undefined) return;
-    try {
-      this.resolve(call.concludeFailure(error));
-    } catch (thrown) {
-      this.reject(thrown);
-    }
+  private stop(): void {
+    this.exchange?.stop();
+    this.exchange = undefined;
   }
 
   private abandon(error: UpstreamError): void {
-    const { call } = this;
-    if (call === undefined) return;
-    this.exchange?.stop();
-    this.exchange = undefined;
-    this.fail(error);
-    call.onAbandon(error.message);
+    const { attempt } = this;
+    if (attempt === undefined) return;
+    this.stop();
+    this.end(error);
+    attempt.sending.onAbandon?.(attempt.id, error.message);
   }
 
-  private async answer(call: ServerCall<Result>, request: ServerRequest): Promise<void> {
+  private async answer(sending: Sending<Result>, request: ServerRequest): Promise<void> {
     if (this.openRequests >= MAX_OPEN_REQUESTS) {
-      call.onStray(`it asks more than ${MAX_OPEN_REQUESTS} things at once`);
+      this.sender.onStray(`it asks more than ${MAX_OPEN_REQUESTS} things at once`);
       return;
     }
     this.openRequests += 1;
     const resume = this.deadline?.pause();
-    await call.onRequest(request);
+    await sending.onRequest?.(request);
     resume?.();
     this.openRequests -= 1;
   }
 
   onMessage(value: unknown, headers: IncomingHttpHeaders): number {
-    const { call } = this;
-    if (call === undefined) {
-      this.onStray('it went on after its answer');
+    const { attempt } = this;
+    if (attempt === undefined) {
+      this.sender.onStray('it went on after its answer');
       return 1;
     }
     const message = readServerMessage(value);
     if (message?.kind === 'request') {
-      void this.answer(call, message);
+      void this.answer(attempt.sending, message);
       return 1;
     }
-    const taken =
+    const how =
       message === undefined
         ? createNoMessageError(value)
-        : this.takeMessage(call, message, headers);
-    if (taken === undefined) return 1;
-    if (taken instanceof UpstreamError) {
-      this.exchange?.stop();
-      this.exchange = undefined;
-      this.fail(taken);
-      return 0;
-    }
-    this.settle();
-    if (isEventStream(headers)) this.linger();
-    this.succeed(call, taken);
+        : this.takeMessage(attempt, message, headers);
+    if (how === undefined) return 1;
+    if (how instanceof UpstreamError) this.stop();
+    else if (isEventStream(headers)) this.linger();
+    this.end(how);
     return 0;
   }
 
   private linger(): void {
-    this.cancelLinger = this.clock.after(LINGER_MS, () => this.exchange?.stop());
+    this.cancelLinger = this.sender.clock.after(LINGER_MS, () => this.exchange?.stop());
   }
 
   /** The end of the call by this message: undefined where it goes on. */
   private takeMessage(
-    call: ServerCall<Result>,
+    { sending, id }: Attempt<Result>,
     message: Exclude<ServerMessage, ServerRequest>,
     headers: IncomingHttpHeaders,
   ): CallOutcome | UpstreamError | undefined {
-    const { resumption } = this;
     if (message.kind === 'notification') {
       if (message.method === 'notifications/progress') this.deadline?.renew();
-      call.onNotification(message);
+      sending.onNotification?.(message, id);
       return undefined;
     }
-    const isOwn = readEchoedNumber(message.id) === call.id;
+    const isOwn = readEchoedNumber(message.id) === id;
     // Some servers repeat what belongs to other calls of the session.
-    if (resumption?.isReading() === true && !isOwn) return undefined;
+    if (!isOwn && this.resumption?.isReading()) return undefined;
     // Without an id an error says that the request could not even be read.
-    if (!isOwn && message.id !== null) return this.skipForeign(call, headers);
+    if (!isOwn && message.id !== null) {
+      // The answer to another request settles none: its own may still come, if this is a stream.
+      this.foreign += 1;
+      if (!isEventStream(headers) || this.foreign > MAX_FOREIGN) return createInvalidError(FOREIGN);
+      this.sender.onStray(FOREIGN);
+      return undefined;
+    }
     return message.kind === 'result'
       ? { kind: 'result', result: message.result, headers }
       : { kind: 'error', error: message.error };
   }
 
-  /** The answer to another request settles none: its own may still come, if this is a stream. */
-  private skipForeign(
-    call: ServerCall<Result>,
-    headers: IncomingHttpHeaders,
-  ): UpstreamError | undefined {
-    this.foreign += 1;
-    if (!isEventStream(headers) || this.foreign > MAX_FOREIGN) return createInvalidError(FOREIGN);
-    call.onStray(FOREIGN);
-    return undefined;
-  }
-
   onEnd(end: ExchangeEnd): void {
     this.cancelLinger();
     this.exchange = undefined;
-    const { call } = this;
     // Nearly always the result has come before: an error is not made for nobody, since its stack is dear.
-    if (call === undefined) return;
-    if (this.resumption?.goOn(end)) {
-      this.exchange = this.resumption;
-      return;
-    }
-    if (end.kind === 'failed') this.fail(end.error);
-    else if (end.kind !== 'refused')
-      this.fail(createInvalidError('it ended its answer before the result'));
-    else {
-      this.settle();
-      this.succeed(call, end);
-    }
+    if (this.attempt === undefined) return;
+    if (this.resumption?.goOn(end)) this.exchange = this.resumption;
+    else if (end.kind === 'failed') this.end(end.error);
+    else
+      this.end(
+        end.kind === 'refused' ? end : createInvalidError('it ended its answer before the result'),
+      );
   }
 
   openCursor(): EventCursor | undefined {
-    const { clock, call } = this;
-    if (call === undefined || !call.canReopen) return this.resumption?.cursor;
-    this.resumption ??= createResumption(
-      clock,
-      (lastEventId, listener) => call.reopen(lastEventId, listener),
-      this,
-    );
-    return this.resumption.cursor;
+    if (this.attempt?.sending.resumeHeaders !== undefined)
+      this.resumption ??= createResumption(this.sender, this.attempt.sending, this);
+    return this.resumption?.cursor;
   }
 }
 
 const createAbortedError = () =>
   new UpstreamError('aborted', 'nobody waits for its answer any more');
 
-// The meaning of a call's outcome to its caller.
-
-/** @throws UpstreamError */
-export function getResult(outcome: CallOutcome): JsonObject {
-  if (outcome.kind === 'result') return outcome.result;
-  const error = findError(outcome);
-  if (error === undefined && outcome.kind === 'refused') {
-    throw toRefusal(outcome);
-  }
-  throw new UpstreamError('error', 'it answered with an error', {
-    ...(error !== undefined && { jsonRpcError: error }),
-  });
-}
-
-/** The error of JSON-RPC, whatever the status it came with; that of 401 and 403 is HTTP's. */
-export function findError(outcome: CallOutcome): JsonRpcErrorObject | undefined {
-  if (outcome.kind === 'error') return outcome.error;
-  return outcome.kind === 'refused' ? findErrorInBody(outcome) : undefined;
-}
-
-function findErrorInBody({ status, body }: Refusal): JsonRpcErrorObject | undefined {
-  if (status === 401 || status === 403 || body === undefined) return undefined;
-  const message = readServerMessage(body);
-  return message?.kind === 'error' ? message.error : undefined;
-}
-
 // MCP "Resumability and Redelivery": an answer whose stream broke, or that the server closed before its end (polling), is
 // read on by GET. The call itself is never sent again.
-
-/** Opens a stream that begins after this event; undefined where the server may no longer be asked. */
-type Reopen = (lastEventId: string, listener: ExchangeListener) => Promise<() => void> | undefined;
 
 type Resumption = ReturnType<typeof createResumption>;
 
@@ -327,39 +229,20 @@ const REMEMBERED_IDS = 32;
 const MAX_FAILURES = 6;
 
 function createResumption(
-  clock: Clock,
-  reopen: Reopen,
+  sender: CallSender,
+  sending: Sending<unknown>,
   listener: Pick<ExchangeListener, 'onMessage' | 'onEnd'>,
 ) {
   const cursor = createEventCursor(REMEMBERED_IDS);
   let isOver = false;
-  const attempts = createAttempts(clock, pauseAfter);
+  const attempts = createAttempts(sender.clock, pauseAfter);
   let stopStream = () => {};
   /** The end of the call if the server does not let it go on. */
   let broken: ExchangeEnd | undefined;
 
-  function goOn(end: ExchangeEnd): boolean {
-    if (isOver || cursor.lastId() === undefined || !isBroken(end)) return false;
-    broken = end;
-    attempts.after(cursor.retryMs() ?? BACK_OFF.firstMs, comeBack);
-    return true;
-  }
-
   function comeBack(): void {
-    const lastId = cursor.lastId();
-    const opening = lastId === undefined ? undefined : reopen(lastId, createListener());
-    if (opening === undefined) giveUp();
-    else {
-      opening.then((started) => {
-        stopStream = started;
-        if (isOver) started();
-      }, giveUp);
-    }
-  }
-
-  function createListener(): ExchangeListener {
     let hasBegun = false;
-    return {
+    const streamListener: ExchangeListener = {
       openCursor: () => cursor,
       onStart(headers) {
         if (!isEventStream(headers)) return giveUp();
@@ -370,11 +253,19 @@ function createResumption(
       onEnd(end) {
         stopStream = () => {};
         if (hasBegun) listener.onEnd(end);
-        else if (isRefusal(end)) giveUp();
-        else if (attempts.countFailures() + 1 >= MAX_FAILURES) giveUp();
+        else if (isRefusal(end) || attempts.countFailures() + 1 >= MAX_FAILURES) giveUp();
         else attempts.again(comeBack, cursor.retryMs());
       },
     };
+    const lastId = cursor.lastId();
+    const opening =
+      lastId === undefined ? undefined : sender.reopen(sending, lastId, streamListener);
+    if (opening === undefined) giveUp();
+    else
+      opening.then((started) => {
+        stopStream = started;
+        if (isOver) started();
+      }, giveUp);
   }
 
   function giveUp(): void {
@@ -392,7 +283,12 @@ function createResumption(
   return {
     cursor,
     /** True if the stream that has ended like this is read on; what comes of it is told to `onMessage` and `onEnd`. */
-    goOn,
+    goOn(end: ExchangeEnd) {
+      if (isOver || cursor.lastId() === undefined || !isBroken(end)) return false;
+      broken = end;
+      attempts.after(cursor.retryMs() ?? BACK_OFF.firstMs, comeBack);
+      return true;
+    },
     /** True if what comes now comes on a stream that was opened again. */
     isReading: () => broken !== undefined,
     stop,

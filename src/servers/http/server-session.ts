@@ -10,23 +10,18 @@ import {
   type UpstreamRequest,
 } from '../../mcp/upstream/upstream.ts';
 import type { Deadline } from '../../platform/clock.ts';
-import { type JsonObject, parseObject } from '../../platform/json.ts';
 import { nameOwner } from '../../store/owner.ts';
 import {
   readChange,
   readEchoedNumber,
   type ServerNotification,
 } from '../messages/server-message.ts';
-import {
-  type Askable,
-  createServerQuestions,
-  type ServerQuestions,
-} from '../transport/server-questions.ts';
+import { type Askable, createServerQuestions } from '../transport/server-questions.ts';
 import type { EventCursor } from './answer-body.ts';
-import { type CallOutcome, findError, type Refusal } from './server-call.ts';
-import type { OpenCookies, SessionCookies } from './session-cookies.ts';
+import { type CallOutcome, findError, type Refusal } from './attempt.ts';
+import type { SessionCookies } from './session-cookies.ts';
 
-export interface ServerSession {
+export class ServerSession {
   /** Undefined where the server keeps no sessions. */
   readonly id: string | undefined;
   readonly protocolVersion: string;
@@ -42,21 +37,37 @@ export interface ServerSession {
   usedAt: number;
   storedAt: number;
   /** When it was last asked whether it is still there, or took the place of one that was. */
-  askedAt: number;
+  askedAt = Number.NEGATIVE_INFINITY;
   /** True if it has answered a request since. */
-  hasServed: boolean;
-  readonly openRequests: OpenRequests;
-  readonly questions: ServerQuestions;
+  hasServed = false;
+  readonly openRequests = createOpenRequests();
+  readonly questions = createServerQuestions();
   /** Streams of its own that stand, or are being opened. */
-  streams: number;
+  streams = 0;
   /** Those that stand. */
-  standing: number;
+  standing = 0;
   /** It said that it has none (405). */
-  refusesStream: boolean;
+  refusesStream = false;
   /** The stream that is open for questions of the server; undefined until a call needed it. */
   held: HeldForQuestions | undefined;
   /** The position in its own stream; undefined until an event had an id. */
   cursor: EventCursor | undefined;
+
+  constructor(
+    id: string | undefined,
+    protocolVersion: string,
+    now: number,
+    { isFromStore = false, cookies }: Partial<Pick<ServerSession, 'isFromStore' | 'cookies'>> = {},
+  ) {
+    this.id = id;
+    this.protocolVersion = protocolVersion;
+    this.isFromStore = isFromStore;
+    this.headers = ['mcp-protocol-version', protocolVersion];
+    if (id !== undefined) this.headers = [...this.headers, 'mcp-session-id', id];
+    this.cookies = cookies;
+    this.usedAt = now;
+    this.storedAt = now;
+  }
 }
 
 /** See question-streams.ts. */
@@ -71,59 +82,9 @@ export interface HeldForQuestions {
   noteAttempt(): void;
 }
 
-export function createServerSession(
-  id: string | undefined,
-  protocolVersion: string,
-  now: number,
-  { isFromStore = false, cookies }: Partial<Pick<ServerSession, 'isFromStore' | 'cookies'>> = {},
-): ServerSession {
-  const headers = ['mcp-protocol-version', protocolVersion];
-  if (id !== undefined) headers.push('mcp-session-id', id);
-  return {
-    id,
-    protocolVersion,
-    isFromStore,
-    headers,
-    cookies,
-    logLevel: undefined,
-    usedAt: now,
-    storedAt: now,
-    askedAt: Number.NEGATIVE_INFINITY,
-    hasServed: false,
-    openRequests: createOpenRequests(),
-    questions: createServerQuestions(),
-    streams: 0,
-    standing: 0,
-    refusesStream: false,
-    held: undefined,
-    cursor: undefined,
-  };
-}
-
 /** The record by which any replica can go on with it. */
-export const toRecord = ({ id, protocolVersion, cookies }: ServerSession): JsonObject => ({
-  id,
-  protocolVersion,
-  cookies: cookies?.toRecord(),
-});
-
-export function fromRecord(
-  text: string,
-  now: number,
-  openCookies: OpenCookies,
-): ServerSession | undefined {
-  const { id, protocolVersion, cookies } = parseObject(text) ?? {};
-  return typeof id === 'string' && typeof protocolVersion === 'string'
-    ? createServerSession(id, protocolVersion, now, {
-        isFromStore: true,
-        cookies: openCookies(cookies),
-      })
-    : undefined;
-}
-
-/** MCP "Session Management": visible ASCII; anything else could not be sent back. */
-export const readSessionId = (value: string | string[] | undefined): string | undefined =>
-  typeof value === 'string' && /^[\x21-\x7E]{1,1024}$/.test(value) ? value : undefined;
+export const writeRecord = ({ id, protocolVersion, cookies }: ServerSession): string =>
+  JSON.stringify({ id, protocolVersion, cookies: cookies?.toRecord() });
 
 /** Names those who share a session: the requests of one client's session, or of one user and client. */
 export function nameSharer(caller: UpstreamCaller): string {
@@ -150,13 +111,13 @@ export function routeToSession(
   const change = readChange(message);
   return (
     change?.kind === 'elicitation' &&
-    openRequests.some((request) => request.onElicitationComplete?.(change.elicitationId) === true)
+    openRequests
+      .list()
+      .some(({ request }) => request.onElicitationComplete?.(change.elicitationId) === true)
   );
 }
 
 // The requests of one session that have no answer yet: what the server says elsewhere may belong to one of them.
-
-type OpenRequests = ReturnType<typeof createOpenRequests>;
 
 export interface OpenRequest {
   /** Its progress token. */
@@ -192,11 +153,6 @@ function createOpenRequests() {
       size -= 1;
     },
     find: (token: number) => places.find((open) => open?.token === token),
-    /** True if one of them says so. */
-    some: (test: (request: UpstreamRequest) => boolean) =>
-      places.some((open) => open !== undefined && test(open.request)),
-    /** The request that anything must belong to, where there is only one. */
-    findOnly: () => (size === 1 ? places.find((open) => open !== undefined)?.request : undefined),
     /** The newest first. */
     list: () =>
       places.filter((open) => open !== undefined).sort((one, other) => other.token - one.token),

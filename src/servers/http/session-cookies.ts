@@ -2,20 +2,26 @@
 // are sent back in that session alone, to the origin that set them alone; so `Domain` means nothing.
 
 import type { RequestHeaders } from '../../mcp/upstream/envelope.ts';
+import type { UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { HttpUpstreamConfig } from './http-config.ts';
 
 /** Cookies of a new session, or those that were kept of one; undefined where none are to be kept. */
 export type OpenCookies = (kept?: unknown) => SessionCookies | undefined;
 
 export function createOpenCookies(
-  { cookies, url }: HttpUpstreamConfig,
-  clock: Clock,
-  /** Told when some are dropped since there are too many. */
-  onExcess: () => void,
+  { clock, log }: UpstreamRuntime,
+  { name, cookies, url }: HttpUpstreamConfig,
 ): OpenCookies {
   const isSecure = new URL(url).protocol === 'https:';
+  const onExcess = createWarnThrottle(clock, () =>
+    log.warn(
+      `The MCP server ${name} sets more cookies in a session than are kept (${MAX_COOKIES}, ${MAX_COOKIE_BYTES} bytes): the oldest are dropped. If its sessions get lost, let it, or the balancer in front of it, set fewer; if it needs none, set "cookies": false for it in the configuration file`,
+      { server: name },
+    ),
+  );
   return (kept) => (cookies ? new SessionCookies({ isSecure, clock, onExcess }, kept) : undefined);
 }
 
@@ -28,14 +34,15 @@ interface Cookie {
   readonly expiresAt: number | undefined;
 }
 
-export const MAX_COOKIES = 8;
+const MAX_COOKIES = 8;
 /** Bytes of names, values and paths together. */
-export const MAX_COOKIE_BYTES = 4096;
+const MAX_COOKIE_BYTES = 4096;
 
 interface CookieServer {
   /** The server is reached by https. */
   readonly isSecure: boolean;
   readonly clock: Clock;
+  /** Told when some are dropped since there are too many. */
   onExcess(): void;
 }
 
@@ -177,19 +184,16 @@ function readCookie(line: string, requestPath: string, now: number): Cookie | un
       case 'max-age':
         if (SECONDS.test(given)) maxAge = now + Number(given) * 1000;
         break;
-      case 'expires':
-        expires = readDate(given) ?? expires;
+      case 'expires': {
+        const at = Date.parse(given);
+        if (!Number.isNaN(at)) expires = at;
         break;
+      }
     }
   }
   const end = maxAge ?? expires;
   const expiresAt = end === undefined ? undefined : Math.min(end, now + MAX_LIFETIME_MS);
   return { name, value, path, isSecure, expiresAt };
-}
-
-function readDate(text: string): number | undefined {
-  const at = Date.parse(text);
-  return Number.isNaN(at) ? undefined : at;
 }
 
 /** The parts before and behind the first of this character, without the space around. */

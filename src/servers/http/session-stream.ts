@@ -1,5 +1,4 @@
 // MCP "Listening for Messages from the Server": the GET stream of a session.
-import type { IncomingHttpHeaders } from 'node:http';
 import type { UpstreamCaller } from '../../mcp/upstream/upstream.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import {
@@ -11,12 +10,13 @@ import {
 import type { ProcessShare } from '../transport/process-share.ts';
 import { isQuestion } from '../transport/server-questions.ts';
 import { createEventCursor } from './answer-body.ts';
+import type { CallOutcome } from './attempt.ts';
 import { type ExchangeEnd, isEventStream } from './exchange.ts';
 import { RefusalError } from './failures.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { AttemptEnd, Audience } from './listeners.ts';
-import type { QuestionReplicas } from './question-streams.ts';
-import { type CallOutcome, MAX_OPEN_REQUESTS } from './server-call.ts';
+import type { QuestionStreams } from './question-streams.ts';
+import { MAX_OPEN_REQUESTS } from './server-call.ts';
 import {
   isSessionLost,
   listAskable,
@@ -29,12 +29,11 @@ import type { SessionEra } from './session-era.ts';
 /** Refused by its status, or by a JSON-RPC error in place of a stream. */
 type StreamRefusal = Exclude<CallOutcome, { kind: 'result' }>;
 
-/** `getReplicas` gives nothing where no other process shares the store. */
 export function createSessionStream(
   connection: HttpConnection,
   era: SessionEra,
-  { isSessionActive }: Pick<ProcessShare, 'isSessionActive'>,
-  getReplicas: () => Pick<QuestionReplicas, 'pass' | 'cancel'> | undefined,
+  { isSessionActive }: ProcessShare,
+  { replicas }: QuestionStreams,
 ) {
   const { sessions } = era;
   /** Sessions that had a stream. */
@@ -99,7 +98,7 @@ export function createSessionStream(
     if (sessionId !== undefined && !(await isSessionActive(sessionId))) return 'never';
     // Servers without such streams say 404 of each.
     if (status === 404 && streamed.has(session)) {
-      await sessions.renew(caller, session);
+      await sessions.replace(caller, session);
       return 'again';
     }
     const state = await era.findSessionState(caller, session);
@@ -126,26 +125,32 @@ export function createSessionStream(
         if (openRequests >= MAX_OPEN_REQUESTS) return;
         openRequests += 1;
         const caller = findCaller(audience, session);
-        const isPassed = isForOthers(message, caller, session)
-          ? await getReplicas()?.pass(caller, session, message)
-          : false;
+        // No call goes on here that it could be about.
+        const isForOthers = isQuestion(message) && listAskable(caller, session).length === 0;
+        const isPassed = isForOthers && (await replicas?.pass(caller, session, message));
         if (isPassed !== true) await answerServer(caller, session, message);
         openRequests -= 1;
       }
 
       function notify(message: ServerNotification): void {
-        const { requestId } = message.params;
-        if (message.method === 'notifications/cancelled' && !session.questions.has(requestId))
-          getReplicas()?.cancel(audience.caller, session, requestId);
-        else if (message.method === 'notifications/message') log(message.params);
-        else if (!routeProgress(message, session) && !routeToSession(message, session)) {
-          audience.notify(message);
-        }
+        const { method, params } = message;
+        if (method === 'notifications/cancelled' && !session.questions.has(params.requestId))
+          replicas?.cancel(audience.caller, session, params.requestId);
+        else if (method === 'notifications/message') log(params);
+        else if (method === 'notifications/progress') {
+          // Some servers say on this stream what belongs to a request.
+          const token = readEchoedNumber(params.progressToken);
+          const asked = token === undefined ? undefined : session.openRequests.find(token);
+          asked?.deadline?.renew();
+          asked?.request.onProgress?.(params);
+        } else if (!routeToSession(message, session)) audience.notify(message);
       }
 
       /** A message of no call is the client's own only if both have sessions. */
       function log(params: JsonObject): void {
-        const only = session.openRequests.findOnly();
+        const [first, second] = session.openRequests.list();
+        // What the message must belong to, where there is only one.
+        const only = second === undefined ? first?.request : undefined;
         if (only?.onLog !== undefined) only.onLog(params);
         else if (session.id !== undefined && audience.caller.sessionId !== undefined) {
           audience.log(params);
@@ -157,34 +162,38 @@ export function createSessionStream(
         resolve(undefined);
       };
       signal.addEventListener('abort', stopOnAbort);
-      const listener = {
-        onStart(answered: IncomingHttpHeaders) {
-          if (!isEventStream(answered)) return;
-          onOpen();
-          if (lastEventId === undefined) void subscribe(audience).catch(() => {});
-        },
-        openCursor() {
-          session.cursor ??= createEventCursor(NO_IDS);
-          return session.cursor;
-        },
-        onMessage(value: unknown, answered: IncomingHttpHeaders) {
-          const message = readServerMessage(value);
-          if (message?.kind === 'error' && !isEventStream(answered)) refusal = message;
-          if (message?.kind === 'request') void answer(message);
-          else if (message?.kind === 'notification') notify(message);
-          return 1;
-        },
-        onEnd(end: ExchangeEnd) {
-          signal.removeEventListener('abort', stopOnAbort);
-          resolve(refusal ?? end);
-        },
-      };
       const headers =
         lastEventId === undefined
           ? session.headers
           : [...session.headers, 'last-event-id', lastEventId];
       const asker = findCaller(audience, session);
-      connection.stream(asker, { headers, cookies: session.cookies }, listener).then((started) => {
+      const opening = connection.stream(
+        asker,
+        { headers, cookies: session.cookies },
+        {
+          onStart(answered) {
+            if (!isEventStream(answered)) return;
+            onOpen();
+            if (lastEventId === undefined) void subscribe(audience).catch(() => {});
+          },
+          openCursor() {
+            session.cursor ??= createEventCursor(NO_IDS);
+            return session.cursor;
+          },
+          onMessage(value, answered) {
+            const message = readServerMessage(value);
+            if (message?.kind === 'error' && !isEventStream(answered)) refusal = message;
+            if (message?.kind === 'request') void answer(message);
+            else if (message?.kind === 'notification') notify(message);
+            return 1;
+          },
+          onEnd(end) {
+            signal.removeEventListener('abort', stopOnAbort);
+            resolve(refusal ?? end);
+          },
+        },
+      );
+      opening.then((started) => {
         stop = started;
         if (signal.aborted) started();
       }, reject);
@@ -193,8 +202,9 @@ export function createSessionStream(
 
   /** Subscribes to the resources of stateless clients, for which the session that they share has to ask. */
   async function subscribe({ uris, caller }: Audience): Promise<void> {
+    // Nothing is asked of the other era for the stream of a session.
     for (const uri of uris)
-      await era.request(caller, { ...SUBSCRIBE, params: { uri } }, askNothing);
+      await era.request(caller, { ...SUBSCRIBE, params: { uri } }, async () => ({}));
   }
 
   /** Answers a question on the stream of the session, here or at another replica. Never rejects. */
@@ -216,16 +226,6 @@ export function createSessionStream(
 /** The listener with the newest credentials. */
 const findCaller = ({ caller }: Audience, { held }: ServerSession): UpstreamCaller =>
   held?.caller ?? caller;
-
-/** No call goes on here that it could be about. */
-const isForOthers = (
-  message: ServerRequest,
-  caller: UpstreamCaller,
-  session: ServerSession,
-): boolean => isQuestion(message) && listAskable(caller, session).length === 0;
-
-/** Nothing is asked of the other era for the stream of a session. */
-const askNothing = async () => ({});
 
 const SUBSCRIBE = {
   method: 'resources/subscribe',
@@ -250,13 +250,3 @@ const OF_STREAM: ReadonlySet<number | undefined> = new Set([NOT_ALLOWED, 409]);
 /** 409: another stream of the session still stands, maybe at a replica that is gone. */
 const isForGood = (status: number | undefined): boolean =>
   status !== undefined && status < 500 && status !== 409 && status !== 429;
-
-/** Some servers say on this stream what belongs to a request. */
-function routeProgress({ method, params }: ServerNotification, session: ServerSession): boolean {
-  if (method !== 'notifications/progress') return false;
-  const token = readEchoedNumber(params.progressToken);
-  const open = token === undefined ? undefined : session.openRequests.find(token);
-  open?.deadline?.renew();
-  open?.request.onProgress?.(params);
-  return true;
-}

@@ -7,18 +7,16 @@ import {
   UpstreamError,
 } from '../../mcp/upstream/upstream.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { parseObject } from '../../platform/json.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { ServerSessionRecords } from '../transport/session-records.ts';
-import { toOutcome } from './attempt.ts';
-import type { HttpConnection } from './http-connection.ts';
-import type { CallOutcome } from './server-call.ts';
+import type { CallOutcome } from './attempt.ts';
 import {
-  fromRecord,
   isSessionLost,
   mayBeLost,
   nameSharer,
-  type ServerSession,
-  toRecord,
+  ServerSession,
+  writeRecord,
 } from './server-session.ts';
 import type { OpenCookies } from './session-cookies.ts';
 
@@ -70,22 +68,24 @@ export function createServerSessions(
   function find(caller: UpstreamCaller): ServerSession | undefined {
     const entry = entries.get(nameSharer(caller));
     if (entry === undefined) return undefined;
+    const { session } = entry;
     // The newest of several tokens is valid for longest.
-    if (isShared(caller)) entry.sharedBy = caller;
-    touch(caller, entry.session);
-    return entry.session;
-  }
-
-  const readRecord = (text: string) => fromRecord(text, clock.monotonic(), openCookies);
-
-  function touch(caller: UpstreamCaller, session: ServerSession): void {
+    if (caller.sessionId === undefined) entry.sharedBy = caller;
     const now = clock.monotonic();
     session.usedAt = now;
-    if (now - session.storedAt < WRITE_AGAIN_MS) return;
+    if (now - session.storedAt < WRITE_AGAIN_MS) return session;
     const sessionId = nameOwnSession(caller);
-    if (sessionId === undefined || session.id === undefined) return;
+    if (sessionId === undefined || session.id === undefined) return session;
     session.storedAt = now;
     void keepRecord(sessionId, session, session);
+    return session;
+  }
+
+  function readRecord(text = ''): ServerSession | undefined {
+    const { id, protocolVersion, cookies } = parseObject(text) ?? {};
+    if (typeof id !== 'string' || typeof protocolVersion !== 'string') return undefined;
+    const kept = { isFromStore: true, cookies: openCookies(cookies) };
+    return new ServerSession(id, protocolVersion, clock.monotonic(), kept);
   }
 
   /** Unless those that stand in the store are younger, whichever replica wrote them. */
@@ -93,20 +93,20 @@ export function createServerSessions(
     const { id, cookies } = session;
     if (sessionId === undefined || id === undefined || cookies?.isUnsaved !== true) return;
     const kept = await records.update(sessionId, (text) => {
-      const standing = text === undefined ? undefined : readRecord(text);
+      const standing = readRecord(text);
       const age = clock.now() - (standing?.cookies?.storedAt ?? 0);
       // It may have ended, or have been replaced by another replica.
       const isDue = standing?.id === id && age >= minimumAgeMs;
-      return isDue ? JSON.stringify(toRecord(session)) : undefined;
+      return isDue ? writeRecord(session) : undefined;
     });
     if (kept === undefined) cookies.isUnsaved = true;
   }
 
   /** Writes the session where none is kept, or the one that it replaces. Resolves to the one that is kept then. */
   async function keepRecord(sessionId: string, session: ServerSession, replaced: ServerSession) {
-    const own = JSON.stringify(toRecord(session));
+    const own = writeRecord(session);
     const kept = await records.update(sessionId, (text) => {
-      const standing = text === undefined ? undefined : readRecord(text);
+      const standing = readRecord(text);
       return standing === undefined || standing.id === replaced.id ? own : text;
     });
     return kept === undefined || kept === own ? session : readRecord(kept);
@@ -115,7 +115,11 @@ export function createServerSessions(
   function remember(caller: UpstreamCaller, session: ServerSession): ServerSession {
     const sharer = nameSharer(caller);
     const sessionId = nameOwnSession(caller);
-    const entry = { session, sharedBy: isShared(caller) ? caller : undefined, sessionId };
+    const entry = {
+      session,
+      sharedBy: caller.sessionId === undefined ? caller : undefined,
+      sessionId,
+    };
     entries.delete(sharer);
     entries.set(sharer, entry);
     if (session.cookies !== undefined && sessionId !== undefined)
@@ -146,73 +150,48 @@ export function createServerSessions(
   function sweep(): void {
     const limit = clock.monotonic() - IDLE_MS;
     for (const [sharer, entry] of entries) {
-      if (isIdle(entry.session, limit)) forget(sharer, entry);
+      if (entry.session.usedAt <= limit && !isBusy(entry.session)) forget(sharer, entry);
       else void storeCookies(entry, WRITE_COOKIES_MS);
     }
     cancelSweep = entries.size > 0 ? clock.after(SWEEP_MS, sweep) : undefined;
   }
 
-  async function read(sessionId: string): Promise<ServerSession | undefined> {
-    const text = await records.read(sessionId);
-    if (text === undefined) return undefined;
-    // It may have been written long ago: its time begins anew.
-    void records.update(sessionId, (standing) => standing);
-    return readRecord(text);
-  }
-
-  async function openFirst(caller: UpstreamCaller): Promise<ServerSession> {
-    const sessionId = nameOwnSession(caller);
-    if (sessionId === undefined) return initialize(caller);
-    const stored = await read(sessionId);
-    if (stored !== undefined) return stored;
-    const session = await initialize(caller);
-    if (session.id === undefined) return session;
-    const standing = readRecord(
-      await records.readOrWrite(sessionId, JSON.stringify(toRecord(session))),
-    );
-    if (standing === undefined || standing.id === session.id) return session;
-    void terminate(caller, session);
-    return standing;
-  }
-
-  async function openAgain(
+  /** In place of one that the server lost, where there was one. */
+  async function open(
     caller: UpstreamCaller,
-    lost: ServerSession,
-    test: Test | undefined,
+    lost?: ServerSession,
+    test?: Test,
   ): Promise<ServerSession> {
     const sessionId = nameOwnSession(caller);
     const text = sessionId === undefined ? undefined : await records.read(sessionId);
-    const stored = text === undefined ? undefined : readRecord(text);
+    const stored = readRecord(text);
+    if (sessionId !== undefined && text !== undefined && lost === undefined) {
+      // It may have been written long ago: its time begins anew.
+      void records.update(sessionId, (current) => current);
+      if (stored !== undefined) return stored;
+    }
     // Another replica has noticed before; the server may have lost that one since. Or it got a cookie without which a balancer
     // asks the wrong node.
     const isOther =
       stored !== undefined &&
-      (stored.id !== lost.id || stored.cookies?.hasNews(lost.cookies) === true);
-    if (isOther && (await standsTest(stored, test))) return stored;
-    const session = await openTested(caller, test);
-    if (sessionId !== undefined && session.id !== undefined) {
-      const kept = await keepRecord(sessionId, session, stored ?? lost);
-      if (kept !== undefined && kept.id !== session.id) {
-        void terminate(caller, session);
-        return kept;
-      }
-    }
-    return session;
-  }
-
-  async function openTested(
-    caller: UpstreamCaller,
-    test: Test | undefined,
-  ): Promise<ServerSession> {
-    if (test === undefined) return initialize(caller);
-    const session = await initialize(caller, true);
+      (stored.id !== lost?.id || stored.cookies?.hasNews(lost?.cookies) === true);
+    if (isOther && (await test?.(stored).catch(() => false)) !== false) return stored;
+    const session = await initialize(caller, test && true);
     try {
-      await test(session);
+      await test?.(session);
     } catch (error) {
       void terminate(caller, session);
       throw error;
     }
-    return session;
+    if (sessionId === undefined || session.id === undefined) return session;
+    const replaced = stored ?? lost;
+    const kept =
+      replaced === undefined
+        ? readRecord(await records.readOrWrite(sessionId, writeRecord(session)))
+        : await keepRecord(sessionId, session, replaced);
+    if (kept === undefined || kept.id === session.id) return session;
+    void terminate(caller, session);
+    return kept;
   }
 
   async function replace(
@@ -223,7 +202,7 @@ export function createServerSessions(
     const current = find(caller);
     if (current !== undefined && current !== lost) return current;
     return openings.run(nameSharer(caller), async () => {
-      const session = remember(caller, await openAgain(caller, lost, test));
+      const session = remember(caller, await open(caller, lost, test));
       void restore(caller, session, lost);
       return session;
     });
@@ -234,10 +213,11 @@ export function createServerSessions(
     find,
     /** From the store, or a new one; once for all that ask at the same time. */
     open: (caller: UpstreamCaller) =>
-      openings.run(nameSharer(caller), async () => remember(caller, await openFirst(caller))),
-    /** In place of one that the server no longer knows; once for all that noticed. */
-    renew: (caller: UpstreamCaller, lost: ServerSession) => replace(caller, lost),
-    /** As `renew`, of one that the server may have lost: on trial, by a session that stands the test. */
+      openings.run(nameSharer(caller), async () => remember(caller, await open(caller))),
+    /**
+     * In place of one that the server no longer knows; once for all that noticed. With a test, of one that the server may have lost:
+     * on trial, by a session that stands the test.
+     */
     replace,
     async end(caller: UpstreamCaller) {
       const sharer = nameSharer(caller);
@@ -246,9 +226,8 @@ export function createServerSessions(
       entries.delete(sharer);
       const sessionId = nameOwnSession(caller);
       const text = sessionId === undefined ? undefined : await records.take(sessionId);
-      const stored = text === undefined ? undefined : readRecord(text);
       // Another replica may have replaced the one that is remembered here.
-      const session = stored ?? remembered;
+      const session = readRecord(text) ?? remembered;
       if (session !== undefined) await terminate(caller, session);
     },
     /** Forgets all, and ends those that no other replica can go on with. */
@@ -263,20 +242,8 @@ export function createServerSessions(
   };
 }
 
-const standsTest = (session: ServerSession, test: Test | undefined): Promise<boolean> | true =>
-  test === undefined ||
-  test(session).then(
-    () => true,
-    () => false,
-  );
-
 const isBusy = ({ streams, openRequests }: ServerSession): boolean =>
   streams > 0 || openRequests.size > 0;
-
-const isIdle = (session: ServerSession, limit: number): boolean =>
-  session.usedAt <= limit && !isBusy(session);
-
-const isShared = ({ sessionId }: UpstreamCaller): boolean => sessionId === undefined;
 
 // §18.3: after a restart a server should answer 404 for sessions that it no longer knows. Many answer 401, 400, 410, 503 or something
 // else, which may as well concern the credentials, the request, or the whole server. So a `ping` finds out.
@@ -291,39 +258,17 @@ type SessionState =
   /** It was asked a moment ago, or gave no answer. */
   | { readonly kind: 'unknown' };
 
-/** Asks once for all that share the session. Never rejects. */
-export type FindSessionState = (
-  caller: UpstreamCaller,
-  session: ServerSession,
-  /** Also where it was asked a moment ago. */
-  mustAsk?: boolean,
-) => Promise<SessionState>;
-
-/** In the session; nothing follows from how it ends. @throws UpstreamError */
-type Ping = (caller: UpstreamCaller, session: ServerSession) => Promise<CallOutcome>;
+export type FindSessionState = ReturnType<typeof createFindSessionState>;
 
 /** While it answers no request: what refuses each by its nature costs no more than this, nor does a server that loses each session. */
 const ASK_AGAIN_MS = 5000;
-const PING_MS = 5000;
 
-export const createPing =
-  (connection: Pick<HttpConnection, 'call'>, timeoutMs: number): Ping =>
-  (caller, { headers, cookies }) =>
-    connection.call(caller, {
-      method: 'ping',
-      toParams: () => ({}),
-      headers,
-      cookies,
-      timeoutMs: Math.min(timeoutMs, PING_MS),
-      isTrial: true,
-      conclude: toOutcome,
-    });
-
+/** `ping` is sent in the session; nothing follows from how it ends. It may throw an UpstreamError. */
 export function createFindSessionState(
   clock: Clock,
-  ping: Ping,
-  sessions: Pick<ServerSessions, 'find' | 'replace'>,
-): FindSessionState {
+  ping: (caller: UpstreamCaller, session: ServerSession) => Promise<CallOutcome>,
+  sessions: ServerSessions,
+) {
   const questions = createSingleFlight<ServerSession, SessionState>();
 
   async function ask(caller: UpstreamCaller, session: ServerSession): Promise<SessionState> {
@@ -341,11 +286,21 @@ export function createFindSessionState(
       return REPLACED;
     } catch (error) {
       if (error instanceof RefusedAlike) return KEPT;
-      return tellsWhy(error) ? { kind: 'refused', error } : UNKNOWN;
+      // A credential that cannot be had, or an answer that does not come, says nothing of the server.
+      return error instanceof UpstreamError &&
+        !(error instanceof CredentialError) &&
+        error.failure === 'unavailable'
+        ? { kind: 'refused', error }
+        : UNKNOWN;
     }
   }
 
-  return async function findSessionState(caller, session, mustAsk = false) {
+  /** Asks once for all that share the session; with `mustAsk` also where it was asked a moment ago. Never rejects. */
+  return async function findSessionState(
+    caller: UpstreamCaller,
+    session: ServerSession,
+    mustAsk = false,
+  ): Promise<SessionState> {
     const underWay = questions.find(session);
     if (underWay !== undefined) return underWay;
     const current = sessions.find(caller);
@@ -374,9 +329,3 @@ class RefusedAlike extends UpstreamError {
     super('unavailable', 'it refuses a new session, too');
   }
 }
-
-/** A credential that cannot be had, or an answer that does not come, says nothing of the server. */
-const tellsWhy = (error: unknown): error is UpstreamError =>
-  error instanceof UpstreamError &&
-  !(error instanceof CredentialError) &&
-  error.failure === 'unavailable';

@@ -6,7 +6,6 @@ import { toInitializeParams, toSessionParams } from '../../mcp/upstream/envelope
 import {
   GATEWAY_CALLER,
   type UpstreamCaller,
-  type UpstreamDescription,
   UpstreamError,
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
@@ -15,7 +14,7 @@ import { RawJson, writeExactJson } from '../../platform/exact-json.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
-import { createRpcConnection, type RpcConnection } from '../stdio/rpc-connection.ts';
+import { createRpcConnection } from '../stdio/rpc-connection.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
 import { createDescriptions, type HttpLink, type Protocol } from './era.ts';
 import type { ExchangeEnd } from './exchange.ts';
@@ -177,17 +176,6 @@ export function createSseProtocol(
     for (const uri of uris) await rpc.ask('resources/subscribe', { uri }, timeoutMs);
   }
 
-  async function setLevel(
-    rpc: SseChannel['rpc'],
-    entry: Entry,
-    level: LogSeverity | undefined,
-  ): Promise<void> {
-    if (level === undefined || level === entry.logLevel) return;
-    entry.logLevel = level;
-    // A server without logging refuses; nothing is lost by it.
-    await rpc.ask('logging/setLevel', { level }, SET_LEVEL_MS).catch(() => {});
-  }
-
   return {
     era: 'session',
     async describe(caller) {
@@ -200,7 +188,12 @@ export function createSseProtocol(
     peekDescription: descriptions.find,
     request: (caller, request) =>
       useEntry(caller, async ({ rpc }, entry) => {
-        await setLevel(rpc, entry, request.logLevel);
+        const { logLevel: level } = request;
+        if (level !== undefined && level !== entry.logLevel) {
+          entry.logLevel = level;
+          // A server without logging refuses; nothing is lost by it.
+          await rpc.ask('logging/setLevel', { level }, SET_LEVEL_MS).catch(() => {});
+        }
         return rpc.call(caller, request, (token) => toSessionParams(request, token));
       }),
     listen: listeners.listen,
@@ -248,13 +241,7 @@ const closeChannel = (opening: Promise<SseChannel>): Promise<void> =>
 // MCP 2024-11-05 "HTTP with SSE": one stream with all that the server says; what it is told goes by POST to the address
 // that the first event of the stream names.
 
-interface SseChannel {
-  readonly rpc: RpcConnection;
-  readonly description: UpstreamDescription;
-  /** Resolves when the stream has ended. */
-  readonly ended: Promise<void>;
-  close(): void;
-}
+type SseChannel = Awaited<ReturnType<typeof openSseChannel>>;
 
 /** The listener to all that is no answer. */
 interface SseListener {
@@ -275,7 +262,7 @@ async function openSseChannel(
   { url, timeoutMs }: HttpUpstreamConfig,
   { connection, openCookies }: HttpLink,
   listener: SseListener,
-): Promise<SseChannel> {
+) {
   const { caller } = listener;
   const session = { headers: [], cookies: openCookies() };
   const handshakeMs = Math.min(timeoutMs, HANDSHAKE_MS);
@@ -295,7 +282,13 @@ async function openSseChannel(
       const text = new RawJson(writeExactJson(message));
       connection.send(caller, text, session, postPath).then(
         (posted) => judgePost(message, posted),
-        (error: unknown) => end(toSendError(error)),
+        (cause: unknown) =>
+          end(
+            cause instanceof UpstreamError
+              ? cause
+              : // Credentials could not be had.
+                new UpstreamError('unavailable', 'nothing can be sent to it', { cause }),
+          ),
       );
       return true;
     },
@@ -324,16 +317,16 @@ async function openSseChannel(
   /** A message that the server does not take it does not answer either. */
   function judgePost({ id }: JsonObject, posted: ExchangeEnd): void {
     if (posted.kind === 'failed') end(posted.error);
-    else if (posted.kind === 'refused' && isEnd(posted.status)) {
+    if (posted.kind !== 'refused') return;
+    const { status } = posted;
+    // The session is gone, or the server itself refuses who comes: what `initialize` is answered is nobody's behind it.
+    if (status === 404 || (status === 401 && !isInitialized)) {
       end(toRefusal(posted));
-    } else if (posted.kind === 'refused') {
-      if (posted.status === 401) listener.onUnauthorized();
-      rpc.receiveValue({ id });
+      return;
     }
+    if (status === 401) listener.onUnauthorized();
+    rpc.receiveValue({ id });
   }
-
-  /** The session is gone, or the server itself refuses who comes: what `initialize` is answered is nobody's behind it. */
-  const isEnd = (status: number): boolean => status === 404 || (status === 401 && !isInitialized);
 
   await new Promise<void>((resolve, reject) => {
     const cancelTimer = clock.after(handshakeMs, () => {
@@ -348,28 +341,39 @@ async function openSseChannel(
         reject(error);
       }
     }
-    const reader = {
-      onNamedEvent(name: string, data: string) {
+    const opening = connection.stream(caller, session, {
+      onNamedEvent(name, data) {
         if (name !== 'endpoint' || postPath !== undefined) return;
         postPath = findPath(data, url);
         settle(postPath === undefined ? createInvalidError(FOREIGN_ENDPOINT) : undefined);
       },
       onMessage: take,
       onNoJson: () => take(undefined),
-      onEnd: (how: ExchangeEnd) => settle(toEndError(how)),
-    };
-    connection.stream(caller, session, reader).then((started) => {
+      onEnd(how) {
+        if (how.kind === 'failed') settle(how.error);
+        else
+          settle(
+            how.kind === 'refused' ? toRefusal(how) : createInvalidError('it ended its stream'),
+          );
+      },
+    });
+    opening.then((started) => {
       stopStream = started;
       if (isOver) started();
     }, reject);
   });
 
   try {
-    const description = await initialize(rpc, caller, handshakeMs);
+    const params = toInitializeParams(caller.capabilities);
+    const description = readInitializeResult(await rpc.ask('initialize', params, handshakeMs));
+    if (description === undefined)
+      throw new UpstreamError('unavailable', 'it speaks no version of MCP that is known here');
+    rpc.notify('notifications/initialized', {});
     isInitialized = true;
     return {
       rpc,
       description,
+      /** Resolves when the stream has ended. */
       ended,
       close: () => end(new UpstreamError('unavailable', 'it is no longer served')),
     };
@@ -379,12 +383,6 @@ async function openSseChannel(
   }
 }
 
-/** Credentials could not be had. */
-const toSendError = (error: unknown): UpstreamError =>
-  error instanceof UpstreamError
-    ? error
-    : new UpstreamError('unavailable', 'nothing can be sent to it', { cause: error });
-
 const FOREIGN_ENDPOINT = 'it names an address elsewhere for what it is told';
 
 /** Another origin could be anywhere, and must not get the credentials. */
@@ -392,23 +390,4 @@ function findPath(data: string, url: string): string | undefined {
   if (!URL.canParse(data, url)) return undefined;
   const { origin, pathname, search } = new URL(data, url);
   return origin === new URL(url).origin ? pathname + search : undefined;
-}
-
-function toEndError(end: ExchangeEnd): UpstreamError {
-  if (end.kind === 'failed') return end.error;
-  return end.kind === 'refused' ? toRefusal(end) : createInvalidError('it ended its stream');
-}
-
-async function initialize(
-  rpc: RpcConnection,
-  { capabilities }: UpstreamCaller,
-  timeoutMs: number,
-): Promise<UpstreamDescription> {
-  const params = toInitializeParams(capabilities);
-  const description = readInitializeResult(await rpc.ask('initialize', params, timeoutMs));
-  if (description === undefined) {
-    throw new UpstreamError('unavailable', 'it speaks no version of MCP that is known here');
-  }
-  rpc.notify('notifications/initialized', {});
-  return description;
 }

@@ -92,25 +92,23 @@ const isErrorObject = (error: unknown): error is JsonRpcErrorObject & JsonObject
 /** Far more than anybody writes, far less than fills a stack or the memory. */
 const BOUNDS = { levels: 200, values: 500_000 };
 
-/** Undefined for what is no JSON, or nested too deep, or has too many values. */
-export const parseServerJson = (text: string): ParsedJson | undefined => parseText(text, undefined);
-
 /** As `parseServerJson`, of bytes as they came. */
 export function parseServerBytes(pieces: readonly Uint8Array[]): ParsedJson | undefined {
   const bytes = joinPieces(pieces);
   const response = bytes.length < MIN_UNREAD ? undefined : readUsualResponse(bytes, pieces);
   if (response !== undefined) return { value: response };
   const text = decodeUtf8(bytes);
-  return text === undefined ? undefined : parseText(text, pieces);
+  return text === undefined ? undefined : parseServerJson(text, pieces);
 }
 
 interface ParsedJson {
   readonly value: unknown;
 }
 
-function parseText(
+/** Undefined for what is no JSON, or nested too deep, or has too many values. `pieces` are those that the text came in. */
+export function parseServerJson(
   text: string,
-  pieces: readonly Uint8Array[] | undefined,
+  pieces?: readonly Uint8Array[],
 ): ParsedJson | undefined {
   if (findExceededBound(text, BOUNDS) !== undefined) return undefined;
   const response = text.length < MIN_NOTED ? undefined : parseUsualResponse(text, pieces);

@@ -38,7 +38,6 @@ import { type JsonEdit, removeMembers, spliceJson } from '../../platform/splice-
 import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
 import {
   addAnswers,
-  createRedeemAnswers,
   NO_ANSWERS,
   type RoundAnswers,
   type RoundQuestions,
@@ -49,11 +48,8 @@ import {
 import { relayToStatelessClient } from './stateless-client.ts';
 import { createSuspendedCalls } from './suspended/suspended-calls.ts';
 
-export type CallRelay = ReturnType<typeof openRelay>;
-
 export function openRelay(runtime: UpstreamRuntime, doors: Doors, toFailedResult: ToFailedResult) {
   const suspendedCalls = createSuspendedCalls(runtime);
-  const resumption = { suspendedCalls, redeemAnswers: createRedeemAnswers(runtime) };
 
   const relay = (
     call: RelayedCall,
@@ -61,8 +57,8 @@ export function openRelay(runtime: UpstreamRuntime, doors: Doors, toFailedResult
     client: Relay = context.relay,
   ): Promise<JsonObject> =>
     client.era === 'session'
-      ? relayToSessionClient(call, client, context)
-      : relayToStatelessClient(resumption, call, client, context);
+      ? runRounds(new SessionClient(call, client, context))
+      : relayToStatelessClient(runtime, suspendedCalls, call, client, context);
 
   /** §24.3: once its user has logged in at the server, a call goes on by itself. */
   function relayThroughDoors(call: RelayedCall, context: Context): Promise<JsonObject> {
@@ -128,12 +124,12 @@ function toRawResult(
     return noteCopy(result, said);
   }
   if (isUnread(result)) return toRawUnread(method, result, user);
-  const { resultType, ttlMs, cacheScope, cache: _, _meta: meta, ...members } = result;
+  const { resultType, ttlMs: _ttl, cacheScope: _scope, cache: _, _meta: meta, ...members } = result;
   if (resultType === undefined) {
     const shown = { ...members, ...(meta !== undefined && { _meta: meta }) };
     return noteCopy(result, shown);
   }
-  const cache = CACHED.has(method) ? readCacheHint(ttlMs, cacheScope, user) : undefined;
+  const cache = readCacheHint(method, result, user);
   const ofMeta = toMetaMember(meta);
   const isSame = ofMeta === NO_META && cache === undefined;
   const shown = isSame ? members : { ...members, ...ofMeta, ...(cache && { cache }) };
@@ -151,8 +147,7 @@ function toRawUnread(
   const meta = text === undefined ? undefined : parseObject(text);
   const isOwn = meta !== undefined && Object.hasOwn(meta, SERVER_INFO);
   const isOnlyOwn = meta !== undefined && Object.keys(meta).length === (isOwn ? 1 : 0);
-  const { ttlMs, cacheScope } = result;
-  const cache = CACHED.has(method) ? readCacheHint(ttlMs, cacheScope, user) : undefined;
+  const cache = readCacheHint(method, result, user);
   return changeUnread(
     result,
     isOnlyOwn ? OF_ERA_AND_META : OF_ERA,
@@ -192,9 +187,6 @@ function toSessionResult(shown: RawResult): RawResult {
   return cache === undefined ? members : Object.assign(members, { cache });
 }
 
-/** Servers say how long results of these may be kept. */
-const CACHED: ReadonlySet<string> = new Set(['resources/read', 'skills/get']);
-
 /** `cache` is the gateway's own word. */
 const isRaw = (result: JsonObject): result is RawResult => !Object.hasOwn(result, 'cache');
 
@@ -206,24 +198,21 @@ function toMetaMember(meta: unknown): JsonObject {
 
 const NO_META: JsonObject = {};
 
+/** Servers say how long results of these may be kept. */
+const CACHED: ReadonlySet<string> = new Set(['resources/read', 'skills/get']);
+
 /** Behind a login nothing is public: rules may show one user what another does not see. */
 function readCacheHint(
-  ttlMs: unknown,
-  scope: unknown,
+  method: RelayedRequest['method'],
+  { ttlMs, cacheScope }: JsonObject,
   user: Context['user'],
 ): CacheHint | undefined {
-  if (typeof ttlMs !== 'number' || !(ttlMs >= 0 && ttlMs < Number.POSITIVE_INFINITY))
-    return undefined;
-  return { ttlMs, scope: scope === 'public' && user === undefined ? 'public' : 'private' };
+  if (!CACHED.has(method) || typeof ttlMs !== 'number') return undefined;
+  if (!(ttlMs >= 0 && ttlMs < Number.POSITIVE_INFINITY)) return undefined;
+  return { ttlMs, scope: cacheScope === 'public' && user === undefined ? 'public' : 'private' };
 }
 
 // §18.3: clients of the session era are asked while their call goes on.
-
-const relayToSessionClient = (
-  call: RelayedCall,
-  relay: SessionRelay,
-  context: Context,
-): Promise<JsonObject> => runRounds(new SessionClient(call, relay, context));
 
 /** The client of one call. A class, since every call has one, and nearly none asks it anything. */
 class SessionClient implements RequestClient, RoundsRequest {

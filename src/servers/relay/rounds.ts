@@ -7,10 +7,9 @@ import { CallStopped, passQuestions, type QuestionGuards } from '../../mcp/calls
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { CallRefusedError } from '../../mcp/upstream/failures.ts';
 import { findQuestionProblem, readQuestion } from '../../mcp/upstream/questions.ts';
-import type { UpstreamQuestion } from '../../mcp/upstream/upstream.ts';
+import type { UpstreamQuestion, UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toRawMembers } from '../../platform/noted-json.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
 import { buildRedeemedAnswersKey } from '../../store/keys.ts';
 
 /** The answers that a request brings of its rounds before. */
@@ -33,7 +32,7 @@ export interface RoundsRequest {
   readonly mayBeTask: boolean;
   send(answers: RoundAnswers): Promise<JsonObject>;
   /** Resolves to the answers by the keys of the questions. */
-  ask(questions: RoundQuestions, requestState: string | undefined): Promise<JsonObject>;
+  ask(questions: RoundQuestions, state: Pick<RoundAnswers, 'requestState'>): Promise<JsonObject>;
 }
 
 /** For a call that was not asked yet. */
@@ -82,17 +81,21 @@ function endsRounds({ resultType = 'complete' }: JsonObject, rounds: RoundsReque
 
 /** A server that only wants to be asked again, later, asks nothing. */
 async function answerRound(result: JsonObject, rounds: RoundsRequest): Promise<RoundAnswers> {
-  const requestState = readState(result.requestState, rounds.server);
+  const { requestState } = result;
+  if (typeof requestState === 'string' && requestState.length > MAX_STATE_LENGTH)
+    throw new CallRefusedError(
+      `${rounds.server} asked with a state of more than ${MAX_STATE_LENGTH} characters.`,
+    );
   const asked = readQuestions(readExact(result).inputRequests, rounds);
   const { questionGuards } = rounds;
   const questions =
     questionGuards === undefined
       ? asked
       : await passQuestions(asked, questionGuards).catch(refuseStopped);
-  const state = requestState === undefined ? {} : { requestState };
+  const state = typeof requestState === 'string' ? { requestState } : {};
   return Object.keys(questions).length === 0
     ? state
-    : { inputResponses: await rounds.ask(questions, requestState), ...state };
+    : { inputResponses: await rounds.ask(questions, state), ...state };
 }
 
 /** For a server that waits for nothing: its call ends. */
@@ -100,17 +103,9 @@ export function refuseStopped(thrown: unknown): never {
   throw thrown instanceof CallStopped ? new CallRefusedError(thrown.message) : thrown;
 }
 
-function readState(state: unknown, server: string): string | undefined {
-  if (typeof state !== 'string') return undefined;
-  if (state.length <= MAX_STATE_LENGTH) return state;
-  throw new CallRefusedError(
-    `${server} asked with a state of more than ${MAX_STATE_LENGTH} characters.`,
-  );
-}
-
 function readQuestions(
   inputRequests: unknown,
-  { server, capabilities }: Pick<RoundsRequest, 'server' | 'capabilities'>,
+  { server, capabilities }: RoundsRequest,
 ): RoundQuestions {
   const entries = isObject(inputRequests) ? Object.entries(inputRequests) : [];
   if (entries.length > MAX_QUESTIONS) {
@@ -138,28 +133,22 @@ function readQuestions(
 // §18.3: the answers to what a server of the stateless era asked are passed on once. The server keeps nothing of the
 // call, so it could not tell a replay from the first time.
 
+/** No `requestState` is good for longer. */
+const TTL_SECONDS = 3600;
+
 /**
  * True if these answers, named when they were asked for, come for the first time, at any replica.
  *
  * @throws GatewayError `internal_error` when the store does not say.
  */
-export type RedeemAnswers = (id: string) => Promise<boolean>;
-
-/** No `requestState` is good for longer. */
-const TTL_SECONDS = 3600;
-
-export function createRedeemAnswers({
-  config,
-  store,
-}: Pick<Runtime, 'config' | 'store'>): RedeemAnswers {
-  const { keyPrefix } = config.mcp.sessions;
-
-  return async function redeemAnswers(id) {
-    const own = randomUUID();
-    const key = buildRedeemedAnswersKey(keyPrefix, id);
-    const first = await store.getOrSet(key, own, TTL_SECONDS).catch((cause: unknown) => {
-      throw new GatewayError('internal_error', { cause });
-    });
-    return first === own;
-  };
+export async function redeemAnswers(
+  { config, store }: UpstreamRuntime,
+  id: string,
+): Promise<boolean> {
+  const own = randomUUID();
+  const key = buildRedeemedAnswersKey(config.mcp.sessions.keyPrefix, id);
+  const first = await store.getOrSet(key, own, TTL_SECONDS).catch((cause: unknown) => {
+    throw new GatewayError('internal_error', { cause });
+  });
+  return first === own;
 }

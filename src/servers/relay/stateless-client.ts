@@ -1,7 +1,7 @@
 // §18.3: clients of the stateless era are asked by the result of their call, and call again with the answers.
 import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../../errors/gateway-error.ts';
-import { passAnswers, type QuestionGuards } from '../../mcp/calls/guards.ts';
+import { passAnswers } from '../../mcp/calls/guards.ts';
 import type { Context, StatelessRelay } from '../../mcp/catalog/catalog.ts';
 import { TASKS } from '../../mcp/protocol/revisions.ts';
 import { CallRefusedError } from '../../mcp/upstream/failures.ts';
@@ -13,15 +13,14 @@ import {
   type RequestClient,
   sendToServer,
 } from '../../mcp/upstream/server-request.ts';
-import { UpstreamError } from '../../mcp/upstream/upstream.ts';
+import { UpstreamError, type UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { nameOwner } from '../../store/owner.ts';
 import {
   addAnswers,
   NO_ANSWERS,
-  type RedeemAnswers,
   type RoundAnswers,
-  type RoundQuestions,
+  redeemAnswers,
   refuseStopped,
   runRounds,
 } from './rounds.ts';
@@ -33,14 +32,9 @@ import type {
   SuspendedCalls,
 } from './suspended/suspended-calls.ts';
 
-/** The place at which a call goes on that waits for an answer. */
-type Place = Pick<ClientReply, 'id' | 'replica'>;
-
 export async function relayToStatelessClient(
-  {
-    suspendedCalls,
-    redeemAnswers,
-  }: { readonly suspendedCalls: SuspendedCalls; readonly redeemAnswers: RedeemAnswers },
+  runtime: UpstreamRuntime,
+  suspendedCalls: SuspendedCalls,
   call: RelayedCall,
   relay: StatelessRelay,
   context: Context,
@@ -80,7 +74,11 @@ export async function relayToStatelessClient(
     return toResult(outcome, reply);
   }
 
-  function toResult(outcome: NextOutcome, { id, replica }: Place): JsonObject {
+  /** A call that waits for an answer goes on at the replica. */
+  function toResult(
+    outcome: NextOutcome,
+    { id, replica }: Pick<ClientReply, 'id' | 'replica'>,
+  ): JsonObject {
     switch (outcome.kind) {
       case 'result':
         return outcome.result;
@@ -106,22 +104,23 @@ export async function relayToStatelessClient(
     questionGuards: relay.questionGuards,
     mayBeTask:
       call.request.method === 'tools/call' && capabilities.extensions?.[TASKS] !== undefined,
-    first: await readAnswers(server, relay, redeemAnswers),
+    first: await readAnswers(server, relay, runtime),
     send,
-    ask: async (questions, requestState) =>
-      relay.requireInput(nameAskers(server, questions), {
-        server,
-        once: randomUUID(),
-        asked: listMethods(questions),
-        ...(requestState !== undefined && { requestState }),
-      }),
+    async ask(questions, state) {
+      const asked = Object.entries(questions);
+      return relay.requireInput(
+        Object.fromEntries(asked.map(([key, question]) => [key, nameAsker(server, question)])),
+        {
+          server,
+          once: randomUUID(),
+          // Keyed as the questions are: guards look at an answer by what was asked.
+          asked: Object.fromEntries(asked.map(([key, { method }]) => [key, method])),
+          ...state,
+        },
+      );
+    },
   });
 }
-
-const nameAskers = (server: string, questions: RoundQuestions): RoundQuestions =>
-  Object.fromEntries(
-    Object.entries(questions).map(([key, question]) => [key, nameAsker(server, question)]),
-  );
 
 /** Servers of the stateless era ask nothing while a call goes on. */
 function toQuietClient(context: Context): RequestClient {
@@ -134,13 +133,11 @@ function toQuietClient(context: Context): RequestClient {
     questionGuards,
     progress: (params) => passProgress(context, params),
     log: (params) => passLog(context, params),
-    answer: refuseToWait,
+    // Servers of the stateless era send no requests: an older server must have taken its place just now.
+    async answer() {
+      throw refuseQuestion('A server of MCP 2026-07-28 asks by the result of the call.');
+    },
   };
-}
-
-/** Servers of the stateless era send no requests: an older server must have taken its place just now. */
-async function refuseToWait(): Promise<never> {
-  throw refuseQuestion('A server of MCP 2026-07-28 asks by the result of the call.');
 }
 
 /** Keeps nothing of the request that began the call: it is over when the call is suspended. */
@@ -190,39 +187,28 @@ function readReply(
 async function readAnswers(
   server: string,
   { answered, questionGuards }: StatelessRelay,
-  redeemAnswers: RedeemAnswers,
+  runtime: UpstreamRuntime,
 ): Promise<RoundAnswers> {
   if (answered === undefined) return NO_ANSWERS;
   const { inputResponses, state } = answered;
   const { once, asked, requestState } = state;
   if (state.server !== server || typeof once !== 'string' || !isObject(asked))
     throw callAgain(server);
-  if (!(await redeemAnswers(once))) {
+  if (!(await redeemAnswers(runtime, once))) {
     throw new CallRefusedError(
       `The answers to what ${server} asked were passed on before, and count once. The call may have been done: check, where it must not be done twice. Call again without the answers.`,
     );
   }
-  return {
-    inputResponses: await passInputResponses(inputResponses, asked, questionGuards),
-    ...(typeof requestState === 'string' && { requestState }),
-  };
-}
-
-/** Keyed as the questions are: guards look at an answer by what was asked. */
-const listMethods = (questions: RoundQuestions): Readonly<Record<string, string>> =>
-  Object.fromEntries(Object.entries(questions).map(([key, { method }]) => [key, method]));
-
-/** `asked` is what the state says of the questions. */
-async function passInputResponses(
-  inputResponses: JsonObject,
-  asked: JsonObject,
-  guards: QuestionGuards | undefined,
-): Promise<JsonObject> {
-  if (guards === undefined) return inputResponses;
   const methods = Object.fromEntries(
     Object.entries(asked).map(([key, method]) => [key, { method: String(method) }]),
   );
-  return passAnswers(methods, inputResponses, guards).catch(refuseStopped);
+  return {
+    inputResponses:
+      questionGuards === undefined
+        ? inputResponses
+        : await passAnswers(methods, inputResponses, questionGuards).catch(refuseStopped),
+    ...(typeof requestState === 'string' && { requestState }),
+  };
 }
 
 const callAgain = (server: string) =>

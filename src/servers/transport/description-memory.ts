@@ -28,14 +28,6 @@ export function createDescriptionMemory() {
     kept.delete(owner);
   }
 
-  /** The last one stays, however large it is. */
-  function dropOldest(): void {
-    for (const owner of kept.keys()) {
-      if (kept.size === 1 || (kept.size <= MAX_OWNERS && bytes <= MAX_BYTES)) return;
-      forget(owner);
-    }
-  }
-
   return {
     find(owner: string) {
       const known = kept.get(owner);
@@ -54,7 +46,11 @@ export function createDescriptionMemory() {
       const added = { description, bytes: JSON.stringify(description).length, generation };
       kept.set(owner, added);
       bytes += added.bytes;
-      dropOldest();
+      for (const oldest of kept.keys()) {
+        // The last one stays, however large it is.
+        if (kept.size === 1 || (kept.size <= MAX_OWNERS && bytes <= MAX_BYTES)) return;
+        forget(oldest);
+      }
     },
     forget,
     /** It may be out of date, and serves until the server has said another. */

@@ -3,33 +3,12 @@
 // time for everybody else: what is beyond the pace waits with the server.
 import type { Clock } from '../../platform/clock.ts';
 
-export interface MessagePace {
-  open(source: PacedSource): StreamPace;
-}
-
 interface PacedSource {
   readonly server: string;
   /** The owner of the stream (`nameOwner`); undefined for the gateway's own, and for what users share. */
   readonly user: string | undefined;
   /** True if many callers share it: then it may be as fast as its server, and is never given up. */
   readonly isShared: boolean;
-}
-
-/** The pace of one stream: the answer to a call, a stream of notifications, the output of a process. */
-export interface StreamPace {
-  hasRoom(): boolean;
-  /**
-   * Counts what was looked at: so many messages of so many bytes. None are answers that a caller waits for, which
-   * calls limit: they only take their part of a turn.
-   */
-  count(messages: number, bytes: number): void;
-  /**
-   * Calls `goOn` once there is room again, or `giveUp` where the stream has been beyond the pace for too long.
-   * Until then the stream must wait.
-   */
-  wait(goOn: () => void, giveUp: () => void): void;
-  /** It is over: nothing is called any more. */
-  end(): void;
 }
 
 const SECOND_MS = 1000;
@@ -55,15 +34,13 @@ interface Window {
   readonly limit: number;
 }
 
-export const createMessagePace = (clock: Clock): MessagePace => new ProcessPace(clock);
-
 /** Shared by the streams of a process. */
-class ProcessPace implements MessagePace {
+export class MessagePace {
   readonly clock: Clock;
   leftInTurn = TURN_MESSAGES;
   private readonly windows = new Map<string, Window>();
   /** The stream that waits longest comes first. */
-  private readonly waiting = new Set<SourcePace>();
+  readonly waiting = new Set<StreamPace>();
   private isTurnTimed = false;
   private isSecondTimed = false;
 
@@ -72,7 +49,7 @@ class ProcessPace implements MessagePace {
   }
 
   open(source: PacedSource): StreamPace {
-    return new SourcePace(this, source);
+    return new StreamPace(this, source);
   }
 
   createWindow(limit: number): Window {
@@ -93,19 +70,10 @@ class ProcessPace implements MessagePace {
     return window.used < window.limit;
   }
 
-  takeOfTurn(size: number): void {
-    this.leftInTurn -= size;
-    this.timeTurn();
-  }
-
-  addWaiting(stream: SourcePace): void {
+  addWaiting(stream: StreamPace): void {
     this.waiting.add(stream);
     if (this.leftInTurn <= 0) this.timeTurn();
     this.timeSecond();
-  }
-
-  removeWaiting(stream: SourcePace): void {
-    this.waiting.delete(stream);
   }
 
   private readSecond(): number {
@@ -118,7 +86,7 @@ class ProcessPace implements MessagePace {
     window.second = now;
   }
 
-  private timeTurn(): void {
+  timeTurn(): void {
     if (this.isTurnTimed) return;
     this.isTurnTimed = true;
     setImmediate(() => {
@@ -158,9 +126,12 @@ class ProcessPace implements MessagePace {
 
 const NOTHING = () => {};
 
-/** The pace of one stream. Most are one answer, which looks at no window. */
-class SourcePace implements StreamPace {
-  private readonly all: ProcessPace;
+/**
+ * The pace of one stream: the answer to a call, a stream of notifications, the output of a process. Most are one answer, which
+ * looks at no window.
+ */
+export class StreamPace {
+  private readonly all: MessagePace;
   private readonly source: PacedSource;
   private own: Window | undefined;
   private messages = 0;
@@ -172,7 +143,7 @@ class SourcePace implements StreamPace {
   private isWaiting = false;
   goOn = NOTHING;
 
-  constructor(all: ProcessPace, source: PacedSource) {
+  constructor(all: MessagePace, source: PacedSource) {
     this.all = all;
     this.source = source;
   }
@@ -188,10 +159,15 @@ class SourcePace implements StreamPace {
     );
   }
 
+  /**
+   * Counts what was looked at: so many messages of so many bytes. None are answers that a caller waits for, which
+   * calls limit: they only take their part of a turn.
+   */
   count(count: number, bytes: number): void {
     const size = Math.floor(bytes / (count === 0 ? BYTES_AN_ANSWER : BYTES_A_MESSAGE)) + count;
     if (size === 0) return;
-    this.all.takeOfTurn(size);
+    this.all.leftInTurn -= size;
+    this.all.timeTurn();
     if (count === 0) return;
     this.messages += count;
     // Messages beyond a window, as the first ones of a stream may be, take nothing of what others share.
@@ -201,6 +177,10 @@ class SourcePace implements StreamPace {
     }
   }
 
+  /**
+   * Calls `goOn` once there is room again, or `giveUp` where the stream has been beyond the pace for too long.
+   * Until then the stream must wait.
+   */
   wait(goOn: () => void, giveUp: () => void): void {
     this.goOn = goOn;
     this.giveUp = giveUp;
@@ -215,8 +195,9 @@ class SourcePace implements StreamPace {
     return false;
   }
 
+  /** It is over: nothing is called any more. */
   end(): void {
-    if (this.isWaiting) this.all.removeWaiting(this);
+    if (this.isWaiting) this.all.waiting.delete(this);
   }
 
   /** That of the most callers comes last. */

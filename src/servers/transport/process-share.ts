@@ -2,14 +2,14 @@
 
 import { UpstreamError, type UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import { type Clock, computePauseMs } from '../../platform/clock.ts';
-import type { CountedTransfer } from '../../platform/memory/user-budgets.ts';
 import {
+  type CountedTransfer,
   createMemoryBudget,
   createTransfers,
   createUserBudgets,
   type MemoryBudget,
 } from '../../platform/memory/user-budgets.ts';
-import { createMessagePace, type MessagePace } from './message-pace.ts';
+import { MessagePace } from './message-pace.ts';
 
 /** §18.4: between two attempts to reach a server, or to tell of it. */
 export const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
@@ -17,28 +17,18 @@ export const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 /** Milliseconds after so many failures in a row. */
 export const pauseAfter = (failures: number): number => computePauseMs(BACK_OFF, failures);
 
-export interface ProcessShare {
-  readonly answerMemory: AnswerMemory;
-  readonly messagePace: MessagePace;
-  readonly heldStreams: HeldStreams;
-  /** Other processes serve with the same store. */
-  readonly hasReplicas: boolean;
-  /** True if a client's session goes on, whichever replica it was ended at; never rejects. */
-  isSessionActive(sessionId: string): Promise<boolean>;
-}
+export type ProcessShare = ReturnType<typeof openProcessShare>;
 
 /** `serves` is false for a command, which is none of several replicas. */
-export function openProcessShare(
-  { config, clock, store }: Pick<UpstreamRuntime, 'config' | 'clock' | 'store'>,
-  serves: boolean,
-): ProcessShare {
+export function openProcessShare({ config, clock, store }: UpstreamRuntime, serves: boolean) {
   return {
     answerMemory: createAnswerMemory(clock, config.upstreams.maxBytes),
-    messagePace: createMessagePace(clock),
+    messagePace: new MessagePace(clock),
     heldStreams: createHeldStreams(clock),
+    /** Other processes serve with the same store. */
     hasReplicas: serves && store.isShared,
-    // While the store cannot say, it does.
-    async isSessionActive(sessionId) {
+    /** True if a client's session goes on, whichever replica it was ended at; while the store cannot say, it does. Never rejects. */
+    async isSessionActive(sessionId: string) {
       try {
         const access = { sessionId, owner: undefined, slideSeconds: undefined };
         const { session } = await store.admitRequest([], access);
@@ -52,8 +42,6 @@ export function openProcessShare(
 
 // §18.3: streams that are open only so that servers can ask on them: how many there may be, and how long they are kept after the
 // last call, so that only the first one of several waits for its stream.
-
-export type HeldStreams = ReturnType<typeof createHeldStreams>;
 
 export interface HeldStream {
   /** As `nameOwner` has it; undefined without authentication. */
@@ -82,17 +70,13 @@ export function createHeldStreams(clock: Clock) {
     isSweeping = true;
     clock.after(SWEEP_MS, () => {
       isSweeping = false;
-      sweep();
+      const now = clock.monotonic();
+      for (const stream of held) {
+        if (stream.isBusy()) stream.usedAt = now;
+        else if (now - stream.usedAt >= IDLE_MS) stream.close();
+      }
       sweepLater();
     });
-  }
-
-  function sweep(): void {
-    const now = clock.monotonic();
-    for (const stream of held) {
-      if (stream.isBusy()) stream.usedAt = now;
-      else if (now - stream.usedAt >= IDLE_MS) stream.close();
-    }
   }
 
   /** Closes the stream that was not needed for longest, if there are too many. */
@@ -123,16 +107,8 @@ export function createHeldStreams(clock: Clock) {
 // §18.4: the memory that answers of servers take while they come in: a budget for each user and for all users together; of what
 // the gateway itself asks, for each server and for all servers. Where one is full, the slowest answer makes room.
 
-type AnswerMemory = ReturnType<typeof createAnswerMemory>;
-
 /** The owner of an answer: a user, and without authentication nobody knows which; or the gateway itself, which asked the server. */
 export type AnswerOwner = { readonly user: string | undefined } | { readonly server: string };
-
-export interface CountedAnswer {
-  /** Bytes that have come, and those that are kept now because the rest of them is still to come. */
-  note(received: number, kept: number): void;
-  end(): void;
-}
 
 const MEBIBYTE = 1_048_576;
 const USER_BYTES = 16 * MEBIBYTE;
@@ -167,8 +143,7 @@ export function createAnswerMemory(clock: Clock, maxBytes: number) {
 
   return {
     /** Counts one answer, or one stream of them; `onDrop` is called at most once, when it has to end. */
-    open: (owner: AnswerOwner, onDrop: (error: UpstreamError) => void): CountedAnswer =>
-      new TransferredAnswer(start, owner, onDrop),
+    open: (owner: AnswerOwner, onDrop: OnDrop) => new CountedAnswer(start, owner, onDrop),
   };
 }
 
@@ -176,7 +151,7 @@ type OnDrop = (error: UpstreamError) => void;
 
 type StartTransfer = (owner: AnswerOwner, onDrop: OnDrop) => CountedTransfer;
 
-class TransferredAnswer implements CountedAnswer {
+export class CountedAnswer {
   private readonly start: StartTransfer;
   private readonly owner: AnswerOwner;
   private readonly onDrop: OnDrop;
@@ -190,6 +165,7 @@ class TransferredAnswer implements CountedAnswer {
     this.onDrop = onDrop;
   }
 
+  /** Bytes that have come, and those that are kept now because the rest of them is still to come. */
   note(received: number, kept: number): void {
     if (this.isOver) return;
     if (kept < UNCOUNTED_BYTES) {

@@ -12,8 +12,6 @@ import type { JsonObject } from '../../platform/json.ts';
 import { toRawJson } from '../../platform/noted-json.ts';
 import { readEchoedNumber, type ServerRequest } from '../messages/server-message.ts';
 
-export type ServerQuestions = ReturnType<typeof createServerQuestions>;
-
 /** A call under way. */
 export interface Askable {
   readonly request: { readonly onRequest?: OnRequest | undefined };
@@ -96,7 +94,10 @@ async function answerRequest(
     const result = await onRequest({ method, params }, signal);
     return { jsonrpc: '2.0', id, result: toRawJson(result) };
   } catch (thrown) {
-    return { jsonrpc: '2.0', id, error: toErrorObject(thrown) };
+    // The client's own error, if it answered so; anything else is not for the server.
+    const told = thrown instanceof UpstreamError ? thrown.jsonRpcError : undefined;
+    const error = told ?? { code: INTERNAL_ERROR, message: 'The client could not be asked' };
+    return { jsonrpc: '2.0', id, error };
   }
 }
 
@@ -126,10 +127,4 @@ function askInTurn(
       busy.delete(request);
     }
   };
-}
-
-/** The client's own error, if it answered so; anything else is not for the server. */
-function toErrorObject(thrown: unknown) {
-  const told = thrown instanceof UpstreamError ? thrown.jsonRpcError : undefined;
-  return told ?? { code: INTERNAL_ERROR, message: 'The client could not be asked' };
 }

@@ -12,7 +12,6 @@ import { createAttempts } from '../../platform/clock.ts';
 import { createCountedBus } from '../../platform/counted-bus.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, isStringArray, parseObject } from '../../platform/json.ts';
-import type { Log } from '../../platform/log.ts';
 import { createBatch } from '../../platform/throttle.ts';
 import {
   buildUpstreamSessionKey,
@@ -23,72 +22,58 @@ import { createReplicas } from '../../store/replicas/replicas.ts';
 import type { Bus } from '../../store/store.ts';
 import { pauseAfter } from './process-share.ts';
 
-/** Each method throws StoreUnavailable where the store does not answer. */
-export interface ServerSessionRecords {
-  /** Undefined where there is none. */
-  read(sessionId: string): Promise<string | undefined>;
-  /** The record that stands there then: another replica may have been faster. */
-  readOrWrite(sessionId: string, text: string): Promise<string>;
-  /**
-   * Writes what `change` makes of the record, or nothing where it makes nothing. It is called again where another replica
-   * has changed the record meanwhile. Resolves to what it made last.
-   */
-  update(
-    sessionId: string,
-    change: (text: string | undefined) => string | undefined,
-  ): Promise<string | undefined>;
-  take(sessionId: string): Promise<string | undefined>;
-}
+export type ServerSessionRecords = ReturnType<typeof createSessionRecords>;
 
 /** They outlive the client's session. */
 const AN_HOUR_SECONDS = 3600;
 
-/** Records of one server; `identity` says which: a record must never reach another one. */
-export function createSessionRecords(
-  runtime: Pick<UpstreamRuntime, 'config' | 'store' | 'getSeal'>,
-  identity: string,
-): ServerSessionRecords {
-  const { keyPrefix, ttlSeconds: sessionTtlSeconds } = runtime.config.mcp.sessions;
-  const ttlSeconds = sessionTtlSeconds + AN_HOUR_SECONDS;
-  const records = createRecords(runtime.store, textFormat, runtime.getSeal);
-  const hash = hashSha256(identity);
-  const buildKey = (sessionId: string) => buildUpstreamSessionKey(keyPrefix, sessionId, hash);
-  return {
-    read: (sessionId) => records.get(buildKey(sessionId)),
-    readOrWrite: (sessionId, text) => records.create(buildKey(sessionId), text, ttlSeconds),
-    update: (sessionId, change) =>
-      records.update(buildKey(sessionId), (standing) => {
-        const text = change(standing);
-        return text === undefined
-          ? { result: undefined }
-          : { value: text, ttlSeconds, result: text };
-      }),
-    take: (sessionId) => records.take(buildKey(sessionId)),
-  };
-}
-
 /**
- * For what can be done without: where the store does not answer, a record counts as absent. Without it each replica has
+ * Records of one server; `identity` says which: a record must never reach another one. Each method throws StoreUnavailable where
+ * the store does not answer. Not so for what can be done without (`isOptional`): then a record counts as absent, and each replica has
  * a session of its own at a server: less, but no failed call.
  */
-export function createOptionalRecords(
-  records: ServerSessionRecords,
-  log: Log,
-): ServerSessionRecords {
+export function createSessionRecords(
+  { config, store, log, getSeal }: UpstreamRuntime,
+  identity: string,
+  isOptional = false,
+) {
+  const { keyPrefix, ttlSeconds: sessionTtlSeconds } = config.mcp.sessions;
+  const ttlSeconds = sessionTtlSeconds + AN_HOUR_SECONDS;
+  const records = createRecords(store, textFormat, getSeal);
+  const hash = hashSha256(identity);
+  const buildKey = (sessionId: string) => buildUpstreamSessionKey(keyPrefix, sessionId, hash);
+
   async function attempt<Value>(work: Promise<Value>, otherwise: Value): Promise<Value> {
     try {
       return await work;
     } catch (cause) {
+      if (!isOptional) throw cause;
       log.warn('A session at an MCP server is not shared with other replicas now', { cause });
       return otherwise;
     }
   }
 
   return {
-    read: (sessionId) => attempt(records.read(sessionId), undefined),
-    readOrWrite: (sessionId, text) => attempt(records.readOrWrite(sessionId, text), text),
-    update: (sessionId, change) => attempt(records.update(sessionId, change), undefined),
-    take: (sessionId) => attempt(records.take(sessionId), undefined),
+    /** Undefined where there is none. */
+    read: (sessionId: string) => attempt(records.get(buildKey(sessionId)), undefined),
+    /** The record that stands there then: another replica may have been faster. */
+    readOrWrite: (sessionId: string, text: string) =>
+      attempt(records.create(buildKey(sessionId), text, ttlSeconds), text),
+    /**
+     * Writes what `change` makes of the record, or nothing where it makes nothing. It is called again where another replica
+     * has changed the record meanwhile. Resolves to what it made last.
+     */
+    update: (sessionId: string, change: (text: string | undefined) => string | undefined) =>
+      attempt(
+        records.update(buildKey(sessionId), (standing) => {
+          const text = change(standing);
+          return text === undefined
+            ? { result: undefined }
+            : { value: text, ttlSeconds, result: text };
+        }),
+        undefined,
+      ),
+    take: (sessionId: string) => attempt(records.take(buildKey(sessionId)), undefined),
   };
 }
 
@@ -183,11 +168,10 @@ export function readSubscriptionChange(
   caller: UpstreamCaller,
   { method, params: { uri } }: UpstreamRequest,
 ): SubscriptionChange | undefined {
-  const sessionId = nameOwnSession(caller);
   const isWanted = SUBSCRIBING.get(method);
-  return isWanted === undefined || sessionId === undefined || typeof uri !== 'string'
-    ? undefined
-    : { sessionId, uri, isWanted };
+  if (isWanted === undefined || typeof uri !== 'string') return undefined;
+  const sessionId = nameOwnSession(caller);
+  return sessionId === undefined ? undefined : { sessionId, uri, isWanted };
 }
 
 /** The requests that change subscriptions; true for those that begin one. */
@@ -256,16 +240,6 @@ export function createStdioReplicas(
     tell(uris);
   }
 
-  /** Those of other processes are not kept waiting by one that tells of many. */
-  function findBatch(keyId: string): (uri: string) => void {
-    if (batches.size >= MAX_BATCHES) batches.clear();
-    const batch =
-      batches.get(keyId) ??
-      createBatch(clock, (uri) => replicas.send({ from: replicas.ownName, keyId, uri }));
-    batches.set(keyId, batch);
-    return batch;
-  }
-
   return {
     change: memory.change,
     async forget(sessionId: string) {
@@ -283,8 +257,15 @@ export function createStdioReplicas(
         attempts.stop();
       };
     },
-    /** A process here says that the resource has changed. */
-    noteUpdate: (keyId: string, uri: string) => findBatch(keyId)(uri),
+    /** A process here says that the resource has changed. Those of other processes are not kept waiting by one that tells of many. */
+    noteUpdate(keyId: string, uri: string) {
+      if (batches.size >= MAX_BATCHES) batches.clear();
+      const batch =
+        batches.get(keyId) ??
+        createBatch(clock, (one) => replicas.send({ from: replicas.ownName, keyId, uri: one }));
+      batches.set(keyId, batch);
+      batch(uri);
+    },
     close() {
       watchers.endAll();
       memory.close();

@@ -1,6 +1,5 @@
 // §18.3: the transports, each a row. Facts of a server are asked here, and not by its kind.
 import type { Problem } from '../../config/problem.ts';
-import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
 import type { FindFacts, UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { CredentialType, NeededSettings } from '../credentials/credential-type.ts';
 import { findCredentialType } from '../credentials/credentials.ts';
@@ -46,9 +45,6 @@ export const knowsUsers = (config: UpstreamConfig): boolean =>
   findFacts(config).personalBy === 'auth';
 
 export const needsUser = (config: UpstreamConfig): boolean => findFacts(config).needsUser;
-
-export const readConnectionServer = (config: UpstreamConfig): ConnectionServer | undefined =>
-  findFacts(config).connection;
 
 /** Problems of the settings of a gateway that is about to serve users, as `auth` of the servers needs them. */
 export const findAuthProblems = (

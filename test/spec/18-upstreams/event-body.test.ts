@@ -1,6 +1,6 @@
 // §18.4, WHATWG HTML §9.2: events are the same with any line end, however their bytes come; what has been read is not kept.
 import { expect, test } from 'vitest';
-import { createEventBody } from '../../../src/servers/http/answer-body.ts';
+import { EventBody } from '../../../src/servers/http/answer-body.ts';
 
 const EVENTS = 200;
 
@@ -9,7 +9,7 @@ const read = (lineEnd: string, pieceBytes: number) => {
   const problems: string[] = [];
   let noise = 0;
   let mostKept = 0;
-  const body = createEventBody(200, {
+  const body = new EventBody(200, {
     onMessage: (data) => void messages.push(String(data)),
     onNamedEvent() {},
     onNoise(count) {
@@ -68,7 +68,7 @@ test('§18.4 events: pieces that are one event each are read as any others', () 
   for (const [first, messages] of PIECES) {
     for (const [second, more] of PIECES) {
       const found: string[] = [];
-      const body = createEventBody(200, {
+      const body = new EventBody(200, {
         onMessage: (data) => void found.push(String(data)),
         onNamedEvent() {},
         onNoise() {},

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
-import { createServerSession } from '../../../src/servers/http/server-session.ts';
+import { ServerSession } from '../../../src/servers/http/server-session.ts';
 import { createServerSessions } from '../../../src/servers/http/sessions.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
@@ -408,7 +408,7 @@ test('§18.3 sessions of many users: the one that is ended to make room is none 
     take: async () => undefined,
   };
   const sessions = createServerSessions(manualClock(), records, () => undefined, {
-    initialize: async ({ user }) => createServerSession(user?.sub, '2025-11-25', 0),
+    initialize: async ({ user }) => new ServerSession(user?.sub, '2025-11-25', 0),
     terminate: async (_caller, { id }) => void ended.push(id),
     restore: async () => {},
   });

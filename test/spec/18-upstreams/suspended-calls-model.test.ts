@@ -7,7 +7,6 @@ import type { NextOutcome } from '../../../src/servers/relay/suspended/outcome-r
 import { createKeptBytes } from '../../../src/servers/relay/suspended/outcome-records.ts';
 import {
   createSuspendedCalls,
-  type StartedCall,
   type SuspendedCalls,
 } from '../../../src/servers/relay/suspended/suspended-calls.ts';
 import { openEmbeddedStore } from '../../../src/store/embedded/open.ts';
@@ -66,7 +65,7 @@ interface Model {
 }
 
 interface RealCall {
-  readonly started: StartedCall;
+  readonly started: ReturnType<SuspendedCalls['begin']>;
   readonly heard: unknown[];
   /** The server answers now, whatever it has asked. */
   finish(): void;

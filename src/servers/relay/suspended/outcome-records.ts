@@ -44,7 +44,7 @@ const NO_ROOM: NextOutcome = {
     'it came before your answer to its question, and too much is kept already until clients come back for it',
 };
 
-export function createOutcomeRecords({ config, store, getSeal }: UpstreamRuntime) {
+export function createOutcomeRecords({ config, store, log, getSeal }: UpstreamRuntime) {
   const { keyPrefix } = config.mcp.sessions;
   const keptBytes = createKeptBytes(store, keyPrefix, config.upstreams.maxBytes);
 
@@ -58,16 +58,25 @@ export function createOutcomeRecords({ config, store, getSeal }: UpstreamRuntime
     size: 'any' | 'small',
   ): Promise<boolean> {
     const key = buildKey({ id, user });
-    const sealed = (await getSeal()).seal(key, writeOutcome(outcome));
+    const written =
+      outcome.kind === 'result' ? { ...outcome, result: toRawJson(outcome.result) } : outcome;
+    const sealed = (await getSeal()).seal(key, writeExactJson(written));
     const hasRoom = await keptBytes.reserve(user, toEntry(key, sealed), size);
     if (hasRoom) await store.set(key, sealed, TTL_SECONDS);
     return hasRoom;
   }
 
   return {
-    /** The owner is told so if there is no room for it. */
+    /** The owner is told so if there is no room for it. Never rejects: without the record the client is told to call again. */
     async put(owner: CallOwner, outcome: NextOutcome) {
-      if (!(await write(owner, outcome, 'any'))) await write(owner, NO_ROOM, 'small');
+      try {
+        if (!(await write(owner, outcome, 'any'))) await write(owner, NO_ROOM, 'small');
+      } catch (cause) {
+        log.warn(
+          'What a call at a server came to could not be written to the store; its client is told to call again.',
+          { cause },
+        );
+      }
     },
     /** For one of many at the same moment. */
     async take(owner: CallOwner) {
@@ -138,7 +147,7 @@ export type NextOutcome =
       readonly login?: Pick<ConnectionNeeded, 'why' | 'scopes'> | undefined;
     };
 
-export const toFailedOutcome = (thrown: unknown): NextOutcome =>
+const toFailedOutcome = (thrown: unknown): NextOutcome =>
   thrown instanceof UpstreamError
     ? {
         kind: 'failed',
@@ -161,11 +170,6 @@ export const toUpstreamError = ({
     ? new UpstreamError(failure, message, jsonRpcError && { jsonRpcError })
     : new ConnectionNeeded(login);
 
-const writeOutcome = (outcome: NextOutcome): string =>
-  writeExactJson(
-    outcome.kind === 'result' ? { ...outcome, result: toRawJson(outcome.result) } : outcome,
-  );
-
 /** Reads what another replica wrote. Undefined for what this version does not know. */
 function parseOutcome(text: string): NextOutcome | undefined {
   const written: unknown = parseExactJson(text);
@@ -178,16 +182,15 @@ function parseOutcome(text: string): NextOutcome | undefined {
     return { kind, key, question };
   }
   if (kind !== 'failed' || !isFailure(failure) || typeof message !== 'string') return undefined;
-  if (isObject(login)) return { kind, failure, message, login: readLogin(login) };
+  if (isObject(login)) {
+    const why = typeof login.why === 'string' ? login.why : undefined;
+    const scopes = isStringArray(login.scopes) ? login.scopes : undefined;
+    return { kind, failure, message, login: { why, scopes } };
+  }
   return isJsonRpcError(jsonRpcError)
     ? { kind, failure, message, jsonRpcError }
     : { kind, failure, message };
 }
-
-const readLogin = ({ why, scopes }: JsonObject) => ({
-  why: typeof why === 'string' ? why : undefined,
-  scopes: isStringArray(scopes) ? scopes : undefined,
-});
 
 const FAILURES: Readonly<Record<UpstreamFailure, true>> = {
   unavailable: true,
@@ -217,18 +220,6 @@ export interface Waiter {
   settle(outcome: NextOutcome): void;
 }
 
-export interface OpenCall {
-  /** Waits in place of the one that waited, which is told that the call is over for it. */
-  wait(waiter: Waiter): void;
-  isWaitedFor(by: Waiter | undefined): boolean;
-  /** Size of those that have no answer. */
-  countQuestionBytes(): number;
-  /** A second answer, and what is no answer, changes nothing. */
-  answer(key: string, answer: unknown): void;
-  /** Nobody wants it any more: the server is told. */
-  cancel(reason: string): void;
-}
-
 export interface CallAtServer {
   readonly capabilities: ClientCapabilities;
   send(client: Pick<RequestClient, 'signal' | 'progress' | 'log' | 'answer'>): Promise<JsonObject>;
@@ -237,100 +228,10 @@ export interface CallAtServer {
 /** Keeps calls that wait. */
 interface CallKeeper {
   /** False where it cannot wait for an answer to what it asks now: too many do, or they keep too much. */
-  suspend(call: OpenCall): boolean;
+  suspend(): boolean;
   /** It is over. `untold` is what nobody waited for. */
   end(untold: NextOutcome | undefined): void;
 }
-
-/** A client that asks a person needs its time; one that never comes back must not keep the call. */
-const ABANDONED_MS = 300_000;
-
-const TOO_MANY =
-  'Too many calls of this user, or too large questions, wait for answers; answer those first.';
-
-export function startOpenCall(
-  clock: Clock,
-  { capabilities, send }: CallAtServer,
-  first: Waiter,
-  { suspend, end }: CallKeeper,
-): OpenCall {
-  const cancellation = new Cancellation();
-  const questions = createOpenQuestions();
-  let waiter: Waiter | undefined = first;
-  let isOver = false;
-  let stopCounting = () => {};
-
-  async function ask(question: UpstreamQuestion, cancelled: CancelSignal): Promise<JsonObject> {
-    const problem = findQuestionProblem(question, capabilities);
-    if (problem !== undefined) throw refuseQuestion(problem.message, problem.code);
-    if (isOver) throw refuseAsOver('The call is over.');
-    const { key, answer } = questions.add(question, cancelled);
-    if (suspend(openCall)) tellQuestion();
-    else questions.refuse(key, TOO_MANY);
-    return answer;
-  }
-
-  function tellQuestion(): void {
-    const open = questions.getFirst();
-    if (open === undefined || !tell({ kind: 'question', ...open })) return;
-    stopCounting = clock.after(ABANDONED_MS, () =>
-      cancel(`The client did not come back within ${ABANDONED_MS / 1000} s.`),
-    );
-  }
-
-  /** False when nobody waits. */
-  function tell(outcome: NextOutcome): boolean {
-    const told = waiter;
-    waiter = undefined;
-    told?.settle(outcome);
-    return told !== undefined;
-  }
-
-  function finish(outcome: NextOutcome): void {
-    if (isOver) return;
-    close('The call is over.');
-    end(tell(outcome) ? undefined : outcome);
-  }
-
-  function cancel(reason: string): void {
-    if (isOver) return;
-    close(reason);
-    cancellation.abort();
-    tell({ kind: 'failed', failure: 'aborted', message: reason });
-    end(undefined);
-  }
-
-  function close(reason: string): void {
-    isOver = true;
-    stopCounting();
-    questions.refuseAll(reason);
-  }
-
-  const openCall: OpenCall = {
-    wait(next) {
-      stopCounting();
-      tell({ kind: 'failed', failure: 'aborted', message: 'The client called again.' });
-      waiter = next;
-      tellQuestion();
-    },
-    isWaitedFor: (by) => waiter !== undefined && waiter === by,
-    countQuestionBytes: questions.countBytes,
-    answer: questions.answer,
-    cancel,
-  };
-  send({
-    signal: cancellation,
-    progress: (params) => waiter?.progress(params),
-    log: (params) => waiter?.log(params),
-    answer: ask,
-  }).then(
-    (result) => finish({ kind: 'result', result }),
-    (thrown: unknown) => finish(toFailedOutcome(thrown)),
-  );
-  return openCall;
-}
-
-// Questions of one call that have no answer yet.
 
 interface OpenQuestion {
   readonly question: UpstreamQuestion;
@@ -339,47 +240,130 @@ interface OpenQuestion {
   reject(reason: UpstreamError): void;
 }
 
-function createOpenQuestions() {
-  const questions = new Map<string, OpenQuestion>();
-  let asked = 0;
+/** A client that asks a person needs its time; one that never comes back must not keep the call. */
+const ABANDONED_MS = 300_000;
 
-  function giveUp(key: string, reason: UpstreamError): void {
-    const open = questions.get(key);
-    if (questions.delete(key)) open?.reject(reason);
+const TOO_MANY =
+  'Too many calls of this user, or too large questions, wait for answers; answer those first.';
+
+export class OpenCall {
+  private readonly clock: Clock;
+  private readonly capabilities: ClientCapabilities;
+  private readonly keeper: CallKeeper;
+  private readonly cancellation = new Cancellation();
+  /** Those that have no answer yet, the oldest first: they are told one after the other. */
+  private readonly questions = new Map<string, OpenQuestion>();
+  private asked = 0;
+  private waiter: Waiter | undefined;
+  private isOver = false;
+  private stopCounting = () => {};
+
+  constructor(clock: Clock, capabilities: ClientCapabilities, first: Waiter, keeper: CallKeeper) {
+    this.clock = clock;
+    this.capabilities = capabilities;
+    this.waiter = first;
+    this.keeper = keeper;
   }
 
-  const refuse = (key: string, reason: string): void => giveUp(key, refuseQuestion(reason));
+  start(send: CallAtServer['send']): void {
+    send({
+      signal: this.cancellation,
+      progress: (params) => this.waiter?.progress(params),
+      log: (params) => this.waiter?.log(params),
+      answer: (question, cancelled) => this.ask(question, cancelled),
+    }).then(
+      (result) => this.finish({ kind: 'result', result }),
+      (thrown: unknown) => this.finish(toFailedOutcome(thrown)),
+    );
+  }
 
-  return {
-    /** Resolves to the client's answer; one that the server cancels is not told, and its answer changes nothing. */
-    add(question: UpstreamQuestion, cancelled: CancelSignal) {
-      asked += 1;
-      const key = `question-${asked}`;
-      const bytes = Buffer.byteLength(JSON.stringify(question));
-      const answer = new Promise<JsonObject>((resolve, reject) => {
-        questions.set(key, { question, bytes, resolve, reject });
-        cancelled.addEventListener('abort', () => refuse(key, 'The server no longer asks.'));
-      });
-      return { key, answer };
-    },
-    /** The oldest: they are told one after the other. */
-    getFirst() {
-      const [first] = questions;
-      return first && { key: first[0], question: first[1].question };
-    },
-    /** A second answer, and what is no answer, changes nothing. */
-    answer(key: string, answer: unknown) {
-      const open = questions.get(key);
-      if (open === undefined || !isObject(answer)) return;
-      questions.delete(key);
-      open.resolve(answer);
-    },
-    /** The server gets an error. */
-    refuse,
-    /** The server gets an error for each, unless another call can be asked in place of this one. */
-    refuseAll(reason: string) {
-      for (const key of [...questions.keys()]) giveUp(key, refuseAsOver(reason));
-    },
-    countBytes: () => [...questions.values()].reduce((sum, { bytes }) => sum + bytes, 0),
-  };
+  /** Waits in place of the one that waited, which is told that the call is over for it. */
+  wait(next: Waiter): void {
+    this.stopCounting();
+    this.tell({ kind: 'failed', failure: 'aborted', message: 'The client called again.' });
+    this.waiter = next;
+    this.tellQuestion();
+  }
+
+  isWaitedFor(by: Waiter | undefined): boolean {
+    return this.waiter !== undefined && this.waiter === by;
+  }
+
+  /** Size of those that have no answer. */
+  countQuestionBytes(): number {
+    return [...this.questions.values()].reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  /** A second answer, and what is no answer, changes nothing. */
+  answer(key: string, answer: unknown): void {
+    const open = this.questions.get(key);
+    if (open === undefined || !isObject(answer)) return;
+    this.questions.delete(key);
+    open.resolve(answer);
+  }
+
+  /** Nobody wants it any more: the server is told. */
+  cancel(reason: string): void {
+    if (this.isOver) return;
+    this.close(reason);
+    this.cancellation.abort();
+    this.tell({ kind: 'failed', failure: 'aborted', message: reason });
+    this.keeper.end(undefined);
+  }
+
+  /** Resolves to the client's answer; one that the server cancels is not told, and its answer changes nothing. */
+  private async ask(question: UpstreamQuestion, cancelled: CancelSignal): Promise<JsonObject> {
+    const problem = findQuestionProblem(question, this.capabilities);
+    if (problem !== undefined) throw refuseQuestion(problem.message, problem.code);
+    if (this.isOver) throw refuseAsOver('The call is over.');
+    this.asked += 1;
+    const key = `question-${this.asked}`;
+    const bytes = Buffer.byteLength(JSON.stringify(question));
+    const answer = new Promise<JsonObject>((resolve, reject) => {
+      this.questions.set(key, { question, bytes, resolve, reject });
+      cancelled.addEventListener('abort', () =>
+        this.refuse(key, refuseQuestion('The server no longer asks.')),
+      );
+    });
+    if (this.keeper.suspend()) this.tellQuestion();
+    else this.refuse(key, refuseQuestion(TOO_MANY));
+    return answer;
+  }
+
+  /** The server gets an error. */
+  private refuse(key: string, reason: UpstreamError): void {
+    const open = this.questions.get(key);
+    if (this.questions.delete(key)) open?.reject(reason);
+  }
+
+  private tellQuestion(): void {
+    const [first] = this.questions;
+    if (first === undefined) return;
+    const [key, { question }] = first;
+    if (!this.tell({ kind: 'question', key, question })) return;
+    this.stopCounting = this.clock.after(ABANDONED_MS, () =>
+      this.cancel(`The client did not come back within ${ABANDONED_MS / 1000} s.`),
+    );
+  }
+
+  /** False when nobody waits. */
+  private tell(outcome: NextOutcome): boolean {
+    const told = this.waiter;
+    this.waiter = undefined;
+    told?.settle(outcome);
+    return told !== undefined;
+  }
+
+  private finish(outcome: NextOutcome): void {
+    if (this.isOver) return;
+    this.close('The call is over.');
+    this.keeper.end(this.tell(outcome) ? undefined : outcome);
+  }
+
+  /** The server gets an error for each question, unless another call can be asked in place of this one. */
+  private close(reason: string): void {
+    this.isOver = true;
+    this.stopCounting();
+    for (const key of [...this.questions.keys()]) this.refuse(key, refuseAsOver(reason));
+  }
 }

@@ -15,9 +15,8 @@ import {
   type CallOwner,
   createOutcomeRecords,
   type NextOutcome,
-  type OpenCall,
+  OpenCall,
   type OutcomeRecords,
-  startOpenCall,
   type Waiter,
 } from './outcome-records.ts';
 
@@ -29,13 +28,6 @@ export interface NewCall extends CallAtServer {
   /** The user (`nameOwner`); undefined without authentication. */
   readonly user: string | undefined;
   readonly server: string;
-}
-
-export interface StartedCall {
-  /** Finds it again. */
-  readonly id: string;
-  readonly replica: string;
-  readonly outcome: Promise<NextOutcome>;
 }
 
 const ENDED: NextOutcome = {
@@ -55,17 +47,19 @@ export function createSuspendedCalls(runtime: UpstreamRuntime) {
 
   function start(call: NewCall, id: string, waiter: Waiter): OpenCall {
     const { user, server, params } = call;
-    return startOpenCall(clock, call, waiter, {
-      suspend(openCall) {
+    const openCall = new OpenCall(clock, call.capabilities, waiter, {
+      suspend() {
         if (table.has(id)) return table.hasRoom(user);
         const bytes = Buffer.byteLength(writeExactJson(params));
         return table.add({ id, user, server, bytes, openCall });
       },
       end(untold) {
         table.remove(id);
-        if (untold !== undefined) void putRecord(records, log, { id, user }, untold);
+        if (untold !== undefined) void records.put({ id, user }, untold);
       },
     });
+    openCall.start(call.send);
+    return openCall;
   }
 
   return {
@@ -90,7 +84,7 @@ export function createSuspendedCalls(runtime: UpstreamRuntime) {
     async close() {
       const ended: readonly CallOwner[] = table.list();
       for (const { openCall } of table.list()) openCall.cancel('The gateway is stopping.');
-      await Promise.all(ended.map((owner) => putRecord(records, log, owner, ENDED)));
+      await Promise.all(ended.map((owner) => records.put(owner, ENDED)));
       replicas.close();
     },
   };
@@ -133,55 +127,34 @@ export interface ClientReply extends CallOwner {
 
 export type CallListener = Pick<RequestClient, 'signal' | 'progress' | 'log'>;
 
-/**
- * Passes a reply on, and resolves to what the call comes to next; undefined when nobody knows the call any more.
- *
- * @throws StoreUnavailable; UpstreamError `aborted` when the client hangs up.
- */
-type WaitElsewhere = (
-  reply: ClientReply,
-  listener: CallListener,
-) => Promise<NextOutcome | undefined>;
-
 /** Milliseconds between two questions to the other replica whether the call goes on: messages can be lost, and replicas end. */
 const ASK_EVERY_MS = 2000;
 const MAX_UNANSWERED = 3;
-
-interface Wait {
-  unanswered: number;
-  /** The reply has arrived: it is not sent again. */
-  hasArrived: boolean;
-  readonly listener: CallListener;
-  settle(): void;
-}
 
 function createWaitElsewhere(
   clock: Clock,
   records: OutcomeRecords,
   replicas: Replicas<SuspendedCallMessage>,
-): WaitElsewhere {
-  const waits = new Map<string, Wait>();
+) {
+  /** By their tickets. */
+  const waits = new Map<string, (message: SuspendedCallMessage) => void>();
 
-  replicas.listen((message) => {
-    const wait = waits.get(message.ticket);
-    if (wait === undefined) return;
-    switch (message.about) {
-      case 'going_on':
-        wait.unanswered = 0;
-        wait.hasArrived = true;
-        return;
-      case 'settled':
-        return wait.settle();
-      case 'progress':
-        return wait.listener.progress(readNotification(message.params));
-      case 'log':
-        return wait.listener.log(readNotification(message.params));
-    }
-  });
+  replicas.listen((message) => waits.get(message.ticket)?.(message));
 
-  return async function waitElsewhere(reply, listener) {
+  /**
+   * Passes a reply on, and resolves to what the call comes to next; undefined when nobody knows the call any more.
+   *
+   * @throws StoreUnavailable; UpstreamError `aborted` when the client hangs up.
+   */
+  return async function waitElsewhere(
+    reply: ClientReply,
+    listener: CallListener,
+  ): Promise<NextOutcome | undefined> {
     const settled = await records.take(reply);
-    if (settled !== undefined && !isAnsweredBy(reply, settled)) return settled;
+    // A question that was told twice, and is answered now, is none.
+    const isAnswered =
+      settled?.kind === 'question' && settled.key === reply.key && reply.answer !== undefined;
+    if (settled !== undefined && !isAnswered) return settled;
     await waitForSettlement(reply, listener);
     return records.take(reply);
   };
@@ -197,16 +170,27 @@ function createWaitElsewhere(
 
     return new Promise((resolve, reject) => {
       let stopAsking = () => {};
-      const wait: Wait = { unanswered: 0, hasArrived: false, listener, settle: () => end(resolve) };
+      let unanswered = 0;
+      /** The reply has arrived: it is not sent again. */
+      let hasArrived = false;
+
+      function receive(message: SuspendedCallMessage): void {
+        if (message.about === 'going_on') {
+          unanswered = 0;
+          hasArrived = true;
+        } else if (message.about === 'settled') end(resolve);
+        else if (message.about === 'progress') listener.progress(readNotification(message.params));
+        else if (message.about === 'log') listener.log(readNotification(message.params));
+      }
 
       function askWhetherItGoesOn(): void {
-        if (wait.unanswered === MAX_UNANSWERED) {
-          wait.settle();
+        if (unanswered === MAX_UNANSWERED) {
+          end(resolve);
           return;
         }
-        wait.unanswered += 1;
+        unanswered += 1;
         // A store that fails now fails again the next time, or at the look for the outcome, which says so.
-        send(wait.hasArrived ? about : { ...about, key, answer }).catch(() => {});
+        send(hasArrived ? about : { ...about, key, answer }).catch(() => {});
         stopAsking = clock.after(ASK_EVERY_MS, askWhetherItGoesOn);
       }
 
@@ -222,7 +206,7 @@ function createWaitElsewhere(
         then();
       }
 
-      waits.set(ticket, wait);
+      waits.set(ticket, receive);
       listener.signal.addEventListener('abort', leave);
       // Whoever hung up while the store was asked is not told again.
       if (listener.signal.aborted) leave();
@@ -231,19 +215,7 @@ function createWaitElsewhere(
   }
 }
 
-/** A question that was told twice, and is answered now. */
-const isAnsweredBy = ({ key, answer }: ClientReply, outcome: NextOutcome): boolean =>
-  outcome.kind === 'question' && outcome.key === key && answer !== undefined;
-
 // The side of the replica that began a call: it answers the server, and tells where the client's retry waits.
-
-type Resume = Extract<SuspendedCallMessage, { about: 'resume' }>;
-
-/** A retry that waits at another replica. */
-interface RemoteWaiter {
-  readonly waiter: Waiter;
-  readonly openCall: OpenCall;
-}
 
 /** Server notifications on their way to another replica; more are dropped, as for a client that reads too slowly. */
 const MAX_UNDER_WAY = 16;
@@ -255,7 +227,8 @@ function serveOwnCalls(
   records: OutcomeRecords,
   replicas: Replicas<SuspendedCallMessage>,
 ): void {
-  const waiters = new Map<string, RemoteWaiter>();
+  /** Retries that wait at other replicas, by their tickets. */
+  const waiters = new Map<string, { readonly waiter: Waiter; readonly openCall: OpenCall }>();
 
   // The replica that waits asks again for a message that is lost.
   const send = (message: SuspendedCallMessage, to: string): Promise<void> =>
@@ -268,7 +241,15 @@ function serveOwnCalls(
     if (message.about === 'left') leave(message.ticket);
   });
 
-  function resume({ ticket, from, call: id, user, server, key, answer }: Resume): void {
+  function resume({
+    ticket,
+    from,
+    call: id,
+    user,
+    server,
+    key,
+    answer,
+  }: Extract<SuspendedCallMessage, { about: 'resume' }>): void {
     const openCall = table.find({ id, user, server });
     if (waiters.has(ticket)) {
       void send({ about: 'going_on', ticket }, from);
@@ -296,7 +277,8 @@ function serveOwnCalls(
 
     async function settle(outcome: NextOutcome): Promise<void> {
       waiters.delete(ticket);
-      if (!isAborted(outcome)) await putRecord(records, log, owner, outcome);
+      const isAborted = outcome.kind === 'failed' && outcome.failure === 'aborted';
+      if (!isAborted) await records.put(owner, outcome);
       await send({ about: 'settled', ticket }, from);
     }
 
@@ -311,24 +293,6 @@ function serveOwnCalls(
     const { waiter, openCall } = waiters.get(ticket) ?? {};
     if (openCall?.isWaitedFor(waiter)) openCall.cancel('The client hung up.');
   }
-}
-
-const isAborted = (outcome: NextOutcome): boolean =>
-  outcome.kind === 'failed' && outcome.failure === 'aborted';
-
-/** Never rejects: without the record the client is told to call again. */
-async function putRecord(
-  records: OutcomeRecords,
-  log: Log,
-  owner: CallOwner,
-  outcome: NextOutcome,
-): Promise<void> {
-  await records.put(owner, outcome).catch((cause: unknown) => {
-    log.warn(
-      'What a call at a server came to could not be written to the store; its client is told to call again.',
-      { cause },
-    );
-  });
 }
 
 /** Params that another replica passed on. */
