@@ -24,17 +24,6 @@ import {
   toLockedServer,
 } from './lock-file.ts';
 
-export interface LockDifferences {
-  /** The number of all. */
-  readonly total: number;
-  /** Servers that have some, and how many. */
-  readonly servers: readonly { readonly server: string; readonly total: number }[];
-  /** Some of them, server by server. */
-  readonly differences: readonly ShownDifference[];
-  /** Servers whose lists differ between users: what of them is hidden is not known here. */
-  readonly personal: readonly string[];
-}
-
 /** A part of a server that is not as it was approved. */
 export interface LockedChange {
   readonly server: string;
@@ -66,7 +55,7 @@ export function listLockDifferences(
   servers: Iterable<ApprovableServer>,
   lock: Lock,
   { skip, limit }: { readonly skip: number; readonly limit: number },
-): LockDifferences {
+) {
   const all = [...servers];
   const byServer = all
     .filter(({ isPersonal }) => !isPersonal)
@@ -76,7 +65,9 @@ export function listLockDifferences(
   return {
     total: differences.length,
     servers: byServer.map(({ server, hidden }) => ({ server, total: hidden.length })),
+    /** Server by server. */
     differences: differences.slice(skip, skip + limit).map((one) => describeHidden(one, lock)),
+    /** What of them is hidden differs between users, and is not known here. */
     personal: all.filter(({ isPersonal }) => isPersonal).map(({ name }) => name),
   };
 }

@@ -96,14 +96,12 @@ function readMap<Value>(
 
 function readFingerprints(value: unknown, place: string): readonly Fingerprint[] {
   if (!Array.isArray(value)) failFile(`has no list at ${place}`);
-  return value.map((one: unknown) => readFingerprint(one, place));
-}
-
-function readFingerprint(value: unknown, place: string): Fingerprint {
-  if (!isObject(value) || typeof value.sha256 !== 'string' || !SHA256.test(value.sha256)) {
-    failFile(`has no SHA-256 at ${place}`);
-  }
-  return { sha256: value.sha256, parts: readParts(value.parts) };
+  return value.map((one: unknown) => {
+    if (!isObject(one) || typeof one.sha256 !== 'string' || !SHA256.test(one.sha256)) {
+      failFile(`has no SHA-256 at ${place}`);
+    }
+    return { sha256: one.sha256, parts: readParts(one.parts) };
+  });
 }
 
 const SHA256 = /^[0-9a-f]{64}$/;

@@ -92,9 +92,11 @@ function watchChild(
 
   async function waitForEnd(): Promise<void> {
     const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
-    const exit = await waitForExit(child);
+    const exit = await new Promise<ChildExit>((resolve) => {
+      child.once('exit', (code, signalled) => resolve({ code, signal: signalled }));
+    });
     hasExited = true;
-    const groupEnded = endGroup(pid, clock, TERM_MS);
+    const groupEnded = endGroup(pid, clock);
     await Promise.race([closed, pause(clock, LAST_WORDS_MS)]);
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
     messages.flush();
@@ -155,11 +157,6 @@ function watchChild(
   };
 }
 
-const waitForExit = (child: ChildProcessWithoutNullStreams): Promise<ChildExit> =>
-  new Promise((resolve) => {
-    child.once('exit', (code, signal) => resolve({ code, signal }));
-  });
-
 // §18.3: a server may start processes of its own; they end with it.
 
 /** Leaders of the groups that may still have a process. */
@@ -183,9 +180,9 @@ function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-/** Ends those that a leader left: by SIGTERM, and by SIGKILL after `graceMs`. */
-async function endGroup(leader: number, clock: Clock, graceMs: number): Promise<void> {
-  const killAt = clock.monotonic() + graceMs;
+/** Ends those that a leader left: by SIGTERM, and then by SIGKILL. */
+async function endGroup(leader: number, clock: Clock): Promise<void> {
+  const killAt = clock.monotonic() + TERM_MS;
   let isAlive = signalGroup(leader, 'SIGTERM');
   while (isAlive && clock.monotonic() < killAt) {
     await pause(clock, POLL_MS);
@@ -288,15 +285,12 @@ interface Command {
   readonly args: readonly string[];
 }
 
-const findSetpriv = (): string =>
-  SETPRIV_PATHS.find((path) => existsSync(path)) ?? SETPRIV_PATHS[0];
-
 /** Started in place of the command of a server. */
-const toCommand = ({ command, args, runAs }: StdioUpstreamConfig): Command =>
-  runAs === undefined ? { command, args } : runCommandAs(runAs, { command, args });
+const toCommand = (config: StdioUpstreamConfig): Command =>
+  config.runAs === undefined ? config : runCommandAs(config.runAs, config);
 
 export const runCommandAs = ({ uid, gid }: ProgramUser, { command, args }: Command): Command => ({
-  command: findSetpriv(),
+  command: SETPRIV_PATHS.find((path) => existsSync(path)) ?? SETPRIV_PATHS[0],
   args: [
     // `+1000` is always the number. Without the sign, setpriv would first look for a user named `1000`.
     `--reuid=+${uid}`,

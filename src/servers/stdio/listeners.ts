@@ -76,7 +76,7 @@ export function createProgramListeners(
   }
 
   function findRoom({ id }: ProcessKey): Room {
-    dropEmpty();
+    if (rooms.size >= MANY) dropEmpty();
     const room = rooms.get(id) ?? {
       subscriptions: createSubscriptions(onError),
       wasConnected: false,
@@ -86,7 +86,6 @@ export function createProgramListeners(
   }
 
   function dropEmpty(): void {
-    if (rooms.size < MANY) return;
     for (const [id, { subscriptions }] of rooms) {
       const isUsed = subscriptions.isConnected || subscriptions.count > 0;
       if (!isUsed && !listening.topics.has(id)) rooms.delete(id);
@@ -111,17 +110,14 @@ export function createProgramListeners(
   }
 
   /** Takes up the subscriptions of the client's session, at whichever replica: also where there is no process just now. */
-  async function takeUp(caller: UpstreamCaller, sessionId: string, uris: readonly string[]) {
-    const { replaceAll } = findSubscriptions(caller);
-    replaceAll(sessionId, uris);
-    if (uris.length > 0) {
-      hold(caller, sessionId);
-      await wake(caller);
-    } else release(sessionId);
-  }
-
   const watch = (caller: UpstreamCaller, sessionId: string): (() => void) | undefined =>
-    replicas?.watch(sessionId, (uris) => void takeUp(caller, sessionId, uris).catch(() => {}));
+    replicas?.watch(sessionId, (uris) => {
+      findSubscriptions(caller).replaceAll(sessionId, uris);
+      if (uris.length > 0) {
+        hold(caller, sessionId);
+        wake(caller).catch(() => {});
+      } else release(sessionId);
+    });
 
   /** Elsewhere it may unsubscribe, or end. */
   function hold(caller: UpstreamCaller, sessionId: string): void {
@@ -147,13 +143,11 @@ export function createProgramListeners(
         subscriptions.listSessions(),
       );
       for (const sessionId of new Set([...held.keys(), ...subscribed])) {
-        void forgetIfEnded(sessionId);
+        void isSessionActive(sessionId).then((isActive) => {
+          if (!isActive) forgetSession(sessionId);
+        });
       }
     });
-  }
-
-  async function forgetIfEnded(sessionId: string): Promise<void> {
-    if (!(await isSessionActive(sessionId))) forgetSession(sessionId);
   }
 
   let cancelSweep = () => {};
@@ -302,7 +296,10 @@ function createSubscriptions(onError: (cause: unknown) => void) {
       listParents(uri).some((parent) => wanted.topics.get(parent)?.listeners.has(owner)),
     /** A process has started, which knows of no subscription. */
     connect(running: RunningServer, timeoutMs: number) {
-      wire = WIRES[running.description.era](running, timeoutMs);
+      wire =
+        running.description.era === 'session'
+          ? createSessionWire(running, timeoutMs)
+          : createStatelessWire(running);
       for (const [uri, { source }] of wanted.topics) {
         if (source === undefined) continue;
         source.agreed = ask(uri);
@@ -341,17 +338,16 @@ interface SubscriptionWire {
   unsubscribe(uri: string): void;
 }
 
-const WIRES = { session: createSessionWire, stateless: createStatelessWire } as const;
-
-function createSessionWire({ connection }: RunningServer, timeoutMs: number): SubscriptionWire {
-  return {
-    async subscribe(uri) {
-      await connection.ask('resources/subscribe', { uri }, timeoutMs);
-    },
-    unsubscribe: (uri) =>
-      void connection.ask('resources/unsubscribe', { uri }, timeoutMs).catch(() => {}),
-  };
-}
+const createSessionWire = (
+  { connection }: RunningServer,
+  timeoutMs: number,
+): SubscriptionWire => ({
+  async subscribe(uri) {
+    await connection.ask('resources/subscribe', { uri }, timeoutMs);
+  },
+  unsubscribe: (uri) =>
+    void connection.ask('resources/unsubscribe', { uri }, timeoutMs).catch(() => {}),
+});
 
 /** One subscription says all that is wanted; a change of it is a new one. */
 function createStatelessWire({ connection, description }: RunningServer): SubscriptionWire {

@@ -12,37 +12,21 @@ import { createGrowingBuffer } from '../../platform/memory/user-budgets.ts';
 
 import { shorten } from '../../platform/text.ts';
 import { createLogThrottle, createWarnThrottle } from '../../platform/throttle.ts';
-import type { ProgramUser } from '../config/common-members.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
 import type { StdioUpstreamConfig } from './stdio-config.ts';
 
-/** Sent first: servers of the session era may ignore `server/discover`, or even end by it. */
+/** Servers of the session era may ignore `server/discover`, or even end by it. */
 export type FirstRequest = 'server/discover' | 'initialize';
 
-export interface Program {
-  readonly config: StdioUpstreamConfig;
-  readonly clock: Clock;
-  /** `MAX_UPSTREAM_BYTES`: longest line of its standard output, and most that may wait to be read by it. */
-  readonly maxBytes: number;
-  readonly share: ProcessShare;
-  /** All that a process finds in its environment. */
-  readonly environment: Readonly<Record<string, string>>;
-  /** Descriptors that the gateway itself inherited, as `findInheritedFiles` found them. */
-  readonly inheritedFiles: readonly number[];
-  readonly output: OutputLog;
-  /** Sent first to a process, as the former ones taught. */
-  first: FirstRequest;
-  onStrayAnswer(): void;
-  /** A process that all share wanted to ask a client. */
-  onUnattributed(method: string): void;
-  /** A process was started (1), or has ended (-1). */
-  countProcess(change: 1 | -1): void;
-}
+const FIRST: FirstRequest = 'server/discover';
+
+export type Program = ReturnType<typeof openProgram>;
 
 /** The process that the programs of servers are started from. */
 export interface ProgramHost {
   /** The environment of the gateway: PATH, HOME, USER, LANG and TMPDIR of it reach the server. */
   readonly environment: Env;
+  /** Descriptors that the gateway itself inherited, as `findInheritedFiles` found them. */
   readonly inheritedFiles: readonly number[];
   /** Called with the number of a server's processes, at each change. */
   onProcessCount?(server: string, count: number): void;
@@ -53,7 +37,7 @@ export function openProgram(
   config: StdioUpstreamConfig,
   share: ProcessShare,
   host: ProgramHost,
-): Program {
+) {
   const { name: server } = config;
   let processes = 0;
   let strayAnswers = 0;
@@ -67,54 +51,53 @@ export function openProgram(
   return {
     config,
     clock,
+    /** `MAX_UPSTREAM_BYTES`: longest line of its standard output, and most that may wait to be read by it. */
     maxBytes: settings.upstreams.maxBytes,
     share,
-    environment: createEnvironment(host.environment, config.env, config.runAs),
+    environment: createEnvironment(host.environment, config),
     inheritedFiles: host.inheritedFiles,
     output: createOutputLog(config, log, clock),
-    first: 'server/discover',
+    /** Sent first to a process, as the former ones taught. */
+    first: FIRST,
     onStrayAnswer() {
       strayAnswers += 1;
       warnOfStrayAnswers();
     },
-    onUnattributed(method) {
+    /** A process that all share wanted to ask a client. */
+    onUnattributed(method: string) {
       if (isUnattributedNoted) return;
       isUnattributedNoted = true;
-      log.warn(describeUnattributed(config, method), { server });
+      const needsRoots = method === 'roots/list' && !config.roots;
+      // The server itself may not say which of its tools are missing for that reason.
+      log.warn(
+        `The MCP server ${server} wanted to ask a client (${method}) and was refused: with "isolation": "shared" all users have one process, which cannot say whom it asks. If it may ask, set "isolation": "user"${needsRoots ? ' and "roots": true' : ''} for it in the configuration file. Tools that it lists only for clients that it can ask appear then, too.`,
+        { server },
+      );
     },
-    countProcess(change) {
+    /** A process was started (1), or has ended (-1). */
+    countProcess(change: 1 | -1) {
       processes += change;
       host.onProcessCount?.(server, processes);
     },
   };
 }
 
-/** The server itself may not say which of its tools are missing for that reason. */
-function describeUnattributed({ name, roots }: StdioUpstreamConfig, method: string): string {
-  const needsRoots = method === 'roots/list' && !roots;
-  return `The MCP server ${name} wanted to ask a client (${method}) and was refused: with "isolation": "shared" all users have one process, which cannot say whom it asks. If it may ask, set "isolation": "user"${needsRoots ? ' and "roots": true' : ''} for it in the configuration file. Tools that it lists only for clients that it can ask appear then, too.`;
-}
-
-// §18.3: what a server finds in its environment.
-
+/** §18.3: all that a process of a server finds in its environment. */
 function createEnvironment(
   ofGateway: Env,
-  own: Readonly<Record<string, string>>,
-  runAs: ProgramUser | undefined,
+  { env, runAs }: StdioUpstreamConfig,
 ): Readonly<Record<string, string>> {
+  // A user without an entry in the system has no home of its own: then the gateway's is as good as any.
+  const ofUser: Env =
+    runAs === undefined
+      ? ofGateway
+      : { ...ofGateway, HOME: runAs.home ?? ofGateway.HOME, USER: runAs.name };
   const passedOn = PASSED_ON.flatMap((name) => {
-    const value = (runAs === undefined ? ofGateway : describeUser(ofGateway, runAs))[name];
+    const value = ofUser[name];
     return value === undefined ? [] : [[name, value]];
   });
-  return { ...Object.fromEntries(passedOn), ...own };
+  return { ...Object.fromEntries(passedOn), ...env };
 }
-
-/** Without an entry in the system it has no home of its own: then the gateway's is as good as any. */
-const describeUser = (ofGateway: Env, { name, home }: ProgramUser): Env => ({
-  ...ofGateway,
-  HOME: home ?? ofGateway.HOME,
-  USER: name,
-});
 
 // Open files of the gateway that would stay open in every program, whichever user it runs as. Node.js opens none so, but LMDB
 // does with the file of the embedded store, which then could be read and written; who started the gateway may have, too.
@@ -165,8 +148,6 @@ export function startWithout<Started>(
 }
 
 // §18.3: what a server writes beside its messages, in the gateway's log.
-
-type OutputLog = ReturnType<typeof createOutputLog>;
 
 const MAX_CHARACTERS = 1000;
 
@@ -303,7 +284,10 @@ export function createLineSplitter(maxBytes: number, { onLine, onTooLong }: Line
       onTooLong(held.take());
     } else if (!isSkipping) {
       held.append(piece);
-      if (isLast) onLine(withoutReturn(held.take()));
+      if (isLast) {
+        const line = held.take();
+        onLine(line.at(-1) === CARRIAGE_RETURN ? line.subarray(0, -1) : line);
+      }
     }
     if (isLast) isSkipping = false;
   }
@@ -323,6 +307,3 @@ export function createLineSplitter(maxBytes: number, { onLine, onTooLong }: Line
     },
   };
 }
-
-const withoutReturn = (line: Buffer): Buffer =>
-  line.at(-1) === CARRIAGE_RETURN ? line.subarray(0, -1) : line;

@@ -80,29 +80,27 @@ export function createRpcConnection(
     notify('notifications/cancelled', { requestId: id, reason });
   }
 
-  function takeForgotten(echoed: unknown): boolean {
+  const receiveValue = createReceive(openRequests, canAttribute, peer, (echoed) => {
     const id = readEchoedNumber(echoed);
     return id !== undefined && forgotten.delete(id);
-  }
-
-  const receiveValue = createReceive(openRequests, canAttribute, peer, takeForgotten);
+  });
 
   return {
     /**
-     * Sends a request; `toParams` gets the progress token of it.
+     * Sends a request; `toParams` gets the progress token of it. Its params are not kept while it is under way: they may be large,
+     * and the call may take long.
      *
      * @throws UpstreamError
      */
-    call: (
+    call(
       caller: UpstreamCaller,
       given: UpstreamRequest,
       toParams: (token: number) => JsonObject,
-    ) =>
-      request(given.method, toParams, keepHandlers(caller, given), {
-        signal: given.signal,
-        timeoutMs,
-        cancel,
-      }),
+    ): Promise<JsonObject> {
+      const { method, signal, logLevel, onProgress, onLog, onRequest, onElicitationComplete } = given;
+      const handlers = { caller, logLevel, onProgress, onLog, onRequest, onElicitationComplete };
+      return request(method, toParams, handlers, { signal, timeoutMs, cancel });
+    },
     /**
      * Sends a request of the gateway's own, which is never cancelled.
      *
@@ -119,8 +117,12 @@ export function createRpcConnection(
       return () => cancel(id, 'other changes are wanted');
     },
     notify,
-    /** Takes a line of the process. */
-    receive: (line: Buffer) => receiveValue(parseLine(line)),
+    /** Takes a line of the process: a message, or a batch of them. */
+    receive(line: Buffer) {
+      // Some runtimes begin their output with a byte order mark.
+      const text = decodeUtf8(line)?.replace(/^\uFEFF/, '');
+      return receiveValue(text === undefined ? undefined : parseServerJson(text)?.value);
+    },
     /** Takes what was parsed of one. */
     receiveValue,
     /** Requests under way. */
@@ -136,23 +138,7 @@ export function createRpcConnection(
 
 const OWN: RequestHandlers = { caller: GATEWAY_CALLER, logLevel: undefined };
 
-/** Without the params of the request: they may be large, and the call may take long. */
-const keepHandlers = (
-  caller: UpstreamCaller,
-  { logLevel, onProgress, onLog, onRequest, onElicitationComplete }: UpstreamRequest,
-): RequestHandlers => ({
-  caller,
-  logLevel,
-  ...(onProgress && { onProgress }),
-  ...(onLog && { onLog }),
-  ...(onRequest && { onRequest }),
-  ...(onElicitationComplete && { onElicitationComplete }),
-});
-
 // §18.3: what a process writes, told to whom it is for.
-
-/** Takes a message of the process, or a batch of them. */
-type Receive = (value: unknown) => Received;
 
 interface Received {
   /** False for what is no message. */
@@ -163,6 +149,8 @@ interface Received {
 
 /** Each costs as much as a message by itself, and all of a batch are looked at in one go. */
 const MAX_BATCH = 100;
+/** Questions at once, of one process. */
+const MAX_OPEN = 100;
 /** Anything but a message costs more than any message, as the log tells of it. */
 const STRAY: Received = { isMessage: false, count: 2 };
 const ANSWER: Received = { isMessage: true, count: 0 };
@@ -186,8 +174,9 @@ function createReceive(
   canAttribute: boolean,
   peer: RpcPeer,
   takeForgotten: (id: unknown) => boolean,
-): Receive {
-  const questions = createQuestions(openRequests, canAttribute, peer);
+) {
+  const { write: send } = peer;
+  const questions = createServerQuestions();
 
   const notified: Readonly<Record<string, (params: JsonObject) => void>> = {
     'notifications/progress'(params) {
@@ -202,14 +191,38 @@ function createReceive(
       );
       request?.onLog?.(params);
     },
+    // The server no longer wants an answer.
     'notifications/cancelled': ({ requestId }) => questions.cancel(requestId),
   };
 
-  function isTakenByCall(message: ServerNotification): boolean {
+  function receiveNotification(message: ServerNotification): void {
+    const { method, params } = message;
+    const receive = Object.hasOwn(notified, method) ? notified[method] : undefined;
+    if (receive !== undefined) return receive(params);
     const change = readChange(message);
-    if (change?.kind !== 'elicitation') return false;
-    const { elicitationId } = change;
-    return openRequests.list().some((request) => request.onElicitationComplete?.(elicitationId));
+    const isTakenByCall =
+      change?.kind === 'elicitation' &&
+      openRequests.list().some((request) => request.onElicitationComplete?.(change.elicitationId));
+    if (!isTakenByCall) peer.onNotification(message);
+  }
+
+  // Requests of a server (session era): elicitation, sampling and roots are questions to a client.
+
+  const listAskable = (): readonly Askable[] =>
+    listOfOneClient(openRequests.list().filter(({ onRequest }) => onRequest !== undefined)).map(
+      (request) => ({ request, deadline: request.deadline }),
+    );
+
+  /** Answers, at some time, whatever it is. */
+  async function receiveRequest(question: ServerRequest): Promise<void> {
+    const { id, method } = question;
+    if (!canAttribute && isQuestion(question)) {
+      peer.onUnattributed?.(method);
+      send(toError(id, METHOD_NOT_FOUND, SHARED));
+    } else if (questions.size < MAX_OPEN) {
+      const response = await questions.answerForOneOf(question, listAskable);
+      if (response !== undefined) send(response);
+    } else send(toError(id, INTERNAL_ERROR, `At most ${MAX_OPEN} requests may be open.`));
   }
 
   function receiveAnswer(answer: Extract<ServerMessage, { kind: 'result' | 'error' }>): Received {
@@ -219,26 +232,19 @@ function createReceive(
       if (!takeForgotten(answer.id)) peer.onStrayAnswer();
       return OTHER;
     }
-    if (answer.kind === 'result') request.resolve(answer.result);
+    if (answer.kind === 'result') request.settle(answer.result);
     else {
       const { error } = answer;
-      request.reject(new UpstreamError('error', error.message, { jsonRpcError: error }));
+      request.settle(new UpstreamError('error', error.message, { jsonRpcError: error }));
     }
     return ANSWER;
-  }
-
-  function receiveNotification(message: ServerNotification): void {
-    const { method, params } = message;
-    const receive = Object.hasOwn(notified, method) ? notified[method] : undefined;
-    if (receive !== undefined) receive(params);
-    else if (!isTakenByCall(message)) peer.onNotification(message);
   }
 
   /** A request that is answered by anything but a message fails. */
   function failAnswered(value: unknown, reason: string): void {
     const request =
       isObject(value) && !('method' in value) ? openRequests.find(value.id) : undefined;
-    request?.reject(new UpstreamError('invalid', reason));
+    request?.settle(new UpstreamError('invalid', reason));
   }
 
   function receiveOne(value: unknown): Received {
@@ -247,17 +253,19 @@ function createReceive(
       failAnswered(value, 'its answer is no message of MCP');
       return STRAY;
     }
-    if (message.kind !== 'request' && message.kind !== 'notification')
-      return receiveAnswer(message);
-    if (message.kind === 'request') questions.receive(message);
-    else receiveNotification(message);
+    if (message.kind === 'request') void receiveRequest(message);
+    else if (message.kind === 'notification') receiveNotification(message);
+    else return receiveAnswer(message);
     return OTHER;
   }
 
-  /** A batch (2025-03-26). */
-  function receiveBatch(values: readonly unknown[]): Received {
+  return function receiveValue(value: unknown): Received {
+    if (!Array.isArray(value)) return receiveOne(value);
+    // A batch (2025-03-26).
+    const values: readonly unknown[] = value;
     if (values.length > MAX_BATCH) {
-      for (const value of values) failAnswered(value, TOO_MANY);
+      for (const one of values)
+        failAnswered(one, `it answered in a batch of more than ${MAX_BATCH} messages`);
       return STRAY;
     }
     const received = values.map(receiveOne);
@@ -265,51 +273,6 @@ function createReceive(
       isMessage: received.every(({ isMessage }) => isMessage),
       count: received.reduce((sum, { count }) => sum + count, 0),
     };
-  }
-
-  return (value) => (Array.isArray(value) ? receiveBatch(value) : receiveOne(value));
-}
-
-const TOO_MANY = `it answered in a batch of more than ${MAX_BATCH} messages`;
-
-/** Undefined for what is no JSON. */
-function parseLine(line: Buffer): unknown {
-  // Some runtimes begin their output with a byte order mark.
-  const text = decodeUtf8(line)?.replace(/^\uFEFF/, '');
-  return text === undefined ? undefined : parseServerJson(text)?.value;
-}
-
-// Requests of a server (session era): elicitation, sampling and roots are questions to a client.
-
-/** At once, of one process. */
-const MAX_OPEN = 100;
-
-function createQuestions(openRequests: OpenRequests, canAsk: boolean, peer: RpcPeer) {
-  const { write: send } = peer;
-  const open = createServerQuestions();
-
-  const listAskable = (): readonly Askable[] =>
-    listOfOneClient(openRequests.list().filter(({ onRequest }) => onRequest !== undefined)).map(
-      (request) => ({ request, deadline: request.deadline }),
-    );
-
-  async function answer(question: ServerRequest): Promise<void> {
-    const response = await open.answerForOneOf(question, listAskable);
-    if (response !== undefined) send(response);
-  }
-
-  return {
-    /** Answers, at some time, whatever it is. */
-    receive(question: ServerRequest) {
-      const { id } = question;
-      if (!canAsk && isQuestion(question)) {
-        peer.onUnattributed?.(question.method);
-        send(toError(id, METHOD_NOT_FOUND, SHARED));
-      } else if (open.size < MAX_OPEN) void answer(question);
-      else send(toError(id, INTERNAL_ERROR, `At most ${MAX_OPEN} requests may be open.`));
-    },
-    /** The server no longer wants an answer. */
-    cancel: open.cancel,
   };
 }
 
@@ -324,18 +287,20 @@ const SHARED =
 
 // §18.3: the requests to one process that it has not answered yet.
 
-/** The part of a request that is kept while it is under way: not its params, which may be large. */
-interface RequestHandlers
-  extends Pick<UpstreamRequest, 'onProgress' | 'onLog' | 'onRequest' | 'onElicitationComplete'> {
+/** The part of a request that is kept while it is under way. */
+interface RequestHandlers {
   readonly caller: UpstreamCaller;
   readonly logLevel: UpstreamRequest['logLevel'];
+  readonly onProgress?: UpstreamRequest['onProgress'];
+  readonly onLog?: UpstreamRequest['onLog'];
+  readonly onRequest?: UpstreamRequest['onRequest'] | undefined;
+  readonly onElicitationComplete?: UpstreamRequest['onElicitationComplete'];
 }
 
 /** A request that was sent. */
 interface PendingRequest extends RequestHandlers {
   readonly deadline: Deadline;
-  resolve(result: JsonObject): void;
-  reject(error: UpstreamError): void;
+  settle(outcome: JsonObject | UpstreamError): void;
 }
 
 type OpenRequests = ReturnType<typeof createOpenRequests>;
@@ -353,44 +318,31 @@ function createOpenRequests(clock: Clock) {
   const byId = new Map<number, PendingRequest>();
   const emptied = new Set<() => void>();
 
-  function remove(id: number): void {
-    byId.delete(id);
-    if (byId.size > 0) return;
-    for (const tell of emptied) tell();
-    emptied.clear();
-  }
-
   return {
     /** Resolves to the result of the request with this id, unless its end comes first. */
     open: (id: number, handlers: RequestHandlers, { signal, timeoutMs, cancel }: RequestEnd) =>
       new Promise<JsonObject>((resolve, reject) => {
-        function end(): void {
+        function settle(outcome: JsonObject | UpstreamError): void {
           deadline.clear();
           signal?.removeEventListener('abort', onAbort);
-          remove(id);
+          byId.delete(id);
+          if (byId.size === 0) {
+            for (const tell of emptied) tell();
+            emptied.clear();
+          }
+          if (outcome instanceof UpstreamError) reject(outcome);
+          else resolve(outcome);
         }
         function giveUp(error: UpstreamError): void {
-          end();
+          settle(error);
           cancel(id, error.message);
-          reject(error);
         }
         const onAbort = () => giveUp(createAbortedError());
         const deadline = new Deadline(clock, timeoutMs, () =>
           giveUp(new UpstreamError('timeout', `it did not answer within ${timeoutMs / 1000} s`)),
         );
         signal?.addEventListener('abort', onAbort);
-        byId.set(id, {
-          ...handlers,
-          deadline,
-          resolve(result) {
-            end();
-            resolve(result);
-          },
-          reject(error) {
-            end();
-            reject(error);
-          },
-        });
+        byId.set(id, { ...handlers, deadline, settle });
       }),
     /** Finds the request with this id or progress token, as the process echoes it. */
     find(echoed: unknown) {
@@ -400,7 +352,7 @@ function createOpenRequests(clock: Clock) {
     list: () => [...byId.values()],
     /** All of them end with this error. */
     failAll(error: UpstreamError) {
-      for (const request of [...byId.values()]) request.reject(error);
+      for (const request of [...byId.values()]) request.settle(error);
     },
     /** Resolves when none is under way. */
     waitUntilNone: () =>

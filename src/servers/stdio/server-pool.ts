@@ -3,20 +3,13 @@
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { UpstreamError } from '../../mcp/upstream/upstream.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import { type Clock, createAttempts } from '../../platform/clock.ts';
+import { createAttempts, pause } from '../../platform/clock.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { pauseAfter } from '../transport/process-share.ts';
 import type { EndReason } from './child.ts';
 import type { FirstRequest, Program } from './program.ts';
-import type { RpcConnection } from './rpc-connection.ts';
 import { createAbortedError } from './rpc-connection.ts';
-import {
-  type ProcessKey,
-  type RunEnd,
-  type RunningServer,
-  type ServerRun,
-  startRun,
-} from './server-run.ts';
+import { type ProcessKey, type RunEnd, type RunningServer, startRun } from './server-run.ts';
 
 interface PoolOwner {
   createServer(key: ProcessKey, capabilities: ClientCapabilities): SupervisedServer;
@@ -198,8 +191,9 @@ export function createSupervisedServer(
   { onUp, onDown, onNotification }: SupervisedHandlers,
 ) {
   const { clock } = program;
-  const waiters = createWaiters<RunningServer>(clock);
-  let run: ServerRun | undefined;
+  /** Settle the waits of those who wait for it, each for a time of its own. */
+  const waits = new Set<(outcome: RunningServer | UpstreamError) => void>();
+  let endRun: (() => Promise<void>) | undefined;
   let running: RunningServer | undefined;
   let lastEnd: EndReason | undefined;
   const starts = createAttempts(clock, pauseAfter);
@@ -210,18 +204,18 @@ export function createSupervisedServer(
   function start(): void {
     const { first } = program;
     retryAt = undefined;
-    run = startRun(program, key, capabilities, {
+    endRun = startRun(program, key, capabilities, {
       onNotification,
       onReady(ready) {
         program.first = ready.description.era === 'session' ? 'initialize' : 'server/discover';
         running = ready;
         lastEnd = undefined;
         onUp(ready);
-        waiters.resolve(ready);
+        settleWaits(ready);
       },
       onEnd(end) {
         running = undefined;
-        run = undefined;
+        endRun = undefined;
         if (!isClosed) startAgain(end, first);
       },
     });
@@ -239,21 +233,34 @@ export function createSupervisedServer(
     lastEnd = reason;
     const delay = starts.again(start);
     retryAt = clock.monotonic() + delay;
-    waiters.reject(createDownError());
+    settleWaits(createDownError());
     onDown(reason, delay);
   }
+
+  function settleWaits(outcome: RunningServer | UpstreamError): void {
+    for (const settle of [...waits]) settle(outcome);
+  }
+
+  const wait = (ms: number, signal: CancelSignal | undefined): Promise<RunningServer> =>
+    new Promise((resolve, reject) => {
+      function settle(outcome: RunningServer | UpstreamError): void {
+        cancel();
+        signal?.removeEventListener('abort', onAbort);
+        waits.delete(settle);
+        if (outcome instanceof UpstreamError) reject(outcome);
+        else resolve(outcome);
+      }
+      const onAbort = () => settle(createAbortedError());
+      const cancel = clock.after(ms, () => settle(createDownError()));
+      signal?.addEventListener('abort', onAbort);
+      waits.add(settle);
+    });
 
   function createDownError(): UpstreamError {
     const { what } = lastEnd ?? { what: 'it has not started yet' };
     const leftMs = retryAt === undefined ? 0 : retryAt - clock.monotonic();
     const when = leftMs > 0 ? `started again in ${Math.ceil(leftMs / 1000)} s` : 'being started';
     return new UpstreamError('unavailable', what, { next: `it is ${when}` });
-  }
-
-  function findPatienceMs(): number {
-    if (lastEnd === undefined) return START_WAIT_MS;
-    const isFar = retryAt !== undefined && retryAt - clock.monotonic() > RESTART_WAIT_MS;
-    return isFar ? 0 : RESTART_WAIT_MS;
   }
 
   return {
@@ -269,76 +276,22 @@ export function createSupervisedServer(
     async getRunning(signal?: CancelSignal) {
       if (isClosed) throw createEndedError();
       if (running !== undefined) return running;
-      if (run === undefined && retryAt === undefined) start();
-      const patienceMs = findPatienceMs();
-      if (patienceMs === 0) throw createDownError();
-      return waiters.wait(patienceMs, createDownError, signal);
+      if (endRun === undefined && retryAt === undefined) start();
+      if (lastEnd === undefined) return wait(START_WAIT_MS, signal);
+      const isFar = retryAt !== undefined && retryAt - clock.monotonic() > RESTART_WAIT_MS;
+      if (isFar) throw createDownError();
+      return wait(RESTART_WAIT_MS, signal);
     },
     /** Takes no requests any more; ends the process when none is under way, or after `graceMs`. */
     async close(graceMs: number) {
       isClosed = true;
       starts.stop();
-      waiters.reject(createEndedError());
-      if (running !== undefined) await waitForIdle(running.connection, clock, graceMs);
-      await run?.end();
+      settleWaits(createEndedError());
+      if (running !== undefined)
+        await Promise.race([running.connection.waitUntilIdle(), pause(clock, graceMs)]);
+      await endRun?.();
     },
   };
 }
 
 const createEndedError = () => new UpstreamError('unavailable', 'its process was ended');
-
-/** Resolves when no request is under way, after `graceMs` at the latest. */
-const waitForIdle = (
-  { waitUntilIdle }: RpcConnection,
-  clock: Clock,
-  graceMs: number,
-): Promise<void> =>
-  new Promise((resolve) => {
-    const cancel = clock.after(graceMs, resolve);
-    void waitUntilIdle().then(() => {
-      cancel();
-      resolve();
-    });
-  });
-
-interface Waiter<Value> {
-  resolve(value: Value): void;
-  reject(error: UpstreamError): void;
-}
-
-/** Those that wait for the same thing, each for a time of its own. */
-function createWaiters<Value>(clock: Clock) {
-  const waiting = new Set<Waiter<Value>>();
-
-  return {
-    /** @throws UpstreamError what `createError` makes when the time is over; `aborted` by the signal. */
-    wait: (ms: number, createError: () => UpstreamError, signal?: CancelSignal) =>
-      new Promise<Value>((resolve, reject) => {
-        const onAbort = () => waiter.reject(createAbortedError());
-        const cancel = clock.after(ms, () => waiter.reject(createError()));
-        function end(): void {
-          cancel();
-          signal?.removeEventListener('abort', onAbort);
-          waiting.delete(waiter);
-        }
-        const waiter: Waiter<Value> = {
-          resolve(value) {
-            end();
-            resolve(value);
-          },
-          reject(error) {
-            end();
-            reject(error);
-          },
-        };
-        signal?.addEventListener('abort', onAbort);
-        waiting.add(waiter);
-      }),
-    resolve(value: Value) {
-      for (const waiter of [...waiting]) waiter.resolve(value);
-    },
-    reject(error: UpstreamError) {
-      for (const waiter of [...waiting]) waiter.reject(error);
-    },
-  };
-}

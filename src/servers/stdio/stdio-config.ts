@@ -152,7 +152,13 @@ export async function completeStdio(
       stdioMembers.isolation,
     );
   const runAs = await findUser(members, surroundings);
-  if (runAs !== undefined) checkEnvironment(config, members);
+  // Until setpriv has changed the user, it runs in this environment with the rights of the gateway.
+  const loading = Object.keys(config.env).filter((name) => LOADS_CODE.test(name));
+  if (runAs !== undefined && loading.length > 0)
+    members.report(
+      `${loading.join(', ')} cannot be set for a program that runs as another user: setpriv, which changes the user, would load code by it with the rights of the gateway. Set it in a script that starts the program.`,
+      stdioMembers.env,
+    );
   const cwd = config.cwd === undefined ? undefined : surroundings.resolvePath(config.cwd);
   return { ...config, cwd, runAs };
 }
@@ -173,13 +179,3 @@ async function findUser(
 
 /** Variables by which the dynamic linker and the C library load code, before there is a program. */
 const LOADS_CODE = /^(LD_.*|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|NLSPATH)$/;
-
-/** Until setpriv has changed the user, it runs in this environment with the rights of the gateway. */
-function checkEnvironment({ env }: StdioUpstreamConfig, { report }: MemberReader): void {
-  const names = Object.keys(env).filter((name) => LOADS_CODE.test(name));
-  if (names.length > 0)
-    report(
-      `${names.join(', ')} cannot be set for a program that runs as another user: setpriv, which changes the user, would load code by it with the rights of the gateway. Set it in a script that starts the program.`,
-      stdioMembers.env,
-    );
-}
