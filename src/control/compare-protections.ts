@@ -7,7 +7,7 @@ import { ASK_ORDER, type AskWhom } from '../mcp/calls/policy.ts';
 import type { RuleConfig, RulesConfig } from '../mcp/calls/rules.ts';
 import { compileGlob, readGlobHead } from '../platform/glob.ts';
 import { quote } from '../platform/text.ts';
-import { describeUse } from './guards/guard-config.ts';
+import { bindGuard } from './guards/guard-config.ts';
 import { parsePattern } from './rules/compile-rules.ts';
 
 /** The protections of one file. No secret is in it. */
@@ -27,7 +27,7 @@ export const describeProtections = (
   starts: Protections['starts'],
 ): Protections => ({
   rules,
-  guards: guards.map(({ use, ...guard }) => ({ ...guard, what: describeUse(use) })),
+  guards: guards.map(({ use, ...guard }) => ({ ...guard, what: bindGuard(use).describe() })),
   starts,
 });
 

@@ -45,7 +45,7 @@ const buildPage = (id: string): OwnPage => `${PATH}/${id}`;
 export function createApprovalEndpoints(
   { config: { server: owner, oauth } }: Pick<Runtime, 'config'>,
   ownPages: OwnPages,
-  approvals: Pick<CallApprovals, 'find' | 'listOfUser' | 'decide'>,
+  approvals: CallApprovals,
 ): readonly PublicEndpoint[] {
   const { baseUrl } = owner;
   const { sessions, beginLogin, listClients } = ownPages;
@@ -67,14 +67,6 @@ export function createApprovalEndpoints(
       const { clientId = '' } = request;
       const client = clients.find(({ id }) => id === clientId) ?? { id: clientId, name: clientId };
       return { request, app: showApp(client) };
-    });
-  }
-
-  async function getList(query: string, cookie: string | undefined): Promise<Reply> {
-    const at = { page: PATH, error: readError(query), cookie } as const;
-    return showToUser(owner, ownPages, at, async (session) => {
-      const requests = await approvals.listOfUser(getPerson(session));
-      return renderListPage(owner, session, await addApps(requests, session));
     });
   }
 
@@ -122,7 +114,17 @@ export function createApprovalEndpoints(
 
   const serve = createOwnPageEndpoint(sessions, 'approvals');
   return [
-    serve('GET', PATH, ({ query }, cookie) => getList(query, cookie)),
+    serve('GET', PATH, ({ query }, cookie) =>
+      showToUser(
+        owner,
+        ownPages,
+        { page: PATH, error: readError(query), cookie },
+        async (session) => {
+          const requests = await approvals.listOfUser(getPerson(session));
+          return renderListPage(owner, session, await addApps(requests, session));
+        },
+      ),
+    ),
     serve('POST', PATH, (_request, cookie, body) => post(body, cookie)),
     serve('GET', `${PATH}/:id`, ({ path, query }, cookie) =>
       getOne(path.slice(PATH.length + 1), query, cookie),

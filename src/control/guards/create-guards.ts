@@ -18,14 +18,12 @@ import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import {
   type AskGuard,
-  type Decision,
   describeMessage,
   GuardFailure,
   POINTS,
   TooMuchForGuard,
 } from './ask-guard.ts';
 import { type AskServer, createRunWork, type GuardHost, type GuardKind } from './define-guard.ts';
-
 import { bindGuard, GUARD_KINDS } from './guard-config.ts';
 
 /**
@@ -42,40 +40,18 @@ export async function createGuards(
   if (configs.length === 0) return undefined;
   const { clock, fetch } = runtime;
   const host: GuardHost = { clock, fetch, askServer, runWork: createRunWork() };
-  const running = await Promise.all(
+  const all = await Promise.all(
     configs.map(async (config) => {
       const guard = bindGuard(config.use, kinds);
-      const ask = await guard.open(host, config.name);
-      return {
-        runs: runGuard(runtime, config, ask, guard.describe()),
-        isAbout: createIsAbout(config),
-      };
+      return runGuard(runtime, config, await guard.open(host, config.name), guard.describe());
     }),
   );
-  return joinGuards(running);
-}
-
-interface SelectedGuard {
-  readonly runs: RunningGuard;
-  isAbout(point: GuardPoint, item: GuardedItem): boolean;
-}
-
-function createIsAbout({ on, servers, tools }: GuardConfig): SelectedGuard['isAbout'] {
-  const points = new Set(on);
-  const globs = tools?.map(compileGlob);
-  return (point, { kind, name, server }) =>
-    points.has(point) &&
-    (servers === undefined || servers.includes(server)) &&
-    (globs === undefined || kind !== 'tool' || globs.some((fits) => fits(name)));
-}
-
-function joinGuards(all: readonly SelectedGuard[]): Guards {
+  const points = new Set(configs.flatMap(({ on }) => on));
   /** An entry of a list is the same object for each call: what looks at it is looked for once. */
   const known = new WeakMap<GuardedItem, Map<GuardPoint, Guard | undefined>>();
-  const points = new Set(all.flatMap(({ runs }) => runs.config.on));
 
   function select(point: GuardPoint, item: GuardedItem): Guard | undefined {
-    const chosen = all.filter(({ isAbout }) => isAbout(point, item)).map(({ runs }) => runs);
+    const chosen = all.filter(({ isAbout }) => isAbout(point, item));
     return chosen.length === 0
       ? undefined
       : { judge: (message) => judgeAll(chosen, point, item, message) };
@@ -92,7 +68,7 @@ function joinGuards(all: readonly SelectedGuard[]): Guards {
       return guard;
     },
     looksAt: (point) => points.has(point),
-    listGuards: () => all.map(({ runs }) => runs.describe()),
+    listGuards: () => all.map(({ describe }) => describe()),
   };
 }
 
@@ -109,8 +85,7 @@ async function judgeAll(
   let isChanged = false;
   let hasFailed = false;
   for (const guard of guards) {
-    const judging = guard.judge(point, item, message, value);
-    const verdict = judging instanceof Promise ? await judging : judging;
+    const verdict = await guard.judge(point, item, message, value);
     if (verdict.kind === 'refused') return verdict;
     hasFailed ||= verdict.hasFailed === true;
     if (verdict.kind === 'passed') continue;
@@ -124,17 +99,7 @@ async function judgeAll(
 
 // §26.3: one guard: asked, watched and counted; where it fails, its `onError` decides.
 
-interface RunningGuard {
-  readonly config: GuardConfig;
-  /** Never rejects. Not a promise where the guard answers at once. */
-  judge(
-    point: GuardPoint,
-    item: GuardedItem,
-    message: GuardedMessage,
-    value: unknown,
-  ): GuardVerdict | Promise<GuardVerdict>;
-  describe(): GuardFacts;
-}
+type RunningGuard = ReturnType<typeof runGuard>;
 
 const PASSED_UNSEEN: GuardVerdict = { kind: 'passed', hasFailed: true };
 /** Characters of what a guard says to a caller. */
@@ -145,8 +110,9 @@ function runGuard(
   config: GuardConfig,
   ask: AskGuard,
   kind: string,
-): RunningGuard {
-  const { name, onError } = config;
+) {
+  const { name, on, servers, tools, onError } = config;
+  const globs = tools?.map(compileGlob);
   const counts: Record<GuardOutcome, number> = { passed: 0, changed: 0, refused: 0, failed: 0 };
   let problem: string | undefined;
 
@@ -164,34 +130,6 @@ function runGuard(
   function count(point: GuardPoint, outcome: GuardOutcome, startedAt: number): void {
     counts[outcome] += 1;
     metrics.recordGuard(name, point, outcome, (clock.monotonic() - startedAt) / 1000);
-  }
-
-  function toVerdict(
-    decision: Decision,
-    point: GuardPoint,
-    findProblem: GuardedMessage['findProblem'],
-    startedAt: number,
-  ): GuardVerdict {
-    if (decision.kind === 'change') {
-      const wrong = findProblem?.(toPlain(decision.value));
-      if (wrong !== undefined) {
-        throw new GuardFailure(`it changed the message to one that cannot go on: ${wrong}`);
-      }
-    }
-    problem = undefined;
-    switch (decision.kind) {
-      case 'pass':
-        count(point, 'passed', startedAt);
-        return PASSED;
-      case 'change':
-        count(point, 'changed', startedAt);
-        return { kind: 'changed', value: decision.value };
-      case 'refuse':
-        count(point, 'refused', startedAt);
-        return refuse(
-          shorten(decision.message ?? '', MAX_WORDS) || `Refused by the guard ${name}.`,
-        );
-    }
   }
 
   function fail(thrown: unknown, point: GuardPoint, startedAt: number): GuardVerdict {
@@ -218,32 +156,48 @@ function runGuard(
   const refuse = (message: string): GuardVerdict => ({ kind: 'refused', by: name, message });
 
   return {
-    config,
-    judge(point, item, { caller, signal, findProblem }, value) {
+    isAbout: (point: GuardPoint, item: GuardedItem) =>
+      on.includes(point) &&
+      (servers === undefined || servers.includes(item.server)) &&
+      (globs === undefined || item.kind !== 'tool' || globs.some((fits) => fits(item.name))),
+    /** Never rejects. `value` is what the guards before made of the message's. */
+    async judge(
+      point: GuardPoint,
+      item: GuardedItem,
+      { caller, signal, findProblem }: GuardedMessage,
+      value: unknown,
+    ): Promise<GuardVerdict> {
       const startedAt = clock.monotonic();
       try {
         const message = describeMessage(name, point, item, value, caller);
-        const asking = ask(message, { signal, user: caller?.user });
-        return asking instanceof Promise
-          ? asking
-              .then((decision) => toVerdict(decision, point, findProblem, startedAt))
-              .catch((thrown: unknown) => fail(thrown, point, startedAt))
-          : toVerdict(asking, point, findProblem, startedAt);
+        const decision = await ask(message, { signal, user: caller?.user });
+        if (decision.kind === 'change') {
+          const wrong = findProblem?.(toPlain(decision.value));
+          if (wrong !== undefined)
+            throw new GuardFailure(`it changed the message to one that cannot go on: ${wrong}`);
+        }
+        problem = undefined;
+        count(point, OUTCOMES[decision.kind], startedAt);
+        if (decision.kind === 'pass') return PASSED;
+        if (decision.kind === 'change') return { kind: 'changed', value: decision.value };
+        const words = shorten(decision.message ?? '', MAX_WORDS);
+        return refuse(words || `Refused by the guard ${name}.`);
       } catch (thrown) {
         return fail(thrown, point, startedAt);
       }
     },
-    describe: () => ({
+    describe: (): GuardFacts => ({
       name,
       kind,
-      on: config.on,
+      on,
       onError,
       counts,
       problem,
       async check() {
         try {
-          const [on = 'tools/call'] = config.on;
-          const message = describeMessage(name, on, CHECKED, POINTS[on].sample, undefined);
+          const [point = 'tools/call'] = on;
+          const [, , sample] = POINTS[point];
+          const message = describeMessage(name, point, CHECKED, sample, undefined);
           await ask(message, { signal: undefined, user: undefined });
           return undefined;
         } catch (thrown) {
@@ -253,6 +207,8 @@ function runGuard(
     }),
   };
 }
+
+const OUTCOMES = { pass: 'passed', change: 'changed', refuse: 'refused' } as const;
 
 const CHECKED: GuardedItem = { kind: undefined, name: 'postern-check', server: '' };
 

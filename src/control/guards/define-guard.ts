@@ -2,8 +2,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { choice, wholeNumber } from '../../config/file/shapes/scalar.ts';
-import type { Member, MemberReader } from '../../config/file/shapes/shape.ts';
-import { defineMember } from '../../config/file/shapes/shape.ts';
+import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/shape.ts';
 import type { GuardUse } from '../../mcp/calls/guards.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -158,7 +157,7 @@ export type Steps<Result> = Generator<number, Result, void>;
 /** As many characters take as long as one value, or one look at a short text. */
 export const A_VALUE = 64;
 
-export type RunWork = <Result>(work: Steps<Result>, asker: GuardTurn) => Result | Promise<Result>;
+export type RunWork = <Result>(work: Steps<Result>, turn: GuardTurn) => Result | Promise<Result>;
 
 /** Characters that are looked at before the answer, and in each turn after that. */
 const AT_ONCE = 262_144;
@@ -168,27 +167,23 @@ const LONG = { ofOne: 1, ofAll: 4 };
 
 /** @throws TooMuchForGuard as a guard's line does. */
 export function createRunWork(): RunWork {
-  const line = createGuardLine(LONG);
-  let turn = Promise.resolve();
-
-  /** One step of one work in each turn, however many there are. */
-  function waitForTurn(): Promise<void> {
-    turn = turn.then(() => nextTurn());
-    return turn;
-  }
+  const runInTurn = createGuardLine(LONG);
+  let last = Promise.resolve();
 
   async function finish<Result>(work: Steps<Result>, signal: GuardTurn['signal']): Promise<Result> {
     for (;;) {
-      await waitForTurn();
+      // One step of one work in each turn of the event loop, however many there are.
+      last = last.then(() => nextTurn());
+      await last;
       if (signal?.aborted) throw new GuardFailure('nobody waits for it any more');
       const end = runSome(work, IN_A_TURN);
       if (end !== undefined) return end.value;
     }
   }
 
-  return function runWork(work, { signal, user }) {
+  return function runWork(work, turn) {
     const end = runSome(work, AT_ONCE);
-    return end === undefined ? line.run(() => finish(work, signal), user, signal) : end.value;
+    return end === undefined ? runInTurn(() => finish(work, turn.signal), turn) : end.value;
   };
 }
 

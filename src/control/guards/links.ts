@@ -1,7 +1,6 @@
 // §26.4: URLs to hosts outside of a list: a picture or link that carries data in its address is the usual way out for it.
 
 import { text as textShape } from '../../config/file/shapes/scalar.ts';
-import type { Shape } from '../../config/file/shapes/shape.ts';
 import { defineMember, list } from '../../config/file/shapes/shape.ts';
 import { defineBuiltInGuard, type JudgeMessage } from './define-guard.ts';
 import type { ReadText } from './readings.ts';
@@ -21,23 +20,22 @@ export interface LinksUse {
 
 const hostsMember = defineMember(
   'hosts',
-  list(hostPattern(), {
-    allowed: 'a list of hosts, such as ["example.com", "*.example.com"]',
-    isNotEmpty: true,
-  }),
+  list(
+    textShape(
+      {
+        parse: (given) =>
+          /^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(given) ? given.toLowerCase() : undefined,
+        allowed: 'a host such as example.com or *.example.com, without scheme and port',
+      },
+      { schema: { type: 'string', pattern: '^(\\*\\.)?[A-Za-z0-9]' } },
+    ),
+    {
+      allowed: 'a list of hosts, such as ["example.com", "*.example.com"]',
+      isNotEmpty: true,
+    },
+  ),
   'the hosts that URLs may lead to. *.example.com is any host below example.com.',
 );
-
-function hostPattern(): Shape<string> {
-  return textShape(
-    {
-      parse: (given) =>
-        /^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(given) ? given.toLowerCase() : undefined,
-      allowed: 'a host such as example.com or *.example.com, without scheme and port',
-    },
-    { schema: { type: 'string', pattern: '^(\\*\\.)?[A-Za-z0-9]' } },
-  );
-}
 
 export const linksGuard = defineBuiltInGuard<LinksUse>({
   kind: 'links',

@@ -6,16 +6,14 @@ import { freeText } from '../../config/file/shapes/scalar.ts';
 import { defineMember } from '../../config/file/shapes/shape.ts';
 import { ConfigError } from '../../config/problem.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { Originals } from '../../platform/exact-json.ts';
-import { copyPlain, restoreNumbers, UnclearNumber } from '../../platform/exact-json.ts';
-
 import {
-  type AskedMessage,
-  type AskGuard,
-  type Decision,
-  GuardFailure,
-  readDecision,
-} from './ask-guard.ts';
+  copyPlain,
+  type Originals,
+  restoreNumbers,
+  UnclearNumber,
+} from '../../platform/exact-json.ts';
+import { isObject } from '../../platform/json.ts';
+import { type AskedMessage, type AskGuard, GuardFailure, readDecision } from './ask-guard.ts';
 import { DEFAULT_TIMEOUT_MS, defineGuard, type GuardHost, timeout } from './define-guard.ts';
 
 export interface ModuleUse {
@@ -64,24 +62,17 @@ async function loadModuleGuard(
 ): Promise<AskGuard> {
   const judge = await importJudge(name, path);
 
-  return function askModule(message) {
+  return async function askModule(message) {
     const originals: Originals = new Map();
     // A copy: of the value itself it may be known how it was written, and the guard may change it in place.
-    const value = copyPlain(message.value, originals);
-    return ask({ ...message, value }, (answer) => {
-      const decision = readDecision(answer);
-      return decision.kind === 'change'
-        ? { kind: 'change', value: restore(decision.value, message.value, originals) }
-        : decision;
-    });
+    const answer = judge({ ...message, value: copyPlain(message.value, originals) });
+    const decision = readDecision(
+      answer instanceof Promise ? await waitAtMost(clock, timeoutMs, answer) : answer,
+    );
+    return decision.kind === 'change'
+      ? { kind: 'change', value: restore(decision.value, message.value, originals) }
+      : decision;
   };
-
-  function ask(message: AskedMessage, read: (answer: unknown) => Decision) {
-    const answer = judge(message);
-    return answer instanceof Promise
-      ? waitAtMost(clock, timeoutMs, answer).then(read)
-      : read(answer);
-  }
 }
 
 function restore(value: unknown, before: unknown, originals: Originals): unknown {
@@ -111,16 +102,10 @@ async function importJudge(
   } catch (error) {
     return fail(`cannot be loaded: ${error instanceof Error ? error.message : String(error)}`);
   }
-  const judge = readDefault(exported);
-  return judge ?? fail('has no default export that is a function.');
-}
-
-function readDefault(exported: unknown): ((message: AskedMessage) => unknown) | undefined {
-  if (typeof exported !== 'object' || exported === null || !('default' in exported)) {
-    return undefined;
-  }
-  const judge = exported.default;
-  return typeof judge === 'function' ? (message) => judge(message) : undefined;
+  const judge = isObject(exported) ? exported.default : undefined;
+  return typeof judge === 'function'
+    ? (message) => judge(message)
+    : fail('has no default export that is a function.');
 }
 
 /** @throws GuardFailure when it takes longer. */

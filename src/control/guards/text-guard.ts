@@ -37,28 +37,18 @@ export const action = defineMember<GuardAction>(
 export function createTextJudge(guard: TextGuard, chosen: GuardAction): JudgeMessage {
   return function* judgeText({ value }) {
     const found = new Set<string>();
-    const redacted = yield* mapTexts(value, (text, name, form) =>
-      redact(guard, text, name, form, found),
-    );
+    const redacted = yield* mapTexts(value, (text, name, form) => {
+      // Most texts are short, and read in one way.
+      const isAsItStands = text.length <= PART && !SPECIAL.test(text);
+      return isAsItStands && guard.find(text, form).length === 0
+        ? text
+        : redactParts(guard, text, name, form, found);
+    });
     if (found.size === 0) return PASS;
     return chosen === 'redact'
       ? { kind: 'change', value: redacted }
       : { kind: 'refuse', message: guard.tell(found) };
   };
-}
-
-function redact(
-  guard: TextGuard,
-  text: string,
-  name: string,
-  form: Form,
-  found: Set<string>,
-): string | Steps<string> {
-  // Most texts are short, and read in one way.
-  const isAsItStands = text.length <= PART && !SPECIAL.test(text);
-  return isAsItStands && guard.find(text, form).length === 0
-    ? text
-    : redactParts(guard, text, name, form, found);
 }
 
 /** Characters of escapes, and those that `findLast` looks at. */
@@ -137,19 +127,11 @@ const GAP = /(?<!\s)\s{4096}\s*/g;
 const AROUND_CUT = 1_024;
 const BOUNDARY = /[\s"'<>()][^\s"'<>()]*$/;
 
-interface Part {
-  /** Anything that begins between `start` and `end` is this part's. */
-  readonly start: number;
-  readonly end: number;
-  /** The place of `part` in the whole text. */
-  readonly from: number;
-  readonly part: string;
-}
-
-function* cutParts(text: string): Generator<Part, void> {
+function* cutParts(text: string) {
   for (let start = 0; start < text.length; ) {
     const end = findCut(text, start + PART);
     const from = Math.max(0, start - BEFORE);
+    // Anything that begins between `start` and `end` is this part's. The place of `part` in the whole text is `from`.
     yield { start, end, from, part: text.slice(from, end + OVERLAP) };
     start = end;
   }
