@@ -3,11 +3,11 @@
 
 import { parseScope } from '../../config/scope.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
-import type { Lookup, NamedFacts, RuleConfig } from '../../mcp/calls/rules.ts';
+import type { Lookup, NamedFacts, RuleConfig, RuleSubject } from '../../mcp/calls/rules.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 
 export function nameFacts(who: RuleConfig['who'], ofUser: Lookup | undefined): NamedFacts {
-  const { groups, scopes, claims } = who === 'everyone' ? NOBODY : who;
+  const { groups, scopes, claims }: RuleSubject = who === 'everyone' ? {} : who;
   const ofWho = new Map<string, Lookup>();
   if (groups !== undefined) ofWho.set('groups', 'all');
   if (scopes !== undefined) ofWho.set('scopes', 'all');
@@ -18,8 +18,6 @@ export function nameFacts(who: RuleConfig['who'], ofUser: Lookup | undefined): N
   }
   return joinFacts([ofWho, ofUser === undefined || ofUser === 'all' ? new Map() : ofUser]);
 }
-
-const NOBODY: Exclude<RuleConfig['who'], 'everyone'> = {};
 
 const toLookup = (claims: JsonObject): Map<string, Lookup> =>
   new Map(

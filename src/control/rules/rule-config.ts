@@ -147,16 +147,11 @@ const ruleMembers = {
   ),
 };
 
-const RULE_SCHEMA: JsonObject = {
-  required: ['may'],
-  anyOf: [{ required: ['who'] }, { required: ['when'] }],
-};
-
 /** Without its place, which the file knows. */
 const ruleShape: Shape<Omit<RuleConfig, 'place'>> = object({
   allowed: 'an object with who or when, may, and perhaps ask',
   members: Object.values(ruleMembers),
-  schema: RULE_SCHEMA,
+  schema: { required: ['may'], anyOf: [{ required: ['who'] }, { required: ['when'] }] },
   build({ has, read, report: reportHere }) {
     const subjectGiven = read(ruleMembers.who);
     const when = read(ruleMembers.when);
@@ -256,31 +251,22 @@ export const describeMissingViews = (
 export async function checkRules(rules: readonly RuleConfig[]): Promise<readonly Problem[]> {
   const compileCondition = await loadConditions(rules);
 
-  function checkWhen(when: string | undefined): readonly string[] {
+  return rules.flatMap(({ may, who, when, ask, place }) => {
+    // Prompts and resources are read: what happens by a call is what somebody can agree to.
+    const notAsked =
+      ask === undefined ? [] : may.filter((pattern) => parsePattern(pattern).kind !== 'tool');
     const condition = when === undefined ? undefined : compileCondition?.(when);
-    if (condition === undefined || !('problems' in condition)) return [];
-    return condition.problems.map((problem) => `when: ${problem}`);
-  }
-
-  return rules.flatMap(({ may, who, when, ask, place }) =>
-    [
+    const problems = condition && 'problems' in condition ? condition.problems : [];
+    return [
       ...checkMay(may),
-      ...(ask === undefined ? [] : checkAsked(may)),
-      ...checkWho(who),
-      ...checkWhen(when),
-    ].map((message) => ({ place, message })),
-  );
-}
-
-/** Prompts and resources are read: what happens by a call is what somebody can agree to. */
-function checkAsked(may: readonly string[]): readonly string[] {
-  return may.flatMap((pattern) =>
-    parsePattern(pattern).kind === 'tool'
-      ? []
-      : [
+      ...notAsked.map(
+        (pattern) =>
           `may: ${quote(pattern)} cannot be asked about: "ask" is for tools. Write a rule of its own for it, without "ask".`,
-        ],
-  );
+      ),
+      ...checkWho(who),
+      ...problems.map((problem) => `when: ${problem}`),
+    ].map((message) => ({ place, message }));
+  });
 }
 
 function checkMay(may: readonly string[]): readonly string[] {

@@ -45,12 +45,12 @@ const MAX_MATCHED_LENGTH = 1024;
 const FROM_ANYBODY: Bounds = { values: 500, characters: 16_384 };
 const FROM_PROVIDER: Bounds = { values: 5000, characters: 131_072 };
 
-/** The condition, or sentences that say why it is none. */
-export type CompileCondition = (
-  text: string,
-) => Condition | { readonly problems: readonly string[] };
+export type CompileCondition = typeof compileCondition;
 
-export const compileCondition: CompileCondition = function compile(text) {
+/** The condition, or sentences that say why it is none. */
+export function compileCondition(
+  text: string,
+): Condition | { readonly problems: readonly string[] } {
   if (text.length > MAX_LENGTH) {
     return { problems: [`It is too long. An expression has at most ${MAX_LENGTH} characters.`] };
   }
@@ -61,9 +61,15 @@ export const compileCondition: CompileCondition = function compile(text) {
   const found = [...problems, ...[...matchers.values()].filter((it) => typeof it === 'string')];
   if (found.length > 0) return { problems: found };
 
-  if (parsed.expr === undefined) return { problems: ['It is empty.'] };
   const callerParts = rewriteExpression(parsed.expr);
-  const re2 = { compile: (pattern: string) => findMatcher(matchers, pattern) };
+  const re2 = {
+    compile(pattern: string): Matcher {
+      const matcher = matchers.get(pattern);
+      if (matcher === undefined || typeof matcher === 'string')
+        throw new Error('A pattern that was not written.');
+      return matcher;
+    },
+  };
   const env = celEnv({ re2, funcs: STRICT_FUNCTIONS });
   const runPlan = plan(env, parsed);
   const entries = [...lookups];
@@ -99,7 +105,7 @@ export const compileCondition: CompileCondition = function compile(text) {
       }
     },
   };
-};
+}
 
 const NOBODY: PolicyCaller = { user: undefined, clientId: undefined };
 
@@ -182,13 +188,6 @@ function compilePattern(pattern: string): Matcher | string {
     const reason = error instanceof Error ? error.message : 'it is not understood';
     return `The pattern ${quote(pattern)} is no regular expression of RE2: ${reason}.`;
   }
-}
-
-function findMatcher(matchers: ReadonlyMap<string, Matcher | string>, pattern: string): Matcher {
-  const matcher = matchers.get(pattern);
-  if (matcher === undefined || typeof matcher === 'string')
-    throw new Error('A pattern that was not written.');
-  return matcher;
 }
 
 function bindVariables(

@@ -105,15 +105,14 @@ export function inspectExpression(root: Expression): Inspection {
       problems.add(describeUnknownFunction(call));
       return;
     }
-    if (call.function === 'matches') visitPattern(call);
-    visitAll([call.target, ...call.args], place);
-  }
-
-  function visitPattern({ target, args }: FunctionCall): void {
-    const pattern = args[0] && readText(args[0]);
-    if (target === undefined || args.length !== 1 || pattern === undefined) {
-      problems.add("matches needs a pattern that is written there: text.matches('^a+$').");
-    } else patterns.push(pattern);
+    const { target, args } = call;
+    if (call.function === 'matches') {
+      const pattern = args[0] && readText(args[0]);
+      if (target === undefined || args.length !== 1 || pattern === undefined) {
+        problems.add("matches needs a pattern that is written there: text.matches('^a+$').");
+      } else patterns.push(pattern);
+    }
+    visitAll([target, ...args], place);
   }
 
   function visitLoop(loop: Loop, place: Place): void {
@@ -196,7 +195,11 @@ export function lookUp(value: unknown, lookup: Lookup, bounds: Bounds): CelValue
       countText(source);
       return source;
     }
-    if (source instanceof JsonNumber) return toDouble(source);
+    if (source instanceof JsonNumber) {
+      if (source.isDouble()) return source.valueOf();
+      // A server that reads it exactly would get another number than the one that was decided about.
+      throw new RoundedNumber(source.text);
+    }
     if (typeof source === 'number' && !Number.isFinite(source)) failBounds();
     if (typeof source === 'number' || typeof source === 'boolean' || source === null) return source;
     if (Array.isArray(source)) return source.map(convert);
@@ -210,12 +213,6 @@ export function lookUp(value: unknown, lookup: Lookup, bounds: Bounds): CelValue
   }
 
   return select(value, lookup);
-}
-
-/** A server that reads it exactly would get another number than the one that was decided about. */
-function toDouble(number: JsonNumber): number {
-  if (number.isDouble()) return number.valueOf();
-  throw new RoundedNumber(number.text);
 }
 
 export class RoundedNumber extends Error {

@@ -170,7 +170,10 @@ function compare(one: CelValue, other: CelValue): Comparison {
   if (isCelMap(one)) return isCelMap(other) ? compareObjects(one, other) : undefined;
   const [number, otherNumber] = [readNumber(one), readNumber(other)];
   if (number !== undefined && otherNumber !== undefined) {
-    return compareNumbers(number, otherNumber);
+    // Integers and doubles by their value. What is no number, such as 0.0/0.0, is like nothing.
+    return Number.isNaN(number) || Number.isNaN(otherNumber)
+      ? undefined
+      : !(number < otherNumber) && !(number > otherNumber);
   }
   if (one === null || other === null) return one === other ? true : undefined;
   const isScalar = typeof one === 'string' || typeof one === 'boolean';
@@ -213,10 +216,4 @@ function findIn(value: CelValue, list: CelList): Comparison {
 function readNumber(value: CelValue): number | bigint | undefined {
   if (typeof value === 'number' || typeof value === 'bigint') return value;
   return isCelUint(value) ? value.value : undefined;
-}
-
-/** Integers and doubles by their value. What is no number, such as 0.0/0.0, is like nothing. */
-function compareNumbers(one: number | bigint, other: number | bigint): Comparison {
-  if (Number.isNaN(one) || Number.isNaN(other)) return undefined;
-  return !(one < other) && !(one > other);
 }
