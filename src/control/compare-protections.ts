@@ -3,7 +3,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { GuardConfig, GuardsConfig } from '../mcp/calls/guards.ts';
-import { ASK_ORDER, type AskWhom } from '../mcp/calls/policy.ts';
+import { ASK_ORDER } from '../mcp/calls/policy.ts';
 import type { RuleConfig, RulesConfig } from '../mcp/calls/rules.ts';
 import { compileGlob, readGlobHead } from '../platform/glob.ts';
 import { quote } from '../platform/text.ts';
@@ -50,7 +50,8 @@ function findLostAsks(served: Compared, next: Compared): readonly string[] {
     rule.may.flatMap((pattern) => {
       const now = translate(rule.place, pattern, served, next);
       if (rule.ask === undefined || now === undefined) return [];
-      const asks = (other: RuleConfig) => isAsAsking(other.ask, rule.ask);
+      const asks = ({ ask }: RuleConfig) =>
+        ask !== undefined && ASK_ORDER.indexOf(ask) >= ASK_ORDER.indexOf(rule.ask);
       const isFree = next.rules.some(
         (other) => !asks(other) && other.may.some((one) => mayMeet(one, now)),
       );
@@ -66,9 +67,6 @@ function findLostAsks(served: Compared, next: Compared): readonly string[] {
     }),
   );
 }
-
-const isAsAsking = (one: AskWhom | undefined, other: AskWhom | undefined): boolean =>
-  one !== undefined && ASK_ORDER.indexOf(one) >= ASK_ORDER.indexOf(other);
 
 /** Nobody can tell which of two conditions holds more often. */
 const isAboutAsMany = (one: RuleConfig, other: RuleConfig): boolean =>
@@ -145,8 +143,11 @@ const listLimits = ({ who, when }: RuleConfig): readonly string[] => [
 function findLostGuards(served: Compared, next: Compared): readonly string[] {
   if (next.guards.length === 0) return [];
   return served.guards.flatMap((guard) => {
+    // One that keeps its name stands for itself, and not for another of its kind.
     const kept = next.guards.filter(
-      ({ name, what }) => name === guard.name || (what === guard.what && !hasGuard(served, name)),
+      ({ name, what }) =>
+        name === guard.name ||
+        (what === guard.what && served.guards.every((other) => other.name !== name)),
     );
     if (kept.length === 0) return [`The guard ${guard.name} is gone.`];
     const looksAsMuch = ({ name, servers, tools, onError }: ComparedGuard) =>
@@ -167,10 +168,6 @@ function findLostGuards(served: Compared, next: Compared): readonly string[] {
       : [`The guard ${guard.name} would look at less than before (${lost.join(', ')}).`];
   });
 }
-
-/** One that keeps its name stands for itself, and not for another of its kind. */
-const hasGuard = ({ guards }: Protections, name: string): boolean =>
-  guards.some((guard) => guard.name === name);
 
 /** The pattern as names are in the next file. Undefined for one that protects nothing: it fits nothing, or its server is gone. */
 function translate(

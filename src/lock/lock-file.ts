@@ -228,22 +228,23 @@ export async function toLockedServer(content: ServerContent, clock: Clock): Prom
   const { instructions } = content;
   const work = createTurns(clock);
 
-  async function toLockedItems(items: ReadonlyMap<string, RawItem>, kind: LockedItemKind) {
+  const items = indexItems(content);
+
+  async function toLockedItems(kind: LockedItemKind) {
     const locked = new Map<string, readonly Fingerprint[]>();
-    for (const [name, item] of items) {
+    for (const [name, item] of items[kind]) {
       locked.set(name, [requireFingerprint(kind, item)]);
       if (work.isOver()) await work.next();
     }
     return locked;
   }
 
-  const { prompt, skill, tool } = indexItems(content);
   return {
     instructions:
       instructions === undefined ? undefined : [requireFingerprint('instructions', instructions)],
-    prompts: await toLockedItems(prompt, 'prompt'),
-    skills: await toLockedItems(skill, 'skill'),
-    tools: await toLockedItems(tool, 'tool'),
+    prompts: await toLockedItems('prompt'),
+    skills: await toLockedItems('skill'),
+    tools: await toLockedItems('tool'),
   };
 }
 

@@ -57,17 +57,14 @@ export function createApprovalEndpoints(
     nameOwner(request.owner) === nameOwner(getPerson(session));
 
   /** As at `/account`. */
-  async function addApps(
-    requests: readonly ApprovalRequest[],
-    { user }: BrowserSession,
-  ): Promise<readonly ShownRequest[]> {
+  async function createAddApp({ user }: BrowserSession) {
     const clients = await listClients(user);
     const showApp = createShowApp(clients);
-    return requests.map((request) => {
+    return (request: ApprovalRequest): ShownRequest => {
       const { clientId = '' } = request;
       const client = clients.find(({ id }) => id === clientId) ?? { id: clientId, name: clientId };
       return { request, app: showApp(client) };
-    });
+    };
   }
 
   async function getOne(id: string, query: string, cookie: string | undefined): Promise<Reply> {
@@ -78,8 +75,8 @@ export function createApprovalEndpoints(
       if (request === undefined) return renderGonePage(owner);
       if (!isOf(request, session)) return renderForeignApprovalPage(owner, session, id);
       if (request.state !== 'pending') return renderDecidedPage(owner, request);
-      const [shown] = await addApps([request], session);
-      return shown === undefined ? renderGonePage(owner) : renderRequestPage(owner, session, shown);
+      const addApp = await createAddApp(session);
+      return renderRequestPage(owner, session, addApp(request));
     });
   }
 
@@ -121,7 +118,7 @@ export function createApprovalEndpoints(
         { page: PATH, error: readError(query), cookie },
         async (session) => {
           const requests = await approvals.listOfUser(getPerson(session));
-          return renderListPage(owner, session, await addApps(requests, session));
+          return renderListPage(owner, session, requests.map(await createAddApp(session)));
         },
       ),
     ),
@@ -212,27 +209,26 @@ const renderJson = (id: string, title: string, canonical: string): string =>
 <pre tabindex="0" role="region" aria-labelledby="${id}">${escapeHtml(showJson(canonical))}</pre>
 `;
 
-const renderDecidedPage = (
+function renderDecidedPage(
   owner: PageOwner,
   { state, name }: Pick<ApprovalRequest, 'state' | 'name'>,
-): Reply =>
-  state === 'approved'
-    ? renderPage(owner, {
-        status: 200,
-        title: 'Approved',
-        mark: DONE_MARK,
-        body: `<p><strong>${show(name)}</strong> may be called once, with exactly what you saw, within ten minutes. Go back to
-your app: it goes on by itself. If it does not, ask once more.</p>
+): Reply {
+  const isApproved = state === 'approved';
+  const tool = `<strong>${show(name)}</strong>`;
+  return renderPage(owner, {
+    status: 200,
+    title: isApproved ? 'Approved' : 'Refused',
+    ...(isApproved && { mark: DONE_MARK }),
+    body: `${
+      isApproved
+        ? `<p>${tool} may be called once, with exactly what you saw, within ten minutes. Go back to
+your app: it goes on by itself. If it does not, ask once more.</p>`
+        : `<p>Nothing was done, and your app is told so: ${tool} is not called.</p>`
+    }
 <p class="aside">You can close this page.</p>
 ${renderLinks(owner)}`,
-      })
-    : renderPage(owner, {
-        status: 200,
-        title: 'Refused',
-        body: `<p>Nothing was done, and your app is told so: <strong>${show(name)}</strong> is not called.</p>
-<p class="aside">You can close this page.</p>
-${renderLinks(owner)}`,
-      });
+  });
+}
 
 /** It was made for somebody else, who is not named, and nothing of it is shown. */
 const renderForeignApprovalPage = (owner: PageOwner, session: BrowserSession, id: string): Reply =>

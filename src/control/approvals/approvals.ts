@@ -180,7 +180,12 @@ export function createCallApprovals(
     getSeal,
   );
   const allowances = createRecords(store, textFormat, getSeal);
-  const rounds = createRecords(store, jsonFormat<RoundRecord>('A round of a call'), getSeal);
+  /** Each with the call that it is of: that of `nameCall`. */
+  const rounds = createRecords(
+    store,
+    jsonFormat<ApprovalRound & { readonly call: string }>('A round of a call'),
+    getSeal,
+  );
   const listeners = new Set<(id: string) => void>();
 
   const tell = (id: string): void => {
@@ -213,8 +218,11 @@ export function createCallApprovals(
     ] as const;
   };
 
-  const findListed = async (ids: readonly string[]): Promise<readonly ApprovalRequest[]> =>
-    (await Promise.all(ids.map(find))).flatMap((one) => (one?.state === 'pending' ? [one] : []));
+  async function readList(list: string, page: PageRequest): Promise<StoredPage<ApprovalRequest>> {
+    const { items, next } = await store.readListed(list, page);
+    const found = await Promise.all(items.map(({ value }) => find(value)));
+    return { items: found.flatMap((one) => (one?.state === 'pending' ? [one] : [])), next };
+  }
 
   async function create(
     call: CallToApprove & Pick<ApprovalRequest, 'owner'>,
@@ -222,11 +230,8 @@ export function createCallApprovals(
   ): Promise<ApprovalRequest> {
     const createdAt = clock.now();
     const expiresAt = createdAt + APPROVAL_SECONDS * 1000;
-    const { owner, clientId, view, server, tool, name, args, meta, digest } = call;
-    const request: ApprovalRequest = {
-      ...{ owner, clientId, view, server, tool, name, args, meta, digest },
-      ...{ id: generateSecret(), approver, state: 'pending', createdAt, expiresAt },
-    };
+    const id = generateSecret();
+    const request = { ...call, id, approver, state: 'pending', createdAt, expiresAt } as const;
     await requests.put(buildKey(request.id), request, APPROVAL_SECONDS);
     return request;
   }
@@ -276,14 +281,10 @@ export function createCallApprovals(
     /** The latest first. */
     async listOfUser(owner: Owner) {
       const list = buildUserApprovalsKey(hashOwner(owner));
-      const { items } = await store.readListed(list, { from: undefined, limit: MAX_OF_USER });
-      return findListed(items.map(({ value }) => value));
+      return (await readList(list, { from: undefined, limit: MAX_OF_USER })).items;
     },
     /** Those that operators decide, the latest first. */
-    async listForOperators(page: PageRequest): Promise<StoredPage<ApprovalRequest>> {
-      const { items, next } = await store.readListed(OPERATOR_APPROVALS_KEY, page);
-      return { items: await findListed(items.map(({ value }) => value)), next };
-    },
+    listForOperators: (page: PageRequest) => readList(OPERATOR_APPROVALS_KEY, page),
     /** The request as it is then; undefined where there is none that waits. Of two decisions the first counts. */
     async decide(id: string, decision: ApprovalDecision, by: DecidedBy) {
       const decided = await requests.update(
@@ -357,9 +358,6 @@ export function createCallApprovals(
     },
   };
 }
-
-/** The call that it is of: that of `nameCall`. */
-type RoundRecord = ApprovalRound & { readonly call: string };
 
 const ALLOWED = 'allowed';
 

@@ -68,20 +68,22 @@ export function createAskFirst(
 
   /** Resolves to whether the approval is of this run alone: one of a session needs no further round. */
   async function ask(question: Question, whom: AskWhom): Promise<boolean> {
-    if (whom === 'operator') return askOperators(question).then(() => true);
-    if (whom === 'user') {
-      const { context } = question.call;
-      const sessionId = context.session?.sessionId;
-      const isKnown =
-        sessionId !== undefined && (await approvals.isAllowedInSession(sessionId, question.asked));
-      if (isKnown) return false;
-      const text = describeQuestion(question);
-      if (context.client.elicitation && text.length <= MAX_FORM) {
-        const isAsked = await askByForm(question, text);
-        if (isAsked) return true;
-      }
+    if (whom === 'operator') {
+      await askOperators(question);
+      return true;
     }
-    await askAtPage(question, whom);
+    const { context } = question.call;
+    const sessionId = whom === 'user' ? context.session?.sessionId : undefined;
+    if (
+      sessionId !== undefined &&
+      (await approvals.isAllowedInSession(sessionId, question.asked))
+    )
+      return false;
+    const hasForms = whom === 'user' && context.client.elicitation;
+    const text = hasForms ? describeQuestion(question) : '';
+    const isAskedByForm =
+      hasForms && text.length <= MAX_FORM && (await askByForm(question, text));
+    if (!isAskedByForm) await askAtPage(question, whom);
     return true;
   }
 
@@ -136,9 +138,9 @@ export function createAskFirst(
     const request = await requestOrTake(question, 'page');
     if (request === 'taken') return;
     const url = `${pageUrl}/${request.id}`;
-    if (call.context.client.elicitationUrl !== true) return stop(TELL_LINK(call, url));
+    if (call.context.client.elicitationUrl !== true) return stop(TELL_LINK(url)(call));
     const elicitationId = randomUUID();
-    const message = `${NEEDS(call)} See what it would do, and decide. Then this goes on.`;
+    const message = OPEN_PAGE(call);
     const toPage = createPageQuestion({ elicitationId, url, message });
     if (relay.era === 'stateless') {
       const round = { kind: 'page', whom, requestId: request.id } as const;
@@ -310,7 +312,12 @@ type Tell = (call: AllowedCall) => string;
 const nameTool: Tell = ({ target: { item, own } }) =>
   item.server === '' ? item.name : `${own?.ownName ?? item.name} of ${item.server}`;
 
-const NEEDS: Tell = (call) => `${nameTool(call)} needs an approval before it runs.`;
+const needing =
+  (next: string): Tell =>
+  (call) =>
+    `${nameTool(call)} needs an approval before it runs. ${next}`;
+
+const OPEN_PAGE = needing('See what it would do, and decide. Then this goes on.');
 
 const REFUSED: Tell = (call) =>
   `${nameTool(call)} was not approved, so nothing was done. Do not call again unless the user wants to.`;
@@ -321,11 +328,14 @@ const UNANSWERED: Tell = (call) =>
 const UNDECIDED: Tell = (call) =>
   `The user did not decide in time whether ${nameTool(call)} may run, so nothing was done. Call again once the user is ready to.`;
 
-const PENDING: Tell = (call) =>
-  `${NEEDS(call)} No operator has decided yet; nothing was done so far. Call again with exactly the same arguments to go on waiting.`;
+const PENDING = needing(
+  'No operator has decided yet; nothing was done so far. Call again with exactly the same arguments to go on waiting.',
+);
 
-const TELL_LINK = (call: AllowedCall, url: string): string =>
-  `${NEEDS(call)} Nothing was done yet. Show the user this link, which is for this user alone and works for 10 minutes: ${url} When the user has approved it, call again with exactly the same arguments.`;
+const TELL_LINK = (url: string): Tell =>
+  needing(
+    `Nothing was done yet. Show the user this link, which is for this user alone and works for 10 minutes: ${url} When the user has approved it, call again with exactly the same arguments.`,
+  );
 
 const NOT_GOOD =
   'The approval that came with this call is of another call, has been used, or is too old, so nothing was done. Call again without it to ask anew.';
@@ -333,14 +343,18 @@ const NOT_GOOD =
 const NOT_CLEAR = (why: string): string =>
   `This call needs an approval, and nobody can be asked about it: ${why}. Nothing was done.`;
 
-const NO_WAY: Tell = (call) =>
-  `${NEEDS(call)} This client cannot ask its user (it has no elicitation), and this service has no page where the user could decide. Nothing was done. Use a client that has elicitation.`;
+const NO_WAY = needing(
+  'This client cannot ask its user (it has no elicitation), and this service has no page where the user could decide. Nothing was done. Use a client that has elicitation.',
+);
 
-const NO_OPERATORS: Tell = (call) =>
-  `${NEEDS(call)} Operators decide about calls of users who are logged in, and nobody is. Nothing was done.`;
+const NO_OPERATORS = needing(
+  'Operators decide about calls of users who are logged in, and nobody is. Nothing was done.',
+);
 
-const TOO_MANY: Tell = (call) =>
-  `${NEEDS(call)} Too many calls wait for an approval already. Nothing was done. Call again when some of them are decided.`;
+const TOO_MANY = needing(
+  'Too many calls wait for an approval already. Nothing was done. Call again when some of them are decided.',
+);
 
-const TO_MACHINES: Tell = (call) =>
-  `${NEEDS(call)} The rule asks a user, and this client is a program without one. Nothing was done. Whoever writes the rules can let operators decide: "ask": "operator".`;
+const TO_MACHINES = needing(
+  'The rule asks a user, and this client is a program without one. Nothing was done. Whoever writes the rules can let operators decide: "ask": "operator".',
+);

@@ -73,6 +73,7 @@ export async function createGuards(
 }
 
 const PASSED: GuardVerdict = { kind: 'passed' };
+const PASSED_UNSEEN: GuardVerdict = { kind: 'passed', hasFailed: true };
 
 /** Each looks at what the ones before made of it. */
 async function judgeAll(
@@ -92,16 +93,14 @@ async function judgeAll(
     value = verdict.value;
     isChanged = true;
   }
-  if (!isChanged && !hasFailed) return PASSED;
-  const unsure = hasFailed && ({ hasFailed } as const);
-  return isChanged ? { kind: 'changed', value, ...unsure } : { ...PASSED, ...unsure };
+  if (isChanged) return { kind: 'changed', value, ...(hasFailed && { hasFailed }) };
+  return hasFailed ? PASSED_UNSEEN : PASSED;
 }
 
 // §26.3: one guard: asked, watched and counted; where it fails, its `onError` decides.
 
 type RunningGuard = ReturnType<typeof runGuard>;
 
-const PASSED_UNSEEN: GuardVerdict = { kind: 'passed', hasFailed: true };
 /** Characters of what a guard says to a caller. */
 const MAX_WORDS = 2_000;
 
@@ -133,24 +132,17 @@ function runGuard(
   }
 
   function fail(thrown: unknown, point: GuardPoint, startedAt: number): GuardVerdict {
-    if (thrown instanceof TooMuchForGuard) {
-      count(point, 'refused', startedAt);
-      return {
-        ...refuse(`The guard ${name} cannot look at this now: ${thrown.message}.`),
-        hasFailed: true,
-      };
+    const isTooMuch = thrown instanceof TooMuchForGuard;
+    count(point, isTooMuch ? 'refused' : 'failed', startedAt);
+    if (!isTooMuch) {
+      problem = tellFailure(thrown);
+      warn(point, thrown);
+      if (onError === 'pass') return PASSED_UNSEEN;
     }
-    count(point, 'failed', startedAt);
-    problem = tellFailure(thrown);
-    warn(point, thrown);
-    return onError === 'pass'
-      ? PASSED_UNSEEN
-      : {
-          ...refuse(
-            `The guard ${name} could not look at this, so it was refused. Try again later.`,
-          ),
-          hasFailed: true,
-        };
+    const words = isTooMuch
+      ? `The guard ${name} cannot look at this now: ${thrown.message}.`
+      : `The guard ${name} could not look at this, so it was refused. Try again later.`;
+    return { ...refuse(words), hasFailed: true };
   }
 
   const refuse = (message: string): GuardVerdict => ({ kind: 'refused', by: name, message });

@@ -6,7 +6,7 @@ import { defineMember, type Member, type MemberReader } from '../../config/file/
 import type { GuardUse } from '../../mcp/calls/guards.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { findNearestName } from '../../platform/nearest-name.ts';
+import { suggestName } from '../../platform/nearest-name.ts';
 import { quote } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import {
@@ -49,7 +49,7 @@ export interface BoundGuard {
 /** Shared by all guards of a configuration. `fetch` keeps its connections. */
 export interface GuardHost extends Pick<Runtime, 'clock' | 'fetch'> {
   readonly askServer: AskServer;
-  readonly runWork: RunWork;
+  readonly runWork: ReturnType<typeof createRunWork>;
 }
 
 /**
@@ -98,10 +98,9 @@ export function findServerProblem(
   servers: NamedServers,
 ): string | undefined {
   const names = servers.map((server) => server.name);
-  if (names.includes(name)) return undefined;
-  const nearest = findNearestName(name, names);
-  const hint = nearest === undefined ? '' : ` Did you mean ${nearest}?`;
-  return `${member}: there is no server ${quote(name, 64)} in this file.${hint}`;
+  return names.includes(name)
+    ? undefined
+    : `${member}: there is no server ${quote(name, 64)} in this file.${suggestName(name, names)}`;
 }
 
 // Members of those that are asked outside of the gateway's own code.
@@ -157,8 +156,6 @@ export type Steps<Result> = Generator<number, Result, void>;
 /** As many characters take as long as one value, or one look at a short text. */
 export const A_VALUE = 64;
 
-export type RunWork = <Result>(work: Steps<Result>, turn: GuardTurn) => Result | Promise<Result>;
-
 /** Characters that are looked at before the answer, and in each turn after that. */
 const AT_ONCE = 262_144;
 const IN_A_TURN = 65_536;
@@ -166,7 +163,7 @@ const IN_A_TURN = 65_536;
 const LONG = { ofOne: 1, ofAll: 4 };
 
 /** @throws TooMuchForGuard as a guard's line does. */
-export function createRunWork(): RunWork {
+export function createRunWork() {
   const runInTurn = createGuardLine(LONG);
   let last = Promise.resolve();
 
@@ -181,7 +178,10 @@ export function createRunWork(): RunWork {
     }
   }
 
-  return function runWork(work, turn) {
+  return function runWork<Result>(
+    work: Steps<Result>,
+    turn: GuardTurn,
+  ): Result | Promise<Result> {
     const end = runSome(work, AT_ONCE);
     return end === undefined ? runInTurn(() => finish(work, turn.signal), turn) : end.value;
   };

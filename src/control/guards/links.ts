@@ -68,10 +68,15 @@ function createLinksJudge(use: LinksUse): JudgeMessage {
     });
   }
 
-  const toMark = () => '[link removed]';
-  const tell = (found: ReadonlySet<string>) =>
-    `It links to hosts that are not allowed: ${listHosts(found)}.`;
-  return createTextJudge({ find, toMark, tell, findLast }, use.action);
+  return createTextJudge(
+    {
+      find,
+      toMark: () => '[link removed]',
+      tell: (found) => `It links to hosts that are not allowed: ${listHosts(found)}.`,
+      findLast,
+    },
+    use.action,
+  );
 }
 
 // URL Standard "URL parsing": tabs and line feeds in an address count for nothing.

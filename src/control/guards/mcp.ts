@@ -106,8 +106,10 @@ function createMcpGuard({ clock, askServer }: GuardHost, config: McpUse): AskGua
     for (let page = 0; page < MAX_PAGES; page += 1) {
       const params = typeof cursor === 'string' ? { cursor } : {};
       const result = await request('interceptors/list', params, undefined);
-      all.push(...readInterceptors(result));
-      cursor = result.nextCursor;
+      const { interceptors, nextCursor } = result;
+      if (!Array.isArray(interceptors)) throw new GuardFailure('it lists no interceptors');
+      all.push(...interceptors.map(readInterceptor));
+      cursor = nextCursor;
       if (typeof cursor !== 'string') return all;
     }
     throw new GuardFailure(`it lists its interceptors on more than ${MAX_PAGES} pages`);
@@ -163,21 +165,11 @@ function createMcpGuard({ clock, askServer }: GuardHost, config: McpUse): AskGua
 interface Interceptor {
   readonly name: string;
   readonly type: 'validation' | 'mutation';
-  readonly hooks: readonly Hook[];
+  readonly hooks: readonly { readonly events: readonly string[]; readonly phase: string }[];
   /** Its answers change nothing. */
   readonly isAudit: boolean;
-  readonly priority: Readonly<Record<'request' | 'response', number>>;
-}
-
-interface Hook {
-  readonly events: readonly string[];
-  readonly phase: string;
-}
-
-/** @throws GuardFailure for what is no list of them. */
-function readInterceptors({ interceptors }: JsonObject): readonly Interceptor[] {
-  if (!Array.isArray(interceptors)) throw new GuardFailure('it lists no interceptors');
-  return interceptors.map(readInterceptor);
+  /** A number, or one for each phase. */
+  readonly priorityHint: unknown;
 }
 
 /** One that cannot be read could be the one that refuses. */
@@ -194,20 +186,17 @@ function readInterceptor(value: unknown): Interceptor {
     type,
     hooks: given.flatMap(readHook),
     isAudit: mode === 'audit',
-    priority: {
-      request: readPriority(priorityHint, 'request'),
-      response: readPriority(priorityHint, 'response'),
-    },
+    priorityHint,
   };
 }
 
-function readHook(value: unknown): readonly Hook[] {
+function readHook(value: unknown): Interceptor['hooks'] {
   const { events, phase } = isObject(value) ? value : {};
   const names = Array.isArray(events) ? events.filter((one) => typeof one === 'string') : [];
   return typeof phase === 'string' ? [{ events: names, phase }] : [];
 }
 
-function readPriority(hint: unknown, phase: 'request' | 'response'): number {
+function readPriority({ priorityHint: hint }: Interceptor, phase: string): number {
   const given = isObject(hint) ? hint[phase] : hint;
   return typeof given === 'number' ? given : 0;
 }
@@ -221,16 +210,19 @@ function selectInterceptors(
   event: string,
   phase: 'request' | 'response',
 ): readonly Interceptor[] {
+  const names = ['*', event, `*/${phase}`];
   const chosen = interceptors.filter(({ hooks }) =>
-    hooks.some((hook) => looksAt(hook, event, phase)),
+    hooks.some(
+      (hook) =>
+        (hook.phase === 'both' || hook.phase === phase) &&
+        hook.events.some((one) => names.includes(one)),
+    ),
   );
   const mutators = chosen
     .filter(({ type }) => type === 'mutation')
-    .sort((a, b) => a.priority[phase] - b.priority[phase] || (a.name < b.name ? -1 : 1));
+    .sort(
+      (a, b) => readPriority(a, phase) - readPriority(b, phase) || (a.name < b.name ? -1 : 1),
+    );
   const validators = chosen.filter(({ type }) => type === 'validation');
   return phase === 'request' ? [...mutators, ...validators] : [...validators, ...mutators];
 }
-
-const looksAt = (hook: Hook, event: string, phase: string): boolean =>
-  (hook.phase === 'both' || hook.phase === phase) &&
-  hook.events.some((one) => one === '*' || one === event || one === `*/${phase}`);

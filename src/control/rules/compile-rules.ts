@@ -1,10 +1,10 @@
 import type { PolicyCaller } from '../../mcp/calls/policy.ts';
 import type { RuleConfig, RuleDecision, RuledItem, RuleSubject } from '../../mcp/calls/rules.ts';
 import type { ItemKind } from '../../mcp/protocol/list-kinds.ts';
-import { canBegin, compileGlob, type MatchGlob } from '../../platform/glob.ts';
+import { canBegin, compileGlob } from '../../platform/glob.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { nameFacts, readScopes } from './named-facts.ts';
-import type { CompileCondition, Condition } from './when/condition.ts';
+import type { Condition } from './when/condition.ts';
 
 /** One rule by itself. */
 export type CompiledRule = ReturnType<typeof compileRule>;
@@ -25,9 +25,7 @@ export async function compileRules(
 }
 
 /** Undefined where no rule has a condition. */
-export async function loadConditions(
-  configs: readonly RuleConfig[],
-): Promise<CompileCondition | undefined> {
+export async function loadConditions(configs: readonly RuleConfig[]) {
   if (configs.every(({ when }) => when === undefined)) return undefined;
   return (await import('./when/condition.ts')).compileCondition;
 }
@@ -56,7 +54,7 @@ const ANYTHING: RuledItem = {
 
 function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition) {
   const { fits: mayUse, fitsSome, hasKind } = compileMay(may);
-  const { fits, mayFit, scopes } = compileWho(who);
+  const { fits, scopes } = compileWho(who);
   const { looksAtArgs, looksAtTool, looksAtAnnotations, evaluate } = condition;
   const allowed: RuleDecision = { kind: 'allowed', rule: place };
   // One of them is enough: the client is told the first.
@@ -87,11 +85,11 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
     namedFacts: nameFacts(who, condition.ofUser),
     /** Its decision for the caller on all that it is about, by `who` alone. */
     address(caller: PolicyCaller): RuleDecision {
-      if (!fits(caller)) return DENIED;
+      if (!fits(caller, false)) return DENIED;
       return hasScope(caller) ? allowed : missing;
     },
     /** True if it is about the caller, by `who` alone; what is not known of them counts as fulfilled. */
-    mayAddress: (caller: PolicyCaller) => mayFit(caller) && hasScope(caller),
+    mayAddress: (caller: PolicyCaller) => fits(caller, true) && hasScope(caller),
     /**
      * Goes by the text that patterns are compared with. There is nothing at a read that a condition on arguments could look
      * at.
@@ -146,18 +144,14 @@ export function compileWho(who: RuleConfig['who']) {
   // Nobody is meant by nothing.
   const isEmpty = who !== 'everyone' && tests.length === 0 && globs === undefined;
 
-  function fitsAll(caller: PolicyCaller, ifUnknown: boolean): boolean {
-    if (isEmpty || !tests.every((test) => test(caller))) return false;
-    const { clientId } = caller;
-    if (globs === undefined) return true;
-    return clientId === undefined ? ifUnknown : globs.some((matches) => matches(clientId));
-  }
-
   return {
-    /** All but the scopes: those a client can ask for. */
-    fits: (caller: PolicyCaller) => fitsAll(caller, false),
-    /** The same, but that a client that is not known may be any. */
-    mayFit: (caller: PolicyCaller) => fitsAll(caller, true),
+    /** All but the scopes: those a client can ask for. A client that is not known may be any if `ifUnknown` is true. */
+    fits(caller: PolicyCaller, ifUnknown: boolean) {
+      if (isEmpty || !tests.every((test) => test(caller))) return false;
+      const { clientId } = caller;
+      if (globs === undefined) return true;
+      return clientId === undefined ? ifUnknown : globs.some((matches) => matches(clientId));
+    },
     /** One of them is enough; undefined where none is needed. */
     scopes,
   };
@@ -198,21 +192,18 @@ export function parsePattern(pattern: string): Pattern {
 }
 
 export function compileMay(patterns: readonly string[]) {
-  const parsed = patterns.map(parsePattern);
-  const globsOf = (wanted: ItemKind): readonly MatchGlob[] =>
-    parsed.filter(({ kind }) => kind === wanted).map(({ glob }) => compileGlob(glob));
-  const globs: Readonly<Record<ItemKind, readonly MatchGlob[]>> = {
-    tool: globsOf('tool'),
-    prompt: globsOf('prompt'),
-    resource: globsOf('resource'),
-  };
-
+  const parsed = patterns.map(parsePattern).map(({ kind, glob }) => ({
+    kind,
+    glob,
+    matches: compileGlob(glob),
+  }));
   const ofNames = parsed.filter(({ kind }) => kind !== 'resource');
   return {
     /** True if one of the patterns fits an item of that kind, by the text that it is compared by. */
-    fits: (kind: ItemKind, text: string) => globs[kind].some((matches) => matches(text)),
+    fits: (kind: ItemKind, text: string) =>
+      parsed.some((one) => one.kind === kind && one.matches(text)),
     /** True if one of them is about items of that kind. */
-    hasKind: (kind: ItemKind) => globs[kind].length > 0,
+    hasKind: (kind: ItemKind) => parsed.some((one) => one.kind === kind),
     /** True if one of them fits some tool or prompt whose name begins so. */
     fitsSome: (namesBegin: string) => ofNames.some(({ glob }) => canBegin(glob, namesBegin)),
   };

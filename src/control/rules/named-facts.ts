@@ -101,17 +101,12 @@ export const listUnknown = (described: JsonObject, named: NamedFacts): readonly 
     );
 
 function listUnknownIn(value: unknown, wanted: Lookup, path: string): readonly string[] {
-  if (value === undefined) return wanted === 'all' ? [path] : listNames(wanted, path);
-  if (wanted === 'all' || !isObject(value)) return [];
+  if (wanted === 'all') return value === undefined ? [path] : [];
+  if (value !== undefined && !isObject(value)) return [];
   return [...wanted].flatMap(([name, inside]) =>
-    listUnknownIn(readOwn(value, name), inside, `${path}.${name}`),
+    listUnknownIn(value && readOwn(value, name), inside, `${path}.${name}`),
   );
 }
-
-const listNames = (wanted: NamedFacts, path: string): readonly string[] =>
-  [...wanted].flatMap(([name, inside]) =>
-    inside === 'all' ? [`${path}.${name}`] : listNames(inside, `${path}.${name}`),
-  );
 
 /** Reads what the token may be used for: `scope`, or `scp` of some providers, as text or as a list. */
 export function readScopes(user: UserContext | undefined): readonly string[] {

@@ -146,15 +146,15 @@ function toReplayedRule(rule: CompiledRule) {
     ];
   }
 
-  /** Undefined where all is known that the rule looks at. */
-  function judgeUnknown(call: AskedCall, fitsPart: 'fits' | 'mayFit'): Opinion | undefined {
+  /** Undefined where all is known that the rule looks at. A client that is not known may be any if `ifUnknown` is true. */
+  function judgeUnknown(call: AskedCall, ifUnknown: boolean): Opinion | undefined {
     const isAbout = findIsAbout(call);
     if (isAbout === false) return ABOUT_OTHERS;
     const { caller } = call;
     const isForOthers = parts.some(
       ({ subject, names }) =>
         (caller.user === undefined || listUnknown(call.described, names).length === 0) &&
-        !subject[fitsPart](caller),
+        !subject.fits(caller, ifUnknown),
     );
     if (isForOthers) return FOR_OTHERS;
     const missing = listMissing(call);
@@ -181,9 +181,9 @@ function toReplayedRule(rule: CompiledRule) {
   return {
     place,
     ask,
-    judge: (call: AskedCall) => judgeUnknown(call, 'fits') ?? judgeKnown(call),
+    judge: (call: AskedCall) => judgeUnknown(call, false) ?? judgeKnown(call),
     /** `allowed` where the rule asks about the call. */
-    judgeAsk: (call: AskedCall) => judgeUnknown(call, 'mayFit') ?? judgeKnownAsk(call),
+    judgeAsk: (call: AskedCall) => judgeUnknown(call, true) ?? judgeKnownAsk(call),
   };
 }
 

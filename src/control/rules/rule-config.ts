@@ -19,7 +19,7 @@ import type { RuleConfig, RuleSubject } from '../../mcp/calls/rules.ts';
 import { decodeResource } from '../../mcp/catalog/resource-text.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { findNearestName } from '../../platform/nearest-name.ts';
+import { suggestName } from '../../platform/nearest-name.ts';
 import { quote } from '../../platform/text.ts';
 import { isScalar, loadConditions, parsePattern } from './compile-rules.ts';
 
@@ -39,18 +39,17 @@ const CLAIM_VALUES =
 const claimScalar: Shape<string | number | boolean> = {
   schema: { type: ['string', 'number', 'boolean'] },
   read(node, place) {
-    if (node.kind === 'scalar' && typeof node.value === 'number')
-      return isExact(node.value) ? node.value : report(place, node.line, INEXACT);
-    if (node.kind === 'scalar' && typeof node.value === 'boolean')
-      return trueOrFalse.read(node, place);
-    return node.kind === 'scalar' && node.value !== null
-      ? freeText().read(node, place)
-      : report(place, node.line, `This is not valid. It must be ${CLAIM_VALUES}.`);
+    if (node.kind !== 'scalar' || node.value === null)
+      return report(place, node.line, `This is not valid. It must be ${CLAIM_VALUES}.`);
+    if (typeof node.value !== 'number')
+      return (typeof node.value === 'boolean' ? trueOrFalse : freeText()).read(node, place);
+    // Beyond, several numbers of a token are read as the same one.
+    return Math.abs(node.value) <= Number.MAX_SAFE_INTEGER
+      ? node.value
+      : report(place, node.line, INEXACT);
   },
 };
 
-/** Beyond, several numbers of a token are read as the same one. */
-const isExact = (value: number): boolean => Math.abs(value) <= Number.MAX_SAFE_INTEGER;
 const INEXACT =
   'This number is too large: tokens with other numbers would fit, too. Have the provider send it as text, and write it in double quotes.';
 
@@ -240,11 +239,10 @@ export const describeMissingViews = (
   rules.flatMap(({ who, place }) =>
     (typeof who === 'object' ? (who.views ?? []) : [])
       .filter((name) => !views.includes(name))
-      .map((name) => {
-        const nearest = findNearestName(name, views);
-        const guess = nearest === undefined ? '' : ` Did you mean ${quote(nearest)}?`;
-        return `${place}: "views" names ${quote(name)}, which is no view of this file.${guess}`;
-      }),
+      .map(
+        (name) =>
+          `${place}: "views" names ${quote(name)}, which is no view of this file.${suggestName(name, views, (one) => quote(one))}`,
+      ),
   );
 
 /** All that is wrong, at the rules' places. Types are those of `RuleConfig`: who parses the file has seen to that. */
@@ -258,7 +256,7 @@ export async function checkRules(rules: readonly RuleConfig[]): Promise<readonly
     const condition = when === undefined ? undefined : compileCondition?.(when);
     const problems = condition && 'problems' in condition ? condition.problems : [];
     return [
-      ...checkMay(may),
+      ...(may.length === 0 ? [NO_PATTERN] : may.flatMap((pattern) => checkPattern(pattern) ?? [])),
       ...notAsked.map(
         (pattern) =>
           `may: ${quote(pattern)} cannot be asked about: "ask" is for tools. Write a rule of its own for it, without "ask".`,
@@ -269,10 +267,7 @@ export async function checkRules(rules: readonly RuleConfig[]): Promise<readonly
   });
 }
 
-function checkMay(may: readonly string[]): readonly string[] {
-  if (may.length === 0) return ['may is empty: name what the rule allows, or remove the rule.'];
-  return may.flatMap((pattern) => checkPattern(pattern) ?? []);
-}
+const NO_PATTERN = 'may is empty: name what the rule allows, or remove the rule.';
 
 /** Words that somebody could take for a kind; a pattern without a kind is about tools. */
 const NO_KIND = /^(tools?|prompts|resources|resource[_-]?templates?|templates?|Prompt|Resource):/;
@@ -299,7 +294,9 @@ function checkWho(who: RuleConfig['who']): readonly string[] {
   if (Object.values(who).every((value) => value === undefined)) {
     return ['who names nobody. Use "everyone", or groups, scopes, claims, clients or views.'];
   }
-  const lists = LISTS.filter((name) => who[name]?.length === 0);
+  const lists = (['groups', 'scopes', 'clients', 'views'] as const).filter(
+    (name) => who[name]?.length === 0,
+  );
   return [
     ...lists.map((name) => `who.${name} is empty: nobody fits. Name one, or remove it.`),
     ...(who.scopes ?? []).flatMap((scope) =>
@@ -313,13 +310,6 @@ function checkWho(who: RuleConfig['who']): readonly string[] {
     ...(who.claims === undefined ? [] : checkClaims(who.claims, 'who.claims')),
   ];
 }
-
-const LISTS = [
-  'groups',
-  'scopes',
-  'clients',
-  'views',
-] as const satisfies readonly (keyof RuleSubject)[];
 
 function checkClaims(claims: JsonObject, place: string): readonly string[] {
   const members = Object.entries(claims);

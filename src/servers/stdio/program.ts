@@ -177,8 +177,8 @@ function createOutputLog(config: StdioUpstreamConfig, log: Log, clock: Clock) {
   }
 
   function writeLine(kind: string, line: Buffer): void {
-    if (!throttle.countLine(kind)) return;
-    log.info(`${server}: ${toText(line)}`, { server });
+    if (line.length > 0 && throttle.countLine(kind))
+      log.info(`${server}: ${toText(line)}`, { server });
   }
 
   const warnOfStrayLines = createWarnThrottle(clock, (line: Buffer) =>
@@ -192,13 +192,10 @@ function createOutputLog(config: StdioUpstreamConfig, log: Log, clock: Clock) {
     /** A line as it may stand in the log: short, harmless, without secrets. */
     toText,
     /** A line of its error output. */
-    writeErrorLine(line: Buffer) {
-      if (line.length > 0) writeLine('error output', line);
-    },
+    writeErrorLine: (line: Buffer) => writeLine('error output', line),
     /** A line of its standard output that is no message: as its error output, with a warning once a minute. */
     writeStrayLine(line: Buffer) {
-      if (line.length === 0) return;
-      warnOfStrayLines(line);
+      if (line.length > 0) warnOfStrayLines(line);
       writeLine('standard output', line);
     },
   };

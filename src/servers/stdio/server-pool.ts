@@ -11,8 +11,12 @@ import type { FirstRequest, Program } from './program.ts';
 import { createAbortedError } from './rpc-connection.ts';
 import { type ProcessKey, type RunEnd, type RunningServer, startRun } from './server-run.ts';
 
+/** Told of each process by its key. */
 interface PoolOwner {
-  createServer(key: ProcessKey, capabilities: ClientCapabilities): SupervisedServer;
+  onUp(key: ProcessKey, running: RunningServer): void;
+  /** It ended, or could not be started; it is tried again in `retryMs`. */
+  onDown(key: ProcessKey, reason: EndReason, retryMs: number): void;
+  onNotification(key: ProcessKey, message: ServerNotification): void;
   /** True if it is needed though nobody calls it. */
   isNeeded(key: ProcessKey): boolean;
   /** The process ends, and is not started again until it is needed. */
@@ -32,10 +36,8 @@ interface Place {
   cancelCheck: () => void;
 }
 
-export function createServerPool(
-  { config, clock, share: { isSessionActive } }: Program,
-  { createServer, isNeeded, onEnd, onFull }: PoolOwner,
-) {
+export function createServerPool(program: Program, owner: PoolOwner) {
+  const { config, clock } = program;
   const places = new Map<string, Place>();
   const ending = new Set<Promise<void>>();
   const max = config.isolation === 'shared' ? 1 : config.maxProcesses;
@@ -47,35 +49,27 @@ export function createServerPool(
   function endPlace(place: Place, graceMs: number): Promise<void> {
     places.delete(place.key.id);
     place.cancelCheck();
-    onEnd(place.key, places.size === 0);
+    owner.onEnd(place.key, places.size === 0);
     const ended = place.server.close(graceMs).finally(() => ending.delete(ended));
     ending.add(ended);
     return ended;
   }
 
-  /** @throws UpstreamError where none can end for it. */
+  /** Resolves when the process has ended that was idle for longest, where one has to. @throws UpstreamError where all are busy. */
   function makeRoom({ user }: ProcessKey): Promise<void> {
     const all = [...places.values()];
     const own = user === undefined ? [] : all.filter(({ key }) => key.user === user);
-    if (own.length >= maxOfUser) {
-      return (
-        endLongestIdle(own) ??
-        failBusy(`all of the ${maxOfUser} processes that one user may have are busy`)
-      );
-    }
-    if (all.length < max) return Promise.resolve();
-    const ended = endLongestIdle(all);
-    if (ended !== undefined) return ended;
-    onFull();
-    return failBusy(`all of its ${max} processes are busy`);
-  }
-
-  /** Undefined where all are busy. */
-  function endLongestIdle(candidates: readonly Place[]): Promise<void> | undefined {
-    const [longestIdle] = candidates
+    const hasTooMany = own.length >= maxOfUser;
+    if (!hasTooMany && all.length < max) return Promise.resolve();
+    const [longestIdle] = (hasTooMany ? own : all)
       .filter(({ uses }) => uses === 0)
       .sort((a, b) => a.idleSince - b.idleSince);
-    return longestIdle && endPlace(longestIdle, 0);
+    if (longestIdle !== undefined) return endPlace(longestIdle, 0);
+    if (!hasTooMany) owner.onFull();
+    const busy = hasTooMany
+      ? `all of the ${maxOfUser} processes that one user may have are busy`
+      : `all of its ${max} processes are busy`;
+    throw new UpstreamError('unavailable', busy);
   }
 
   function findPlace(key: ProcessKey, capabilities: ClientCapabilities): Place {
@@ -85,7 +79,7 @@ export function createServerPool(
     const place: Place = {
       key,
       isFree: makeRoom(key),
-      server: createServer(key, capabilities),
+      server: createSupervisedServer(program, key, capabilities, owner),
       uses: 0,
       idleSince: clock.monotonic(),
       cancelCheck: () => {},
@@ -96,25 +90,23 @@ export function createServerPool(
   }
 
   function checkLater(place: Place, ms: number): void {
-    place.cancelCheck = clock.after(ms, () => {
-      const left = isKept(place) ? idleMs : place.idleSince + idleMs - clock.monotonic();
-      const { sessionId } = place.key;
-      if (left > 0) checkLater(place, left);
-      else if (sessionId === undefined || !place.server.running) void endPlace(place, 0);
-      else void endAfterSession(place, sessionId);
-    });
+    place.cancelCheck = clock.after(ms, () => void check(place));
   }
 
-  /** A session may end without a word: it expires, or another one takes its place. */
-  async function endAfterSession(place: Place, sessionId: string): Promise<void> {
-    const isActive = await isSessionActive(sessionId);
-    if (places.get(place.key.id) !== place) return;
+  async function check(place: Place): Promise<void> {
+    const { key, server, uses, idleSince } = place;
+    const { sessionId } = key;
+    const isRunning = server.running !== undefined;
+    const isKept = uses > 0 || (isRunning && sessionId === undefined && owner.isNeeded(key));
+    const left = isKept ? idleMs : idleSince + idleMs - clock.monotonic();
+    if (left > 0) return checkLater(place, left);
+    // A session may end without a word: it expires, or another one takes its place.
+    const isActive =
+      isRunning && sessionId !== undefined && (await program.share.isSessionActive(sessionId));
+    if (places.get(key.id) !== place) return;
     if (isActive || place.uses > 0) checkLater(place, idleMs);
     else await endPlace(place, 0);
   }
-
-  const isKept = ({ key, uses, server }: Place): boolean =>
-    uses > 0 || (server.running !== undefined && key.sessionId === undefined && isNeeded(key));
 
   async function use<Result>(
     key: ProcessKey,
@@ -161,20 +153,9 @@ export function createServerPool(
   };
 }
 
-function failBusy(reason: string): never {
-  throw new UpstreamError('unavailable', reason);
-}
-
 // §18.3: a place for one process of a server, which is started again when it ends.
 
 type SupervisedServer = ReturnType<typeof createSupervisedServer>;
-
-interface SupervisedHandlers {
-  onUp(running: RunningServer): void;
-  /** It ended, or could not be started; it is tried again in `retryMs`. */
-  onDown(reason: EndReason, retryMs: number): void;
-  onNotification(message: ServerNotification): void;
-}
 
 /** Milliseconds that a request waits for a first start: it may have much to do, such as a download. */
 const START_WAIT_MS = 60_000;
@@ -184,11 +165,11 @@ const RESTART_WAIT_MS = 1000;
 const RAN_WELL_MS = 30_000;
 
 /** `capabilities` say what the clients behind it can be asked. */
-export function createSupervisedServer(
+function createSupervisedServer(
   program: Program,
   key: ProcessKey,
   capabilities: ClientCapabilities,
-  { onUp, onDown, onNotification }: SupervisedHandlers,
+  owner: PoolOwner,
 ) {
   const { clock } = program;
   /** Settle the waits of those who wait for it, each for a time of its own. */
@@ -205,12 +186,12 @@ export function createSupervisedServer(
     const { first } = program;
     retryAt = undefined;
     endRun = startRun(program, key, capabilities, {
-      onNotification,
+      onNotification: (message) => owner.onNotification(key, message),
       onReady(ready) {
         program.first = ready.description.era === 'session' ? 'initialize' : 'server/discover';
         running = ready;
         lastEnd = undefined;
-        onUp(ready);
+        owner.onUp(key, ready);
         settleWaits(ready);
       },
       onEnd(end) {
@@ -234,7 +215,7 @@ export function createSupervisedServer(
     const delay = starts.again(start);
     retryAt = clock.monotonic() + delay;
     settleWaits(createDownError());
-    onDown(reason, delay);
+    owner.onDown(key, reason, delay);
   }
 
   function settleWaits(outcome: RunningServer | UpstreamError): void {

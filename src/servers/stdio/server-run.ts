@@ -12,6 +12,7 @@ import {
   type UpstreamCaller,
   type UpstreamDescription,
   UpstreamError,
+  type UpstreamFailure,
 } from '../../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
@@ -121,19 +122,18 @@ function explainHandshake(error: unknown): EndReason {
   if (!(error instanceof UpstreamError)) return { what: 'it could not be connected to' };
   const { failure, message } = error;
   return {
-    // A process has no session to lose.
-    what: failure === 'invalid' || failure === 'session_lost' ? message : EXPLANATIONS[failure],
+    what: EXPLANATIONS[failure] ?? message,
     ...(failure === 'error' && { advice: `The server said: ${quote(message)}` }),
   };
 }
 
-const EXPLANATIONS = {
+const EXPLANATIONS: Readonly<Partial<Record<UpstreamFailure, string>>> = {
   unavailable: 'it does not read what is sent to it',
   timeout: 'it did not answer initialize in time',
   aborted: 'it was ended',
   overloaded: 'its answers take too much memory',
   error: 'it refused initialize',
-} as const;
+};
 
 const MAX_LINES = 10;
 

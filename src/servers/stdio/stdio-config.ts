@@ -50,15 +50,10 @@ export interface StdioUpstreamConfig extends UpstreamConfig {
 const DEFAULT_MAX_PROCESSES = 20;
 const DEFAULT_IDLE_SECONDS = 300;
 
-/** An argument of a program, and what variables of the environment bring into it. */
-interface Argument {
-  readonly text: string;
-  readonly values: readonly string[];
-}
-
 const argumentText = freeText({ isSecret: true });
 
-const argumentShape: Shape<Argument> = {
+/** An argument of a program, and what variables of the environment bring into it. */
+const argumentShape: Shape<{ readonly text: string; readonly values: readonly string[] }> = {
   schema: argumentText.schema,
   read(node, place) {
     const expanded = argumentText.read(node, place);

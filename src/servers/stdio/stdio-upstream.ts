@@ -19,7 +19,7 @@ import { defineTransport } from '../transport/transport.ts';
 import type { EndReason } from './child.ts';
 import { createProgramListeners } from './listeners.ts';
 import { openProgram, type ProgramHost } from './program.ts';
-import { createServerPool, createSupervisedServer } from './server-pool.ts';
+import { createServerPool } from './server-pool.ts';
 import { findProcessKey, GATEWAY_KEY, type RunningServer } from './server-run.ts';
 import {
   buildStdio,
@@ -88,21 +88,18 @@ export function createStdioUpstream(
         { server: name },
       ),
     ),
-    createServer: (key, capabilities) =>
-      createSupervisedServer(program, key, capabilities, {
-        onUp(running) {
-          descriptions.note(key.id, running.description);
-          lastEra = running.description.era;
-          listeners.connect(key, running, timeoutMs);
-          state.setUp();
-        },
-        onDown(reason, retryMs) {
-          listeners.disconnect(key);
-          if (key.id !== GATEWAY_KEY.id) state.noteFailedProcess(reason, retryMs);
-          else if (!pool.isAnyRunning()) state.setDown(reason, retryMs);
-        },
-        onNotification: (message) => listeners.notify(key, message),
-      }),
+    onUp(key, running) {
+      descriptions.note(key.id, running.description);
+      lastEra = running.description.era;
+      listeners.connect(key, running, timeoutMs);
+      state.setUp();
+    },
+    onDown(key, reason, retryMs) {
+      listeners.disconnect(key);
+      if (key.id !== GATEWAY_KEY.id) state.noteFailedProcess(reason, retryMs);
+      else if (!pool.isAnyRunning()) state.setDown(reason, retryMs);
+    },
+    onNotification: listeners.notify,
   });
 
   const use = <Result>(
@@ -190,7 +187,6 @@ function createProgramState(
   let isUp: boolean | undefined;
 
   function set(value: boolean, reason: string): void {
-    if (isUp === value) return;
     isUp = value;
     for (const listener of listeners) listener(value, reason);
   }
@@ -209,17 +205,18 @@ function createProgramState(
     },
     /** A process can be used. */
     setUp() {
-      if (isUp !== true) log.info(`The MCP server ${server} answers`, { server });
+      if (isUp === true) return;
+      log.info(`The MCP server ${server} answers`, { server });
       set(true, 'it answers');
     },
     /** None can; one is tried again in `retryMs`. */
     setDown(ended: EndReason, retryMs: number) {
+      if (isUp === false) return;
       const reason = tell(ended, retryMs);
-      if (isUp !== false)
-        log.warn(`The MCP server ${server} is not available: ${reason}`, {
-          server,
-          ...tellLastWords(ended),
-        });
+      log.warn(`The MCP server ${server} is not available: ${reason}`, {
+        server,
+        ...tellLastWords(ended),
+      });
       set(false, reason);
     },
     /** One of several, that of a user or a session, cannot be used: that concerns nobody else. At most a line a minute. */

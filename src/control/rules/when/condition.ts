@@ -15,7 +15,7 @@ import {
   RoundedNumber,
   type VariableName,
 } from './inspect-expression.ts';
-import { type CallerPart, rewriteExpression, STRICT_FUNCTIONS } from './rewrite-expression.ts';
+import { rewriteExpression, STRICT_FUNCTIONS } from './rewrite-expression.ts';
 
 export interface Condition {
   readonly looksAtArgs: boolean;
@@ -45,8 +45,6 @@ const MAX_MATCHED_LENGTH = 1024;
 const FROM_ANYBODY: Bounds = { values: 500, characters: 16_384 };
 const FROM_PROVIDER: Bounds = { values: 5000, characters: 131_072 };
 
-export type CompileCondition = typeof compileCondition;
-
 /** The condition, or sentences that say why it is none. */
 export function compileCondition(
   text: string,
@@ -73,6 +71,7 @@ export function compileCondition(
   const env = celEnv({ re2, funcs: STRICT_FUNCTIONS });
   const runPlan = plan(env, parsed);
   const entries = [...lookups];
+  const ofTool = lookups.get('tool');
   const ofItem = entries.filter(([name]) => !isOfCaller(name));
   const ofArgs = entries.filter(([name]) => name === 'args');
   const bindCaller = createCallerBinding(
@@ -81,9 +80,9 @@ export function compileCondition(
   );
   return {
     looksAtArgs: lookups.has('args'),
-    looksAtTool: lookups.has('tool'),
+    looksAtTool: ofTool !== undefined,
     ofUser: lookups.get('user'),
-    looksAtAnnotations: namesMember(lookups.get('tool'), 'annotations'),
+    looksAtAnnotations: ofTool === 'all' || ofTool?.has('annotations') === true,
     bindCaller: (caller) => void bindCaller(caller),
     findRounded(item) {
       try {
@@ -109,40 +108,28 @@ export function compileCondition(
 
 const NOBODY: PolicyCaller = { user: undefined, clientId: undefined };
 
-const namesMember = (lookup: Lookup | undefined, member: string): boolean =>
-  lookup === 'all' || lookup?.has(member) === true;
-
 type Bindings = Readonly<Record<string, CelInput>>;
-
-interface PlannedPart extends Pick<CallerPart, 'name'> {
-  evaluate(bound: Bindings): CelResult;
-}
 
 const isOfCaller = (name: VariableName): boolean => name === 'user' || name === 'client';
 
 /** Binds what follows from the caller alone: the same for all that one request asks about. */
 function createCallerBinding(
   lookups: readonly (readonly [VariableName, Lookup])[],
-  parts: readonly PlannedPart[],
+  parts: readonly { readonly name: string; evaluate(bound: Bindings): CelResult }[],
 ): (caller: PolicyCaller) => Bindings | undefined {
   const known = new WeakMap<PolicyCaller, Bindings | undefined>();
 
   /** Undefined where there is more than may be looked at. */
   function bind(caller: PolicyCaller): Bindings | undefined {
-    const variables = tryToBind(caller);
-    if (variables === undefined) return undefined;
-    const bound: Record<string, CelInput> = { ...variables };
-    for (const { name, evaluate } of parts) {
-      const value = evaluate(variables);
-      // A part that failed makes fail what stands around it, as a variable that is not bound does.
-      if (!isCelError(value)) bound[name] = value;
-    }
-    return bound;
-  }
-
-  function tryToBind(caller: PolicyCaller): Bindings | undefined {
     try {
-      return bindVariables(lookups, undefined, caller);
+      const variables = bindVariables(lookups, undefined, caller);
+      const bound: Record<string, CelInput> = { ...variables };
+      for (const { name, evaluate } of parts) {
+        const value = evaluate(variables);
+        // A part that failed makes fail what stands around it, as a variable that is not bound does.
+        if (!isCelError(value)) bound[name] = value;
+      }
+      return bound;
     } catch {
       return undefined;
     }

@@ -5,7 +5,7 @@ import type { parse } from '@bufbuild/cel';
 import type { Lookup } from '../../../mcp/calls/rules.ts';
 import { JsonNumber } from '../../../platform/exact-json.ts';
 import { isObject } from '../../../platform/json.ts';
-import { findNearestName } from '../../../platform/nearest-name.ts';
+import { suggestName } from '../../../platform/nearest-name.ts';
 import { quote } from '../../../platform/text.ts';
 
 interface Inspection {
@@ -81,7 +81,7 @@ export function inspectExpression(root: Expression): Inspection {
     if (!isVariable(name)) {
       const known = Object.keys(VARIABLES);
       problems.add(
-        `${quote(name)} is unknown.${suggest(name, known)} There is ${known.join(', ')}.`,
+        `${quote(name)} is unknown.${suggestName(name, known)} There is ${known.join(', ')}.`,
       );
       return;
     }
@@ -94,7 +94,7 @@ export function inspectExpression(root: Expression): Inspection {
     const known: readonly string[] | undefined = VARIABLES[name];
     if (known !== undefined && member !== undefined && !known.includes(member)) {
       problems.add(
-        `${name} has no member ${quote(member)}.${suggest(member, known)} It has ${known.join(', ')}.`,
+        `${name} has no member ${quote(member)}.${suggestName(member, known)} It has ${known.join(', ')}.`,
       );
     }
     lookups.set(name, addPath(lookups.get(name), members));
@@ -146,12 +146,7 @@ function describeUnknownFunction(call: FunctionCall): string {
   const name = call.function;
   const known = FUNCTION_NAMES.join(', ');
   if (FUNCTION_NAMES.includes(name)) return `${name} is not used as it must be.`;
-  return `${name} cannot be used in conditions.${suggest(name, FUNCTION_NAMES)} There is ${known}.`;
-}
-
-function suggest(name: string, known: readonly string[]): string {
-  const nearest = findNearestName(name, known);
-  return nearest === undefined ? '' : ` Did you mean ${nearest}?`;
+  return `${name} cannot be used in conditions.${suggestName(name, FUNCTION_NAMES)} There is ${known}.`;
 }
 
 // Values of CEL for an expression: only what it looks at, and only so much.

@@ -18,7 +18,7 @@ import { type Expression, type FunctionCall, readPath } from './inspect-expressi
 type Kind = Expression['exprKind'];
 
 /** A part of an expression that depends on the caller alone. */
-export interface CallerPart {
+interface CallerPart {
   /** The variable that stands in its place. */
   readonly name: string;
   readonly expression: Expression;
