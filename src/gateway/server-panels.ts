@@ -80,7 +80,12 @@ export const createServerPanels = (opened: GatewayUpstreams | undefined): readon
   },
 ];
 
-const NO_PREVIEW: Awaited<ReturnType<typeof previewAccess>> = { total: 0, seen: 0, tools: [], personal: [] };
+const NO_PREVIEW: Awaited<ReturnType<typeof previewAccess>> = {
+  total: 0,
+  seen: 0,
+  tools: [],
+  personal: [],
+};
 
 function renderDecision(decision: RuleDecision): JsonObject {
   if (decision.kind !== 'allowed') return { ...decision, kind: undefined, decision: decision.kind };

@@ -23,7 +23,11 @@ export function findNearestName(name: string, knownNames: readonly string[]): st
 }
 
 /** A sentence that follows another one; nothing where no known name is like it. */
-export function suggestName(name: string, known: readonly string[], show = String): string {
+export function suggestName(
+  name: string,
+  known: readonly string[],
+  show: (nearest: string) => string = String,
+): string {
   const nearest = findNearestName(name, known);
   return nearest === undefined ? '' : ` Did you mean ${show(nearest)}?`;
 }

@@ -67,19 +67,6 @@ export function createApprovalEndpoints(
     };
   }
 
-  async function getOne(id: string, query: string, cookie: string | undefined): Promise<Reply> {
-    if (!REQUEST_ID.test(id)) return renderGonePage(owner);
-    const at = { page: buildPage(id), error: readError(query), cookie };
-    return showToUser(owner, ownPages, at, async (session) => {
-      const request = await approvals.find(id);
-      if (request === undefined) return renderGonePage(owner);
-      if (!isOf(request, session)) return renderForeignApprovalPage(owner, session, id);
-      if (request.state !== 'pending') return renderDecidedPage(owner, request);
-      const addApp = await createAddApp(session);
-      return renderRequestPage(owner, session, addApp(request));
-    });
-  }
-
   async function post(body: RequestBody, cookie: string | undefined): Promise<Reply> {
     const parameters = parseBody(body, checkFieldName);
     const id = parameters.require('request');
@@ -123,9 +110,19 @@ export function createApprovalEndpoints(
       ),
     ),
     serve('POST', PATH, (_request, cookie, body) => post(body, cookie)),
-    serve('GET', `${PATH}/:id`, ({ path, query }, cookie) =>
-      getOne(path.slice(PATH.length + 1), query, cookie),
-    ),
+    serve('GET', `${PATH}/:id`, async ({ path, query }, cookie) => {
+      const id = path.slice(PATH.length + 1);
+      if (!REQUEST_ID.test(id)) return renderGonePage(owner);
+      const at = { page: buildPage(id), error: readError(query), cookie };
+      return showToUser(owner, ownPages, at, async (session) => {
+        const request = await approvals.find(id);
+        if (request === undefined) return renderGonePage(owner);
+        if (!isOf(request, session)) return renderForeignApprovalPage(owner, session, id);
+        if (request.state !== 'pending') return renderDecidedPage(owner, request);
+        const addApp = await createAddApp(session);
+        return renderRequestPage(owner, session, addApp(request));
+      });
+    }),
   ];
 }
 

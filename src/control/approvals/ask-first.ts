@@ -74,15 +74,11 @@ export function createAskFirst(
     }
     const { context } = question.call;
     const sessionId = whom === 'user' ? context.session?.sessionId : undefined;
-    if (
-      sessionId !== undefined &&
-      (await approvals.isAllowedInSession(sessionId, question.asked))
-    )
+    if (sessionId !== undefined && (await approvals.isAllowedInSession(sessionId, question.asked)))
       return false;
     const hasForms = whom === 'user' && context.client.elicitation;
     const text = hasForms ? describeQuestion(question) : '';
-    const isAskedByForm =
-      hasForms && text.length <= MAX_FORM && (await askByForm(question, text));
+    const isAskedByForm = hasForms && text.length <= MAX_FORM && (await askByForm(question, text));
     if (!isAskedByForm) await askAtPage(question, whom);
     return true;
   }

@@ -12,15 +12,12 @@ import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildApprovalsChannelName } from '../../store/keys.ts';
 import { createReplicas } from '../../store/replicas/replicas.ts';
-import type { AuditedAction } from '../../telemetry/audit/audit.ts';
 import { createApprovalEndpoints } from './approval-endpoints.ts';
 import {
   type ApprovalDecision,
   type ApprovalMessage,
   type ApprovalRequest,
-  type AskedWhom,
   type CallApprovals,
-  type CallToApprove,
   createCallApprovals,
   type DecidedBy,
   isApprovalMessage,
@@ -56,12 +53,12 @@ export const approvals = defineFeature({
 
 // §27.5: calls that wait for operators: what exactly they would do, and the decision.
 
-const createApprovalPanels = (approvals: CallApprovals): readonly AdminPanel[] => [
+const createApprovalPanels = (kept: CallApprovals): readonly AdminPanel[] => [
   {
     method: 'GET',
     path: '/approvals',
     async show(query) {
-      const page = await approvals.listForOperators(readPageRequest(query));
+      const page = await kept.listForOperators(readPageRequest(query));
       return { approvals: page.items.map(describeRequest), ...renderNext(page) };
     },
   },
@@ -76,13 +73,12 @@ const createApprovalPanels = (approvals: CallApprovals): readonly AdminPanel[] =
         target: id,
         /** @throws GatewayError `approval_not_found` where nothing waits for operators under this id. */
         async run() {
-          const request = await approvals.find(id);
+          const request = await kept.find(id);
           // Calls that users decide about themselves are not for operators.
           if (request?.approver !== 'operator') return fail('approval_not_found');
           // The first of two decisions counts.
           const by = { kind: 'operator', name: user?.sub } as const;
-          const { state } =
-            (await approvals.decide(id, decision, by)) ?? fail('approval_not_found');
+          const { state } = (await kept.decide(id, decision, by)) ?? fail('approval_not_found');
           return createJsonReply(200, { decided: state });
         },
       };
@@ -130,17 +126,6 @@ function readCallDecision(body: unknown): { id: string; decision: ApprovalDecisi
 
 // §21.1: approvals in the audit log and in metrics. Never the value of an argument.
 
-/** The digest says which call it is of several with the same tool, and nothing of its arguments. */
-const describe = (call: CallToApprove, whom: AskedWhom): AuditedAction => ({
-  event: 'approval',
-  user: call.owner?.sub,
-  issuer: call.owner?.issuer,
-  client: call.clientId,
-  server: call.server === '' ? undefined : call.server,
-  tool: call.name,
-  target: `${whom} ${call.digest}`,
-});
-
 const nameDecider = ({ kind, name }: DecidedBy): string =>
   kind === 'user' || name === undefined ? kind : `${kind} ${name}`;
 
@@ -149,10 +134,26 @@ function createNote({ metrics, audit }: Runtime): NoteApproval {
   return function note(call, whom, action, by) {
     metrics.recordApproval(whom, action);
     audit?.write(
-      { ...describe(call, whom), action, ...(by && { by: nameDecider(by) }) },
+      {
+        event: 'approval',
+        user: call.owner?.sub,
+        issuer: call.owner?.issuer,
+        client: call.clientId,
+        server: call.server === '' ? undefined : call.server,
+        tool: call.name,
+        // The digest says which call it is of several with the same tool, and nothing of its arguments.
+        target: `${whom} ${call.digest}`,
+        action,
+        ...(by && { by: nameDecider(by) }),
+      },
       { outcome: OUTCOMES[action] },
     );
   };
 }
 
-const OUTCOMES = { asked: 'asked', approved: 'success', refused: 'denied', used: 'success' } as const;
+const OUTCOMES = {
+  asked: 'asked',
+  approved: 'success',
+  refused: 'denied',
+  used: 'success',
+} as const;

@@ -81,12 +81,8 @@ export interface FileAccess {
   readText(path: string): string;
 }
 
-interface GuardDefinition<Use extends GuardUse> extends Omit<GuardKind<Use>, 'bind'> {
-  bind(use: Use): BoundGuard;
-}
-
 export function defineGuard<Use extends GuardUse>(
-  definition: GuardDefinition<Use>,
+  definition: Omit<GuardKind<Use>, 'bind'> & { bind(use: Use): BoundGuard },
 ): GuardKind<Use> {
   const isOwn = (use: GuardUse): use is Use => use.kind === definition.kind;
   return { ...definition, bind: (use) => (isOwn(use) ? definition.bind(use) : undefined) };
@@ -178,10 +174,7 @@ export function createRunWork() {
     }
   }
 
-  return function runWork<Result>(
-    work: Steps<Result>,
-    turn: GuardTurn,
-  ): Result | Promise<Result> {
+  return function runWork<Result>(work: Steps<Result>, turn: GuardTurn): Result | Promise<Result> {
     const end = runSome(work, AT_ONCE);
     return end === undefined ? runInTurn(() => finish(work, turn.signal), turn) : end.value;
   };
@@ -191,7 +184,7 @@ export function createRunWork() {
 function runSome<Result>(
   work: Steps<Result>,
   characters: number,
-): { readonly value: Result } | undefined {
+): IteratorReturnResult<Result> | undefined {
   for (let left = characters; left > 0; ) {
     const step = work.next();
     if (step.done) return step;

@@ -220,9 +220,7 @@ function selectInterceptors(
   );
   const mutators = chosen
     .filter(({ type }) => type === 'mutation')
-    .sort(
-      (a, b) => readPriority(a, phase) - readPriority(b, phase) || (a.name < b.name ? -1 : 1),
-    );
+    .sort((a, b) => readPriority(a, phase) - readPriority(b, phase) || (a.name < b.name ? -1 : 1));
   const validators = chosen.filter(({ type }) => type === 'validation');
   return phase === 'request' ? [...mutators, ...validators] : [...validators, ...mutators];
 }

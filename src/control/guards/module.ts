@@ -13,7 +13,7 @@ import {
   UnclearNumber,
 } from '../../platform/exact-json.ts';
 import { isObject } from '../../platform/json.ts';
-import { type AskedMessage, type AskGuard, GuardFailure, readDecision } from './ask-guard.ts';
+import { type AskGuard, GuardFailure, readDecision } from './ask-guard.ts';
 import { DEFAULT_TIMEOUT_MS, defineGuard, type GuardHost, timeout } from './define-guard.ts';
 
 export interface ModuleUse {
@@ -60,12 +60,26 @@ async function loadModuleGuard(
   name: string,
   { path, timeoutMs }: ModuleUse,
 ): Promise<AskGuard> {
-  const judge = await importJudge(name, path);
+  const fail = (reason: string): never => {
+    throw new ConfigError([`The guard ${name}: its module ${path} ${reason}`]);
+  };
+  let exported: unknown;
+  try {
+    // Node.js keeps each address that it has imported: a file that was written since has another one.
+    const address = pathToFileURL(path);
+    address.search = `written=${statSync(path).mtimeMs}`;
+    exported = await import(address.href);
+  } catch (error) {
+    return fail(`cannot be loaded: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  const judge = isObject(exported) ? exported.default : undefined;
+  if (typeof judge !== 'function') return fail('has no default export that is a function.');
 
   return async function askModule(message) {
     const originals: Originals = new Map();
     // A copy: of the value itself it may be known how it was written, and the guard may change it in place.
-    const answer = judge({ ...message, value: copyPlain(message.value, originals) });
+    const asked = { ...message, value: copyPlain(message.value, originals) };
+    const answer: unknown = judge(asked);
     const decision = readDecision(
       answer instanceof Promise ? await waitAtMost(clock, timeoutMs, answer) : answer,
     );
@@ -85,28 +99,6 @@ function restore(value: unknown, before: unknown, originals: Originals): unknown
 
 const UNCLEAR =
   'it made a list shorter, or longer, in which JavaScript takes several numbers for one; look at such lists with a guard over HTTP';
-
-/** Node.js keeps each address that it has imported: a file that was written since has another one. */
-async function importJudge(
-  name: string,
-  path: string,
-): Promise<(message: AskedMessage) => unknown> {
-  const fail = (reason: string): never => {
-    throw new ConfigError([`The guard ${name}: its module ${path} ${reason}`]);
-  };
-  let exported: unknown;
-  try {
-    const address = pathToFileURL(path);
-    address.search = `written=${statSync(path).mtimeMs}`;
-    exported = await import(address.href);
-  } catch (error) {
-    return fail(`cannot be loaded: ${error instanceof Error ? error.message : String(error)}`);
-  }
-  const judge = isObject(exported) ? exported.default : undefined;
-  return typeof judge === 'function'
-    ? (message) => judge(message)
-    : fail('has no default export that is a function.');
-}
 
 /** @throws GuardFailure when it takes longer. */
 function waitAtMost<Answer>(clock: Clock, ms: number, answer: Promise<Answer>): Promise<Answer> {

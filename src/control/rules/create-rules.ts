@@ -36,10 +36,9 @@ function createJudge(rules: readonly CompiledRule[], clock: Clock): Rules {
     const remembered = known.find(item);
     if (remembered !== undefined && (!looksAtTool || isAbout(remembered, item))) return remembered;
     const text = item.kind === 'resource' ? decodeResource(item.name) : item.name;
-    const opinion =
-      text === undefined
-        ? { ...pick(item), ...NO_PATTERN }
-        : { ...judge(known.facts, item, text, caller), ...pick(item) };
+    const { server, annotations } = item;
+    const judgement = text === undefined ? NO_PATTERN : judge(known.facts, item, text, caller);
+    const opinion = { ...judgement, server, annotations };
     known.remember(item, opinion);
     return opinion;
   }
@@ -179,8 +178,6 @@ function askByArgs(
 
 const addAsked = (decision: RuleDecision, asked: Asked | undefined): RuleDecision =>
   asked === undefined || decision.kind !== 'allowed' ? decision : { ...decision, ...asked };
-
-const pick = ({ server, annotations }: RuledItem) => ({ server, annotations });
 
 function decideByArgs(
   first: RuleDecision,

@@ -7,8 +7,7 @@ import { type Clock, pause } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { hideSecretArguments } from '../../platform/secret-texts.ts';
 import type { ProgramUser } from '../config/common-members.ts';
-import type { StreamPace } from '../transport/message-pace.ts';
-import { PacedMessages } from '../transport/message-pace.ts';
+import { PacedMessages, type StreamPace } from '../transport/message-pace.ts';
 import type { CountedAnswer } from '../transport/process-share.ts';
 import { createLineSplitter, type Program, readErrorOutput, startWithout } from './program.ts';
 import type { StdioUpstreamConfig } from './stdio-config.ts';
@@ -45,6 +44,7 @@ const LAST_WORDS_MS = 250;
 /** `pace` is that of its standard output. */
 export function startChild(program: Program, handlers: ChildHandlers, pace: StreamPace): Child {
   const { config, environment, inheritedFiles } = program;
+  let failure: Promise<unknown>;
   try {
     const { command, args } = toCommand(config);
     const child = startWithout(inheritedFiles, (stdio) =>
@@ -53,21 +53,11 @@ export function startChild(program: Program, handlers: ChildHandlers, pace: Stre
     );
     const { pid } = child;
     if (pid !== undefined) return watchChild(program, { child, pid }, handlers, pace);
-    const failure = new Promise<unknown>((resolve) => child.once('error', resolve));
-    return reportFailedStart(config, handlers, failure);
+    failure = new Promise((resolve) => child.once('error', resolve));
   } catch (error) {
-    return reportFailedStart(config, handlers, Promise.resolve(error));
+    failure = Promise.resolve(error);
   }
-}
-
-const TOO_FAST = 'it wrote more messages than the gateway takes, for a minute';
-
-function reportFailedStart(
-  config: StdioUpstreamConfig,
-  { onEnd }: ChildHandlers,
-  failure: Promise<unknown>,
-): Child {
-  const reported = failure.then((error) => onEnd(explainStart(config, error)));
+  const reported = failure.then((error) => handlers.onEnd(explainStart(config, error)));
   return { isStarted: false, write: () => true, kill: () => {}, end: () => reported };
 }
 
@@ -114,7 +104,11 @@ function watchChild(
     copy: (line) => Buffer.from(line),
     pause: () => child.stdout.pause(),
     resume: () => child.stdout.resume(),
-    giveUp: () => kill({ what: TOO_FAST, failure: 'overloaded' }),
+    giveUp: () =>
+      kill({
+        what: 'it wrote more messages than the gateway takes, for a minute',
+        failure: 'overloaded',
+      }),
   });
   const output = createLineSplitter(maxBytes, {
     onLine: (line) => messages.push(line, line.length),

@@ -327,10 +327,7 @@ interface SubscriptionWire {
   unsubscribe(uri: string): void;
 }
 
-const createSessionWire = (
-  { connection }: RunningServer,
-  timeoutMs: number,
-): SubscriptionWire => ({
+const createSessionWire = ({ connection }: RunningServer, timeoutMs: number): SubscriptionWire => ({
   async subscribe(uri) {
     await connection.ask('resources/subscribe', { uri }, timeoutMs);
   },

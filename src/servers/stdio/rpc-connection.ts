@@ -97,7 +97,8 @@ export function createRpcConnection(
       given: UpstreamRequest,
       toParams: (token: number) => JsonObject,
     ): Promise<JsonObject> {
-      const { method, signal, logLevel, onProgress, onLog, onRequest, onElicitationComplete } = given;
+      const { method, signal, logLevel, onProgress, onLog, onRequest, onElicitationComplete } =
+        given;
       const handlers = { caller, logLevel, onProgress, onLog, onRequest, onElicitationComplete };
       return request(method, toParams, handlers, { signal, timeoutMs, cancel });
     },
@@ -198,7 +199,10 @@ function createReceive(
   function receiveNotification(message: ServerNotification): void {
     const { method, params } = message;
     const receive = Object.hasOwn(notified, method) ? notified[method] : undefined;
-    if (receive !== undefined) return receive(params);
+    if (receive !== undefined) {
+      receive(params);
+      return;
+    }
     const change = readChange(message);
     const isTakenByCall =
       change?.kind === 'elicitation' &&
