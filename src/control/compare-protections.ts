@@ -48,9 +48,13 @@ function findLostAsks(served: Compared, next: Compared): readonly string[] {
       const isFree = next.rules.some(
         (other) => !asks(other) && other.may.some((one) => mayMeet(one, now)),
       );
+      // Nobody can tell which of two conditions holds more often.
       const isAsked = next.rules.some(
         (other) =>
-          asks(other) && isAboutAsMany(other, rule) && coversNow(other.place, other.may, now, next),
+          asks(other) &&
+          (other.when === undefined || rule.when !== undefined) &&
+          namesAsMany(other.who, rule.who) &&
+          coversNow(other.place, other.may, now, next),
       );
       return !isFree || isAsked
         ? []
@@ -60,10 +64,6 @@ function findLostAsks(served: Compared, next: Compared): readonly string[] {
     }),
   );
 }
-
-/** Nobody can tell which of two conditions holds more often. */
-const isAboutAsMany = (one: RuleConfig, other: RuleConfig): boolean =>
-  (one.when === undefined || other.when !== undefined) && namesAsMany(one.who, other.who);
 
 function namesAsMany(one: RuleConfig['who'], other: RuleConfig['who']): boolean {
   if (one === 'everyone' || other === 'everyone') return one === 'everyone';

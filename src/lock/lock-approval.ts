@@ -50,13 +50,10 @@ export function createLockApproval(
     if (store.isShared)
       return 'With Redis there may be several replicas, each with a postern.lock of its own, so that this page cannot write it for all of them.';
     if (storedLock === undefined) return 'This gateway was not told where postern.lock lies.';
-    try {
-      if (storedLock.read() === undefined)
-        return `${storedLock.path} is not there, or is {}: everything is approved.`;
-    } catch (error) {
-      if (error instanceof LockFileError) return error.message;
-      throw error;
-    }
+    const file = read(storedLock);
+    if (file instanceof LockFileError) return file.message;
+    if (file === undefined)
+      return `${storedLock.path} is not there, or is {}: everything is approved.`;
     const code = await storedLock.findObstacle();
     return code && `The gateway cannot write ${storedLock.path} (${code}).`;
   }
@@ -71,15 +68,10 @@ export function createLockApproval(
 
   /** @throws GatewayError `lock_not_approvable`. */
   function readApproved(lock: StoredLock): LockFile {
-    try {
-      const file = lock.read();
-      if (file !== undefined) return file;
-    } catch (error) {
-      if (error instanceof LockFileError)
-        fail('lock_not_approvable', { details: error.message, cause: error });
-      throw error;
-    }
-    return fail('lock_not_approvable');
+    const file = read(lock);
+    if (file instanceof LockFileError)
+      fail('lock_not_approvable', { details: file.message, cause: file });
+    return file ?? fail('lock_not_approvable');
   }
 
   function selectServers(names: Iterable<string>): readonly ApprovableServer[] {
@@ -191,6 +183,16 @@ export function createLockApproval(
       return own;
     },
   };
+}
+
+/** As it is now; undefined where nothing is locked. */
+function read(lock: StoredLock): LockFile | LockFileError | undefined {
+  try {
+    return lock.read();
+  } catch (error) {
+    if (error instanceof LockFileError) return error;
+    throw error;
+  }
 }
 
 const PERSONAL =

@@ -138,7 +138,7 @@ function compareFingerprints(
 }
 
 /** Compared with the approved one that is most like it. */
-export function findChangedMembers(
+function findChangedMembers(
   approved: readonly Fingerprint[],
   { parts }: Fingerprint,
 ): readonly string[] {

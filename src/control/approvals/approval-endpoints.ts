@@ -181,10 +181,13 @@ function renderRequestPage(
     ['For', `<bdi>${escapeHtml(session.displayName)}</bdi>`],
     ['Asked', renderMinute(request.createdAt)],
   ] as const;
-  const form = renderForm(owner, session, request.id, [
-    '<button class="primary" name="action" value="approve">Approve</button>',
-    '<button name="action" value="refuse">Refuse</button>',
-  ]);
+  const form = renderForm(
+    owner,
+    session,
+    request.id,
+    `<button class="primary" name="action" value="approve">Approve</button>
+<button name="action" value="refuse">Refuse</button>`,
+  );
   return renderPage(owner, {
     status: 200,
     title: isYours ? 'May this app do this?' : 'This waits for an operator',
@@ -237,7 +240,7 @@ const renderForeignApprovalPage = (owner: PageOwner, session: BrowserSession, id
 another login. Nothing was approved.</p>
 <p>If somebody sent it to you, tell them that they have to open it themselves. If you have another account, log in with
 that one.</p>
-${renderForm(owner, session, id, ['<button name="action" value="switch">Log in as somebody else</button>'])}
+${renderForm(owner, session, id, '<button name="action" value="switch">Log in as somebody else</button>')}
 ${renderLinks(owner)}`,
   });
 
@@ -257,11 +260,11 @@ const renderForm = (
   { baseUrl }: PageOwner,
   { csrf }: BrowserSession,
   id: string,
-  buttons: readonly string[],
+  buttons: string,
 ): string => `<form method="post" action="${escapeHtml(baseUrl)}/approvals" class="actions">
 <input type="hidden" name="csrf" value="${escapeHtml(csrf)}">
 <input type="hidden" name="request" value="${escapeHtml(id)}">
-${buttons.join('\n')}
+${buttons}
 </form>`;
 
 /** Servers choose names. HTML. */

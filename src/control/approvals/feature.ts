@@ -19,7 +19,6 @@ import {
   type ApprovalRequest,
   type CallApprovals,
   createCallApprovals,
-  type DecidedBy,
   isApprovalMessage,
   type NoteApproval,
   showJson,
@@ -126,9 +125,6 @@ function readCallDecision(body: unknown): { id: string; decision: ApprovalDecisi
 
 // §21.1: approvals in the audit log and in metrics. Never the value of an argument.
 
-const nameDecider = ({ kind, name }: DecidedBy): string =>
-  kind === 'user' || name === undefined ? kind : `${kind} ${name}`;
-
 /** Metrics first. */
 function createNote({ metrics, audit }: Runtime): NoteApproval {
   return function note(call, whom, action, by) {
@@ -144,7 +140,9 @@ function createNote({ metrics, audit }: Runtime): NoteApproval {
         // The digest says which call it is of several with the same tool, and nothing of its arguments.
         target: `${whom} ${call.digest}`,
         action,
-        ...(by && { by: nameDecider(by) }),
+        ...(by && {
+          by: by.kind === 'user' || by.name === undefined ? by.kind : `${by.kind} ${by.name}`,
+        }),
       },
       { outcome: OUTCOMES[action] },
     );

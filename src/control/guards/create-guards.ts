@@ -50,20 +50,17 @@ export async function createGuards(
   /** An entry of a list is the same object for each call: what looks at it is looked for once. */
   const known = new WeakMap<GuardedItem, Map<GuardPoint, Guard | undefined>>();
 
-  function select(point: GuardPoint, item: GuardedItem): Guard | undefined {
-    const chosen = all.filter(({ isAbout }) => isAbout(point, item));
-    return chosen.length === 0
-      ? undefined
-      : { judge: (message) => judgeAll(chosen, point, item, message) };
-  }
-
   return {
     find(point, item) {
       if (!points.has(point)) return undefined;
       const ofItem = known.get(item) ?? new Map<GuardPoint, Guard | undefined>();
       if (ofItem.has(point)) return ofItem.get(point);
       if (ofItem.size === 0) known.set(item, ofItem);
-      const guard = select(point, item);
+      const chosen = all.filter(({ isAbout }) => isAbout(point, item));
+      const guard: Guard | undefined =
+        chosen.length === 0
+          ? undefined
+          : { judge: (message) => judgeAll(chosen, point, item, message) };
       ofItem.set(point, guard);
       return guard;
     },

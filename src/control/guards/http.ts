@@ -22,7 +22,7 @@ import {
 } from './define-guard.ts';
 import { readAnswer, readInterceptorPayload, toInvocation } from './sep-2624.ts';
 
-export interface HttpUse {
+interface HttpUse {
   readonly kind: 'http';
   readonly url: string;
   /** Secrets are among them. */
@@ -164,4 +164,4 @@ const NO_JSON = 'its answer is no JSON';
 
 /** For an answer. */
 export const MAX_ANSWER_BYTES = 8_388_608;
-export const ANSWER_BOUNDS = { levels: 200, values: 500_000 };
+const ANSWER_BOUNDS = { levels: 200, values: 500_000 };

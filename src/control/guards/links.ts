@@ -12,7 +12,7 @@ import {
   type GuardAction,
 } from './text-guard.ts';
 
-export interface LinksUse {
+interface LinksUse {
   readonly kind: 'links';
   readonly hosts: readonly string[];
   readonly action: GuardAction;
@@ -72,7 +72,11 @@ function createLinksJudge(use: LinksUse): JudgeMessage {
     {
       find,
       toMark: () => '[link removed]',
-      tell: (found) => `It links to hosts that are not allowed: ${listHosts(found)}.`,
+      tell(found) {
+        const told = [...found].slice(0, MAX_TOLD).join(', ');
+        const others = found.size > MAX_TOLD ? ' and others' : '';
+        return `It links to hosts that are not allowed: ${told}${others}.`;
+      },
       findLast,
     },
     use.action,
@@ -182,8 +186,3 @@ function readHost(link: string): string | undefined {
 const LEADING_OUT: ReadonlySet<string> = new Set(['http', 'https', 'ws', 'wss', 'ftp', 'ftps']);
 
 const MAX_TOLD = 5;
-
-const listHosts = (hosts: ReadonlySet<string>): string => {
-  const told = [...hosts].slice(0, MAX_TOLD).join(', ');
-  return hosts.size > MAX_TOLD ? `${told} and others` : told;
-};

@@ -16,7 +16,7 @@ import { isObject } from '../../platform/json.ts';
 import { type AskGuard, GuardFailure, readDecision } from './ask-guard.ts';
 import { DEFAULT_TIMEOUT_MS, defineGuard, type GuardHost, timeout } from './define-guard.ts';
 
-export interface ModuleUse {
+interface ModuleUse {
   readonly kind: 'module';
   /** Absolute once the file is complete. */
   readonly path: string;
@@ -83,18 +83,13 @@ async function loadModuleGuard(
     const decision = readDecision(
       answer instanceof Promise ? await waitAtMost(clock, timeoutMs, answer) : answer,
     );
-    return decision.kind === 'change'
-      ? { kind: 'change', value: restore(decision.value, message.value, originals) }
-      : decision;
+    if (decision.kind !== 'change') return decision;
+    try {
+      return { kind: 'change', value: restoreNumbers(decision.value, message.value, originals) };
+    } catch (cause) {
+      throw cause instanceof UnclearNumber ? new GuardFailure(UNCLEAR, { cause }) : cause;
+    }
   };
-}
-
-function restore(value: unknown, before: unknown, originals: Originals): unknown {
-  try {
-    return restoreNumbers(value, before, originals);
-  } catch (cause) {
-    throw cause instanceof UnclearNumber ? new GuardFailure(UNCLEAR, { cause }) : cause;
-  }
 }
 
 const UNCLEAR =

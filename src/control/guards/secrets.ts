@@ -3,7 +3,7 @@
 import { defineBuiltInGuard } from './define-guard.ts';
 import { action, createTextJudge, type FoundText, type GuardAction } from './text-guard.ts';
 
-export interface SecretsUse {
+interface SecretsUse {
   readonly kind: 'secrets';
   readonly action: GuardAction;
 }

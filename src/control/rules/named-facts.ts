@@ -57,13 +57,13 @@ export function describeNamed(user: UserContext, named: NamedFacts): JsonObject 
     scopes: readScopes(user),
     claims,
   };
-  const described = pick(facts, new Map([...named].filter(isWritten)));
+  // Each line has the `user` already.
+  const written = [...named].filter(
+    ([fact, lookup]) => fact !== 'sub' && !(fact === 'claims' && lookup === 'all'),
+  );
+  const described = pick(facts, new Map(written));
   return Object.keys(described).length === 0 ? undefined : described;
 }
-
-/** Each line has the `user` already. */
-const isWritten = ([name, lookup]: readonly [string, Lookup]): boolean =>
-  name !== 'sub' && !(name === 'claims' && lookup === 'all');
 
 function pick(source: JsonObject, wanted: NamedFacts): JsonObject {
   const members: [string, unknown][] = [];

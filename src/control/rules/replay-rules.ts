@@ -37,7 +37,7 @@ export type ReplayVerdict =
     }
   | ({ readonly kind: 'unknown' } & Untold);
 
-export interface Untold {
+interface Untold {
   /** Missing in the log, as conditions name it: `args`, `user.claims.level`. */
   readonly missing: readonly string[];
   /** Places of the rules that name it. */
@@ -95,12 +95,9 @@ interface AskedCall extends Pick<LoggedCall, 'isWhole' | 'described'> {
   readonly caller: PolicyCaller;
 }
 
-interface Said {
-  readonly rule: ReplayedRule;
-  readonly opinion: Opinion;
-}
-
-function findUntold(said: readonly Said[]): Untold | undefined {
+function findUntold(
+  said: readonly { readonly rule: ReplayedRule; readonly opinion: Opinion }[],
+): Untold | undefined {
   const untold = said.flatMap(({ rule, opinion }) =>
     opinion.kind === 'unknown' ? [{ rule, missing: opinion.missing }] : [],
   );

@@ -223,11 +223,10 @@ export async function completeRules(
     ...rule,
     place: `${fileName}:${line}, ${place.path}`,
   }));
-  const problems = await checkRules(rules);
-  placedRules.forEach(({ place, line }, index) => {
-    const own = problems.filter((problem) => problem.place === rules[index]?.place);
-    for (const { message } of own) report(place, line, message);
-  });
+  for (const { place, message } of await checkRules(rules)) {
+    const placed = placedRules[rules.findIndex((rule) => rule.place === place)];
+    if (placed !== undefined) report(placed.place, placed.line, message);
+  }
   return rules;
 }
 

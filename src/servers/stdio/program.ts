@@ -42,6 +42,16 @@ export function openProgram(
   let processes = 0;
   let strayAnswers = 0;
   let isUnattributedNoted = false;
+  const { env, runAs } = config;
+  // A user without an entry in the system has no home of its own: then the gateway's is as good as any.
+  const ofUser: Env =
+    runAs === undefined
+      ? host.environment
+      : { ...host.environment, HOME: runAs.home ?? host.environment.HOME, USER: runAs.name };
+  const passedOn = PASSED_ON.flatMap((name) => {
+    const value = ofUser[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
   const warnOfStrayAnswers = createWarnThrottle(clock, () =>
     log.warn(
       `The server ${server} sent answers to no request, or second ones. They were dropped.`,
@@ -54,7 +64,8 @@ export function openProgram(
     /** `MAX_UPSTREAM_BYTES`: longest line of its standard output, and most that may wait to be read by it. */
     maxBytes: settings.upstreams.maxBytes,
     share,
-    environment: createEnvironment(host.environment, config),
+    /** All that a process finds in its environment. */
+    environment: { ...Object.fromEntries(passedOn), ...env },
     inheritedFiles: host.inheritedFiles,
     output: createOutputLog(config, log, clock),
     /** Sent first to a process, as the former ones taught. */
@@ -80,23 +91,6 @@ export function openProgram(
       host.onProcessCount?.(server, processes);
     },
   };
-}
-
-/** §18.3: all that a process of a server finds in its environment. */
-function createEnvironment(
-  ofGateway: Env,
-  { env, runAs }: StdioUpstreamConfig,
-): Readonly<Record<string, string>> {
-  // A user without an entry in the system has no home of its own: then the gateway's is as good as any.
-  const ofUser: Env =
-    runAs === undefined
-      ? ofGateway
-      : { ...ofGateway, HOME: runAs.home ?? ofGateway.HOME, USER: runAs.name };
-  const passedOn = PASSED_ON.flatMap((name) => {
-    const value = ofUser[name];
-    return value === undefined ? [] : [[name, value]];
-  });
-  return { ...Object.fromEntries(passedOn), ...env };
 }
 
 // Open files of the gateway that would stay open in every program, whichever user it runs as. Node.js opens none so, but LMDB

@@ -22,7 +22,7 @@ import {
   type ServerNotification,
   type ServerRequest,
 } from '../messages/server-message.ts';
-import { type Askable, createServerQuestions, isQuestion } from '../transport/server-questions.ts';
+import { createServerQuestions, isQuestion } from '../transport/server-questions.ts';
 
 export type RpcConnection = ReturnType<typeof createRpcConnection>;
 
@@ -42,6 +42,7 @@ export function createRpcConnection(
   const { write: send } = peer;
   const forgotten = createBoundedMap<number, true>(MAX_FORGOTTEN);
   const openRequests = createOpenRequests(clock);
+  const questions = createServerQuestions();
   let lastId = 0;
   let failure: UpstreamError | undefined;
 
@@ -57,7 +58,7 @@ export function createRpcConnection(
   }
 
   /** Sends a request and resolves to its result; `toParams` gets its id. */
-  function request(
+  function callServer(
     method: string,
     toParams: (id: number) => JsonObject,
     handlers: RequestHandlers,
@@ -80,104 +81,7 @@ export function createRpcConnection(
     notify('notifications/cancelled', { requestId: id, reason });
   }
 
-  const receiveValue = createReceive(openRequests, canAttribute, peer, (echoed) => {
-    const id = readEchoedNumber(echoed);
-    return id !== undefined && forgotten.delete(id);
-  });
-
-  return {
-    /**
-     * Sends a request; `toParams` gets the progress token of it. Its params are not kept while it is under way: they may be large,
-     * and the call may take long.
-     *
-     * @throws UpstreamError
-     */
-    call(
-      caller: UpstreamCaller,
-      given: UpstreamRequest,
-      toParams: (token: number) => JsonObject,
-    ): Promise<JsonObject> {
-      const { method, signal, logLevel, onProgress, onLog, onRequest, onElicitationComplete } =
-        given;
-      const handlers = { caller, logLevel, onProgress, onLog, onRequest, onElicitationComplete };
-      return request(method, toParams, handlers, { signal, timeoutMs, cancel });
-    },
-    /**
-     * Sends a request of the gateway's own, which is never cancelled.
-     *
-     * @throws UpstreamError
-     */
-    ask: (method: string, params: JsonObject, within: number) =>
-      request(method, () => params, OWN, { signal: undefined, timeoutMs: within, cancel: forget }),
-    /** Sends a request that stays open until the result is called (MCP 2026-07-28 "Subscriptions"). */
-    openSubscription(params: JsonObject) {
-      const id = createId();
-      // Its answer, when the server ends it, says nothing.
-      forget(id);
-      sendRequest(id, 'subscriptions/listen', params);
-      return () => cancel(id, 'other changes are wanted');
-    },
-    notify,
-    /** Takes a line of the process: a message, or a batch of them. */
-    receive(line: Buffer) {
-      // Some runtimes begin their output with a byte order mark.
-      const text = decodeUtf8(line)?.replace(/^\uFEFF/, '');
-      return receiveValue(text === undefined ? undefined : parseServerJson(text)?.value);
-    },
-    /** Takes what was parsed of one. */
-    receiveValue,
-    /** Requests under way. */
-    listOpenRequests: openRequests.list,
-    waitUntilIdle: openRequests.waitUntilNone,
-    /** The process has ended: requests under way fail, and all later ones. */
-    fail(error: UpstreamError) {
-      failure = error;
-      openRequests.failAll(error);
-    },
-  };
-}
-
-const OWN: RequestHandlers = { caller: GATEWAY_CALLER, logLevel: undefined };
-
-// §18.3: what a process writes, told to whom it is for.
-
-interface Received {
-  /** False for what is no message. */
-  readonly isMessage: boolean;
-  /** The number of messages that it counts as: none for an answer that is waited for. */
-  readonly count: number;
-}
-
-/** Each costs as much as a message by itself, and all of a batch are looked at in one go. */
-const MAX_BATCH = 100;
-/** Questions at once, of one process. */
-const MAX_OPEN = 100;
-/** Anything but a message costs more than any message, as the log tells of it. */
-const STRAY: Received = { isMessage: false, count: 2 };
-const ANSWER: Received = { isMessage: true, count: 0 };
-const OTHER: Received = { isMessage: true, count: 1 };
-
-/** The process at the other end, and those who listen to it. */
-interface RpcPeer {
-  /** A whole message; false where the process does not read what was written before. */
-  write(message: JsonObject): boolean;
-  /** Any notification but of progress, log messages and cancellation. */
-  onNotification(message: ServerNotification): void;
-  /** An answer came that nobody waits for. */
-  onStrayAnswer(): void;
-  /** The server wanted to ask a client, and nobody knows which. */
-  onUnattributed?(method: string): void;
-}
-
-/** `takeForgotten` says whether a request of this id ended before it was answered; it is asked once. */
-function createReceive(
-  openRequests: OpenRequests,
-  canAttribute: boolean,
-  peer: RpcPeer,
-  takeForgotten: (id: unknown) => boolean,
-) {
-  const { write: send } = peer;
-  const questions = createServerQuestions();
+  // §18.3: what a process writes, told to whom it is for.
 
   const notified: Readonly<Record<string, (params: JsonObject) => void>> = {
     'notifications/progress'(params) {
@@ -212,11 +116,6 @@ function createReceive(
 
   // Requests of a server (session era): elicitation, sampling and roots are questions to a client.
 
-  const listAskable = (): readonly Askable[] =>
-    listOfOneClient(openRequests.list().filter(({ onRequest }) => onRequest !== undefined)).map(
-      (request) => ({ request, deadline: request.deadline }),
-    );
-
   /** Answers, at some time, whatever it is. */
   async function receiveRequest(question: ServerRequest): Promise<void> {
     const { id, method } = question;
@@ -224,7 +123,11 @@ function createReceive(
       peer.onUnattributed?.(method);
       send(toError(id, METHOD_NOT_FOUND, SHARED));
     } else if (questions.size < MAX_OPEN) {
-      const response = await questions.answerForOneOf(question, listAskable);
+      const response = await questions.answerForOneOf(question, () =>
+        listOfOneClient(openRequests.list().filter(({ onRequest }) => onRequest !== undefined)).map(
+          (request) => ({ request, deadline: request.deadline }),
+        ),
+      );
       if (response !== undefined) send(response);
     } else send(toError(id, INTERNAL_ERROR, `At most ${MAX_OPEN} requests may be open.`));
   }
@@ -233,7 +136,8 @@ function createReceive(
     const request = openRequests.find(answer.id);
     if (request === undefined) {
       // An answer that crossed the cancellation is nobody's fault.
-      if (!takeForgotten(answer.id)) peer.onStrayAnswer();
+      const id = readEchoedNumber(answer.id);
+      if (id === undefined || !forgotten.delete(id)) peer.onStrayAnswer();
       return OTHER;
     }
     if (answer.kind === 'result') request.settle(answer.result);
@@ -263,7 +167,7 @@ function createReceive(
     return OTHER;
   }
 
-  return function receiveValue(value: unknown): Received {
+  function receiveValue(value: unknown): Received {
     if (!Array.isArray(value)) return receiveOne(value);
     // A batch (2025-03-26).
     const values: readonly unknown[] = value;
@@ -277,7 +181,93 @@ function createReceive(
       isMessage: received.every(({ isMessage }) => isMessage),
       count: received.reduce((sum, { count }) => sum + count, 0),
     };
+  }
+
+  return {
+    /**
+     * Sends a request; `toParams` gets the progress token of it. Its params are not kept while it is under way: they may be large,
+     * and the call may take long.
+     *
+     * @throws UpstreamError
+     */
+    call(
+      caller: UpstreamCaller,
+      given: UpstreamRequest,
+      toParams: (token: number) => JsonObject,
+    ): Promise<JsonObject> {
+      const { method, signal, logLevel, onProgress, onLog, onRequest, onElicitationComplete } =
+        given;
+      const handlers = { caller, logLevel, onProgress, onLog, onRequest, onElicitationComplete };
+      return callServer(method, toParams, handlers, { signal, timeoutMs, cancel });
+    },
+    /**
+     * Sends a request of the gateway's own, which is never cancelled.
+     *
+     * @throws UpstreamError
+     */
+    ask: (method: string, params: JsonObject, within: number) =>
+      callServer(method, () => params, OWN, {
+        signal: undefined,
+        timeoutMs: within,
+        cancel: forget,
+      }),
+    /** Sends a request that stays open until the result is called (MCP 2026-07-28 "Subscriptions"). */
+    openSubscription(params: JsonObject) {
+      const id = createId();
+      // Its answer, when the server ends it, says nothing.
+      forget(id);
+      sendRequest(id, 'subscriptions/listen', params);
+      return () => cancel(id, 'other changes are wanted');
+    },
+    notify,
+    /** Takes a line of the process: a message, or a batch of them. */
+    receive(line: Buffer) {
+      // Some runtimes begin their output with a byte order mark.
+      const text = decodeUtf8(line)?.replace(/^\uFEFF/, '');
+      return receiveValue(text === undefined ? undefined : parseServerJson(text)?.value);
+    },
+    /** Takes what was parsed of one. */
+    receiveValue,
+    /** Requests under way. */
+    listOpenRequests: openRequests.list,
+    waitUntilIdle: openRequests.waitUntilNone,
+    /** The process has ended: requests under way fail, and all later ones. */
+    fail(error: UpstreamError) {
+      failure = error;
+      openRequests.failAll(error);
+    },
   };
+}
+
+const OWN: RequestHandlers = { caller: GATEWAY_CALLER, logLevel: undefined };
+
+/** What was made of a message. */
+interface Received {
+  /** False for what is no message. */
+  readonly isMessage: boolean;
+  /** The number of messages that it counts as: none for an answer that is waited for. */
+  readonly count: number;
+}
+
+/** Each costs as much as a message by itself, and all of a batch are looked at in one go. */
+const MAX_BATCH = 100;
+/** Questions at once, of one process. */
+const MAX_OPEN = 100;
+/** Anything but a message costs more than any message, as the log tells of it. */
+const STRAY: Received = { isMessage: false, count: 2 };
+const ANSWER: Received = { isMessage: true, count: 0 };
+const OTHER: Received = { isMessage: true, count: 1 };
+
+/** The process at the other end, and those who listen to it. */
+interface RpcPeer {
+  /** A whole message; false where the process does not read what was written before. */
+  write(message: JsonObject): boolean;
+  /** Any notification but of progress, log messages and cancellation. */
+  onNotification(message: ServerNotification): void;
+  /** An answer came that nobody waits for. */
+  onStrayAnswer(): void;
+  /** The server wanted to ask a client, and nobody knows which. */
+  onUnattributed?(method: string): void;
 }
 
 const toError = (id: RequestId, code: number, message: string): JsonObject => ({
@@ -306,8 +296,6 @@ interface PendingRequest extends RequestHandlers {
   readonly deadline: Deadline;
   settle(outcome: JsonObject | UpstreamError): void;
 }
-
-type OpenRequests = ReturnType<typeof createOpenRequests>;
 
 /** Ends a request before its answer. */
 interface RequestEnd {

@@ -7,9 +7,9 @@ import { createAttempts, pause } from '../../platform/clock.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { pauseAfter } from '../transport/process-share.ts';
 import type { EndReason } from './child.ts';
-import type { FirstRequest, Program } from './program.ts';
+import type { Program } from './program.ts';
 import { createAbortedError } from './rpc-connection.ts';
-import { type ProcessKey, type RunEnd, type RunningServer, startRun } from './server-run.ts';
+import { type ProcessKey, type RunningServer, startRun } from './server-run.ts';
 
 /** Told of each process by its key. */
 interface PoolOwner {
@@ -194,28 +194,25 @@ function createSupervisedServer(
         owner.onUp(key, ready);
         settleWaits(ready);
       },
-      onEnd(end) {
+      onEnd({ reason, readyMs, isStarted }) {
         running = undefined;
         endRun = undefined;
-        if (!isClosed) startAgain(end, first);
+        if (isClosed) return;
+        // Some servers of the session era end by a request that they do not know.
+        const mayBeProbe = readyMs === undefined && isStarted && first === 'server/discover';
+        if (mayBeProbe) program.first = 'initialize';
+        if (mayBeProbe && starts.countFailures() === 0) {
+          start();
+          return;
+        }
+        if (readyMs !== undefined && readyMs >= RAN_WELL_MS) starts.noteSuccess();
+        lastEnd = reason;
+        const delay = starts.again(start);
+        retryAt = clock.monotonic() + delay;
+        settleWaits(createDownError());
+        owner.onDown(key, reason, delay);
       },
     });
-  }
-
-  function startAgain({ reason, readyMs, isStarted }: RunEnd, first: FirstRequest): void {
-    // Some servers of the session era end by a request that they do not know.
-    const mayBeProbe = readyMs === undefined && isStarted && first === 'server/discover';
-    if (mayBeProbe) program.first = 'initialize';
-    if (mayBeProbe && starts.countFailures() === 0) {
-      start();
-      return;
-    }
-    if (readyMs !== undefined && readyMs >= RAN_WELL_MS) starts.noteSuccess();
-    lastEnd = reason;
-    const delay = starts.again(start);
-    retryAt = clock.monotonic() + delay;
-    settleWaits(createDownError());
-    owner.onDown(key, reason, delay);
   }
 
   function settleWaits(outcome: RunningServer | UpstreamError): void {

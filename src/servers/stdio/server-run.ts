@@ -34,16 +34,14 @@ export interface RunningServer {
 interface RunHandlers {
   onReady(running: RunningServer): void;
   /** Also where it could not be started; called once. */
-  onEnd(end: RunEnd): void;
+  onEnd(end: {
+    readonly reason: EndReason;
+    /** Milliseconds that requests could be sent to it; undefined where it did not come to that. */
+    readonly readyMs: number | undefined;
+    /** False where there was no process. */
+    readonly isStarted: boolean;
+  }): void;
   onNotification(message: ServerNotification): void;
-}
-
-export interface RunEnd {
-  readonly reason: EndReason;
-  /** Milliseconds that requests could be sent to it; undefined where it did not come to that. */
-  readonly readyMs: number | undefined;
-  /** False where there was no process. */
-  readonly isStarted: boolean;
 }
 
 /**

@@ -62,11 +62,9 @@ const argumentShape: Shape<{ readonly text: string; readonly values: readonly st
   },
 };
 
-const argumentList = list(argumentShape, { allowed: 'a list of texts' });
-
 export const stdioMembers = {
   command: defineMember('command', freeText(), 'The program to start.'),
-  args: defineMember('args', argumentList, 'Its arguments.'),
+  args: defineMember('args', list(argumentShape, { allowed: 'a list of texts' }), 'Its arguments.'),
   env: defineMember(
     'env',
     record(warnOfBareVariable(freeText({ isSecret: true })), {

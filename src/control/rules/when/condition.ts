@@ -1,6 +1,6 @@
 // §18.5: `when`, an expression of the Common Expression Language (CEL).
 
-import { type CelInput, type CelResult, celEnv, isCelError, parse, plan } from '@bufbuild/cel';
+import { type CelInput, celEnv, isCelError, parse, plan } from '@bufbuild/cel';
 import { RE2JS } from '@bufbuild/re2';
 import type { PolicyCaller } from '../../../mcp/calls/policy.ts';
 import type { Lookup, RuledItem } from '../../../mcp/calls/rules.ts';
@@ -74,10 +74,35 @@ export function compileCondition(
   const ofTool = lookups.get('tool');
   const ofItem = entries.filter(([name]) => !isOfCaller(name));
   const ofArgs = entries.filter(([name]) => name === 'args');
-  const bindCaller = createCallerBinding(
-    entries.filter(([name]) => isOfCaller(name)),
-    callerParts.map(({ name, expression }) => ({ name, evaluate: plan(env, expression) })),
-  );
+  const ofCaller = entries.filter(([name]) => isOfCaller(name));
+  const plannedParts = callerParts.map(({ name, expression }) => ({
+    name,
+    evaluate: plan(env, expression),
+  }));
+  /** What follows from the caller alone is the same for all that one request asks about. */
+  const known = new WeakMap<PolicyCaller, Bindings | undefined>();
+
+  function bindCaller(caller: PolicyCaller): Bindings | undefined {
+    if (!known.has(caller)) known.set(caller, computeBindings(caller));
+    return known.get(caller);
+  }
+
+  /** Undefined where there is more than may be looked at. */
+  function computeBindings(caller: PolicyCaller): Bindings | undefined {
+    try {
+      const variables = bindVariables(ofCaller, undefined, caller);
+      const bound: Record<string, CelInput> = { ...variables };
+      for (const { name, evaluate } of plannedParts) {
+        const value = evaluate(variables);
+        // A part that failed makes fail what stands around it, as a variable that is not bound does.
+        if (!isCelError(value)) bound[name] = value;
+      }
+      return bound;
+    } catch {
+      return undefined;
+    }
+  }
+
   return {
     looksAtArgs: lookups.has('args'),
     looksAtTool: ofTool !== undefined,
@@ -94,9 +119,9 @@ export function compileCondition(
     },
     evaluate(item, caller) {
       try {
-        const ofCaller = bindCaller(caller);
-        if (ofCaller === undefined) return undefined;
-        const bound = { ...ofCaller, ...bindVariables(ofItem, item, caller) };
+        const boundCaller = bindCaller(caller);
+        if (boundCaller === undefined) return undefined;
+        const bound = { ...boundCaller, ...bindVariables(ofItem, item, caller) };
         const value = runPlan(bound);
         return typeof value === 'boolean' ? value : undefined;
       } catch {
@@ -111,35 +136,6 @@ const NOBODY: PolicyCaller = { user: undefined, clientId: undefined };
 type Bindings = Readonly<Record<string, CelInput>>;
 
 const isOfCaller = (name: VariableName): boolean => name === 'user' || name === 'client';
-
-/** Binds what follows from the caller alone: the same for all that one request asks about. */
-function createCallerBinding(
-  lookups: readonly (readonly [VariableName, Lookup])[],
-  parts: readonly { readonly name: string; evaluate(bound: Bindings): CelResult }[],
-): (caller: PolicyCaller) => Bindings | undefined {
-  const known = new WeakMap<PolicyCaller, Bindings | undefined>();
-
-  /** Undefined where there is more than may be looked at. */
-  function bind(caller: PolicyCaller): Bindings | undefined {
-    try {
-      const variables = bindVariables(lookups, undefined, caller);
-      const bound: Record<string, CelInput> = { ...variables };
-      for (const { name, evaluate } of parts) {
-        const value = evaluate(variables);
-        // A part that failed makes fail what stands around it, as a variable that is not bound does.
-        if (!isCelError(value)) bound[name] = value;
-      }
-      return bound;
-    } catch {
-      return undefined;
-    }
-  }
-
-  return function bindCaller(caller) {
-    if (!known.has(caller)) known.set(caller, bind(caller));
-    return known.get(caller);
-  };
-}
 
 /** A sentence for what is no CEL. */
 function parseExpression(text: string): ReturnType<typeof parse> | string {

@@ -45,14 +45,14 @@ function rewriteOperators(expression: Expression): void {
 }
 
 function chooseFunction({ function: name, args: [, container] }: FunctionCall): string {
-  if (name === '@in' && container !== undefined && mayBeObject(container)) return IN_ANY;
+  if (name === '@in' && container !== undefined) {
+    // For an argument, the caller could send an object in place of a list, and nothing would be in it.
+    const [variable, ...members] = readPath(container) ?? [];
+    const mayBeObject =
+      variable === 'args' ? members.length === 0 : variable === 'user' || variable === 'tool';
+    if (mayBeObject) return IN_ANY;
+  }
   return STRICT_OPERATORS.get(name) ?? name;
-}
-
-/** For an argument, the caller could send an object in place of a list, and nothing would be in it. */
-function mayBeObject(container: Expression): boolean {
-  const [variable, ...members] = readPath(container) ?? [];
-  return variable === 'args' ? members.length === 0 : variable === 'user' || variable === 'tool';
 }
 
 function takeCallerParts(root: Expression): readonly CallerPart[] {
