@@ -3,33 +3,26 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { GuardConfig, GuardsConfig } from '../mcp/calls/guards.ts';
-import { ASK_ORDER, type AskWhom } from '../mcp/calls/policy.ts';
+import { ASK_ORDER } from '../mcp/calls/policy.ts';
 import type { RuleConfig, RulesConfig } from '../mcp/calls/rules.ts';
 import { compileGlob, readGlobHead } from '../platform/glob.ts';
 import { quote } from '../platform/text.ts';
-import { describeUse } from './guards/guard-config.ts';
+import { bindGuard } from './guards/guard-config.ts';
 import { parsePattern } from './rules/compile-rules.ts';
 
 /** The protections of one file. No secret is in it. */
-export interface Protections extends Pick<RulesConfig, 'rules'> {
-  readonly guards: readonly ComparedGuard[];
-  /** The beginning of the names of each server. */
-  readonly starts: Readonly<Record<string, string>>;
-}
-
-interface ComparedGuard extends Pick<GuardConfig, 'name' | 'on' | 'servers' | 'tools' | 'onError'> {
-  /** Which guard it is, whatever it is called. */
-  readonly what: string;
-}
-
 export const describeProtections = (
   { rules, guards = [] }: RulesConfig & GuardsConfig,
-  starts: Protections['starts'],
-): Protections => ({
+  starts: Readonly<Record<string, string>>,
+) => ({
   rules,
-  guards: guards.map(({ use, ...guard }) => ({ ...guard, what: describeUse(use) })),
+  /** `what` says which guard it is, whatever it is called. */
+  guards: guards.map(({ use, ...guard }) => ({ ...guard, what: bindGuard(use).describe() })),
+  /** The beginning of the names of each server. */
   starts,
 });
+
+export type Protections = ReturnType<typeof describeProtections>;
 
 /** True if the pattern of the rule at this place, or of the guard of this name, is known to fit nothing. */
 export type IsIdle = (subject: string, pattern: string) => boolean;
@@ -50,13 +43,18 @@ function findLostAsks(served: Compared, next: Compared): readonly string[] {
     rule.may.flatMap((pattern) => {
       const now = translate(rule.place, pattern, served, next);
       if (rule.ask === undefined || now === undefined) return [];
-      const asks = (other: RuleConfig) => isAsAsking(other.ask, rule.ask);
+      const asks = ({ ask }: RuleConfig) =>
+        ask !== undefined && ASK_ORDER.indexOf(ask) >= ASK_ORDER.indexOf(rule.ask);
       const isFree = next.rules.some(
         (other) => !asks(other) && other.may.some((one) => mayMeet(one, now)),
       );
+      // Nobody can tell which of two conditions holds more often.
       const isAsked = next.rules.some(
         (other) =>
-          asks(other) && isAboutAsMany(other, rule) && coversNow(other.place, other.may, now, next),
+          asks(other) &&
+          (other.when === undefined || rule.when !== undefined) &&
+          namesAsMany(other.who, rule.who) &&
+          coversNow(other.place, other.may, now, next),
       );
       return !isFree || isAsked
         ? []
@@ -66,13 +64,6 @@ function findLostAsks(served: Compared, next: Compared): readonly string[] {
     }),
   );
 }
-
-const isAsAsking = (one: AskWhom | undefined, other: AskWhom | undefined): boolean =>
-  one !== undefined && ASK_ORDER.indexOf(one) >= ASK_ORDER.indexOf(other);
-
-/** Nobody can tell which of two conditions holds more often. */
-const isAboutAsMany = (one: RuleConfig, other: RuleConfig): boolean =>
-  (one.when === undefined || other.when !== undefined) && namesAsMany(one.who, other.who);
 
 function namesAsMany(one: RuleConfig['who'], other: RuleConfig['who']): boolean {
   if (one === 'everyone' || other === 'everyone') return one === 'everyone';
@@ -87,36 +78,36 @@ function namesAsMany(one: RuleConfig['who'], other: RuleConfig['who']): boolean 
 
 /** Rules in the place of a former one that let more of it through: without its `when`, or a member of its `who`. */
 function findLostLimits(served: Compared, next: Compared): readonly string[] {
-  const added = next.rules.filter((rule) => !hasRule(served, rule));
-  return served.rules
+  const former = served.rules.map((rule) => ({
+    ...rule,
+    limits: listLimits(rule),
+    now: rule.may.flatMap((pattern) => translate(rule.place, pattern, served, next) ?? []),
+  }));
+  const added = next.rules
+    .filter((rule) => !hasRule(served, rule))
+    .map((rule) => ({ ...rule, limits: listLimits(rule) }));
+  return former
     .filter((rule) => !hasRule(next, rule))
     .flatMap((rule) => {
-      const limits = listLimits(rule);
-      const patterns = rule.may.flatMap(
-        (pattern) => translate(rule.place, pattern, served, next) ?? [],
-      );
       /** True if another rule let it through before with no more limits than these. */
       const wasFree = (pattern: string, allowed: readonly string[]) =>
-        served.rules.some(
+        former.some(
           (other) =>
             other !== rule &&
-            listLimits(other).every((limit) => allowed.includes(limit)) &&
-            other.may.some((one) => {
-              const now = translate(other.place, one, served, next);
-              return now !== undefined && covers(now, pattern);
-            }),
-        );
-      const letsMoreThrough = (other: RuleConfig) =>
-        other.may.some((one) =>
-          patterns
-            .flatMap((pattern) => findCommon(one, pattern) ?? [])
-            .some((pattern) => !wasFree(pattern, listLimits(other))),
+            other.limits.every((limit) => allowed.includes(limit)) &&
+            other.now.some((one) => covers(one, pattern)),
         );
       const lost = added
         .filter(({ ask }) => ask === undefined || rule.ask !== undefined)
-        .filter((other) => listLimits(other).every((limit) => limits.includes(limit)))
-        .filter(letsMoreThrough)
-        .flatMap((other) => limits.filter((limit) => !listLimits(other).includes(limit)));
+        .filter(({ limits }) => limits.every((limit) => rule.limits.includes(limit)))
+        .filter(({ may, limits }) =>
+          may.some((one) =>
+            rule.now
+              .flatMap((pattern) => findCommon(one, pattern) ?? [])
+              .some((pattern) => !wasFree(pattern, limits)),
+          ),
+        )
+        .flatMap(({ limits }) => rule.limits.filter((limit) => !limits.includes(limit)));
       return [...new Set(lost)].map(
         (limit) =>
           `The limit ${limit} of a rule (before: ${rule.place}) is gone, so that it would allow more.`,
@@ -145,11 +136,14 @@ const listLimits = ({ who, when }: RuleConfig): readonly string[] => [
 function findLostGuards(served: Compared, next: Compared): readonly string[] {
   if (next.guards.length === 0) return [];
   return served.guards.flatMap((guard) => {
+    // One that keeps its name stands for itself, and not for another of its kind.
     const kept = next.guards.filter(
-      ({ name, what }) => name === guard.name || (what === guard.what && !hasGuard(served, name)),
+      ({ name, what }) =>
+        name === guard.name ||
+        (what === guard.what && served.guards.every((other) => other.name !== name)),
     );
     if (kept.length === 0) return [`The guard ${guard.name} is gone.`];
-    const looksAsMuch = ({ name, servers, tools, onError }: ComparedGuard) =>
+    const looksAsMuch = ({ name, servers, tools, onError }: Omit<GuardConfig, 'use'>) =>
       (onError === 'refuse' || guard.onError === 'pass') &&
       (servers === undefined ||
         guard.servers?.every((one) => servers.includes(one) || !Object.hasOwn(next.starts, one)) ===
@@ -167,10 +161,6 @@ function findLostGuards(served: Compared, next: Compared): readonly string[] {
       : [`The guard ${guard.name} would look at less than before (${lost.join(', ')}).`];
   });
 }
-
-/** One that keeps its name stands for itself, and not for another of its kind. */
-const hasGuard = ({ guards }: Protections, name: string): boolean =>
-  guards.some((guard) => guard.name === name);
 
 /** The pattern as names are in the next file. Undefined for one that protects nothing: it fits nothing, or its server is gone. */
 function translate(

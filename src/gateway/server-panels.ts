@@ -1,7 +1,7 @@
 // §22: the servers behind the gateway: their tools, what their lists cost, guards, and what somebody sees of them. All of it is
 // what this process knows.
 import { WARNED_TOKENS } from '../catalog/budget/list-costs.ts';
-import type { AccessPreview } from '../control/rules/preview-access.ts';
+import type { previewAccess } from '../control/rules/preview-access.ts';
 import { fail } from '../errors/gateway-error.ts';
 import type { AdminPanel } from '../http/endpoint/admin-panel.ts';
 import {
@@ -80,7 +80,12 @@ export const createServerPanels = (opened: GatewayUpstreams | undefined): readon
   },
 ];
 
-const NO_PREVIEW: AccessPreview = { total: 0, seen: 0, tools: [], personal: [] };
+const NO_PREVIEW: Awaited<ReturnType<typeof previewAccess>> = {
+  total: 0,
+  seen: 0,
+  tools: [],
+  personal: [],
+};
 
 function renderDecision(decision: RuleDecision): JsonObject {
   if (decision.kind !== 'allowed') return { ...decision, kind: undefined, decision: decision.kind };

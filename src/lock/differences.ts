@@ -24,17 +24,6 @@ import {
   toLockedServer,
 } from './lock-file.ts';
 
-export interface LockDifferences {
-  /** The number of all. */
-  readonly total: number;
-  /** Servers that have some, and how many. */
-  readonly servers: readonly { readonly server: string; readonly total: number }[];
-  /** Some of them, server by server. */
-  readonly differences: readonly ShownDifference[];
-  /** Servers whose lists differ between users: what of them is hidden is not known here. */
-  readonly personal: readonly string[];
-}
-
 /** A part of a server that is not as it was approved. */
 export interface LockedChange {
   readonly server: string;
@@ -49,16 +38,14 @@ export interface ShownDifference extends LockedChange {
   /** True if `before` is known: the lock has only hashes, and this process may never have seen what was approved. */
   readonly isFormerKnown: boolean;
   /** All of a new item, otherwise those that changed. */
-  readonly members: readonly MemberDifference[];
-}
-
-interface MemberDifference {
-  /** Such as `description`. */
-  readonly name: string;
-  /** As it was approved; undefined where there was none, or it is not known. */
-  readonly before?: unknown;
-  /** Undefined where there is none any more. */
-  readonly now?: unknown;
+  readonly members: readonly {
+    /** Such as `description`. */
+    readonly name: string;
+    /** As it was approved; undefined where there was none, or it is not known. */
+    readonly before?: unknown;
+    /** Undefined where there is none any more. */
+    readonly now?: unknown;
+  }[];
 }
 
 /** Those from `skip` on, `limit` at most. No server is asked: it is what they said last. */
@@ -66,7 +53,7 @@ export function listLockDifferences(
   servers: Iterable<ApprovableServer>,
   lock: Lock,
   { skip, limit }: { readonly skip: number; readonly limit: number },
-): LockDifferences {
+) {
   const all = [...servers];
   const byServer = all
     .filter(({ isPersonal }) => !isPersonal)
@@ -76,7 +63,9 @@ export function listLockDifferences(
   return {
     total: differences.length,
     servers: byServer.map(({ server, hidden }) => ({ server, total: hidden.length })),
+    /** Server by server. */
     differences: differences.slice(skip, skip + limit).map((one) => describeHidden(one, lock)),
+    /** What of them is hidden differs between users, and is not known here. */
     personal: all.filter(({ isPersonal }) => isPersonal).map(({ name }) => name),
   };
 }
@@ -96,20 +85,18 @@ function findHidden(server: ApprovableServer, lock: Lock): readonly Hidden[] {
     return change === 'approved' ? [] : [{ server: server.name, kind, name, change, item, former }];
   }
 
-  function judgeList(kind: LockedItemKind): Hidden[] {
-    const { list, key } = LOCKED_ITEMS[kind];
-    const seen = new Set<string>();
-    return content[list].items.flatMap((item) => {
-      const name = String(item[key]);
-      if (seen.has(name) || !server.isUsable(list, item)) return [];
-      seen.add(name);
-      return judge(kind, item, name, server.peekApproved(list, name));
-    });
-  }
-
   return [
     ...(content.instructions === undefined ? [] : judge('instructions', content.instructions)),
-    ...LOCKED_ITEM_KINDS.flatMap(judgeList),
+    ...LOCKED_ITEM_KINDS.flatMap((kind) => {
+      const { list, key } = LOCKED_ITEMS[kind];
+      const seen = new Set<string>();
+      return content[list].items.flatMap((item) => {
+        const name = String(item[key]);
+        if (seen.has(name) || !server.isUsable(list, item)) return [];
+        seen.add(name);
+        return judge(kind, item, name, server.peekApproved(list, name));
+      });
+    }),
   ];
 }
 

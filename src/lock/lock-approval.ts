@@ -11,7 +11,6 @@ import {
   type AnsweredServer,
   askServer,
   describeReview,
-  type LockDifferences,
   listLockDifferences,
   reviewServer,
   type ServerReview,
@@ -20,31 +19,7 @@ import {
 import { createLock } from './lock.ts';
 import { type LockFile, LockFileError, type StoredLock } from './lock-file.ts';
 
-export interface LockApproval {
-  /**
-   * Lists what clients do not see of the servers, as it is not approved: differences from `skip` on, `limit` at most. Undefined
-   * where there is no lock.
-   */
-  listDifferences(part: {
-    readonly skip: number;
-    readonly limit: number;
-  }): LockDifferences | undefined;
-  /** Why nothing can be approved here, as sentences; undefined where it can. */
-  findObstacle(): Promise<string | undefined>;
-  /**
-   * The changes that approving these servers would make; all servers if none is named, but for those that differ between users.
-   * The servers are asked, and those that cannot be read have a `problem`.
-   *
-   * @throws GatewayError `server_not_found`, `lock_not_approvable`.
-   */
-  review(servers: readonly string[]): Promise<readonly ReviewedServer[]>;
-  /**
-   * Writes postern.lock, where nothing has changed since: `digests` are those of the reviews.
-   *
-   * @throws GatewayError `server_not_found`, `lock_not_approvable`, `lock_server_unread`, `lock_changed`, `lock_not_written`.
-   */
-  approve(digests: ReadonlyMap<string, string>): Promise<Approved>;
-}
+export type LockApproval = ReturnType<typeof createLockApproval>;
 
 export type ReviewedServer = DescribedServer | UnreadServer;
 
@@ -58,35 +33,27 @@ interface UnreadServer {
   readonly problem: string;
 }
 
-interface Approved {
-  readonly reviews: readonly ServerReview[];
-  /** False where the file was written, but the gateway could not load it: the log says why. */
-  readonly isLoaded: boolean;
-}
-
 /** `getLock` is that which is served now; `storedLock` is undefined where this process knows no file. */
 export function createLockApproval(
   { clock, log, store }: Pick<Runtime, 'clock' | 'log' | 'store'>,
   getServers: () => ReadonlyMap<string, ApprovableServer>,
   getLock: () => Lock | undefined,
   storedLock: StoredLock | undefined,
-): LockApproval {
+) {
   /** The second of two operators finds what the first one wrote. */
   let writing: Promise<unknown> = Promise.resolve();
   /** One of all who look at a server at once asks it: its lists may be long, and it may hang. */
   const asking = createSingleFlight<ApprovableServer, AnsweredServer | UnreadServer>();
 
+  /** Why nothing can be approved here, as sentences; undefined where it can. */
   async function findObstacle(): Promise<string | undefined> {
     if (store.isShared)
       return 'With Redis there may be several replicas, each with a postern.lock of its own, so that this page cannot write it for all of them.';
     if (storedLock === undefined) return 'This gateway was not told where postern.lock lies.';
-    try {
-      if (storedLock.read() === undefined)
-        return `${storedLock.path} is not there, or is {}: everything is approved.`;
-    } catch (error) {
-      if (error instanceof LockFileError) return error.message;
-      throw error;
-    }
+    const file = read(storedLock);
+    if (file instanceof LockFileError) return file.message;
+    if (file === undefined)
+      return `${storedLock.path} is not there, or is {}: everything is approved.`;
     const code = await storedLock.findObstacle();
     return code && `The gateway cannot write ${storedLock.path} (${code}).`;
   }
@@ -101,15 +68,10 @@ export function createLockApproval(
 
   /** @throws GatewayError `lock_not_approvable`. */
   function readApproved(lock: StoredLock): LockFile {
-    try {
-      const file = lock.read();
-      if (file !== undefined) return file;
-    } catch (error) {
-      if (error instanceof LockFileError)
-        fail('lock_not_approvable', { details: error.message, cause: error });
-      throw error;
-    }
-    return fail('lock_not_approvable');
+    const file = read(lock);
+    if (file instanceof LockFileError)
+      fail('lock_not_approvable', { details: file.message, cause: file });
+    return file ?? fail('lock_not_approvable');
   }
 
   function selectServers(names: Iterable<string>): readonly ApprovableServer[] {
@@ -129,23 +91,11 @@ export function createLockApproval(
     );
   }
 
-  async function describeAll(answers: readonly (AnsweredServer | UnreadServer)[], file: LockFile) {
-    const lock = createLock(file);
-    const work = createTurns(clock);
-    const described: ReviewedServer[] = [];
-    for (const one of answers) {
-      if ('problem' in one) {
-        described.push(one);
-        continue;
-      }
-      const { server, digest, changes } = reviewServer(one, file);
-      const differences = await describeReview(one, changes, lock, work);
-      described.push({ server, digest, differences });
-    }
-    return described;
-  }
-
-  async function write(lock: StoredLock, answers: readonly AnsweredServer[], digests: Digests) {
+  async function write(
+    lock: StoredLock,
+    answers: readonly AnsweredServer[],
+    digests: ReadonlyMap<string, string>,
+  ) {
     const former = readApproved(lock);
     const reviews = answers.map((one) => reviewServer(one, former));
     const changed = reviews.filter(({ server, digest }) => digests.get(server) !== digest);
@@ -159,31 +109,67 @@ export function createLockApproval(
     const reviewed = reviews.map(({ server, found }) => [server, found] as const);
     const isLoaded = await lock
       .save({ servers: new Map([...former.servers, ...reviewed]) })
-      .catch((cause: unknown) => failWrite(lock, cause));
+      .catch((cause: unknown) => {
+        const code = getErrorCode(cause) ?? String(cause);
+        const hint = HINTS[code];
+        return fail('lock_not_written', {
+          details: `${lock.path} could not be written (${code}). ${hint === undefined ? '' : `${hint} `}Nothing was approved.`,
+          cause,
+        });
+      });
     log.info('An operator approved what servers say, and postern.lock was written.', {
       path: lock.path,
       servers: reviews.map(({ server }) => server),
       differences: reviews.reduce((sum, { changes }) => sum + changes.length, 0),
     });
+    // Not loaded: the file was written, but the gateway could not serve by it. The log says why.
     return { reviews, isLoaded };
   }
 
   return {
     findObstacle,
-    listDifferences(part) {
+    /**
+     * Lists what clients do not see of the servers, as it is not approved: differences from `skip` on, `limit` at most. Undefined
+     * where there is no lock.
+     */
+    listDifferences(part: Parameters<typeof listLockDifferences>[2]) {
       const lock = getLock();
       return lock && listLockDifferences(getServers().values(), lock, part);
     },
-    async review(names) {
-      const lock = await requireLock();
+    /**
+     * The changes that approving these servers would make; all servers if none is named, but for those that differ between users.
+     * The servers are asked, and those that cannot be read have a `problem`.
+     *
+     * @throws GatewayError `server_not_found`, `lock_not_approvable`.
+     */
+    async review(names: readonly string[]) {
+      const stored = await requireLock();
       const servers =
         names.length > 0
           ? selectServers(names)
           : [...getServers().values()].filter(({ isPersonal }) => !isPersonal);
       const answers = await Promise.all(servers.map(ask));
-      return describeAll(answers, readApproved(lock));
+      const file = readApproved(stored);
+      const lock = createLock(file);
+      const work = createTurns(clock);
+      const reviewed: ReviewedServer[] = [];
+      for (const one of answers) {
+        if ('problem' in one) {
+          reviewed.push(one);
+          continue;
+        }
+        const { server, digest, changes } = reviewServer(one, file);
+        const differences = await describeReview(one, changes, lock, work);
+        reviewed.push({ server, digest, differences });
+      }
+      return reviewed;
     },
-    async approve(digests) {
+    /**
+     * Writes postern.lock, where nothing has changed since: `digests` are those of the reviews.
+     *
+     * @throws GatewayError `server_not_found`, `lock_not_approvable`, `lock_server_unread`, `lock_changed`, `lock_not_written`.
+     */
+    async approve(digests: ReadonlyMap<string, string>) {
       const lock = await requireLock();
       const answers = await Promise.all(selectServers(digests.keys()).map(ask));
       const unread = answers.flatMap((one) => ('problem' in one ? [one] : []));
@@ -199,19 +185,18 @@ export function createLockApproval(
   };
 }
 
-type Digests = ReadonlyMap<string, string>;
+/** As it is now; undefined where nothing is locked. */
+function read(lock: StoredLock): LockFile | LockFileError | undefined {
+  try {
+    return lock.read();
+  } catch (error) {
+    if (error instanceof LockFileError) return error;
+    throw error;
+  }
+}
 
 const PERSONAL =
   'has lists that differ between users: approve what one of them sees by postern lock --token-file FILE';
-
-function failWrite({ path }: StoredLock, cause: unknown): never {
-  const code = getErrorCode(cause) ?? String(cause);
-  const hint = HINTS[code];
-  return fail('lock_not_written', {
-    details: `${path} could not be written (${code}). ${hint === undefined ? '' : `${hint} `}Nothing was approved.`,
-    cause,
-  });
-}
 
 const HINTS: Readonly<Record<string, string>> = {
   EBUSY: 'It is mounted as a single file, which cannot be replaced: mount its folder instead.',

@@ -96,14 +96,12 @@ function readMap<Value>(
 
 function readFingerprints(value: unknown, place: string): readonly Fingerprint[] {
   if (!Array.isArray(value)) failFile(`has no list at ${place}`);
-  return value.map((one: unknown) => readFingerprint(one, place));
-}
-
-function readFingerprint(value: unknown, place: string): Fingerprint {
-  if (!isObject(value) || typeof value.sha256 !== 'string' || !SHA256.test(value.sha256)) {
-    failFile(`has no SHA-256 at ${place}`);
-  }
-  return { sha256: value.sha256, parts: readParts(value.parts) };
+  return value.map((one: unknown) => {
+    if (!isObject(one) || typeof one.sha256 !== 'string' || !SHA256.test(one.sha256)) {
+      failFile(`has no SHA-256 at ${place}`);
+    }
+    return { sha256: one.sha256, parts: readParts(one.parts) };
+  });
 }
 
 const SHA256 = /^[0-9a-f]{64}$/;
@@ -230,22 +228,23 @@ export async function toLockedServer(content: ServerContent, clock: Clock): Prom
   const { instructions } = content;
   const work = createTurns(clock);
 
-  async function toLockedItems(items: ReadonlyMap<string, RawItem>, kind: LockedItemKind) {
+  const items = indexItems(content);
+
+  async function toLockedItems(kind: LockedItemKind) {
     const locked = new Map<string, readonly Fingerprint[]>();
-    for (const [name, item] of items) {
+    for (const [name, item] of items[kind]) {
       locked.set(name, [requireFingerprint(kind, item)]);
       if (work.isOver()) await work.next();
     }
     return locked;
   }
 
-  const { prompt, skill, tool } = indexItems(content);
   return {
     instructions:
       instructions === undefined ? undefined : [requireFingerprint('instructions', instructions)],
-    prompts: await toLockedItems(prompt, 'prompt'),
-    skills: await toLockedItems(skill, 'skill'),
-    tools: await toLockedItems(tool, 'tool'),
+    prompts: await toLockedItems('prompt'),
+    skills: await toLockedItems('skill'),
+    tools: await toLockedItems('tool'),
   };
 }
 

@@ -8,7 +8,6 @@ import { hasLevels, isObject, type JsonObject } from '../platform/json.ts';
 import { stripUri } from '../platform/secret-texts.ts';
 import { toShellWord } from '../platform/text.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import type { PageRequest } from '../store/page.ts';
 import type { LockedChange, ShownDifference } from './differences.ts';
 import type { DescribedServer, LockApproval, ReviewedServer } from './lock-approval.ts';
 
@@ -21,22 +20,10 @@ export function createLockPanels(
   lock: LockApproval | undefined,
   lockCommand: string,
 ): readonly AdminPanel[] {
-  // The lock lies beside the configuration file, as it was named at the start.
-  const command = renderLockCommand(lockCommand, config.server.configFile);
-
-  async function listDifferences({ from, limit }: PageRequest): Promise<JsonObject> {
-    const skip = from?.skip ?? 0;
-    const found = lock?.listDifferences({ skip, limit });
-    if (found === undefined) return { isLocked: false, command };
-    return {
-      isLocked: true,
-      command,
-      ...found,
-      obstacle: await lock?.findObstacle(),
-      differences: found.differences.map((one) => renderDifference(one, EXCERPT)),
-      ...renderNextOf(found.total, skip + limit),
-    };
-  }
+  // The lock lies beside the configuration file, as it was named at the start: an operator runs the command there.
+  const { configFile } = config.server;
+  const command =
+    configFile === undefined ? lockCommand : `${lockCommand} --config ${toShellWord(configFile)}`;
 
   /** @throws GatewayError as `LockApproval.approve`. */
   async function approve(
@@ -59,7 +46,20 @@ export function createLockPanels(
     {
       method: 'GET',
       path: '/lock',
-      show: (query) => listDifferences(readPageRequest(query)),
+      async show(query) {
+        const { from, limit } = readPageRequest(query);
+        const skip = from?.skip ?? 0;
+        const found = lock?.listDifferences({ skip, limit });
+        if (found === undefined) return { isLocked: false, command };
+        return {
+          isLocked: true,
+          command,
+          ...found,
+          obstacle: await lock?.findObstacle(),
+          differences: found.differences.map((one) => renderDifference(one, EXCERPT)),
+          ...renderNextOf(found.total, skip + limit),
+        };
+      },
     },
     // The changes that approving them would make.
     {
@@ -158,10 +158,6 @@ interface Extent {
 export const EXCERPT: Extent = { characters: 4_000, indented: 4_000 };
 /** Whatever is to be approved is shown whole. */
 const WHOLE: Extent = { characters: Number.POSITIVE_INFINITY, indented: 50_000 };
-
-/** An operator runs it where the lock lies. */
-const renderLockCommand = (lockCommand: string, configPath: string | undefined): string =>
-  configPath === undefined ? lockCommand : `${lockCommand} --config ${toShellWord(configPath)}`;
 
 export const renderDifference = (
   { members, ...difference }: ShownDifference,

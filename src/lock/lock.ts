@@ -3,6 +3,7 @@
 import type { Policy } from '../mcp/calls/policy.ts';
 import {
   LOCKED,
+  LOCKED_ITEM_KINDS,
   LOCKED_ITEMS,
   type Lock,
   type LockedItemKind,
@@ -20,11 +21,7 @@ import {
   type LockedItems,
   type LockedServer,
   type LockFile,
-  parseLockFile,
 } from './lock-file.ts';
-
-/** @throws LockFileError for what is no lock file. */
-export const readLock = (text: string): Lock => createLock(parseLockFile(text));
 
 export function createLock({ servers }: LockFile): Lock {
   const remembered = new WeakMap<object, Map<string, LockVerdict>>();
@@ -58,17 +55,12 @@ export function createLock({ servers }: LockFile): Lock {
 
 function findApproved(server: LockedServer | undefined, kind: LockedKind, item: unknown) {
   if (kind === 'instructions') return server?.instructions;
-  const name = readName(item, LOCKED_ITEMS[kind].key);
-  return name === undefined ? undefined : findItems(server, kind)?.get(name);
+  const name = isObject(item) ? item[LOCKED_ITEMS[kind].key] : undefined;
+  return typeof name === 'string' ? findItems(server, kind)?.get(name) : undefined;
 }
 
 const findItems = (server: LockedServer | undefined, kind: LockedItemKind) =>
   server?.[LOCKED_ITEMS[kind].list];
-
-function readName(item: unknown, key: 'name' | 'uri'): string | undefined {
-  const name = isObject(item) ? item[key] : undefined;
-  return typeof name === 'string' ? name : undefined;
-}
 
 // §18.7: the lock as a policy: what was not approved is hidden from everybody.
 
@@ -121,21 +113,14 @@ export const compareServers = (
   found: LockedServer | undefined,
 ): readonly ServerDifference[] => [
   ...compareFingerprints('instructions', undefined, approved?.instructions, found?.instructions),
-  ...compareItems('prompt', approved?.prompts, found?.prompts),
-  ...compareItems('skill', approved?.skills, found?.skills),
-  ...compareItems('tool', approved?.tools, found?.tools),
+  ...LOCKED_ITEM_KINDS.flatMap((kind) => {
+    const [before, now] = [findItems(approved, kind), findItems(found, kind)];
+    const names = [...new Set([...(before?.keys() ?? []), ...(now?.keys() ?? [])])].sort();
+    return names.flatMap((name) =>
+      compareFingerprints(kind, name, before?.get(name), now?.get(name)),
+    );
+  }),
 ];
-
-function compareItems(
-  kind: LockedKind,
-  approved: LockedItems = new Map(),
-  found: LockedItems = new Map(),
-): readonly ServerDifference[] {
-  const names = [...new Set([...approved.keys(), ...found.keys()])].sort();
-  return names.flatMap((name) =>
-    compareFingerprints(kind, name, approved.get(name), found.get(name)),
-  );
-}
 
 function compareFingerprints(
   kind: LockedKind,
@@ -153,7 +138,7 @@ function compareFingerprints(
 }
 
 /** Compared with the approved one that is most like it. */
-export function findChangedMembers(
+function findChangedMembers(
   approved: readonly Fingerprint[],
   { parts }: Fingerprint,
 ): readonly string[] {

@@ -22,6 +22,16 @@ export function findNearestName(name: string, knownNames: readonly string[]): st
   return nearest;
 }
 
+/** A sentence that follows another one; nothing where no known name is like it. */
+export function suggestName(
+  name: string,
+  known: readonly string[],
+  show: (nearest: string) => string = String,
+): string {
+  const nearest = findNearestName(name, known);
+  return nearest === undefined ? '' : ` Did you mean ${show(nearest)}?`;
+}
+
 /** The number of characters that have to change; Infinity where the two are not alike, or no nearer than `least`. */
 export type JudgeLikeness = (candidate: string, least: number) => number;
 

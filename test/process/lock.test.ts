@@ -3,7 +3,8 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { readLock } from '../../src/lock/lock.ts';
+import { createLock } from '../../src/lock/lock.ts';
+import { parseLockFile } from '../../src/lock/lock-file.ts';
 import {
   type Env,
   endPosterns,
@@ -25,6 +26,8 @@ import {
 const SCRIPTED = fileURLToPath(
   new URL('../support/upstreams/scripted-server.mjs', import.meta.url),
 );
+
+const readLock = (text: string) => createLock(parseLockFile(text));
 
 const issuer = useShared(startIssuer);
 const wiki = useFresh(() =>

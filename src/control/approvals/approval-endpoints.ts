@@ -45,7 +45,7 @@ const buildPage = (id: string): OwnPage => `${PATH}/${id}`;
 export function createApprovalEndpoints(
   { config: { server: owner, oauth } }: Pick<Runtime, 'config'>,
   ownPages: OwnPages,
-  approvals: Pick<CallApprovals, 'find' | 'listOfUser' | 'decide'>,
+  approvals: CallApprovals,
 ): readonly PublicEndpoint[] {
   const { baseUrl } = owner;
   const { sessions, beginLogin, listClients } = ownPages;
@@ -57,38 +57,14 @@ export function createApprovalEndpoints(
     nameOwner(request.owner) === nameOwner(getPerson(session));
 
   /** As at `/account`. */
-  async function addApps(
-    requests: readonly ApprovalRequest[],
-    { user }: BrowserSession,
-  ): Promise<readonly ShownRequest[]> {
+  async function createAddApp({ user }: BrowserSession) {
     const clients = await listClients(user);
     const showApp = createShowApp(clients);
-    return requests.map((request) => {
+    return (request: ApprovalRequest): ShownRequest => {
       const { clientId = '' } = request;
       const client = clients.find(({ id }) => id === clientId) ?? { id: clientId, name: clientId };
       return { request, app: showApp(client) };
-    });
-  }
-
-  async function getList(query: string, cookie: string | undefined): Promise<Reply> {
-    const at = { page: PATH, error: readError(query), cookie } as const;
-    return showToUser(owner, ownPages, at, async (session) => {
-      const requests = await approvals.listOfUser(getPerson(session));
-      return renderListPage(owner, session, await addApps(requests, session));
-    });
-  }
-
-  async function getOne(id: string, query: string, cookie: string | undefined): Promise<Reply> {
-    if (!REQUEST_ID.test(id)) return renderGonePage(owner);
-    const at = { page: buildPage(id), error: readError(query), cookie };
-    return showToUser(owner, ownPages, at, async (session) => {
-      const request = await approvals.find(id);
-      if (request === undefined) return renderGonePage(owner);
-      if (!isOf(request, session)) return renderForeignApprovalPage(owner, session, id);
-      if (request.state !== 'pending') return renderDecidedPage(owner, request);
-      const [shown] = await addApps([request], session);
-      return shown === undefined ? renderGonePage(owner) : renderRequestPage(owner, session, shown);
-    });
+    };
   }
 
   async function post(body: RequestBody, cookie: string | undefined): Promise<Reply> {
@@ -122,11 +98,31 @@ export function createApprovalEndpoints(
 
   const serve = createOwnPageEndpoint(sessions, 'approvals');
   return [
-    serve('GET', PATH, ({ query }, cookie) => getList(query, cookie)),
-    serve('POST', PATH, (_request, cookie, body) => post(body, cookie)),
-    serve('GET', `${PATH}/:id`, ({ path, query }, cookie) =>
-      getOne(path.slice(PATH.length + 1), query, cookie),
+    serve('GET', PATH, ({ query }, cookie) =>
+      showToUser(
+        owner,
+        ownPages,
+        { page: PATH, error: readError(query), cookie },
+        async (session) => {
+          const requests = await approvals.listOfUser(getPerson(session));
+          return renderListPage(owner, session, requests.map(await createAddApp(session)));
+        },
+      ),
     ),
+    serve('POST', PATH, (_request, cookie, body) => post(body, cookie)),
+    serve('GET', `${PATH}/:id`, async ({ path, query }, cookie) => {
+      const id = path.slice(PATH.length + 1);
+      if (!REQUEST_ID.test(id)) return renderGonePage(owner);
+      const at = { page: buildPage(id), error: readError(query), cookie };
+      return showToUser(owner, ownPages, at, async (session) => {
+        const request = await approvals.find(id);
+        if (request === undefined) return renderGonePage(owner);
+        if (!isOf(request, session)) return renderForeignApprovalPage(owner, session, id);
+        if (request.state !== 'pending') return renderDecidedPage(owner, request);
+        const addApp = await createAddApp(session);
+        return renderRequestPage(owner, session, addApp(request));
+      });
+    }),
   ];
 }
 
@@ -185,10 +181,13 @@ function renderRequestPage(
     ['For', `<bdi>${escapeHtml(session.displayName)}</bdi>`],
     ['Asked', renderMinute(request.createdAt)],
   ] as const;
-  const form = renderForm(owner, session, request.id, [
-    '<button class="primary" name="action" value="approve">Approve</button>',
-    '<button name="action" value="refuse">Refuse</button>',
-  ]);
+  const form = renderForm(
+    owner,
+    session,
+    request.id,
+    `<button class="primary" name="action" value="approve">Approve</button>
+<button name="action" value="refuse">Refuse</button>`,
+  );
   return renderPage(owner, {
     status: 200,
     title: isYours ? 'May this app do this?' : 'This waits for an operator',
@@ -210,27 +209,26 @@ const renderJson = (id: string, title: string, canonical: string): string =>
 <pre tabindex="0" role="region" aria-labelledby="${id}">${escapeHtml(showJson(canonical))}</pre>
 `;
 
-const renderDecidedPage = (
+function renderDecidedPage(
   owner: PageOwner,
   { state, name }: Pick<ApprovalRequest, 'state' | 'name'>,
-): Reply =>
-  state === 'approved'
-    ? renderPage(owner, {
-        status: 200,
-        title: 'Approved',
-        mark: DONE_MARK,
-        body: `<p><strong>${show(name)}</strong> may be called once, with exactly what you saw, within ten minutes. Go back to
-your app: it goes on by itself. If it does not, ask once more.</p>
+): Reply {
+  const isApproved = state === 'approved';
+  const tool = `<strong>${show(name)}</strong>`;
+  return renderPage(owner, {
+    status: 200,
+    title: isApproved ? 'Approved' : 'Refused',
+    ...(isApproved && { mark: DONE_MARK }),
+    body: `${
+      isApproved
+        ? `<p>${tool} may be called once, with exactly what you saw, within ten minutes. Go back to
+your app: it goes on by itself. If it does not, ask once more.</p>`
+        : `<p>Nothing was done, and your app is told so: ${tool} is not called.</p>`
+    }
 <p class="aside">You can close this page.</p>
 ${renderLinks(owner)}`,
-      })
-    : renderPage(owner, {
-        status: 200,
-        title: 'Refused',
-        body: `<p>Nothing was done, and your app is told so: <strong>${show(name)}</strong> is not called.</p>
-<p class="aside">You can close this page.</p>
-${renderLinks(owner)}`,
-      });
+  });
+}
 
 /** It was made for somebody else, who is not named, and nothing of it is shown. */
 const renderForeignApprovalPage = (owner: PageOwner, session: BrowserSession, id: string): Reply =>
@@ -242,7 +240,7 @@ const renderForeignApprovalPage = (owner: PageOwner, session: BrowserSession, id
 another login. Nothing was approved.</p>
 <p>If somebody sent it to you, tell them that they have to open it themselves. If you have another account, log in with
 that one.</p>
-${renderForm(owner, session, id, ['<button name="action" value="switch">Log in as somebody else</button>'])}
+${renderForm(owner, session, id, '<button name="action" value="switch">Log in as somebody else</button>')}
 ${renderLinks(owner)}`,
   });
 
@@ -262,11 +260,11 @@ const renderForm = (
   { baseUrl }: PageOwner,
   { csrf }: BrowserSession,
   id: string,
-  buttons: readonly string[],
+  buttons: string,
 ): string => `<form method="post" action="${escapeHtml(baseUrl)}/approvals" class="actions">
 <input type="hidden" name="csrf" value="${escapeHtml(csrf)}">
 <input type="hidden" name="request" value="${escapeHtml(id)}">
-${buttons.join('\n')}
+${buttons}
 </form>`;
 
 /** Servers choose names. HTML. */

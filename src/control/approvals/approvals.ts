@@ -1,26 +1,31 @@
-// §27: calls that somebody has to agree to before they run: what they are bound to, and what is done with a request.
+// §27: calls that somebody has to agree to before they run: what they are bound to, and the requests for approval in the store.
 
-import { hash } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../config/problem.ts';
-import { fail } from '../../errors/gateway-error.ts';
-import type { AdminPanel } from '../../http/endpoint/admin-panel.ts';
-import { readPageRequest, renderNext, renderTime } from '../../http/endpoint/admin-requests.ts';
-import { createJsonReply, getJson } from '../../http/endpoint/message.ts';
 import type { GuardConfig } from '../../mcp/calls/guards.ts';
 import type { AskWhom } from '../../mcp/calls/policy.ts';
 import type { RuleConfig } from '../../mcp/calls/rules.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { parseExactJson, writeExactJson } from '../../platform/exact-json.ts';
+import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
+import { isObject } from '../../platform/json.ts';
+import { waitForOutcome } from '../../platform/single-flight.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import {
-  hasHalfCharacters,
-  isObject,
-  type JsonObject,
-  toCanonicalJson,
-} from '../../platform/json.ts';
-import { readExact } from '../../platform/noted-json.ts';
+  APPROVAL_LIST_KEY,
+  buildApprovalKey,
+  buildApprovalRoundKey,
+  buildApprovedCallKey,
+  buildListedApprovalKey,
+  buildSessionApprovalKey,
+  buildUserApprovalsKey,
+  OPERATOR_APPROVALS_KEY,
+} from '../../store/keys.ts';
+import { hashOwner, nameOwner } from '../../store/owner.ts';
 import type { PageRequest, StoredPage } from '../../store/page.ts';
+import { type Change, createRecords, jsonFormat, textFormat } from '../../store/records.ts';
+import type { Replicas } from '../../store/replicas/replicas.ts';
 import type { Owner } from '../../store/store.ts';
 
 /** The subject of an approval: this call of this user by this client, exactly as it will be sent. */
@@ -66,19 +71,19 @@ export interface DecidedBy {
   readonly name: string | undefined;
 }
 
-/** Told of all that happens. Never throws. */
-export interface ApprovalObserver {
-  asked(call: CallToApprove, whom: AskedWhom): void;
-  decided(call: CallToApprove, whom: AskedWhom, decision: ApprovalDecision, by: DecidedBy): void;
-  /** An approval is used: the call runs. */
-  used(call: CallToApprove, whom: AskedWhom): void;
-}
+/** Told of all that happens: somebody was asked, has decided, or an approval is used, as the call runs. Never throws. */
+export type NoteApproval = (
+  call: CallToApprove,
+  whom: AskedWhom,
+  action: 'asked' | ApprovalDecision | 'used',
+  by?: DecidedBy,
+) => void;
 
 /** The way in which somebody was asked. */
 export type AskedWhom = 'form' | Approver;
 
 /** The outcome of a round of questions (2026-07-28) in which a call was asked about. */
-export interface ApprovalRound {
+interface ApprovalRound {
   /** `form`: its answer is the decision. `page`: the user was led there. `approved`: it goes on after other questions. */
   readonly kind: 'form' | 'page' | 'approved';
   /** The one whom the rules wanted to be asked: where they ask others by now, or at another path, it is good for nothing. */
@@ -87,93 +92,7 @@ export interface ApprovalRound {
   readonly requestId?: string | undefined;
 }
 
-export interface CallApprovals {
-  /** The request under way for the call, or a new one; undefined where its user, or all together, have too many. */
-  request(
-    call: CallToApprove & { readonly owner: Owner },
-    approver: Approver,
-  ): Promise<ApprovalRequest | undefined>;
-  /** Undefined where there is none of this id, or not any more. */
-  find(id: string): Promise<ApprovalRequest | undefined>;
-  /** The latest first. */
-  listOfUser(owner: Owner): Promise<readonly ApprovalRequest[]>;
-  /** Those that operators decide, the latest first. */
-  listForOperators(page: PageRequest): Promise<StoredPage<ApprovalRequest>>;
-  /** The request as it is then; undefined where there is none that waits. Of two decisions the first counts. */
-  decide(
-    id: string,
-    decision: ApprovalDecision,
-    by: DecidedBy,
-  ): Promise<ApprovalRequest | undefined>;
-  /** True for one of many at the same moment, and for this call alone: it may run, once. */
-  take(id: string, call: CallToApprove): Promise<boolean>;
-  /** `pending`: nobody has decided in time, or nobody waits any more. `gone`: it has been used, or is too old. */
-  wait(id: string, signal: CancelSignal): Promise<ApprovalDecision | 'pending' | 'gone'>;
-
-  /** The same call runs in this session without a question from now on. */
-  allowInSession(sessionId: string, call: CallToApprove): Promise<void>;
-  isAllowedInSession(sessionId: string, call: CallToApprove): Promise<boolean>;
-
-  /** The secret by which the next round is known. */
-  beginRound(call: CallToApprove, round: ApprovalRound): Promise<string>;
-  /** For one of many at the same moment; undefined for all others, for another call, and when it is too late. */
-  takeRound(secret: string, call: CallToApprove): Promise<ApprovalRound | undefined>;
-}
-
-// The call that an approval is bound to, and how it is shown.
-
-/** Characters of arguments in their canonical form: nobody reads more before they agree. */
-const MAX_ARGUMENTS = 65_536;
-
-interface CallFacts extends Pick<CallToApprove, 'owner' | 'clientId' | 'view' | 'name'> {
-  readonly server: string;
-  /** Named as the server does. */
-  readonly tool: string;
-  /** As the server wrote it. */
-  readonly definition: unknown;
-  readonly args: JsonObject;
-  /** The part of `_meta` that its server gets. */
-  readonly meta: JsonObject | undefined;
-}
-
-/** Or the sentence that says why nobody can be asked about it. */
-export function describeCall({
-  definition,
-  args: sentArgs,
-  meta: sentMeta,
-  ...facts
-}: CallFacts): CallToApprove | string {
-  const { server, tool } = facts;
-  try {
-    // With numbers as they are spelled: to its server 7205759403792793601 is another than 7205759403792793600.
-    const exactArgs = readExact(sentArgs);
-    const exactMeta = sentMeta && readExact(sentMeta);
-    const args = toCanonicalJson(exactArgs);
-    const meta = exactMeta && toCanonicalJson(exactMeta);
-    if (args.length > MAX_ARGUMENTS)
-      return `its arguments have more than ${MAX_ARGUMENTS} characters`;
-    for (const [part, text] of [
-      ['arguments have', args],
-      ['_meta has', meta],
-    ]) {
-      if (text !== undefined && hasHalfCharacters(text))
-        return `its ${part} a half of a character (a surrogate without its other half)`;
-    }
-    const bound = {
-      server,
-      tool,
-      definition: hashHex(toCanonicalJson(definition)),
-      arguments: exactArgs,
-      ...(exactMeta && { _meta: exactMeta }),
-    };
-    return { ...facts, args, meta, digest: hashHex(toCanonicalJson(bound)) };
-  } catch (error) {
-    if (error instanceof RangeError) return 'its arguments nest too deep';
-    throw error;
-  }
-}
-
-const hashHex = (text: string): string => hash('sha256', text, 'hex');
+export type CallApprovals = ReturnType<typeof createCallApprovals>;
 
 /** Arguments or `_meta` as people are shown them: one line for short ones, and nothing in them that is not seen. */
 export const showJson = (canonical: string): string =>
@@ -188,137 +107,261 @@ const SHORT = 80;
 
 /** Checks the file of a gateway that is about to serve. */
 export function findAskProblems(
-  { rules = [], guards = [] }: AskingFile,
+  {
+    rules = [],
+    guards = [],
+  }: {
+    readonly rules?: readonly RuleConfig[];
+    readonly guards?: readonly Pick<GuardConfig, 'on'>[];
+  },
   config: Pick<Config, 'auth' | 'admin' | 'oauth'>,
 ): readonly Problem[] {
-  // They decide in place of operators.
-  const hasGuards = guards.some(({ on }) => on.includes('approval'));
+  // Guards decide in place of operators.
+  const hasDeciders =
+    config.admin.groups.length > 0 || guards.some(({ on }) => on.includes('approval'));
+
+  function findProblem(ask: AskWhom | undefined): string | undefined {
+    if (ask === 'page' && !hasApprovalsPage(config))
+      return '"ask": "page" needs OAUTH_MODE=broker: only then can users log in at the page of approvals. Set that, or write "ask": "user".';
+    // Clients that can ask need nothing else; the others are told so.
+    if (ask !== 'operator') return undefined;
+    if (!config.auth.required)
+      return '"ask": "operator" needs to know who calls, and with AUTH_REQUIRED=false nobody logs in. Write "ask": "user".';
+    return hasDeciders
+      ? undefined
+      : '"ask": "operator" needs ADMIN_GROUPS: without those groups there are no operators who could decide. Set it, or write "ask": "user" or "page".';
+  }
+
   return rules.flatMap(({ ask, place }) => {
-    const message = ask && PROBLEMS[ask](config, hasGuards);
+    const message = findProblem(ask);
     return message === undefined ? [] : [{ place, message }];
   });
-}
-
-interface AskingFile {
-  readonly rules?: readonly RuleConfig[];
-  readonly guards?: readonly Pick<GuardConfig, 'on'>[];
 }
 
 /** True if users can log in at the gateway, and so decide at a page of its own. */
 export const hasApprovalsPage = ({ oauth }: Pick<Config, 'oauth'>): boolean =>
   oauth.mode === 'broker';
 
-type FindProblem = (
-  config: Pick<Config, 'auth' | 'admin' | 'oauth'>,
-  hasGuards: boolean,
-) => string | undefined;
+// §27: requests for approval, as the store has them: each bound to one user, client and call, decided once, used once.
 
-const PROBLEMS: Readonly<Record<NonNullable<RuleConfig['ask']>, FindProblem>> = {
-  // Clients that can ask need nothing else; the others are told so.
-  user: () => undefined,
-  page: (config) =>
-    hasApprovalsPage(config)
-      ? undefined
-      : '"ask": "page" needs OAUTH_MODE=broker: only then can users log in at the page of approvals. Set that, or write "ask": "user".',
-  operator: ({ auth, admin }, hasGuards) => {
-    if (!auth.required)
-      return '"ask": "operator" needs to know who calls, and with AUTH_REQUIRED=false nobody logs in. Write "ask": "user".';
-    return admin.groups.length > 0 || hasGuards
-      ? undefined
-      : '"ask": "operator" needs ADMIN_GROUPS: without those groups there are no operators who could decide. Set it, or write "ask": "user" or "page".';
-  },
-};
-
-// §27.5: calls that wait for operators: what exactly they would do, and the decision.
-
-type DecidedCalls = Pick<CallApprovals, 'listForOperators' | 'find' | 'decide'>;
-
-export const createApprovalPanels = (approvals: DecidedCalls): readonly AdminPanel[] => [
-  {
-    method: 'GET',
-    path: '/approvals',
-    async show(query) {
-      const page = await approvals.listForOperators(readPageRequest(query));
-      return { approvals: page.items.map(describeRequest), ...renderNext(page) };
-    },
-  },
-  // The audit log has a second line, of the event `approval`, that says which call it is.
-  {
-    method: 'POST',
-    path: '/approvals',
-    prepare({ body, user }) {
-      const { id, decision } = readCallDecision(getJson(body));
-      return {
-        action: decision === 'approved' ? 'approve_call' : 'refuse_call',
-        target: id,
-        async run() {
-          const { state } = await decideCall(approvals, { id, decision }, user?.sub);
-          return createJsonReply(200, { decided: state });
-        },
-      };
-    },
-  },
-];
-
-/** An operator's decision about a call. */
-interface CallDecision {
-  readonly id: string;
-  readonly decision: ApprovalDecision;
+/** Somebody has decided. */
+export interface ApprovalMessage {
+  readonly decided: string;
 }
 
-/**
- * The first of two decisions counts. `operator` is who decides (`sub`).
- *
- * @throws GatewayError `approval_not_found` where nothing waits for operators under this id.
- */
-async function decideCall(
-  approvals: DecidedCalls,
-  { id, decision }: CallDecision,
-  operator: string | undefined,
-): Promise<ApprovalRequest> {
-  const request = await approvals.find(id);
-  // Calls that users decide about themselves are not for operators.
-  if (request?.approver !== 'operator') return fail('approval_not_found');
-  const by = { kind: 'operator', name: operator } as const;
-  return (await approvals.decide(id, decision, by)) ?? fail('approval_not_found');
-}
+export const isApprovalMessage = (value: unknown): value is ApprovalMessage =>
+  isObject(value) && typeof value.decided === 'string';
 
-function describeRequest(request: ApprovalRequest): JsonObject {
-  const { id, owner, clientId, view, server, tool, name, args, meta, createdAt, expiresAt } =
-    request;
+/** A request waits for so long, and what was decided is good for so long. */
+const APPROVAL_SECONDS = 600;
+/** A call waits for its decision. */
+const WAIT_MS = 300_000;
+/** For one session; no session is used for longer without a question. */
+const SESSION_SECONDS = 28_800;
+/** As long as the state of such a call is good (2026-07-28). */
+const ROUND_SECONDS = 3600;
+
+const MAX_OF_USER = 20;
+const MAX_IN_ALL = 1000;
+
+/** Each user and client, and what the call is: one that belongs to somebody else, or is another, has another name. */
+const nameCall = ({ owner, clientId, digest }: CallToApprove): string =>
+  JSON.stringify([owner === undefined ? null : nameOwner(owner), clientId ?? null, digest]);
+
+export function createCallApprovals(
+  runtime: Runtime,
+  replicas: Replicas<ApprovalMessage>,
+  note: NoteApproval,
+) {
+  const { store, getSeal, clock } = runtime;
+  const requests = createRecords(
+    store,
+    jsonFormat<ApprovalRequest>('A request for approval'),
+    getSeal,
+  );
+  const allowances = createRecords(store, textFormat, getSeal);
+  /** Each with the call that it is of: that of `nameCall`. */
+  const rounds = createRecords(
+    store,
+    jsonFormat<ApprovalRound & { readonly call: string }>('A round of a call'),
+    getSeal,
+  );
+  const listeners = new Set<(id: string) => void>();
+
+  const tell = (id: string): void => {
+    for (const listener of [...listeners]) listener(id);
+  };
+  replicas.listen(({ decided }) => tell(decided));
+
+  // The record of a request.
+
+  const buildKey = (id: string): string => buildApprovalKey(hashSha256(id));
+
+  const isCurrent = (request: ApprovalRequest): boolean => request.expiresAt > clock.now();
+
+  /** Undefined where there is none of this id, or not any more. */
+  async function find(id: string): Promise<ApprovalRequest | undefined> {
+    const request = await requests.get(buildKey(id));
+    return request && isCurrent(request) ? request : undefined;
+  }
+
+  // The lists that it is in until it is decided.
+
+  const listsOf = ({ id, owner, approver }: ApprovalRequest) => {
+    const hash = hashSha256(id);
+    return [
+      [buildUserApprovalsKey(hashOwner(owner)), buildListedApprovalKey('user', hash)],
+      [APPROVAL_LIST_KEY, buildListedApprovalKey('all', hash)],
+      ...(approver === 'operator'
+        ? [[OPERATOR_APPROVALS_KEY, buildListedApprovalKey('operators', hash)] as const]
+        : []),
+    ] as const;
+  };
+
+  async function readList(list: string, page: PageRequest): Promise<StoredPage<ApprovalRequest>> {
+    const { items, next } = await store.readListed(list, page);
+    const found = await Promise.all(items.map(({ value }) => find(value)));
+    return { items: found.flatMap((one) => (one?.state === 'pending' ? [one] : [])), next };
+  }
+
+  async function create(
+    call: CallToApprove & Pick<ApprovalRequest, 'owner'>,
+    approver: Approver,
+  ): Promise<ApprovalRequest> {
+    const createdAt = clock.now();
+    const expiresAt = createdAt + APPROVAL_SECONDS * 1000;
+    const id = generateSecret();
+    const request = { ...call, id, approver, state: 'pending', createdAt, expiresAt } as const;
+    await requests.put(buildKey(request.id), request, APPROVAL_SECONDS);
+    return request;
+  }
+
+  /**
+   * False where one of them is full. Counted once it is added, so that many at the same moment count each other; that of the user
+   * first, so that one user's many never stand in that of all.
+   */
+  async function addToLists(request: ApprovalRequest): Promise<boolean> {
+    for (const [list, key] of listsOf(request)) {
+      await store.setListed(list, key, request.id, APPROVAL_SECONDS);
+      const max = list === APPROVAL_LIST_KEY ? MAX_IN_ALL : MAX_OF_USER;
+      if (list !== OPERATOR_APPROVALS_KEY && (await store.countListed(list)) > max) return false;
+    }
+    return true;
+  }
+
+  const removeFromLists = async (request: ApprovalRequest): Promise<void> => {
+    for (const [list, key] of listsOf(request)) await store.deleteListed(list, key);
+  };
+
   return {
-    id,
-    user: owner.sub,
-    issuer: owner.issuer,
-    client: clientId,
-    view,
-    server,
-    tool: escapeInvisible(tool),
-    name: escapeInvisible(name),
-    arguments: showJson(args),
-    meta: meta === undefined ? undefined : showJson(meta),
-    createdAt: renderTime(createdAt),
-    expiresAt: renderTime(expiresAt),
+    /** The request under way for the call, or a new one; undefined where its user, or all together, have too many. */
+    async request(call: CallToApprove & Pick<ApprovalRequest, 'owner'>, approver: Approver) {
+      const key = buildApprovedCallKey(hashSha256(`${approver} ${nameCall(call)}`));
+      for (;;) {
+        const standing = await store.get(key);
+        const known = standing === undefined ? undefined : await find(standing);
+        // Whoever can write to the store could have it point elsewhere.
+        if (known !== undefined && nameCall(known) === nameCall(call)) return known;
+        const request = await create(call, approver);
+        const isListed = await addToLists(request);
+        // Many at the same moment all get the same.
+        if (
+          isListed &&
+          (await store.compareAndSet(key, standing, request.id, 2 * APPROVAL_SECONDS))
+        ) {
+          note(request, approver, 'asked');
+          return request;
+        }
+        await removeFromLists(request);
+        await store.delete(buildKey(request.id));
+        if (!isListed && (await store.get(key)) === standing) return undefined;
+      }
+    },
+    find,
+    /** The latest first. */
+    async listOfUser(owner: Owner) {
+      const list = buildUserApprovalsKey(hashOwner(owner));
+      return (await readList(list, { from: undefined, limit: MAX_OF_USER })).items;
+    },
+    /** Those that operators decide, the latest first. */
+    listForOperators: (page: PageRequest) => readList(OPERATOR_APPROVALS_KEY, page),
+    /** The request as it is then; undefined where there is none that waits. Of two decisions the first counts. */
+    async decide(id: string, decision: ApprovalDecision, by: DecidedBy) {
+      const decided = await requests.update(
+        buildKey(id),
+        (request): Change<ApprovalRequest, ApprovalRequest | undefined> => {
+          if (request?.state !== 'pending' || !isCurrent(request)) return { result: undefined };
+          const expiresAt = clock.now() + APPROVAL_SECONDS * 1000;
+          const value = { ...request, state: decision, expiresAt };
+          return { value, ttlSeconds: APPROVAL_SECONDS, result: value };
+        },
+      );
+      if (decided === undefined) return undefined;
+      await removeFromLists(decided);
+      note(decided, decided.approver, decision, by);
+      tell(id);
+      // Whoever waits elsewhere looks now and then by itself, too.
+      replicas.send({ decided: id }).catch(() => {});
+      return decided;
+    },
+    /** True for one of many at the same moment, and for this call alone: it may run, once. */
+    async take(id: string, call: CallToApprove) {
+      const request = await requests.take(
+        buildKey(id),
+        (one) => one.state === 'approved' && isCurrent(one) && nameCall(one) === nameCall(call),
+      );
+      if (request === undefined) return false;
+      note(request, request.approver, 'used');
+      return true;
+    },
+    /** `pending`: nobody has decided in time, or nobody waits any more. `gone`: it has been used, or is too old. */
+    wait: (id: string, signal: CancelSignal) =>
+      waitForOutcome<ApprovalDecision | 'pending' | 'gone'>({
+        async look() {
+          const request = await find(id);
+          if (request === undefined) return 'gone';
+          return request.state === 'pending' ? undefined : request.state;
+        },
+        listen(check) {
+          const listener = (decided: string) => {
+            if (decided === id) check();
+          };
+          listeners.add(listener);
+          return () => void listeners.delete(listener);
+        },
+        late: 'pending',
+        waitMs: WAIT_MS,
+        signal,
+        clock,
+      }),
+
+    /** The same call runs in this session without a question from now on. */
+    async allowInSession(sessionId: string, call: CallToApprove) {
+      await allowances.create(buildSessionKey(sessionId, call), ALLOWED, SESSION_SECONDS);
+    },
+    isAllowedInSession: async (sessionId: string, call: CallToApprove) =>
+      (await allowances.get(buildSessionKey(sessionId, call))) === ALLOWED,
+
+    /** The secret by which the next round is known. */
+    async beginRound(call: CallToApprove, round: ApprovalRound) {
+      const secret = generateSecret();
+      const seconds = round.kind === 'approved' ? ROUND_SECONDS : APPROVAL_SECONDS;
+      await rounds.create(buildRoundKey(secret), { ...round, call: nameCall(call) }, seconds);
+      return secret;
+    },
+    /** For one of many at the same moment; undefined for all others, for another call, and when it is too late. */
+    async takeRound(secret: string, call: CallToApprove): Promise<ApprovalRound | undefined> {
+      const kept = await rounds.take(buildRoundKey(secret));
+      if (kept === undefined) return undefined;
+      const { call: named, ...round } = kept;
+      return named === nameCall(call) ? round : undefined;
+    },
   };
 }
 
-const DECISIONS: ReadonlyMap<unknown, ApprovalDecision> = new Map([
-  ['approve', 'approved'],
-  ['refuse', 'refused'],
-]);
+const ALLOWED = 'allowed';
 
-const REQUEST_ID = /^[\w-]{43}$/;
+const buildSessionKey = (sessionId: string, call: CallToApprove): string =>
+  buildSessionApprovalKey(hashSha256(JSON.stringify([sessionId, nameCall(call)])));
 
-/** @throws GatewayError `bad_request`. */
-function readCallDecision(body: unknown): CallDecision {
-  const { id, decision: said } = isObject(body) ? body : NOTHING;
-  const decision = DECISIONS.get(said);
-  return typeof id === 'string' && REQUEST_ID.test(id) && decision !== undefined
-    ? { id, decision }
-    : fail('bad_request', {
-        details:
-          'Send {"id": "ID", "decision": "approve"}, or "refuse", with an id as GET /admin/api/approvals says it.',
-      });
-}
-
-const NOTHING: JsonObject = {};
+const buildRoundKey = (secret: string): string => buildApprovalRoundKey(hashSha256(secret));

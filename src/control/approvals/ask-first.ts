@@ -1,32 +1,24 @@
 // §27: who has to agree to a call is asked before it runs: by a form of the client, at the gateway's own page, or among
 // operators. Whatever the way, the approval is of this call alone, and of one run of it.
 
-import { randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { fail } from '../../errors/gateway-error.ts';
-import {
-  askInSession,
-  askToOpen,
-  createPageQuestion,
-  NO_ANSWER,
-} from '../../mcp/calls/client-answers.ts';
+import { askInSession, askToOpen, createPageQuestion } from '../../mcp/calls/client-answers.ts';
 import { CallStopped, toGuardCaller } from '../../mcp/calls/guards.ts';
 import type { AskWhom } from '../../mcp/calls/policy.ts';
 import type { AllowedCall, AskFirst, CallControl } from '../../mcp/calls/run-target.ts';
 import type { Relay } from '../../mcp/catalog/catalog.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import { hasHalfCharacters, isObject, toCanonicalJson } from '../../platform/json.ts';
 import { readExact } from '../../platform/noted-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { withoutDefault } from '../../store/owner.ts';
 import {
-  type ApprovalDecision,
-  type ApprovalObserver,
   type ApprovalRequest,
   type Approver,
   type CallApprovals,
   type CallToApprove,
-  type DecidedBy,
-  describeCall,
   hasApprovalsPage,
+  type NoteApproval,
   showJson,
 } from './approvals.ts';
 
@@ -43,7 +35,7 @@ const MAX_FORM = 2000;
 export function createAskFirst(
   { config }: Runtime,
   approvals: CallApprovals,
-  observer: ApprovalObserver,
+  note: NoteApproval,
   getGuards: CallControl['getGuards'],
 ): AskFirst {
   const defaultIssuer = config.oauth.provider?.issuer;
@@ -76,20 +68,18 @@ export function createAskFirst(
 
   /** Resolves to whether the approval is of this run alone: one of a session needs no further round. */
   async function ask(question: Question, whom: AskWhom): Promise<boolean> {
-    if (whom === 'operator') return askOperators(question).then(() => true);
-    if (whom === 'user') {
-      const { context } = question.call;
-      const sessionId = context.session?.sessionId;
-      const isKnown =
-        sessionId !== undefined && (await approvals.isAllowedInSession(sessionId, question.asked));
-      if (isKnown) return false;
-      const text = describeQuestion(question);
-      if (context.client.elicitation && text.length <= MAX_FORM) {
-        const isAsked = await askByForm(question, text);
-        if (isAsked) return true;
-      }
+    if (whom === 'operator') {
+      await askOperators(question);
+      return true;
     }
-    await askAtPage(question, whom);
+    const { context } = question.call;
+    const sessionId = whom === 'user' ? context.session?.sessionId : undefined;
+    if (sessionId !== undefined && (await approvals.isAllowedInSession(sessionId, question.asked)))
+      return false;
+    const hasForms = whom === 'user' && context.client.elicitation;
+    const text = hasForms ? describeQuestion(question) : '';
+    const isAskedByForm = hasForms && text.length <= MAX_FORM && (await askByForm(question, text));
+    if (!isAskedByForm) await askAtPage(question, whom);
     return true;
   }
 
@@ -99,9 +89,16 @@ export function createAskFirst(
   async function askByForm(question: Question, message: string): Promise<boolean> {
     const { asked, relay, call } = question;
     const sessionId = call.context.session?.sessionId;
-    observer.asked(asked, 'form');
+    note(asked, 'form', 'asked');
     const choices = listChoices(relay.era === 'session' && sessionId !== undefined);
-    const form = createForm(message, choices);
+    const decision = {
+      type: 'string',
+      title: 'Your decision',
+      enum: choices.map(([value]) => value),
+      enumNames: choices.map(([, title]) => title),
+    };
+    const requestedSchema = { type: 'object', properties: { decision }, required: ['decision'] };
+    const form = { method: 'elicitation/create', params: { message, requestedSchema } } as const;
     if (relay.era === 'stateless') {
       const secret = await approvals.beginRound(asked, { kind: 'form', whom: 'user' });
       return requireRounds(call).require(form, secret);
@@ -121,11 +118,11 @@ export function createAskFirst(
     choices: readonly Choice[],
   ): 'once' | 'session' {
     const answer = readAnswer(response, choices);
-    const by: DecidedBy = { kind: 'user', name: asked.owner?.sub };
     if (answer === undefined) return stop(UNANSWERED(call));
-    observer.decided(asked, 'form', answer === 'refuse' ? 'refused' : 'approved', by);
+    const by = { kind: 'user', name: asked.owner?.sub } as const;
+    note(asked, 'form', answer === 'refuse' ? 'refused' : 'approved', by);
     if (answer === 'refuse') return stop(REFUSED(call));
-    observer.used(asked, 'form');
+    note(asked, 'form', 'used');
     return answer;
   }
 
@@ -137,9 +134,9 @@ export function createAskFirst(
     const request = await requestOrTake(question, 'page');
     if (request === 'taken') return;
     const url = `${pageUrl}/${request.id}`;
-    if (call.context.client.elicitationUrl !== true) return stop(TELL_LINK(call, url));
+    if (call.context.client.elicitationUrl !== true) return stop(TELL_LINK(url)(call));
     const elicitationId = randomUUID();
-    const message = `${NEEDS(call)} See what it would do, and decide. Then this goes on.`;
+    const message = OPEN_PAGE(call);
     const toPage = createPageQuestion({ elicitationId, url, message });
     if (relay.era === 'stateless') {
       const round = { kind: 'page', whom, requestId: request.id } as const;
@@ -154,44 +151,31 @@ export function createAskFirst(
   // Operators, and guards in their place.
 
   async function askOperators(question: Question): Promise<void> {
-    const { call, asked } = question;
+    const { call, asked, relay } = question;
     if (asked.owner === undefined) return stop(NO_OPERATORS(call));
     const request = await requestOrTake(question, 'operator');
     if (request === 'taken') return;
-    const verdict = await askGuards(call);
-    if (verdict !== undefined) {
-      const { decision, by } = verdict;
-      await approvals.decide(request.id, decision, by);
+    const { item } = call.target;
+    const guard = getGuards()?.find('approval', item);
+    if (guard !== undefined) {
+      const verdict = await guard.judge({
+        value: {
+          name: item.name,
+          server: item.server,
+          arguments: readExact(call.args),
+          ...(relay.meta && { _meta: readExact(relay.meta) }),
+        },
+        caller: toGuardCaller(call.record),
+        signal: relay.signal,
+        findProblem: () => 'what is to be approved cannot be changed',
+      });
+      const isRefused = verdict.kind === 'refused';
+      const by = { kind: 'guard', name: isRefused ? verdict.by : undefined } as const;
+      // One that could not say it leaves it to operators.
+      if (verdict.hasFailed !== true)
+        await approvals.decide(request.id, isRefused ? 'refused' : 'approved', by);
     }
     await waitForDecision(question, request.id, 'operator');
-  }
-
-  /** Undefined where none decides: then operators do. */
-  async function askGuards(
-    call: AllowedCall,
-  ): Promise<{ readonly decision: ApprovalDecision; readonly by: DecidedBy } | undefined> {
-    const { context, record, target } = call;
-    const { item } = target;
-    const guard = getGuards()?.find('approval', item);
-    if (guard === undefined) return undefined;
-    const { meta } = context.relay;
-    const value = {
-      name: item.name,
-      server: item.server,
-      arguments: readExact(call.args),
-      ...(meta && { _meta: readExact(meta) }),
-    };
-    const verdict = await guard.judge({
-      value,
-      caller: toGuardCaller(record),
-      signal: context.relay.signal,
-      findProblem: () => 'what is to be approved cannot be changed',
-    });
-    // One that could not say it leaves it to operators.
-    if (verdict.hasFailed === true) return undefined;
-    if (verdict.kind === 'refused')
-      return { decision: 'refused', by: { kind: 'guard', name: verdict.by } };
-    return { decision: 'approved', by: { kind: 'guard', name: undefined } };
   }
 
   // Requests that are kept until somebody has decided.
@@ -227,35 +211,58 @@ export function createAskFirst(
   }
 }
 
+// The call that an approval is bound to.
+
+/** Characters of arguments in their canonical form: nobody reads more before they agree. */
+const MAX_ARGUMENTS = 65_536;
+
 /** @throws CallStopped where it cannot be said what exactly is asked about. */
 function toQuestion(call: AllowedCall, defaultIssuer: string | undefined): Question {
-  const { target, args, context } = call;
+  const { target, context } = call;
   const { user, clientId, view, relay } = context;
   const { name, server } = target.item;
+  const tool = target.own?.ownName ?? name;
   if (call.isAmbiguous) return stop(NOT_CLEAR('the request has a member twice'));
-  const asked = describeCall({
-    owner: user && withoutDefault({ sub: user.sub, issuer: user.issuer }, defaultIssuer),
-    clientId,
-    view,
-    name,
-    server,
-    tool: target.own?.ownName ?? name,
-    definition: target.own?.ownItem ?? null,
-    args,
-    meta: relay.meta,
-  });
-  return typeof asked === 'string' ? stop(NOT_CLEAR(asked)) : { call, asked, relay };
+  try {
+    // With numbers as they are spelled: to its server 7205759403792793601 is another than 7205759403792793600.
+    const exactArgs = readExact(call.args);
+    const exactMeta = relay.meta && readExact(relay.meta);
+    const args = toCanonicalJson(exactArgs);
+    const meta = exactMeta && toCanonicalJson(exactMeta);
+    if (args.length > MAX_ARGUMENTS)
+      return stop(NOT_CLEAR(`its arguments have more than ${MAX_ARGUMENTS} characters`));
+    for (const [part, text] of [
+      ['arguments have', args],
+      ['_meta has', meta],
+    ]) {
+      if (text !== undefined && hasHalfCharacters(text))
+        return stop(
+          NOT_CLEAR(`its ${part} a half of a character (a surrogate without its other half)`),
+        );
+    }
+    const bound = {
+      server,
+      tool,
+      definition: hashHex(toCanonicalJson(target.own?.ownItem ?? null)),
+      arguments: exactArgs,
+      ...(exactMeta && { _meta: exactMeta }),
+    };
+    const digest = hashHex(toCanonicalJson(bound));
+    const owner = user && withoutDefault({ sub: user.sub, issuer: user.issuer }, defaultIssuer);
+    const asked = { owner, clientId, view, name, server, tool, args, meta, digest };
+    return { call, asked, relay };
+  } catch (error) {
+    if (error instanceof RangeError) return stop(NOT_CLEAR('its arguments nest too deep'));
+    throw error;
+  }
 }
+
+const hashHex = (text: string): string => hash('sha256', text, 'hex');
 
 const requireRounds = ({ context }: AllowedCall) =>
   context.approvalRounds ?? fail('client_cannot_be_asked');
 
 // The form.
-
-interface Form {
-  readonly method: 'elicitation/create';
-  readonly params: JsonObject;
-}
 
 type FormAnswer = 'once' | 'session' | 'refuse';
 
@@ -268,30 +275,17 @@ const listChoices = (hasSession: boolean): readonly Choice[] => [
   ['refuse', 'Do not allow it'],
 ];
 
-function createForm(message: string, choices: readonly Choice[]): Form {
-  const decision = {
-    type: 'string',
-    title: 'Your decision',
-    enum: choices.map(([value]) => value),
-    enumNames: choices.map(([, title]) => title),
-  };
-  const requestedSchema = { type: 'object', properties: { decision }, required: ['decision'] };
-  return { method: 'elicitation/create', params: { message, requestedSchema } };
-}
-
 /** Undefined where nobody has decided: who closes the form, and a client that accepts without an answer that was offered. */
 function readAnswer(response: unknown, choices: readonly Choice[]): FormAnswer | undefined {
-  const { action, content } = isObject(response) ? response : NO_CONTENT;
+  const { action, content } = isObject(response) ? response : {};
   if (action === 'decline') return 'refuse';
   if (action !== 'accept' || !isObject(content)) return undefined;
   const { decision } = content;
   return choices.find(([value]) => value === decision)?.[0];
 }
 
-const NO_CONTENT = { ...NO_ANSWER, content: undefined };
-
 function checkOpened(call: AllowedCall, response: unknown): void {
-  const { action } = isObject(response) ? response : NO_ANSWER;
+  const { action } = isObject(response) ? response : {};
   if (action !== 'accept') stop(action === 'decline' ? REFUSED(call) : UNANSWERED(call));
 }
 
@@ -314,7 +308,12 @@ type Tell = (call: AllowedCall) => string;
 const nameTool: Tell = ({ target: { item, own } }) =>
   item.server === '' ? item.name : `${own?.ownName ?? item.name} of ${item.server}`;
 
-const NEEDS: Tell = (call) => `${nameTool(call)} needs an approval before it runs.`;
+const needing =
+  (next: string): Tell =>
+  (call) =>
+    `${nameTool(call)} needs an approval before it runs. ${next}`;
+
+const OPEN_PAGE = needing('See what it would do, and decide. Then this goes on.');
 
 const REFUSED: Tell = (call) =>
   `${nameTool(call)} was not approved, so nothing was done. Do not call again unless the user wants to.`;
@@ -325,11 +324,14 @@ const UNANSWERED: Tell = (call) =>
 const UNDECIDED: Tell = (call) =>
   `The user did not decide in time whether ${nameTool(call)} may run, so nothing was done. Call again once the user is ready to.`;
 
-const PENDING: Tell = (call) =>
-  `${NEEDS(call)} No operator has decided yet; nothing was done so far. Call again with exactly the same arguments to go on waiting.`;
+const PENDING = needing(
+  'No operator has decided yet; nothing was done so far. Call again with exactly the same arguments to go on waiting.',
+);
 
-const TELL_LINK = (call: AllowedCall, url: string): string =>
-  `${NEEDS(call)} Nothing was done yet. Show the user this link, which is for this user alone and works for 10 minutes: ${url} When the user has approved it, call again with exactly the same arguments.`;
+const TELL_LINK = (url: string): Tell =>
+  needing(
+    `Nothing was done yet. Show the user this link, which is for this user alone and works for 10 minutes: ${url} When the user has approved it, call again with exactly the same arguments.`,
+  );
 
 const NOT_GOOD =
   'The approval that came with this call is of another call, has been used, or is too old, so nothing was done. Call again without it to ask anew.';
@@ -337,14 +339,18 @@ const NOT_GOOD =
 const NOT_CLEAR = (why: string): string =>
   `This call needs an approval, and nobody can be asked about it: ${why}. Nothing was done.`;
 
-const NO_WAY: Tell = (call) =>
-  `${NEEDS(call)} This client cannot ask its user (it has no elicitation), and this service has no page where the user could decide. Nothing was done. Use a client that has elicitation.`;
+const NO_WAY = needing(
+  'This client cannot ask its user (it has no elicitation), and this service has no page where the user could decide. Nothing was done. Use a client that has elicitation.',
+);
 
-const NO_OPERATORS: Tell = (call) =>
-  `${NEEDS(call)} Operators decide about calls of users who are logged in, and nobody is. Nothing was done.`;
+const NO_OPERATORS = needing(
+  'Operators decide about calls of users who are logged in, and nobody is. Nothing was done.',
+);
 
-const TOO_MANY: Tell = (call) =>
-  `${NEEDS(call)} Too many calls wait for an approval already. Nothing was done. Call again when some of them are decided.`;
+const TOO_MANY = needing(
+  'Too many calls wait for an approval already. Nothing was done. Call again when some of them are decided.',
+);
 
-const TO_MACHINES: Tell = (call) =>
-  `${NEEDS(call)} The rule asks a user, and this client is a program without one. Nothing was done. Whoever writes the rules can let operators decide: "ask": "operator".`;
+const TO_MACHINES = needing(
+  'The rule asks a user, and this client is a program without one. Nothing was done. Whoever writes the rules can let operators decide: "ask": "operator".',
+);

@@ -41,100 +41,61 @@ interface AskedUser {
 
 /** Each point: what it is a message of, and a value in which there is nothing, to ask only whether a guard answers. */
 export const POINTS: Readonly<
-  Record<
-    GuardPoint,
-    { readonly method: string; readonly phase: GuardPhase; readonly sample: unknown }
-  >
+  Record<GuardPoint, readonly [method: string, phase: GuardPhase, sample: unknown]>
 > = {
-  'tools/list': {
-    method: 'tools/list',
-    phase: 'response',
-    sample: { name: 'postern-check', inputSchema: { type: 'object' } },
-  },
-  'tools/call': {
-    method: 'tools/call',
-    phase: 'request',
-    sample: { name: 'postern-check', arguments: {} },
-  },
-  'tools/result': { method: 'tools/call', phase: 'response', sample: { content: [] } },
-  'prompts/list': { method: 'prompts/list', phase: 'response', sample: { name: 'postern-check' } },
-  'prompts/get': {
-    method: 'prompts/get',
-    phase: 'request',
-    sample: { name: 'postern-check', arguments: {} },
-  },
-  'prompts/result': { method: 'prompts/get', phase: 'response', sample: { messages: [] } },
-  'resources/list': {
-    method: 'resources/list',
-    phase: 'response',
-    sample: { uri: 'check:postern', name: 'postern-check' },
-  },
-  'resources/read': {
-    method: 'resources/read',
-    phase: 'request',
-    sample: { uri: 'check:postern' },
-  },
-  'resources/result': { method: 'resources/read', phase: 'response', sample: { contents: [] } },
-  'resources/subscribe': {
-    method: 'resources/subscribe',
-    phase: 'request',
-    sample: { uri: 'check:postern' },
-  },
-  'skills/list': {
-    method: 'skills/list',
-    phase: 'response',
-    sample: {
+  'tools/list': [
+    'tools/list',
+    'response',
+    { name: 'postern-check', inputSchema: { type: 'object' } },
+  ],
+  'tools/call': ['tools/call', 'request', { name: 'postern-check', arguments: {} }],
+  'tools/result': ['tools/call', 'response', { content: [] }],
+  'prompts/list': ['prompts/list', 'response', { name: 'postern-check' }],
+  'prompts/get': ['prompts/get', 'request', { name: 'postern-check', arguments: {} }],
+  'prompts/result': ['prompts/get', 'response', { messages: [] }],
+  'resources/list': ['resources/list', 'response', { uri: 'check:postern', name: 'postern-check' }],
+  'resources/read': ['resources/read', 'request', { uri: 'check:postern' }],
+  'resources/result': ['resources/read', 'response', { contents: [] }],
+  'resources/subscribe': ['resources/subscribe', 'request', { uri: 'check:postern' }],
+  'skills/list': [
+    'skills/list',
+    'response',
+    {
       uri: 'check:postern/check/SKILL.md',
       frontmatter: { name: 'check', description: 'check' },
       resources: 'dynamic',
     },
-  },
-  'completion/complete': {
-    method: 'completion/complete',
-    phase: 'request',
-    sample: {
+  ],
+  'completion/complete': [
+    'completion/complete',
+    'request',
+    {
       ref: { type: 'ref/prompt', name: 'postern-check' },
       argument: { name: 'check', value: '' },
     },
-  },
-  'completion/result': {
-    method: 'completion/complete',
-    phase: 'response',
-    sample: { completion: { values: [] } },
-  },
-  instructions: { method: 'server/instructions', phase: 'response', sample: '' },
-  sampling: {
-    method: 'sampling/createMessage',
-    phase: 'request',
-    sample: { messages: [], maxTokens: 1 },
-  },
-  'sampling/result': {
-    method: 'sampling/createMessage',
-    phase: 'response',
-    sample: { role: 'assistant', model: '', content: { type: 'text', text: '' } },
-  },
-  elicitation: {
-    method: 'elicitation/create',
-    phase: 'request',
-    sample: { message: '', requestedSchema: { type: 'object', properties: {} } },
-  },
-  'elicitation/result': {
-    method: 'elicitation/create',
-    phase: 'response',
-    sample: { action: 'cancel' },
-  },
-  roots: { method: 'roots/list', phase: 'request', sample: {} },
-  'roots/result': { method: 'roots/list', phase: 'response', sample: { roots: [] } },
-  notifications: {
-    method: 'notifications',
-    phase: 'request',
-    sample: { method: 'notifications/message', params: { level: 'debug', data: '' } },
-  },
-  approval: {
-    method: 'approval',
-    phase: 'request',
-    sample: { name: 'postern-check', arguments: {} },
-  },
+  ],
+  'completion/result': ['completion/complete', 'response', { completion: { values: [] } }],
+  instructions: ['server/instructions', 'response', ''],
+  sampling: ['sampling/createMessage', 'request', { messages: [], maxTokens: 1 }],
+  'sampling/result': [
+    'sampling/createMessage',
+    'response',
+    { role: 'assistant', model: '', content: { type: 'text', text: '' } },
+  ],
+  elicitation: [
+    'elicitation/create',
+    'request',
+    { message: '', requestedSchema: { type: 'object', properties: {} } },
+  ],
+  'elicitation/result': ['elicitation/create', 'response', { action: 'cancel' }],
+  roots: ['roots/list', 'request', {}],
+  'roots/result': ['roots/list', 'response', { roots: [] }],
+  notifications: [
+    'notifications',
+    'request',
+    { method: 'notifications/message', params: { level: 'debug', data: '' } },
+  ],
+  approval: ['approval', 'request', { name: 'postern-check', arguments: {} }],
 };
 
 export function describeMessage(
@@ -144,7 +105,7 @@ export function describeMessage(
   value: unknown,
   caller: GuardCaller | undefined,
 ): AskedMessage {
-  const { method, phase } = POINTS[on];
+  const [method, phase] = POINTS[on];
   const named = name === '' ? undefined : name;
   if (caller === undefined) return { guard, on, method, phase, server, name: named, value };
   const { user, clientId, view, requestId, trace } = caller;
@@ -157,7 +118,7 @@ export function describeMessage(
     server,
     name: named,
     value,
-    user: user && describeUser(user),
+    user: user && { sub: user.sub, issuer: user.issuer, email: user.email, groups: user.groups },
     client: clientId,
     view,
     requestId,
@@ -165,19 +126,12 @@ export function describeMessage(
   };
 }
 
-const describeUser = ({
-  sub,
-  issuer,
-  email,
-  groups,
-}: NonNullable<GuardCaller['user']>): AskedUser => ({ sub, issuer, email, groups });
-
 /**
  * Asks a guard about a message. Answers at once where that is at hand.
  *
  * @throws GuardFailure, TooMuchForGuard; and whatever else, which is a failure, too.
  */
-export type AskGuard = (message: AskedMessage, asker: GuardTurn) => Decision | Promise<Decision>;
+export type AskGuard = (message: AskedMessage, turn: GuardTurn) => Decision | Promise<Decision>;
 
 export interface GuardTurn {
   readonly signal: CancelSignal | undefined;
@@ -244,32 +198,31 @@ const SENT_PROBLEMS = {
   values: `it has more than ${SENT_BOUNDS.values} values`,
 };
 
-interface GuardLine {
-  /** Runs the work when it is its user's turn. */
-  run<Result>(
-    work: () => Promise<Result>,
-    user: UserContext | undefined,
-    signal: CancelSignal | undefined,
-  ): Promise<Result>;
-}
-
-/** @throws TooMuchForGuard where too much of the caller's waits, or the caller does not any more. */
-export function createGuardLine({ ofAll, ofOne } = REQUESTS): GuardLine {
+/**
+ * Runs work when it is its user's turn.
+ *
+ * @throws TooMuchForGuard where too much of the caller's waits, or the caller does not any more.
+ */
+export function createGuardLine({ ofAll, ofOne } = REQUESTS) {
   const queue = createFairQueue({
     maxRunning: ofAll,
     maxRunningOfOne: ofOne,
     maxWaiting: MAX_WAITING,
     maxWaitingOfOne: MAX_WAITING_OF_ONE,
   });
-  return {
-    run: (work, user, signal) =>
-      queue.run(work, user && nameOwner(user), signal).catch((error: unknown) => {
-        if (error instanceof QueueFullError) {
-          throw new TooMuchForGuard('too much waits for it; try again in a moment');
-        }
-        // Whoever leaves could have any guard fail that lets pass.
-        throw signal?.aborted ? new TooMuchForGuard('nobody waits for it any more') : error;
-      }),
+  return async function runInTurn<Result>(
+    work: () => Promise<Result>,
+    { user, signal }: GuardTurn,
+  ): Promise<Result> {
+    try {
+      return await queue.run(work, user && nameOwner(user), signal);
+    } catch (error) {
+      if (error instanceof QueueFullError) {
+        throw new TooMuchForGuard('too much waits for it; try again in a moment');
+      }
+      // Whoever leaves could have any guard fail that lets pass.
+      throw signal?.aborted ? new TooMuchForGuard('nobody waits for it any more') : error;
+    }
   };
 }
 

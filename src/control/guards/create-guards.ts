@@ -18,14 +18,12 @@ import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import {
   type AskGuard,
-  type Decision,
   describeMessage,
   GuardFailure,
   POINTS,
   TooMuchForGuard,
 } from './ask-guard.ts';
 import { type AskServer, createRunWork, type GuardHost, type GuardKind } from './define-guard.ts';
-
 import { bindGuard, GUARD_KINDS } from './guard-config.ts';
 
 /**
@@ -42,44 +40,15 @@ export async function createGuards(
   if (configs.length === 0) return undefined;
   const { clock, fetch } = runtime;
   const host: GuardHost = { clock, fetch, askServer, runWork: createRunWork() };
-  const running = await Promise.all(
+  const all = await Promise.all(
     configs.map(async (config) => {
       const guard = bindGuard(config.use, kinds);
-      const ask = await guard.open(host, config.name);
-      return {
-        runs: runGuard(runtime, config, ask, guard.describe()),
-        isAbout: createIsAbout(config),
-      };
+      return runGuard(runtime, config, await guard.open(host, config.name), guard.describe());
     }),
   );
-  return joinGuards(running);
-}
-
-interface SelectedGuard {
-  readonly runs: RunningGuard;
-  isAbout(point: GuardPoint, item: GuardedItem): boolean;
-}
-
-function createIsAbout({ on, servers, tools }: GuardConfig): SelectedGuard['isAbout'] {
-  const points = new Set(on);
-  const globs = tools?.map(compileGlob);
-  return (point, { kind, name, server }) =>
-    points.has(point) &&
-    (servers === undefined || servers.includes(server)) &&
-    (globs === undefined || kind !== 'tool' || globs.some((fits) => fits(name)));
-}
-
-function joinGuards(all: readonly SelectedGuard[]): Guards {
+  const points = new Set(configs.flatMap(({ on }) => on));
   /** An entry of a list is the same object for each call: what looks at it is looked for once. */
   const known = new WeakMap<GuardedItem, Map<GuardPoint, Guard | undefined>>();
-  const points = new Set(all.flatMap(({ runs }) => runs.config.on));
-
-  function select(point: GuardPoint, item: GuardedItem): Guard | undefined {
-    const chosen = all.filter(({ isAbout }) => isAbout(point, item)).map(({ runs }) => runs);
-    return chosen.length === 0
-      ? undefined
-      : { judge: (message) => judgeAll(chosen, point, item, message) };
-  }
 
   return {
     find(point, item) {
@@ -87,16 +56,21 @@ function joinGuards(all: readonly SelectedGuard[]): Guards {
       const ofItem = known.get(item) ?? new Map<GuardPoint, Guard | undefined>();
       if (ofItem.has(point)) return ofItem.get(point);
       if (ofItem.size === 0) known.set(item, ofItem);
-      const guard = select(point, item);
+      const chosen = all.filter(({ isAbout }) => isAbout(point, item));
+      const guard: Guard | undefined =
+        chosen.length === 0
+          ? undefined
+          : { judge: (message) => judgeAll(chosen, point, item, message) };
       ofItem.set(point, guard);
       return guard;
     },
     looksAt: (point) => points.has(point),
-    listGuards: () => all.map(({ runs }) => runs.describe()),
+    listGuards: () => all.map(({ describe }) => describe()),
   };
 }
 
 const PASSED: GuardVerdict = { kind: 'passed' };
+const PASSED_UNSEEN: GuardVerdict = { kind: 'passed', hasFailed: true };
 
 /** Each looks at what the ones before made of it. */
 async function judgeAll(
@@ -109,34 +83,21 @@ async function judgeAll(
   let isChanged = false;
   let hasFailed = false;
   for (const guard of guards) {
-    const judging = guard.judge(point, item, message, value);
-    const verdict = judging instanceof Promise ? await judging : judging;
+    const verdict = await guard.judge(point, item, message, value);
     if (verdict.kind === 'refused') return verdict;
     hasFailed ||= verdict.hasFailed === true;
     if (verdict.kind === 'passed') continue;
     value = verdict.value;
     isChanged = true;
   }
-  if (!isChanged && !hasFailed) return PASSED;
-  const unsure = hasFailed && ({ hasFailed } as const);
-  return isChanged ? { kind: 'changed', value, ...unsure } : { ...PASSED, ...unsure };
+  if (isChanged) return { kind: 'changed', value, ...(hasFailed && { hasFailed }) };
+  return hasFailed ? PASSED_UNSEEN : PASSED;
 }
 
 // §26.3: one guard: asked, watched and counted; where it fails, its `onError` decides.
 
-interface RunningGuard {
-  readonly config: GuardConfig;
-  /** Never rejects. Not a promise where the guard answers at once. */
-  judge(
-    point: GuardPoint,
-    item: GuardedItem,
-    message: GuardedMessage,
-    value: unknown,
-  ): GuardVerdict | Promise<GuardVerdict>;
-  describe(): GuardFacts;
-}
+type RunningGuard = ReturnType<typeof runGuard>;
 
-const PASSED_UNSEEN: GuardVerdict = { kind: 'passed', hasFailed: true };
 /** Characters of what a guard says to a caller. */
 const MAX_WORDS = 2_000;
 
@@ -145,8 +106,9 @@ function runGuard(
   config: GuardConfig,
   ask: AskGuard,
   kind: string,
-): RunningGuard {
-  const { name, onError } = config;
+) {
+  const { name, on, servers, tools, onError } = config;
+  const globs = tools?.map(compileGlob);
   const counts: Record<GuardOutcome, number> = { passed: 0, changed: 0, refused: 0, failed: 0 };
   let problem: string | undefined;
 
@@ -166,84 +128,65 @@ function runGuard(
     metrics.recordGuard(name, point, outcome, (clock.monotonic() - startedAt) / 1000);
   }
 
-  function toVerdict(
-    decision: Decision,
-    point: GuardPoint,
-    findProblem: GuardedMessage['findProblem'],
-    startedAt: number,
-  ): GuardVerdict {
-    if (decision.kind === 'change') {
-      const wrong = findProblem?.(toPlain(decision.value));
-      if (wrong !== undefined) {
-        throw new GuardFailure(`it changed the message to one that cannot go on: ${wrong}`);
-      }
-    }
-    problem = undefined;
-    switch (decision.kind) {
-      case 'pass':
-        count(point, 'passed', startedAt);
-        return PASSED;
-      case 'change':
-        count(point, 'changed', startedAt);
-        return { kind: 'changed', value: decision.value };
-      case 'refuse':
-        count(point, 'refused', startedAt);
-        return refuse(
-          shorten(decision.message ?? '', MAX_WORDS) || `Refused by the guard ${name}.`,
-        );
-    }
-  }
-
   function fail(thrown: unknown, point: GuardPoint, startedAt: number): GuardVerdict {
-    if (thrown instanceof TooMuchForGuard) {
-      count(point, 'refused', startedAt);
-      return {
-        ...refuse(`The guard ${name} cannot look at this now: ${thrown.message}.`),
-        hasFailed: true,
-      };
+    const isTooMuch = thrown instanceof TooMuchForGuard;
+    count(point, isTooMuch ? 'refused' : 'failed', startedAt);
+    if (!isTooMuch) {
+      problem = tellFailure(thrown);
+      warn(point, thrown);
+      if (onError === 'pass') return PASSED_UNSEEN;
     }
-    count(point, 'failed', startedAt);
-    problem = tellFailure(thrown);
-    warn(point, thrown);
-    return onError === 'pass'
-      ? PASSED_UNSEEN
-      : {
-          ...refuse(
-            `The guard ${name} could not look at this, so it was refused. Try again later.`,
-          ),
-          hasFailed: true,
-        };
+    const words = isTooMuch
+      ? `The guard ${name} cannot look at this now: ${thrown.message}.`
+      : `The guard ${name} could not look at this, so it was refused. Try again later.`;
+    return { ...refuse(words), hasFailed: true };
   }
 
   const refuse = (message: string): GuardVerdict => ({ kind: 'refused', by: name, message });
 
   return {
-    config,
-    judge(point, item, { caller, signal, findProblem }, value) {
+    isAbout: (point: GuardPoint, item: GuardedItem) =>
+      on.includes(point) &&
+      (servers === undefined || servers.includes(item.server)) &&
+      (globs === undefined || item.kind !== 'tool' || globs.some((fits) => fits(item.name))),
+    /** Never rejects. `value` is what the guards before made of the message's. */
+    async judge(
+      point: GuardPoint,
+      item: GuardedItem,
+      { caller, signal, findProblem }: GuardedMessage,
+      value: unknown,
+    ): Promise<GuardVerdict> {
       const startedAt = clock.monotonic();
       try {
         const message = describeMessage(name, point, item, value, caller);
-        const asking = ask(message, { signal, user: caller?.user });
-        return asking instanceof Promise
-          ? asking
-              .then((decision) => toVerdict(decision, point, findProblem, startedAt))
-              .catch((thrown: unknown) => fail(thrown, point, startedAt))
-          : toVerdict(asking, point, findProblem, startedAt);
+        const decision = await ask(message, { signal, user: caller?.user });
+        if (decision.kind === 'change') {
+          const wrong = findProblem?.(toPlain(decision.value));
+          if (wrong !== undefined)
+            throw new GuardFailure(`it changed the message to one that cannot go on: ${wrong}`);
+        }
+        problem = undefined;
+        count(point, OUTCOMES[decision.kind], startedAt);
+        if (decision.kind === 'pass') return PASSED;
+        if (decision.kind === 'change') return { kind: 'changed', value: decision.value };
+        const words = shorten(decision.message ?? '', MAX_WORDS);
+        return refuse(words || `Refused by the guard ${name}.`);
       } catch (thrown) {
         return fail(thrown, point, startedAt);
       }
     },
-    describe: () => ({
+    describe: (): GuardFacts => ({
       name,
       kind,
-      on: config.on,
+      on,
       onError,
       counts,
       problem,
       async check() {
         try {
-          const [on = 'tools/call'] = config.on;
-          const message = describeMessage(name, on, CHECKED, POINTS[on].sample, undefined);
+          const [point = 'tools/call'] = on;
+          const [, , sample] = POINTS[point];
+          const message = describeMessage(name, point, CHECKED, sample, undefined);
           await ask(message, { signal: undefined, user: undefined });
           return undefined;
         } catch (thrown) {
@@ -253,6 +196,8 @@ function runGuard(
     }),
   };
 }
+
+const OUTCOMES = { pass: 'passed', change: 'changed', refuse: 'refused' } as const;
 
 const CHECKED: GuardedItem = { kind: undefined, name: 'postern-check', server: '' };
 

@@ -2,12 +2,11 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { choice, wholeNumber } from '../../config/file/shapes/scalar.ts';
-import type { Member, MemberReader } from '../../config/file/shapes/shape.ts';
-import { defineMember } from '../../config/file/shapes/shape.ts';
+import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/shape.ts';
 import type { GuardUse } from '../../mcp/calls/guards.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { findNearestName } from '../../platform/nearest-name.ts';
+import { suggestName } from '../../platform/nearest-name.ts';
 import { quote } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import {
@@ -50,7 +49,7 @@ export interface BoundGuard {
 /** Shared by all guards of a configuration. `fetch` keeps its connections. */
 export interface GuardHost extends Pick<Runtime, 'clock' | 'fetch'> {
   readonly askServer: AskServer;
-  readonly runWork: RunWork;
+  readonly runWork: ReturnType<typeof createRunWork>;
 }
 
 /**
@@ -82,12 +81,8 @@ export interface FileAccess {
   readText(path: string): string;
 }
 
-interface GuardDefinition<Use extends GuardUse> extends Omit<GuardKind<Use>, 'bind'> {
-  bind(use: Use): BoundGuard;
-}
-
 export function defineGuard<Use extends GuardUse>(
-  definition: GuardDefinition<Use>,
+  definition: Omit<GuardKind<Use>, 'bind'> & { bind(use: Use): BoundGuard },
 ): GuardKind<Use> {
   const isOwn = (use: GuardUse): use is Use => use.kind === definition.kind;
   return { ...definition, bind: (use) => (isOwn(use) ? definition.bind(use) : undefined) };
@@ -99,10 +94,9 @@ export function findServerProblem(
   servers: NamedServers,
 ): string | undefined {
   const names = servers.map((server) => server.name);
-  if (names.includes(name)) return undefined;
-  const nearest = findNearestName(name, names);
-  const hint = nearest === undefined ? '' : ` Did you mean ${nearest}?`;
-  return `${member}: there is no server ${quote(name, 64)} in this file.${hint}`;
+  return names.includes(name)
+    ? undefined
+    : `${member}: there is no server ${quote(name, 64)} in this file.${suggestName(name, names)}`;
 }
 
 // Members of those that are asked outside of the gateway's own code.
@@ -158,8 +152,6 @@ export type Steps<Result> = Generator<number, Result, void>;
 /** As many characters take as long as one value, or one look at a short text. */
 export const A_VALUE = 64;
 
-export type RunWork = <Result>(work: Steps<Result>, asker: GuardTurn) => Result | Promise<Result>;
-
 /** Characters that are looked at before the answer, and in each turn after that. */
 const AT_ONCE = 262_144;
 const IN_A_TURN = 65_536;
@@ -167,28 +159,24 @@ const IN_A_TURN = 65_536;
 const LONG = { ofOne: 1, ofAll: 4 };
 
 /** @throws TooMuchForGuard as a guard's line does. */
-export function createRunWork(): RunWork {
-  const line = createGuardLine(LONG);
-  let turn = Promise.resolve();
-
-  /** One step of one work in each turn, however many there are. */
-  function waitForTurn(): Promise<void> {
-    turn = turn.then(() => nextTurn());
-    return turn;
-  }
+export function createRunWork() {
+  const runInTurn = createGuardLine(LONG);
+  let last = Promise.resolve();
 
   async function finish<Result>(work: Steps<Result>, signal: GuardTurn['signal']): Promise<Result> {
     for (;;) {
-      await waitForTurn();
+      // One step of one work in each turn of the event loop, however many there are.
+      last = last.then(() => nextTurn());
+      await last;
       if (signal?.aborted) throw new GuardFailure('nobody waits for it any more');
       const end = runSome(work, IN_A_TURN);
       if (end !== undefined) return end.value;
     }
   }
 
-  return function runWork(work, { signal, user }) {
+  return function runWork<Result>(work: Steps<Result>, turn: GuardTurn): Result | Promise<Result> {
     const end = runSome(work, AT_ONCE);
-    return end === undefined ? line.run(() => finish(work, signal), user, signal) : end.value;
+    return end === undefined ? runInTurn(() => finish(work, turn.signal), turn) : end.value;
   };
 }
 
@@ -196,7 +184,7 @@ export function createRunWork(): RunWork {
 function runSome<Result>(
   work: Steps<Result>,
   characters: number,
-): { readonly value: Result } | undefined {
+): IteratorReturnResult<Result> | undefined {
   for (let left = characters; left > 0; ) {
     const step = work.next();
     if (step.done) return step;

@@ -1,19 +1,17 @@
 // §26.1: `guards` of the configuration file, and what is wrong with them beside the rest of it, told at start.
 
 import { choice, freeText, text } from '../../config/file/shapes/scalar.ts';
-import type { Member } from '../../config/file/shapes/shape.ts';
 import {
   defineMember,
   type FilePlace,
   list,
-  type MemberReader,
+  type Member,
   object,
   report,
   type Shape,
 } from '../../config/file/shapes/shape.ts';
 import { GUARD_POINTS, type GuardConfig, type GuardUse } from '../../mcp/calls/guards.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
-
 import {
   type BoundGuard,
   type FileAccess,
@@ -78,18 +76,6 @@ export function createUseShape(kinds: readonly GuardKind[]): Shape<GuardUse> {
     version,
   ];
 
-  /** A member that says nothing where it stands was meant to say something. */
-  function reportMisplaced({ has, report: reportAt }: MemberReader, kind: GuardKind): void {
-    for (const member of useMembers) {
-      const isRight =
-        namings.includes(member) || kind.members.some(({ name }) => name === member.name);
-      if (!has(member) || isRight) continue;
-      const hint =
-        kind.naming === httpGuard.naming ? ' Write it inside of http, if it belongs there.' : '';
-      reportAt(`${member.name} says nothing here. Remove it.${hint}`, member);
-    }
-  }
-
   return object<GuardUse>({
     allowed: `an object with ${listNames(namings, 'or')}`,
     members: useMembers,
@@ -110,7 +96,15 @@ export function createUseShape(kinds: readonly GuardKind[]): Shape<GuardUse> {
       const wanted = named === builtIn ? read(builtIn) : named.name;
       const kind = kinds.find((one) => one.kind === wanted);
       if (kind === undefined) return undefined;
-      reportMisplaced(members, kind);
+      const hint =
+        kind.naming === httpGuard.naming ? ' Write it inside of http, if it belongs there.' : '';
+      // A member that says nothing where it stands was meant to say something.
+      for (const member of useMembers) {
+        const isRight =
+          namings.includes(member) || kind.members.some(({ name }) => name === member.name);
+        if (has(member) && !isRight)
+          reportHere(`${member.name} says nothing here. Remove it.${hint}`, member);
+      }
       return kind.read(members);
     },
   });
@@ -233,6 +227,3 @@ export const completeGuards = (
     const completed = bindGuard(use).complete?.(servers, files, reportHere);
     return completed === undefined ? config : { ...config, use: completed };
   });
-
-/** Describes a guard for operators. */
-export const describeUse = (use: GuardUse): string => bindGuard(use).describe();

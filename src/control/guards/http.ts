@@ -1,15 +1,18 @@
 // §26.2: a guard that is a service, asked over HTTP.
 
 import { requestHeaders, text } from '../../config/file/shapes/scalar.ts';
-import type { Shape } from '../../config/file/shapes/shape.ts';
-import { defineMember, object } from '../../config/file/shapes/shape.ts';
+import { defineMember, object, type Shape } from '../../config/file/shapes/shape.ts';
 import { httpUrl } from '../../config/rules.ts';
-import type { toAbortSignal } from '../../platform/cancellation.ts';
-import type { Clock } from '../../platform/clock.ts';
 import { parseExactJson } from '../../platform/exact-json.ts';
 import { FetchError, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { decodeUtf8, findExceededBound } from '../../platform/json.ts';
-import { type AskGuard, createGuardLine, GuardFailure, toSentText } from './ask-guard.ts';
+import {
+  type AskGuard,
+  createGuardLine,
+  GuardFailure,
+  type GuardTurn,
+  toSentText,
+} from './ask-guard.ts';
 import {
   DEFAULT_TIMEOUT_MS,
   defineGuard,
@@ -19,7 +22,7 @@ import {
 } from './define-guard.ts';
 import { readAnswer, readInterceptorPayload, toInvocation } from './sep-2624.ts';
 
-export interface HttpUse {
+interface HttpUse {
   readonly kind: 'http';
   readonly url: string;
   /** Secrets are among them. */
@@ -87,25 +90,32 @@ function createHttpGuard({ clock, fetch }: GuardHost, config: HttpUse): AskGuard
     'content-type': 'application/json',
     accept: 'application/json',
   };
-  const line = createGuardLine();
+  const runInTurn = createGuardLine();
 
-  return function askOverHttp(message, { signal, user }) {
+  return async function askOverHttp(message, turn) {
     const { guard, traceparent } = message;
     const body = toSentText({
       version: VERSION,
       ...toInvocation(message, guard, timeoutMs, clock.now()),
     });
-    return line
-      .run(() => send(body, traceparent, signal), user, signal)
-      .then((answer) => readInterceptorPayload(readAnswer(answer), message));
+    const answer = await runInTurn(() => send(body, traceparent, turn.signal), turn);
+    return readInterceptorPayload(readAnswer(answer), message);
   };
 
   async function send(
     body: string,
     traceparent: string | undefined,
-    signal: Parameters<AskGuard>[1]['signal'],
+    signal: GuardTurn['signal'],
   ): Promise<unknown> {
-    const limit = createTimeLimit(clock, timeoutMs, signal);
+    const limit = new AbortController();
+    let isLate = false;
+    const leave = () => limit.abort(new Error('nobody waits for the answer any more'));
+    const stopClock = clock.after(timeoutMs, () => {
+      isLate = true;
+      limit.abort(new Error('it took too long'));
+    });
+    if (signal?.aborted) leave();
+    signal?.addEventListener('abort', leave);
     try {
       const response = await fetchWithLimits(
         fetch,
@@ -123,12 +133,13 @@ function createHttpGuard({ clock, fetch }: GuardHost, config: HttpUse): AskGuard
       return parseAnswer(response.body);
     } catch (error) {
       if (!(error instanceof FetchError)) throw error;
-      const reason = limit.hasPassed()
+      const reason = isLate
         ? `it did not answer within ${timeoutMs} ms`
         : 'it cannot be reached, or its answer could not be read';
       throw new GuardFailure(reason, { cause: error.cause });
     } finally {
-      limit.stop();
+      stopClock();
+      signal?.removeEventListener('abort', leave);
     }
   }
 }
@@ -151,31 +162,6 @@ function parseAnswer(body: Buffer): unknown {
 
 const NO_JSON = 'its answer is no JSON';
 
-/** Aborted when the time has passed, or nobody waits any more. */
-function createTimeLimit(
-  clock: Clock,
-  ms: number,
-  left: Parameters<typeof toAbortSignal>[0] | undefined,
-) {
-  const controller = new AbortController();
-  let isOver = false;
-  const leave = () => controller.abort(new Error('nobody waits for the answer any more'));
-  const stopClock = clock.after(ms, () => {
-    isOver = true;
-    controller.abort(new Error('it took too long'));
-  });
-  if (left?.aborted) leave();
-  left?.addEventListener('abort', leave);
-  return {
-    signal: controller.signal,
-    hasPassed: () => isOver,
-    stop() {
-      stopClock();
-      left?.removeEventListener('abort', leave);
-    },
-  };
-}
-
 /** For an answer. */
 export const MAX_ANSWER_BYTES = 8_388_608;
-export const ANSWER_BOUNDS = { levels: 200, values: 500_000 };
+const ANSWER_BOUNDS = { levels: 200, values: 500_000 };

@@ -1,7 +1,6 @@
 // §26.4: URLs to hosts outside of a list: a picture or link that carries data in its address is the usual way out for it.
 
 import { text as textShape } from '../../config/file/shapes/scalar.ts';
-import type { Shape } from '../../config/file/shapes/shape.ts';
 import { defineMember, list } from '../../config/file/shapes/shape.ts';
 import { defineBuiltInGuard, type JudgeMessage } from './define-guard.ts';
 import type { ReadText } from './readings.ts';
@@ -13,7 +12,7 @@ import {
   type GuardAction,
 } from './text-guard.ts';
 
-export interface LinksUse {
+interface LinksUse {
   readonly kind: 'links';
   readonly hosts: readonly string[];
   readonly action: GuardAction;
@@ -21,23 +20,22 @@ export interface LinksUse {
 
 const hostsMember = defineMember(
   'hosts',
-  list(hostPattern(), {
-    allowed: 'a list of hosts, such as ["example.com", "*.example.com"]',
-    isNotEmpty: true,
-  }),
+  list(
+    textShape(
+      {
+        parse: (given) =>
+          /^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(given) ? given.toLowerCase() : undefined,
+        allowed: 'a host such as example.com or *.example.com, without scheme and port',
+      },
+      { schema: { type: 'string', pattern: '^(\\*\\.)?[A-Za-z0-9]' } },
+    ),
+    {
+      allowed: 'a list of hosts, such as ["example.com", "*.example.com"]',
+      isNotEmpty: true,
+    },
+  ),
   'the hosts that URLs may lead to. *.example.com is any host below example.com.',
 );
-
-function hostPattern(): Shape<string> {
-  return textShape(
-    {
-      parse: (given) =>
-        /^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(given) ? given.toLowerCase() : undefined,
-      allowed: 'a host such as example.com or *.example.com, without scheme and port',
-    },
-    { schema: { type: 'string', pattern: '^(\\*\\.)?[A-Za-z0-9]' } },
-  );
-}
 
 export const linksGuard = defineBuiltInGuard<LinksUse>({
   kind: 'links',
@@ -70,10 +68,19 @@ function createLinksJudge(use: LinksUse): JudgeMessage {
     });
   }
 
-  const toMark = () => '[link removed]';
-  const tell = (found: ReadonlySet<string>) =>
-    `It links to hosts that are not allowed: ${listHosts(found)}.`;
-  return createTextJudge({ find, toMark, tell, findLast }, use.action);
+  return createTextJudge(
+    {
+      find,
+      toMark: () => '[link removed]',
+      tell(found) {
+        const told = [...found].slice(0, MAX_TOLD).join(', ');
+        const others = found.size > MAX_TOLD ? ' and others' : '';
+        return `It links to hosts that are not allowed: ${told}${others}.`;
+      },
+      findLast,
+    },
+    use.action,
+  );
 }
 
 // URL Standard "URL parsing": tabs and line feeds in an address count for nothing.
@@ -179,8 +186,3 @@ function readHost(link: string): string | undefined {
 const LEADING_OUT: ReadonlySet<string> = new Set(['http', 'https', 'ws', 'wss', 'ftp', 'ftps']);
 
 const MAX_TOLD = 5;
-
-const listHosts = (hosts: ReadonlySet<string>): string => {
-  const told = [...hosts].slice(0, MAX_TOLD).join(', ');
-  return hosts.size > MAX_TOLD ? `${told} and others` : told;
-};

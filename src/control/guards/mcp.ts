@@ -9,7 +9,6 @@ import {
   type AskedMessage,
   type AskGuard,
   createGuardLine,
-  type Decision,
   GuardFailure,
   PASS,
   toSentText,
@@ -19,13 +18,12 @@ import {
   defineGuard,
   findServerProblem,
   type GuardHost,
-  type NamedServers,
   timeout,
   version,
 } from './define-guard.ts';
 import { nameEvent, readAnswer, readInterceptorPayload, toInvocation } from './sep-2624.ts';
 
-export interface McpUse {
+interface McpUse {
   readonly kind: 'mcp';
   /** A server of the file. */
   readonly server: string;
@@ -62,19 +60,15 @@ export const mcpGuard = defineGuard<McpUse>({
   bind: (use) => ({
     describe: () => `mcp ${use.server}`,
     complete(servers, _files, report) {
-      const problem =
-        findServerProblem('use.mcp', use.server, servers) ?? findPersonal(use.server, servers);
+      const problem = findServerProblem('use.mcp', use.server, servers);
       if (problem !== undefined) report(problem);
+      const personalBy = servers.find(({ name }) => name === use.server)?.personalBy;
+      if (personalBy !== undefined) report(`use.mcp: ${use.server} ${PERSONAL[personalBy]}`);
       return use;
     },
     open: (host) => createMcpGuard(host, use),
   }),
 });
-
-function findPersonal(server: string, servers: NamedServers): string | undefined {
-  const personalBy = servers.find(({ name }) => name === server)?.personalBy;
-  return personalBy && `use.mcp: ${server} ${PERSONAL[personalBy]}`;
-}
 
 /** The gateway itself asks a guard, and has nobody's token or process. */
 const PERSONAL = {
@@ -89,7 +83,7 @@ const MAX_PAGES = 20;
 
 function createMcpGuard({ clock, askServer }: GuardHost, config: McpUse): AskGuard {
   const { server, interceptor: wanted, timeoutMs } = config;
-  const line = createGuardLine();
+  const runInTurn = createGuardLine();
   let listing: { readonly at: number; readonly all: Promise<readonly Interceptor[]> } | undefined;
 
   async function request(
@@ -112,8 +106,10 @@ function createMcpGuard({ clock, askServer }: GuardHost, config: McpUse): AskGua
     for (let page = 0; page < MAX_PAGES; page += 1) {
       const params = typeof cursor === 'string' ? { cursor } : {};
       const result = await request('interceptors/list', params, undefined);
-      all.push(...readInterceptors(result));
-      cursor = result.nextCursor;
+      const { interceptors, nextCursor } = result;
+      if (!Array.isArray(interceptors)) throw new GuardFailure('it lists no interceptors');
+      all.push(...interceptors.map(readInterceptor));
+      cursor = nextCursor;
       if (typeof cursor !== 'string') return all;
     }
     throw new GuardFailure(`it lists its interceptors on more than ${MAX_PAGES} pages`);
@@ -130,64 +126,50 @@ function createMcpGuard({ clock, askServer }: GuardHost, config: McpUse): AskGua
     return next.all;
   }
 
-  async function findThem(event: string, phase: AskedMessage['phase']) {
+  async function select(event: string, phase: AskedMessage['phase']) {
     const all = await listAll();
-    if (wanted === undefined) {
-      const chosen = selectInterceptors(all, event, phase);
-      // A guard that looks at nothing would let all pass, and nobody would know.
-      if (chosen.length > 0) return chosen;
-      throw new GuardFailure(`it has no interceptor for ${event} (${phase})`);
+    const chosen =
+      wanted === undefined
+        ? selectInterceptors(all, event, phase)
+        : all.filter(({ name }) => name === wanted);
+    if (chosen.length > 0) return chosen;
+    // A guard that looks at nothing would let all pass, and nobody would know.
+    throw new GuardFailure(`it has no interceptor ${wanted ?? `for ${event} (${phase})`}`);
+  }
+
+  /** One after the other, each about what the ones before made of it. */
+  return async function askInterceptors(message, turn) {
+    const { method, phase, traceparent } = message;
+    let { value } = message;
+    let isChanged = false;
+    for (const { name, isAudit } of await select(nameEvent(method, value), phase)) {
+      const current = { ...message, value };
+      const params = toInvocation(current, name, timeoutMs, clock.now());
+      toSentText(params);
+      const answer = await runInTurn(
+        () => request('interceptor/invoke', params, turn.signal, traceparent),
+        turn,
+      );
+      const decision = readInterceptorPayload(readAnswer(readExact(answer)), current);
+      if (isAudit || decision.kind === 'pass') continue;
+      if (decision.kind === 'refuse') return decision;
+      value = decision.value;
+      isChanged = true;
     }
-    const chosen = all.filter(({ name }) => name === wanted);
-    if (chosen.length === 0) throw new GuardFailure(`it has no interceptor ${wanted}`);
-    return chosen;
-  }
-
-  async function invoke(
-    { name, isAudit }: Interceptor,
-    message: AskedMessage,
-    { signal, user }: Parameters<AskGuard>[1],
-  ): Promise<Decision> {
-    const params = toInvocation(message, name, timeoutMs, clock.now());
-    toSentText(params);
-    const answer = await line.run(
-      () => request('interceptor/invoke', params, signal, message.traceparent),
-      user,
-      signal,
-    );
-    const decision = readInterceptorPayload(readAnswer(readExact(answer)), message);
-    return isAudit ? PASS : decision;
-  }
-
-  return async function askInterceptors(message, asker) {
-    const { method, phase, value } = message;
-    const chosen = await findThem(nameEvent(method, value), phase);
-    return askInTurn(chosen, value, (one, current) =>
-      invoke(one, { ...message, value: current }, asker),
-    );
+    return isChanged ? { kind: 'change', value } : PASS;
   };
 }
 
 // SEP-2624 "Interceptor Discovery": which interceptors a server has.
 
-export interface Interceptor {
+interface Interceptor {
   readonly name: string;
   readonly type: 'validation' | 'mutation';
-  readonly hooks: readonly Hook[];
+  readonly hooks: readonly { readonly events: readonly string[]; readonly phase: string }[];
   /** Its answers change nothing. */
   readonly isAudit: boolean;
-  readonly priority: Readonly<Record<'request' | 'response', number>>;
-}
-
-interface Hook {
-  readonly events: readonly string[];
-  readonly phase: string;
-}
-
-/** @throws GuardFailure for what is no list of them. */
-export function readInterceptors({ interceptors }: JsonObject): readonly Interceptor[] {
-  if (!Array.isArray(interceptors)) throw new GuardFailure('it lists no interceptors');
-  return interceptors.map(readInterceptor);
+  /** A number, or one for each phase. */
+  readonly priorityHint: unknown;
 }
 
 /** One that cannot be read could be the one that refuses. */
@@ -204,20 +186,17 @@ function readInterceptor(value: unknown): Interceptor {
     type,
     hooks: given.flatMap(readHook),
     isAudit: mode === 'audit',
-    priority: {
-      request: readPriority(priorityHint, 'request'),
-      response: readPriority(priorityHint, 'response'),
-    },
+    priorityHint,
   };
 }
 
-function readHook(value: unknown): readonly Hook[] {
+function readHook(value: unknown): Interceptor['hooks'] {
   const { events, phase } = isObject(value) ? value : {};
   const names = Array.isArray(events) ? events.filter((one) => typeof one === 'string') : [];
   return typeof phase === 'string' ? [{ events: names, phase }] : [];
 }
 
-function readPriority(hint: unknown, phase: 'request' | 'response'): number {
+function readPriority({ priorityHint: hint }: Interceptor, phase: string): number {
   const given = isObject(hint) ? hint[phase] : hint;
   return typeof given === 'number' ? given : 0;
 }
@@ -226,39 +205,22 @@ function readPriority(hint: unknown, phase: 'request' | 'response'): number {
  * Those that look at the event, in their order. SEP-2624 "Execution Model": what is sent is changed, then validated; what is
  * received is validated before it is changed.
  */
-export function selectInterceptors(
+function selectInterceptors(
   interceptors: readonly Interceptor[],
   event: string,
   phase: 'request' | 'response',
 ): readonly Interceptor[] {
+  const names = ['*', event, `*/${phase}`];
   const chosen = interceptors.filter(({ hooks }) =>
-    hooks.some((hook) => looksAt(hook, event, phase)),
+    hooks.some(
+      (hook) =>
+        (hook.phase === 'both' || hook.phase === phase) &&
+        hook.events.some((one) => names.includes(one)),
+    ),
   );
   const mutators = chosen
     .filter(({ type }) => type === 'mutation')
-    .sort((a, b) => a.priority[phase] - b.priority[phase] || (a.name < b.name ? -1 : 1));
+    .sort((a, b) => readPriority(a, phase) - readPriority(b, phase) || (a.name < b.name ? -1 : 1));
   const validators = chosen.filter(({ type }) => type === 'validation');
   return phase === 'request' ? [...mutators, ...validators] : [...validators, ...mutators];
-}
-
-const looksAt = (hook: Hook, event: string, phase: string): boolean =>
-  (hook.phase === 'both' || hook.phase === phase) &&
-  hook.events.some((one) => one === '*' || one === event || one === `*/${phase}`);
-
-/** Asks several one after the other, each about what the ones before made of it. */
-export async function askInTurn<Asked>(
-  all: readonly Asked[],
-  value: unknown,
-  ask: (one: Asked, value: unknown) => Promise<Decision>,
-): Promise<Decision> {
-  let current = value;
-  let isChanged = false;
-  for (const one of all) {
-    const decision = await ask(one, current);
-    if (decision.kind === 'refuse') return decision;
-    if (decision.kind === 'pass') continue;
-    current = decision.value;
-    isChanged = true;
-  }
-  return isChanged ? { kind: 'change', value: current } : PASS;
 }

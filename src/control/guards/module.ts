@@ -6,19 +6,17 @@ import { freeText } from '../../config/file/shapes/scalar.ts';
 import { defineMember } from '../../config/file/shapes/shape.ts';
 import { ConfigError } from '../../config/problem.ts';
 import type { Clock } from '../../platform/clock.ts';
-import type { Originals } from '../../platform/exact-json.ts';
-import { copyPlain, restoreNumbers, UnclearNumber } from '../../platform/exact-json.ts';
-
 import {
-  type AskedMessage,
-  type AskGuard,
-  type Decision,
-  GuardFailure,
-  readDecision,
-} from './ask-guard.ts';
+  copyPlain,
+  type Originals,
+  restoreNumbers,
+  UnclearNumber,
+} from '../../platform/exact-json.ts';
+import { isObject } from '../../platform/json.ts';
+import { type AskGuard, GuardFailure, readDecision } from './ask-guard.ts';
 import { DEFAULT_TIMEOUT_MS, defineGuard, type GuardHost, timeout } from './define-guard.ts';
 
-export interface ModuleUse {
+interface ModuleUse {
   readonly kind: 'module';
   /** Absolute once the file is complete. */
   readonly path: string;
@@ -62,66 +60,40 @@ async function loadModuleGuard(
   name: string,
   { path, timeoutMs }: ModuleUse,
 ): Promise<AskGuard> {
-  const judge = await importJudge(name, path);
-
-  return function askModule(message) {
-    const originals: Originals = new Map();
-    // A copy: of the value itself it may be known how it was written, and the guard may change it in place.
-    const value = copyPlain(message.value, originals);
-    return ask({ ...message, value }, (answer) => {
-      const decision = readDecision(answer);
-      return decision.kind === 'change'
-        ? { kind: 'change', value: restore(decision.value, message.value, originals) }
-        : decision;
-    });
-  };
-
-  function ask(message: AskedMessage, read: (answer: unknown) => Decision) {
-    const answer = judge(message);
-    return answer instanceof Promise
-      ? waitAtMost(clock, timeoutMs, answer).then(read)
-      : read(answer);
-  }
-}
-
-function restore(value: unknown, before: unknown, originals: Originals): unknown {
-  try {
-    return restoreNumbers(value, before, originals);
-  } catch (cause) {
-    throw cause instanceof UnclearNumber ? new GuardFailure(UNCLEAR, { cause }) : cause;
-  }
-}
-
-const UNCLEAR =
-  'it made a list shorter, or longer, in which JavaScript takes several numbers for one; look at such lists with a guard over HTTP';
-
-/** Node.js keeps each address that it has imported: a file that was written since has another one. */
-async function importJudge(
-  name: string,
-  path: string,
-): Promise<(message: AskedMessage) => unknown> {
   const fail = (reason: string): never => {
     throw new ConfigError([`The guard ${name}: its module ${path} ${reason}`]);
   };
   let exported: unknown;
   try {
+    // Node.js keeps each address that it has imported: a file that was written since has another one.
     const address = pathToFileURL(path);
     address.search = `written=${statSync(path).mtimeMs}`;
     exported = await import(address.href);
   } catch (error) {
     return fail(`cannot be loaded: ${error instanceof Error ? error.message : String(error)}`);
   }
-  const judge = readDefault(exported);
-  return judge ?? fail('has no default export that is a function.');
+  const judge = isObject(exported) ? exported.default : undefined;
+  if (typeof judge !== 'function') return fail('has no default export that is a function.');
+
+  return async function askModule(message) {
+    const originals: Originals = new Map();
+    // A copy: of the value itself it may be known how it was written, and the guard may change it in place.
+    const asked = { ...message, value: copyPlain(message.value, originals) };
+    const answer: unknown = judge(asked);
+    const decision = readDecision(
+      answer instanceof Promise ? await waitAtMost(clock, timeoutMs, answer) : answer,
+    );
+    if (decision.kind !== 'change') return decision;
+    try {
+      return { kind: 'change', value: restoreNumbers(decision.value, message.value, originals) };
+    } catch (cause) {
+      throw cause instanceof UnclearNumber ? new GuardFailure(UNCLEAR, { cause }) : cause;
+    }
+  };
 }
 
-function readDefault(exported: unknown): ((message: AskedMessage) => unknown) | undefined {
-  if (typeof exported !== 'object' || exported === null || !('default' in exported)) {
-    return undefined;
-  }
-  const judge = exported.default;
-  return typeof judge === 'function' ? (message) => judge(message) : undefined;
-}
+const UNCLEAR =
+  'it made a list shorter, or longer, in which JavaScript takes several numbers for one; look at such lists with a guard over HTTP';
 
 /** @throws GuardFailure when it takes longer. */
 function waitAtMost<Answer>(clock: Clock, ms: number, answer: Promise<Answer>): Promise<Answer> {

@@ -27,7 +27,7 @@ const unescapeMarkdown: ReadText = (text) => text.replace(/\\([!-/:-@[-`{-~])/g,
 const decodeHtml: ReadText = (text) =>
   text.replace(CHARACTER, (_, decimal, hex, name, old) => {
     if (decimal !== undefined) return toCharacter(decimal, 10);
-    return hex === undefined ? readName(name ?? old) : toCharacter(hex, 16);
+    return hex === undefined ? (NAMES[name ?? old] ?? '') : toCharacter(hex, 16);
   });
 
 const toCharacter = (digits: string, base: number): string => {
@@ -35,50 +35,58 @@ const toCharacter = (digits: string, base: number): string => {
   return code <= 0x10ffff ? String.fromCodePoint(code) : '\ufffd';
 };
 
-/** Each character, and its names in HTML, which have one case: what no browser reads hides nothing. */
-const NAMES: readonly (readonly [character: string, names: string])[] = [
-  ['\t', 'Tab'],
-  ['\n', 'NewLine'],
-  ['!', 'excl'],
-  ['"', 'quot QUOT'],
-  ['#', 'num'],
-  ['$', 'dollar'],
-  ['%', 'percnt'],
-  ['&', 'amp AMP'],
-  ["'", 'apos'],
-  ['(', 'lpar'],
-  [')', 'rpar'],
-  ['*', 'ast midast'],
-  ['+', 'plus'],
-  [',', 'comma'],
-  ['.', 'period'],
-  ['/', 'sol'],
-  [':', 'colon'],
-  [';', 'semi'],
-  ['<', 'lt LT'],
-  ['=', 'equals'],
-  ['>', 'gt GT'],
-  ['?', 'quest'],
-  ['@', 'commat'],
-  ['[', 'lsqb lbrack'],
-  ['\\', 'bsol'],
-  [']', 'rsqb rbrack'],
-  ['^', 'Hat'],
-  ['_', 'lowbar UnderBar'],
-  ['`', 'grave DiacriticalGrave'],
-  ['{', 'lcub lbrace'],
-  ['|', 'verbar vert VerticalLine'],
-  ['}', 'rcub rbrace'],
-  ['fj', 'fjlig'],
-];
-const readName = (name: string): string => NAMED.get(name) ?? '';
-
-const NAMED: ReadonlyMap<string, string> = new Map(
-  NAMES.flatMap(([character, names]) => names.split(' ').map((name) => [name, character] as const)),
-);
+/** Names of characters in HTML, which have one case: what no browser reads hides nothing. */
+const NAMES: Readonly<Record<string, string>> = {
+  Tab: '\t',
+  NewLine: '\n',
+  excl: '!',
+  quot: '"',
+  QUOT: '"',
+  num: '#',
+  dollar: '$',
+  percnt: '%',
+  amp: '&',
+  AMP: '&',
+  apos: "'",
+  lpar: '(',
+  rpar: ')',
+  ast: '*',
+  midast: '*',
+  plus: '+',
+  comma: ',',
+  period: '.',
+  sol: '/',
+  colon: ':',
+  semi: ';',
+  lt: '<',
+  LT: '<',
+  equals: '=',
+  gt: '>',
+  GT: '>',
+  quest: '?',
+  commat: '@',
+  lsqb: '[',
+  lbrack: '[',
+  bsol: '\\',
+  rsqb: ']',
+  rbrack: ']',
+  Hat: '^',
+  lowbar: '_',
+  UnderBar: '_',
+  grave: '`',
+  DiacriticalGrave: '`',
+  lcub: '{',
+  lbrace: '{',
+  verbar: '|',
+  vert: '|',
+  VerticalLine: '|',
+  rcub: '}',
+  rbrace: '}',
+  fjlig: 'fj',
+};
 /** Some names of old are read without a semicolon. */
 const CHARACTER = new RegExp(
-  `&(?:#0*(\\d{1,7});?|#[xX]0*([0-9a-fA-F]{1,6});?|(${[...NAMED.keys()].join('|')});|(amp|AMP|lt|LT|gt|GT|quot|QUOT))`,
+  `&(?:#0*(\\d{1,7});?|#[xX]0*([0-9a-fA-F]{1,6});?|(${Object.keys(NAMES).join('|')});|(amp|AMP|lt|LT|gt|GT|quot|QUOT))`,
   'g',
 );
 

@@ -3,7 +3,7 @@
 import { defineBuiltInGuard } from './define-guard.ts';
 import { action, createTextJudge, type FoundText, type GuardAction } from './text-guard.ts';
 
-export interface SecretsUse {
+interface SecretsUse {
   readonly kind: 'secrets';
   readonly action: GuardAction;
 }
@@ -39,91 +39,73 @@ interface SecretPattern {
 /** Not behind a letter or digit, with which it would be another text. */
 const START = '(?<![A-Za-z0-9])';
 
-const token = (name: string, marks: readonly string[], rest: string): SecretPattern => ({
-  name,
-  marks,
-  expression: new RegExp(`${START}(?:${marks.map(escapeRegExp).join('|')})${rest}`, 'g'),
-});
+/** One that begins with one of `marks`, which spaces separate. */
+function token(name: string, marks: string, rest: string): SecretPattern {
+  const all = marks.split(' ');
+  const begin = all.map(escapeRegExp).join('|');
+  return { name, marks: all, expression: new RegExp(`${START}(?:${begin})${rest}`, 'g') };
+}
 
 const escapeRegExp = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
 const SECRET_PATTERNS: readonly SecretPattern[] = [
-  token('aws-access-key', ['AKIA', 'ASIA'], '[A-Z2-7]{16}(?![A-Za-z0-9])'),
+  token('aws-access-key', 'AKIA ASIA', '[A-Z2-7]{16}(?![A-Za-z0-9])'),
   {
     name: 'aws-secret-key',
     marks: ['aws'],
     expression:
       /aws[a-z_ -]{0,20}(?:secret|key)[a-z_ -]{0,20}["'\\]{0,3}\s{0,3}[=:]\s{0,3}["'\\]{0,3}(?<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])/gi,
   },
-  token('github-token', ['ghp_', 'gho_', 'ghu_', 'ghs_', 'ghr_'], '[A-Za-z0-9]{36,255}'),
-  token('github-token', ['github_pat_'], '[A-Za-z0-9_]{36,255}'),
+  token('github-token', 'ghp_ gho_ ghu_ ghs_ ghr_', '[A-Za-z0-9]{36,255}'),
+  token('github-token', 'github_pat_', '[A-Za-z0-9_]{36,255}'),
   token(
     'gitlab-token',
-    ['glpat-', 'gldt-', 'glrt-', 'glptt-', 'glcbt-', 'glft-', 'glsoat-', 'glagent-'],
+    'glpat- gldt- glrt- glptt- glcbt- glft- glsoat- glagent-',
     '[A-Za-z0-9_.-]{20,300}',
   ),
   token(
     'slack-token',
-    [
-      'xoxa-',
-      'xoxb-',
-      'xoxe-',
-      'xoxe.xoxb-',
-      'xoxe.xoxp-',
-      'xoxo-',
-      'xoxp-',
-      'xoxr-',
-      'xoxs-',
-      'xapp-',
-    ],
+    'xoxa- xoxb- xoxe- xoxe.xoxb- xoxe.xoxp- xoxo- xoxp- xoxr- xoxs- xapp-',
     '[A-Za-z0-9-]{10,300}',
   ),
   token(
     'slack-webhook',
-    ['https://hooks.slack.com/'],
+    'https://hooks.slack.com/',
     '(?:services|workflows|triggers)/[A-Za-z0-9_/-]{20,200}',
   ),
-  token('stripe-key', ['sk_live_', 'sk_test_', 'rk_live_', 'rk_test_'], '[A-Za-z0-9]{16,255}'),
-  token('stripe-webhook-secret', ['whsec_'], '[A-Za-z0-9+/=]{24,128}'),
-  token('anthropic-key', ['sk-ant-'], '[A-Za-z0-9_-]{20,255}'),
-  token(
-    'openai-key',
-    ['sk-proj-', 'sk-svcacct-', 'sk-admin-', 'sk-None-'],
-    '[A-Za-z0-9_-]{20,255}',
-  ),
-  token('openai-key', ['sk-'], '[A-Za-z0-9]{48}(?![A-Za-z0-9])'),
-  token('openrouter-key', ['sk-or-v1-'], '[a-f0-9]{64}'),
-  token('google-api-key', ['AIza'], '[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])'),
-  token('google-oauth-token', ['ya29.'], '[A-Za-z0-9_-]{20,2048}'),
-  token('google-client-secret', ['GOCSPX-'], '[A-Za-z0-9_-]{28}'),
-  token('npm-token', ['npm_'], '[A-Za-z0-9]{36}(?![A-Za-z0-9])'),
-  token(
-    'pypi-token',
-    ['pypi-AgEIcHlwaS5vcmc', 'pypi-AgENdGVzdC5weXBpLm9yZw'],
-    '[A-Za-z0-9_-]{50,1000}',
-  ),
-  token('rubygems-key', ['rubygems_'], '[a-f0-9]{48}'),
-  token('docker-token', ['dckr_pat_', 'dckr_oat_'], '[A-Za-z0-9_-]{20,64}'),
-  token('hugging-face-token', ['hf_', 'api_org_'], '[A-Za-z]{34}(?![A-Za-z0-9])'),
-  token('sendgrid-key', ['SG.'], '[A-Za-z0-9_-]{16,32}\\.[A-Za-z0-9_-]{16,64}'),
-  token('digitalocean-token', ['dop_v1_', 'doo_v1_', 'dor_v1_'], '[a-f0-9]{64}'),
-  token('databricks-token', ['dapi'], '[a-f0-9]{32}(?:-\\d)?(?![a-f0-9])'),
-  token('shopify-token', ['shpat_', 'shpca_', 'shppa_', 'shpss_'], '[A-Fa-f0-9]{32}'),
-  token('atlassian-token', ['ATATT3', 'ATCTT3'], '[A-Za-z0-9_=-]{100,400}'),
-  token('linear-key', ['lin_api_', 'lin_oauth_'], '[A-Za-z0-9]{32,64}'),
-  token('notion-token', ['ntn_'], '[A-Za-z0-9]{40,60}'),
-  token('vault-token', ['hvs.', 'hvb.', 'hvr.'], '[A-Za-z0-9_-]{24,300}'),
-  token('postman-key', ['PMAK-'], '[a-f0-9]{24}-[a-f0-9]{34}'),
-  token('grafana-token', ['glsa_'], '[A-Za-z0-9]{32}_[a-f0-9]{8}'),
-  token('grafana-token', ['glc_'], '[A-Za-z0-9+/=]{32,400}'),
-  token('new-relic-key', ['NRAK-'], '[A-Z0-9]{27}'),
-  token('sentry-token', ['sntrys_', 'sntryu_'], '[A-Za-z0-9_+/=-]{40,400}'),
+  token('stripe-key', 'sk_live_ sk_test_ rk_live_ rk_test_', '[A-Za-z0-9]{16,255}'),
+  token('stripe-webhook-secret', 'whsec_', '[A-Za-z0-9+/=]{24,128}'),
+  token('anthropic-key', 'sk-ant-', '[A-Za-z0-9_-]{20,255}'),
+  token('openai-key', 'sk-proj- sk-svcacct- sk-admin- sk-None-', '[A-Za-z0-9_-]{20,255}'),
+  token('openai-key', 'sk-', '[A-Za-z0-9]{48}(?![A-Za-z0-9])'),
+  token('openrouter-key', 'sk-or-v1-', '[a-f0-9]{64}'),
+  token('google-api-key', 'AIza', '[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])'),
+  token('google-oauth-token', 'ya29.', '[A-Za-z0-9_-]{20,2048}'),
+  token('google-client-secret', 'GOCSPX-', '[A-Za-z0-9_-]{28}'),
+  token('npm-token', 'npm_', '[A-Za-z0-9]{36}(?![A-Za-z0-9])'),
+  token('pypi-token', 'pypi-AgEIcHlwaS5vcmc pypi-AgENdGVzdC5weXBpLm9yZw', '[A-Za-z0-9_-]{50,1000}'),
+  token('rubygems-key', 'rubygems_', '[a-f0-9]{48}'),
+  token('docker-token', 'dckr_pat_ dckr_oat_', '[A-Za-z0-9_-]{20,64}'),
+  token('hugging-face-token', 'hf_ api_org_', '[A-Za-z]{34}(?![A-Za-z0-9])'),
+  token('sendgrid-key', 'SG.', '[A-Za-z0-9_-]{16,32}\\.[A-Za-z0-9_-]{16,64}'),
+  token('digitalocean-token', 'dop_v1_ doo_v1_ dor_v1_', '[a-f0-9]{64}'),
+  token('databricks-token', 'dapi', '[a-f0-9]{32}(?:-\\d)?(?![a-f0-9])'),
+  token('shopify-token', 'shpat_ shpca_ shppa_ shpss_', '[A-Fa-f0-9]{32}'),
+  token('atlassian-token', 'ATATT3 ATCTT3', '[A-Za-z0-9_=-]{100,400}'),
+  token('linear-key', 'lin_api_ lin_oauth_', '[A-Za-z0-9]{32,64}'),
+  token('notion-token', 'ntn_', '[A-Za-z0-9]{40,60}'),
+  token('vault-token', 'hvs. hvb. hvr.', '[A-Za-z0-9_-]{24,300}'),
+  token('postman-key', 'PMAK-', '[a-f0-9]{24}-[a-f0-9]{34}'),
+  token('grafana-token', 'glsa_', '[A-Za-z0-9]{32}_[a-f0-9]{8}'),
+  token('grafana-token', 'glc_', '[A-Za-z0-9+/=]{32,400}'),
+  token('new-relic-key', 'NRAK-', '[A-Z0-9]{27}'),
+  token('sentry-token', 'sntrys_ sntryu_', '[A-Za-z0-9_+/=-]{40,400}'),
   {
     name: 'terraform-token',
     marks: ['.atlasv1.'],
     expression: /(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,80}/g,
   },
-  token('age-key', ['AGE-SECRET-KEY-1'], '[A-Z0-9]{58}'),
+  token('age-key', 'AGE-SECRET-KEY-1', '[A-Z0-9]{58}'),
   {
     name: 'telegram-token',
     marks: [':AA'],

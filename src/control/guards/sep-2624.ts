@@ -3,7 +3,7 @@
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { type AskedMessage, type Decision, GuardFailure, PASS, readDecision } from './ask-guard.ts';
 
-/** Params of `interceptor/invoke`. `now` is in epoch milliseconds. */
+/** Params of `interceptor/invoke`, which are written without members that are undefined. `now` is in epoch milliseconds. */
 export function toInvocation(
   message: AskedMessage,
   interceptor: string,
@@ -22,24 +22,21 @@ export function toInvocation(
       principal:
         user === undefined
           ? { type: 'anonymous' }
-          : { type: 'user', id: user.sub, claims: toClaims(user) },
-      ...(traceparent !== undefined && { traceId: traceparent.slice(3, 35), traceparent }),
+          : {
+              type: 'user',
+              id: user.sub,
+              claims: { iss: user.issuer, email: user.email, groups: user.groups },
+            },
+      traceId: traceparent?.slice(3, 35),
+      traceparent,
       timestamp: new Date(now).toISOString(),
       // Beyond the proposal: what a policy of a gateway goes by.
       server,
-      ...(name !== undefined && { item: name }),
-      ...(view !== undefined && { view }),
-      ...(client !== undefined && { clientId: client }),
-      ...(requestId !== undefined && { requestId }),
+      item: name,
+      view,
+      clientId: client,
+      requestId,
     },
-  };
-}
-
-function toClaims({ issuer, email, groups }: NonNullable<AskedMessage['user']>): JsonObject {
-  return {
-    ...(issuer !== undefined && { iss: issuer }),
-    ...(email !== undefined && { email }),
-    ...(groups !== undefined && { groups }),
   };
 }
 
@@ -91,7 +88,13 @@ export function readInterceptorPayload(
 export function readAnswer(answer: unknown): Decision {
   if (!isObject(answer) || 'decision' in answer) return readDecision(answer);
   if (typeof answer.valid === 'boolean') return readValidation(answer);
-  if (typeof answer.modified === 'boolean') return readMutation(answer);
+  if (typeof answer.modified === 'boolean') {
+    // SEP-2624 "Mutator".
+    if (!answer.modified) return PASS;
+    if (answer.payload === undefined)
+      throw new GuardFailure('it answered "modified" without a payload');
+    return { kind: 'change', value: answer.payload };
+  }
   throw new GuardFailure('its answer has neither "decision" nor "valid" nor "modified"');
 }
 
@@ -105,11 +108,4 @@ function readValidation({ valid, severity = 'error', messages }: JsonObject): De
       : [],
   );
   return { kind: 'refuse', message: words.length === 0 ? undefined : words.join(' ') };
-}
-
-/** SEP-2624 "Mutator". */
-function readMutation({ modified, payload }: JsonObject): Decision {
-  if (modified === false) return PASS;
-  if (payload === undefined) throw new GuardFailure('it answered "modified" without a payload');
-  return { kind: 'change', value: payload };
 }

@@ -7,7 +7,7 @@ import { isObject } from '../../platform/json.ts';
 import { type AskedMessage, type Decision, PASS } from './ask-guard.ts';
 import { A_VALUE, defineBuiltInGuard, type Steps } from './define-guard.ts';
 
-export interface SizeUse {
+interface SizeUse {
   readonly kind: 'size';
   readonly maxBytes: number;
 }
@@ -75,7 +75,8 @@ function* measureText(text: string): Steps<number> {
   let bytes = QUOTES;
   for (let at = 0; at < text.length; ) {
     // Both halves of a character are written together.
-    const isCut = isFirstHalf(text.charCodeAt(at + PIECE - 1));
+    const last = text.charCodeAt(at + PIECE - 1);
+    const isCut = last >= 0xd800 && last <= 0xdbff;
     const piece = text.slice(at, at + PIECE + (isCut ? 1 : 0));
     bytes += countBytes(piece) - QUOTES;
     at += piece.length;
@@ -83,5 +84,3 @@ function* measureText(text: string): Steps<number> {
   }
   return bytes;
 }
-
-const isFirstHalf = (code: number): boolean => code >= 0xd800 && code <= 0xdbff;

@@ -34,81 +34,67 @@ export const action = defineMember<GuardAction>(
   'what is found is replaced (redact, the default), or nothing passes (refuse).',
 );
 
-export function createTextJudge(guard: TextGuard, chosen: GuardAction): JudgeMessage {
+export function createTextJudge(
+  { find, toMark, tell, findLast }: TextGuard,
+  chosen: GuardAction,
+): JudgeMessage {
   return function* judgeText({ value }) {
     const found = new Set<string>();
-    const redacted = yield* mapTexts(value, (text, name, form) =>
-      redact(guard, text, name, form, found),
-    );
+    const redacted = yield* mapTexts(value, (text, name, form) => {
+      // Most texts are short, and read in one way.
+      const isAsItStands = text.length <= PART && !SPECIAL.test(text);
+      return isAsItStands && find(text, form).length === 0
+        ? text
+        : redactParts(text, name, form, found);
+    });
     if (found.size === 0) return PASS;
     return chosen === 'redact'
       ? { kind: 'change', value: redacted }
-      : { kind: 'refuse', message: guard.tell(found) };
+      : { kind: 'refuse', message: tell(found) };
   };
-}
 
-function redact(
-  guard: TextGuard,
-  text: string,
-  name: string,
-  form: Form,
-  found: Set<string>,
-): string | Steps<string> {
-  // Most texts are short, and read in one way.
-  const isAsItStands = text.length <= PART && !SPECIAL.test(text);
-  return isAsItStands && guard.find(text, form).length === 0
-    ? text
-    : redactParts(guard, text, name, form, found);
+  function* redactParts(text: string, name: string, form: Form, found: Set<string>): Steps<string> {
+    const shown: FoundText[] = [];
+    const hidden = new Set<string>();
+    const closer = text.length > PART ? text.replace(GAP, ([first = '']) => first) : text;
+    if (closer !== text) yield* redactParts(closer, name, form, hidden);
+    for (const { from, start, end, part } of cutParts(text)) {
+      const known = find(part, form);
+      for (const one of known) {
+        const at = from + one.start;
+        if (at >= start && at < end) shown.push({ ...one, start: at, end: from + one.end });
+      }
+      yield part.length + A_VALUE;
+      for (const reading of listReadings(part, findLast?.(name))) {
+        yield part.length + A_VALUE;
+        if (reading === undefined) continue;
+        for (const one of findHidden(part, known, reading, form)) hidden.add(one.name);
+      }
+    }
+    for (const one of [...hidden, ...shown.map((each) => each.name)]) found.add(one);
+    // Its place in the text itself is not known.
+    return hidden.size > 0
+      ? [...new Set([...hidden].map(toMark))].join(' ')
+      : replaceAll(text, shown, toMark);
+  }
+
+  /** Finds what a reading has beyond what stands in the text itself: in other words, or left where that has been replaced. */
+  function findHidden(
+    part: string,
+    known: readonly FoundText[],
+    { text, read }: Reading,
+    form: Form,
+  ): readonly FoundText[] {
+    const found = find(text, form);
+    if (known.length === 0) return found;
+    const asKnown = new Set(known.map(({ start, end }) => read(part.slice(start, end))));
+    const others = found.filter(({ start, end }) => !asKnown.has(text.slice(start, end)));
+    return [...others, ...find(read(replaceAll(part, known, toMark)), form)];
+  }
 }
 
 /** Characters of escapes, and those that `findLast` looks at. */
 const SPECIAL = /[\\%&\t\n\r]/;
-
-function* redactParts(
-  guard: TextGuard,
-  text: string,
-  name: string,
-  form: Form,
-  found: Set<string>,
-): Steps<string> {
-  const shown: FoundText[] = [];
-  const hidden = new Set<string>();
-  const closer = text.length > PART ? text.replace(GAP, ([first = '']) => first) : text;
-  if (closer !== text) yield* redactParts(guard, closer, name, form, hidden);
-  for (const { from, start, end, part } of cutParts(text)) {
-    const known = guard.find(part, form);
-    for (const one of known) {
-      const at = from + one.start;
-      if (at >= start && at < end) shown.push({ ...one, start: at, end: from + one.end });
-    }
-    yield part.length + A_VALUE;
-    for (const reading of listReadings(part, guard.findLast?.(name))) {
-      yield part.length + A_VALUE;
-      if (reading === undefined) continue;
-      for (const one of findHidden(guard, part, known, reading, form)) hidden.add(one.name);
-    }
-  }
-  for (const one of [...hidden, ...shown.map((each) => each.name)]) found.add(one);
-  // Its place in the text itself is not known.
-  return hidden.size > 0
-    ? [...new Set([...hidden].map(guard.toMark))].join(' ')
-    : replaceAll(text, shown, guard.toMark);
-}
-
-/** Finds what a reading has beyond what stands in the text itself: in other words, or left where that has been replaced. */
-function findHidden(
-  { find, toMark }: TextGuard,
-  part: string,
-  known: readonly FoundText[],
-  { text, read }: Reading,
-  form: Form,
-): readonly FoundText[] {
-  const found = find(text, form);
-  if (known.length === 0) return found;
-  const asKnown = new Set(known.map(({ start, end }) => read(part.slice(start, end))));
-  const others = found.filter(({ start, end }) => !asKnown.has(text.slice(start, end)));
-  return [...others, ...find(read(replaceAll(part, known, toMark)), form)];
-}
 
 /** The first of what overlaps counts, for all of it. */
 function replaceAll(text: string, all: readonly FoundText[], toMark: TextGuard['toMark']): string {
@@ -137,19 +123,11 @@ const GAP = /(?<!\s)\s{4096}\s*/g;
 const AROUND_CUT = 1_024;
 const BOUNDARY = /[\s"'<>()][^\s"'<>()]*$/;
 
-interface Part {
-  /** Anything that begins between `start` and `end` is this part's. */
-  readonly start: number;
-  readonly end: number;
-  /** The place of `part` in the whole text. */
-  readonly from: number;
-  readonly part: string;
-}
-
-function* cutParts(text: string): Generator<Part, void> {
+function* cutParts(text: string) {
   for (let start = 0; start < text.length; ) {
     const end = findCut(text, start + PART);
     const from = Math.max(0, start - BEFORE);
+    // Anything that begins between `start` and `end` is this part's. The place of `part` in the whole text is `from`.
     yield { start, end, from, part: text.slice(from, end + OVERLAP) };
     start = end;
   }

@@ -1,48 +1,13 @@
-import type { AskWhom, PolicyCaller } from '../../mcp/calls/policy.ts';
-import type { NamedFacts, RuleConfig, RuleDecision, RuledItem } from '../../mcp/calls/rules.ts';
+import type { PolicyCaller } from '../../mcp/calls/policy.ts';
+import type { RuleConfig, RuleDecision, RuledItem, RuleSubject } from '../../mcp/calls/rules.ts';
 import type { ItemKind } from '../../mcp/protocol/list-kinds.ts';
-import { canBegin, compileGlob, type MatchGlob } from '../../platform/glob.ts';
+import { canBegin, compileGlob } from '../../platform/glob.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { nameFacts, readScopes } from './named-facts.ts';
-import type { CompileCondition, Condition } from './when/condition.ts';
+import type { Condition } from './when/condition.ts';
 
 /** One rule by itself. */
-export interface CompiledRule {
-  readonly looksAtTool: boolean;
-  /** True if arguments of the call decide, by `holds`. */
-  readonly looksAtArgs: boolean;
-  readonly looksAtAnnotations: boolean;
-  /** Facts of the user that `who` and `when` name. */
-  readonly namedFacts: NamedFacts;
-  readonly place: string;
-  readonly ask: AskWhom | undefined;
-  /** Its decision for the caller on all that it is about, by `who` alone. */
-  address(caller: PolicyCaller): RuleDecision;
-  /** True if it is about the caller, by `who` alone; what is not known of them counts as fulfilled. */
-  mayAddress(caller: PolicyCaller): boolean;
-  /** Goes by the text that patterns are compared with. */
-  isAbout(item: RuledItem, text: string): boolean;
-  /**
-   * True if it may hold for something whose name begins so, whatever that is. A condition that looks at the tool or its
-   * arguments may.
-   */
-  mayHoldFor(namesBegin: string, item: RuledItem, caller: PolicyCaller): boolean;
-  /** The same of all that a server may have, resources included. */
-  mayAllowSome(namesBegin: string, caller: PolicyCaller): boolean;
-  /** Works out what its condition needs of the caller. */
-  bindCaller(caller: PolicyCaller): void;
-  /** True if its condition is fulfilled; one that fails is not. */
-  holds(item: RuledItem, caller: PolicyCaller): boolean;
-  /**
-   * The same, but that a condition that fails counts as fulfilled: nobody gets around a question by arguments that
-   * it cannot be applied to.
-   */
-  mayHold(item: RuledItem, caller: PolicyCaller): boolean;
-  /** A number of the arguments at which its condition looks, and which no double holds. */
-  findRounded(item: RuledItem): string | undefined;
-  /** True if its condition is false whatever is not known: `item` where not all of it is, and the user of `caller`. */
-  isRefuted(item: RuledItem | undefined, caller: PolicyCaller): boolean;
-}
+export type CompiledRule = ReturnType<typeof compileRule>;
 
 /** The language of conditions is loaded where there is one. */
 export async function compileRules(
@@ -60,9 +25,7 @@ export async function compileRules(
 }
 
 /** Undefined where no rule has a condition. */
-export async function loadConditions(
-  configs: readonly RuleConfig[],
-): Promise<CompileCondition | undefined> {
+export async function loadConditions(configs: readonly RuleConfig[]) {
   if (configs.every(({ when }) => when === undefined)) return undefined;
   return (await import('./when/condition.ts')).compileCondition;
 }
@@ -89,9 +52,10 @@ const ANYTHING: RuledItem = {
   args: undefined,
 };
 
-function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition): CompiledRule {
-  const { fits: mayUse, fitsSome, hasResources } = compileMay(may);
-  const { fits, mayFit, scopes } = compileWho(who);
+function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition) {
+  const { fits: mayUse, fitsSome, hasKind } = compileMay(may);
+  const { fits, scopes } = compileWho(who);
+  const { looksAtArgs, looksAtTool, looksAtAnnotations, evaluate } = condition;
   const allowed: RuleDecision = { kind: 'allowed', rule: place };
   // One of them is enough: the client is told the first.
   const missing: RuleDecision = {
@@ -99,8 +63,7 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
     scopes: scopes?.slice(0, 1) ?? [],
     rule: place,
   };
-  const { looksAtArgs, looksAtTool, bindCaller, evaluate } = condition;
-  const holds: CompiledRule['holds'] = (item, caller) => evaluate(item, caller) === true;
+  const holds = (item: RuledItem, caller: PolicyCaller): boolean => evaluate(item, caller) === true;
   const mayHoldSomewhere = (item: RuledItem, caller: PolicyCaller): boolean =>
     looksAtTool || looksAtArgs || holds(item, caller);
   function hasScope(caller: PolicyCaller): boolean {
@@ -110,45 +73,56 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
   }
 
   return {
+    who,
+    may,
     place,
     ask,
-    looksAtArgs,
     looksAtTool,
-    looksAtAnnotations: condition.looksAtAnnotations,
+    /** True if arguments of the call decide, by `holds`. */
+    looksAtArgs,
+    looksAtAnnotations,
+    /** Facts of the user that `who` and `when` name. */
     namedFacts: nameFacts(who, condition.ofUser),
-    isRefuted: (item, caller) => evaluate(item, caller) === false,
-    address(caller) {
-      if (!fits(caller)) return DENIED;
+    /** Its decision for the caller on all that it is about, by `who` alone. */
+    address(caller: PolicyCaller): RuleDecision {
+      if (!fits(caller, false)) return DENIED;
       return hasScope(caller) ? allowed : missing;
     },
-    mayAddress: (caller) => mayFit(caller) && hasScope(caller),
-    // There is nothing at a read that a condition on arguments could look at.
-    isAbout: ({ kind }, text) => !(looksAtArgs && kind === 'resource') && mayUse(kind, text),
-    mayHoldFor: (namesBegin, item, caller) =>
+    /** True if it is about the caller, by `who` alone; what is not known of them counts as fulfilled. */
+    mayAddress: (caller: PolicyCaller) => fits(caller, true) && hasScope(caller),
+    /**
+     * Goes by the text that patterns are compared with. There is nothing at a read that a condition on arguments could look
+     * at.
+     */
+    isAbout: ({ kind }: RuledItem, text: string) =>
+      !(looksAtArgs && kind === 'resource') && mayUse(kind, text),
+    /**
+     * True if it may hold for something whose name begins so, whatever that is. A condition that looks at the tool or its
+     * arguments may.
+     */
+    mayHoldFor: (namesBegin: string, item: RuledItem, caller: PolicyCaller) =>
       fitsSome(namesBegin) && mayHoldSomewhere(item, caller),
-    mayAllowSome: (namesBegin, caller) =>
-      (hasResources || fitsSome(namesBegin)) && mayHoldSomewhere(ANYTHING, caller),
-    bindCaller,
+    /** The same of all that a server may have, resources included. */
+    mayAllowSome: (namesBegin: string, caller: PolicyCaller) =>
+      (hasKind('resource') || fitsSome(namesBegin)) && mayHoldSomewhere(ANYTHING, caller),
+    bindCaller: condition.bindCaller,
+    /** A number of the arguments at which its condition looks, and which no double holds. */
     findRounded: condition.findRounded,
+    /** True if its condition is fulfilled; one that fails is not. */
     holds,
-    mayHold: (item, caller) => evaluate(item, caller) !== false,
+    /**
+     * True if its condition is false whatever is not known: `item` where not all of it is, and the user of `caller`. One that fails
+     * is not: nobody gets around a question by arguments that it cannot be applied to.
+     */
+    isRefuted: (item: RuledItem | undefined, caller: PolicyCaller) =>
+      evaluate(item, caller) === false,
   };
 }
 
 // `who`: the callers that a rule is about.
 
-export interface Subject {
-  /** All but the scopes: those a client can ask for. */
-  fits(caller: PolicyCaller): boolean;
-  /** The same, but that a client that is not known may be any. */
-  mayFit(caller: PolicyCaller): boolean;
-  /** One of them is enough; undefined where none is needed. */
-  readonly scopes: readonly string[] | undefined;
-}
-
-export function compileWho(who: RuleConfig['who']): Subject {
-  if (who === 'everyone') return { fits: () => true, mayFit: () => true, scopes: undefined };
-  const { groups, scopes, claims, clients, views } = who;
+export function compileWho(who: RuleConfig['who']) {
+  const { groups, scopes, claims, clients, views }: RuleSubject = who === 'everyone' ? {} : who;
   const tests: ((caller: PolicyCaller) => boolean)[] = [];
   if (groups !== undefined) {
     tests.push(({ user }) => user?.groups?.some((group) => groups.includes(group)) === true);
@@ -168,17 +142,17 @@ export function compileWho(who: RuleConfig['who']): Subject {
   if (views !== undefined) tests.push(({ view }) => view !== undefined && views.includes(view));
   const globs = clients?.map(compileGlob);
   // Nobody is meant by nothing.
-  const isEmpty = tests.length === 0 && globs === undefined;
-  const fitsRest = (caller: PolicyCaller) => !isEmpty && tests.every((test) => test(caller));
-
-  function fitsClient({ clientId }: PolicyCaller, ifUnknown: boolean): boolean {
-    if (globs === undefined) return true;
-    return clientId === undefined ? ifUnknown : globs.some((matches) => matches(clientId));
-  }
+  const isEmpty = who !== 'everyone' && tests.length === 0 && globs === undefined;
 
   return {
-    fits: (caller) => fitsRest(caller) && fitsClient(caller, false),
-    mayFit: (caller) => fitsRest(caller) && fitsClient(caller, true),
+    /** All but the scopes: those a client can ask for. A client that is not known may be any if `ifUnknown` is true. */
+    fits(caller: PolicyCaller, ifUnknown: boolean) {
+      if (isEmpty || !tests.every((test) => test(caller))) return false;
+      const { clientId } = caller;
+      if (globs === undefined) return true;
+      return clientId === undefined ? ifUnknown : globs.some((matches) => matches(clientId));
+    },
+    /** One of them is enough; undefined where none is needed. */
     scopes,
   };
 }
@@ -218,21 +192,18 @@ export function parsePattern(pattern: string): Pattern {
 }
 
 export function compileMay(patterns: readonly string[]) {
-  const parsed = patterns.map(parsePattern);
-  const globsOf = (wanted: ItemKind): readonly MatchGlob[] =>
-    parsed.filter(({ kind }) => kind === wanted).map(({ glob }) => compileGlob(glob));
-  const globs: Readonly<Record<ItemKind, readonly MatchGlob[]>> = {
-    tool: globsOf('tool'),
-    prompt: globsOf('prompt'),
-    resource: globsOf('resource'),
-  };
-
+  const parsed = patterns.map(parsePattern).map(({ kind, glob }) => ({
+    kind,
+    glob,
+    matches: compileGlob(glob),
+  }));
   const ofNames = parsed.filter(({ kind }) => kind !== 'resource');
   return {
     /** True if one of the patterns fits an item of that kind, by the text that it is compared by. */
-    fits: (kind: ItemKind, text: string) => globs[kind].some((matches) => matches(text)),
-    /** True if one of them is about resources. */
-    hasResources: ofNames.length < parsed.length,
+    fits: (kind: ItemKind, text: string) =>
+      parsed.some((one) => one.kind === kind && one.matches(text)),
+    /** True if one of them is about items of that kind. */
+    hasKind: (kind: ItemKind) => parsed.some((one) => one.kind === kind),
     /** True if one of them fits some tool or prompt whose name begins so. */
     fitsSome: (namesBegin: string) => ofNames.some(({ glob }) => canBegin(glob, namesBegin)),
   };

@@ -7,7 +7,6 @@ import { createDecodeResource } from '../../mcp/catalog/resource-text.ts';
 import type { ItemKind } from '../../mcp/protocol/list-kinds.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type CompiledRule, compileRules } from './compile-rules.ts';
 import { joinFacts } from './named-facts.ts';
@@ -23,25 +22,23 @@ export async function createRules(
 
 function createJudge(rules: readonly CompiledRule[], clock: Clock): Rules {
   const looksAtTool = rules.some((rule) => rule.looksAtTool);
-  /** Those that say something to the caller: most rules are about others. */
-  const selectRules = (caller: PolicyCaller): RulesOfCaller => ({
+  const decodeResource = createDecodeResource();
+  // Those that say something to the caller: most rules are about others.
+  const openMemory = createRuleMemory<Opinion, RulesOfCaller>(clock, (caller) => ({
     addressed: rules
       .map((rule) => ({ rule, decision: rule.address(caller) }))
       .filter(({ decision }) => decision.kind !== 'denied'),
     asking: rules.filter((rule) => rule.ask !== undefined && rule.mayAddress(caller)),
-  });
-  const decodeResource = createDecodeResource();
-  const memory = createRuleMemory<Opinion, RulesOfCaller>(clock, selectRules);
+  }));
 
   function findOpinion(item: RuledItem, caller: PolicyCaller): Opinion {
-    const known = memory.open(caller);
+    const known = openMemory(caller);
     const remembered = known.find(item);
     if (remembered !== undefined && (!looksAtTool || isAbout(remembered, item))) return remembered;
     const text = item.kind === 'resource' ? decodeResource(item.name) : item.name;
-    const opinion =
-      text === undefined
-        ? { ...pick(item), ...NO_PATTERN }
-        : { ...judge(known.facts, item, text, caller), ...pick(item) };
+    const { server, annotations } = item;
+    const judgement = text === undefined ? NO_PATTERN : judge(known.facts, item, text, caller);
+    const opinion = { ...judgement, server, annotations };
     known.remember(item, opinion);
     return opinion;
   }
@@ -49,7 +46,7 @@ function createJudge(rules: readonly CompiledRule[], clock: Clock): Rules {
   return {
     namedFacts: joinFacts(rules.map((rule) => rule.namedFacts)),
     async prepareFor(caller, work) {
-      for (const { rule } of memory.open(caller).facts.addressed) {
+      for (const { rule } of openMemory(caller).facts.addressed) {
         rule.bindCaller(caller);
         if (work.isOver()) await work.next();
       }
@@ -57,16 +54,13 @@ function createJudge(rules: readonly CompiledRule[], clock: Clock): Rules {
     decide(item, caller) {
       const { decision, pending, asked, pendingAsks } = findOpinion(item, caller);
       if (pending.length === 0 && pendingAsks.length === 0) return decision;
-      const decided =
-        pending.length === 0
-          ? decision
-          : addAsked(decideByArgs(decision, pending, item, caller), asked);
+      const decided = addAsked(decideByArgs(decision, pending, item, caller), asked);
       return pendingAsks.length === 0
         ? decided
         : addAsked(decided, askByArgs(asked, pendingAsks, item, caller));
     },
     mayAllowSome: (namesBegin, caller) =>
-      memory.open(caller).facts.addressed.some(({ rule }) => rule.mayAllowSome(namesBegin, caller)),
+      openMemory(caller).facts.addressed.some(({ rule }) => rule.mayAllowSome(namesBegin, caller)),
     withOwnMemory: () => createJudge(rules, clock),
   };
 }
@@ -128,7 +122,11 @@ function judge(
   const allowed = judgeAllowed(addressed, item, text, caller);
   // To connect a server is no call of a tool of it.
   if (asking.length === 0 || item.namesBegin !== undefined || item.kind !== 'tool') return allowed;
-  const { asked, pendingAsks } = judgeAsked(asking, item, text, caller);
+  const about = asking.filter((rule) => rule.isAbout(item, text));
+  const asked = about
+    .filter((rule) => !rule.looksAtArgs && !rule.isRefuted(item, caller))
+    .reduce(strengthen, undefined);
+  const pendingAsks = about.filter((rule) => rule.looksAtArgs && strengthen(asked, rule) !== asked);
   return { ...allowed, decision: addAsked(allowed.decision, asked), asked, pendingAsks };
 }
 
@@ -155,20 +153,6 @@ function judgeAllowed(
   return { ...NO_PATTERN, decision, pending };
 }
 
-function judgeAsked(
-  asking: readonly CompiledRule[],
-  item: RuledItem,
-  text: string,
-  caller: PolicyCaller,
-): Pick<Judgement, 'asked' | 'pendingAsks'> {
-  const about = asking.filter((rule) => rule.isAbout(item, text));
-  const asked = about
-    .filter((rule) => !rule.looksAtArgs && rule.mayHold(item, caller))
-    .reduce(strengthen, undefined);
-  const pendingAsks = about.filter((rule) => rule.looksAtArgs && strengthen(asked, rule) !== asked);
-  return { asked, pendingAsks };
-}
-
 /** Among rules that ask the same one, the first says so. */
 export function strengthen(
   asked: Asked | undefined,
@@ -187,15 +171,13 @@ function askByArgs(
 ): Asked | undefined {
   const isList = item.args === undefined;
   const asked = pendingAsks
-    .filter((rule) => isList || rule.mayHold(item, caller))
+    .filter((rule) => isList || !rule.isRefuted(item, caller))
     .reduce(strengthen, first);
   return isList && asked !== undefined ? { ...asked, isAskedByArgs: true } : asked;
 }
 
 const addAsked = (decision: RuleDecision, asked: Asked | undefined): RuleDecision =>
   asked === undefined || decision.kind !== 'allowed' ? decision : { ...decision, ...asked };
-
-const pick = ({ server, annotations }: RuledItem) => ({ server, annotations });
 
 function decideByArgs(
   first: RuleDecision,
@@ -209,10 +191,7 @@ function decideByArgs(
     if (isList || rule.holds(item, caller)) decision = choose(decision, said);
     if (decision.kind === 'allowed') return isList ? { ...decision, isByArgs: true } : decision;
   }
-  return decision.kind === 'denied' ? tellRounded(pending, item) : decision;
-}
-
-function tellRounded(pending: readonly AddressedRule[], item: RuledItem): RuleDecision {
+  if (decision.kind !== 'denied') return decision;
   for (const { rule } of pending) {
     const rounded = rule.findRounded(item);
     if (rounded !== undefined) return { kind: 'denied', rounded };
@@ -224,17 +203,16 @@ function tellRounded(pending: readonly AddressedRule[], item: RuledItem): RuleDe
 const choose = (one: RuleDecision, other: RuleDecision): RuleDecision =>
   other.kind === 'allowed' || one.kind === 'denied' ? other : one;
 
-/** True if the server says of the item what it said then. */
-const isAbout = ({ server, annotations }: Opinion, item: RuledItem): boolean =>
-  server === item.server && hasSameMembers(annotations, item.annotations);
-
-/** Annotations are few and flat; of others the same object is asked for. */
-function hasSameMembers(one: JsonObject, other: JsonObject): boolean {
-  if (one === other) return true;
-  const names = Object.keys(one);
+/**
+ * True if the server says of the item what it said then. Annotations are few and flat; of others the same object is asked for.
+ */
+function isAbout({ server, annotations: known }: Opinion, item: RuledItem): boolean {
+  const { annotations } = item;
+  if (server !== item.server || known === annotations) return server === item.server;
+  const names = Object.keys(known);
   return (
-    names.length === Object.keys(other).length &&
-    names.every((name) => Object.hasOwn(other, name) && one[name] === other[name])
+    names.length === Object.keys(annotations).length &&
+    names.every((name) => Object.hasOwn(annotations, name) && known[name] === annotations[name])
   );
 }
 
@@ -277,10 +255,11 @@ interface Caller<Value, Facts> {
   remember(item: RuledItem, value: Value): void;
   /** Epoch milliseconds. */
   readonly expiresAt: number;
-  count(): number;
+  /** Values that are kept. */
+  count: number;
 }
 
-/** Forgotten when the token expires, and those who called longest ago first where there are many. */
+/** The result finds the memory of a caller. Forgotten when the token expires, and those who called longest ago first where there are many. */
 export function createRuleMemory<Value, Facts>(
   clock: Clock,
   computeFacts: (caller: PolicyCaller) => Facts,
@@ -297,7 +276,7 @@ export function createRuleMemory<Value, Facts>(
 
   function forget(key: string, caller: Known): void {
     callers.delete(key);
-    total -= caller.count();
+    total -= caller.count;
   }
 
   /** Forgets tokens that have expired, then the oldest ones. */
@@ -335,10 +314,13 @@ export function createRuleMemory<Value, Facts>(
         if (callers.get(key) !== created) return;
         const place = findPlace(item);
         if (place === undefined) return;
-        if (!place.values.has(place.id)) total += 1;
+        if (!place.values.has(place.id)) {
+          total += 1;
+          created.count += 1;
+        }
         place.values.set(place.id, value);
       },
-      count: () => kinds.tool.size + kinds.prompt.size + kinds.resource.size + longUris.size,
+      count: 0,
     };
     return created;
   }
@@ -360,17 +342,13 @@ export function createRuleMemory<Value, Facts>(
     return found;
   }
 
-  return {
-    open(caller: PolicyCaller): Known {
-      const { user, clientId, view } = caller;
-      if (user === undefined) return find(caller, clock.now());
-      const known = opened.get(user);
-      if (known !== undefined && known.clientId === clientId && known.view === view)
-        return known.it;
-      const it = find(caller, clock.now());
-      opened.set(user, { clientId, view, it });
-      return it;
-    },
+  return function open(caller: PolicyCaller): Known {
+    const { user, clientId, view } = caller;
+    const known = user && opened.get(user);
+    if (known !== undefined && known.clientId === clientId && known.view === view) return known.it;
+    const it = find(caller, clock.now());
+    if (user !== undefined) opened.set(user, { clientId, view, it });
+    return it;
   };
 }
 

@@ -3,11 +3,11 @@
 
 import { parseScope } from '../../config/scope.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
-import type { Lookup, NamedFacts, RuleConfig } from '../../mcp/calls/rules.ts';
+import type { Lookup, NamedFacts, RuleConfig, RuleSubject } from '../../mcp/calls/rules.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 
 export function nameFacts(who: RuleConfig['who'], ofUser: Lookup | undefined): NamedFacts {
-  const { groups, scopes, claims } = who === 'everyone' ? NOBODY : who;
+  const { groups, scopes, claims }: RuleSubject = who === 'everyone' ? {} : who;
   const ofWho = new Map<string, Lookup>();
   if (groups !== undefined) ofWho.set('groups', 'all');
   if (scopes !== undefined) ofWho.set('scopes', 'all');
@@ -18,8 +18,6 @@ export function nameFacts(who: RuleConfig['who'], ofUser: Lookup | undefined): N
   }
   return joinFacts([ofWho, ofUser === undefined || ofUser === 'all' ? new Map() : ofUser]);
 }
-
-const NOBODY: Exclude<RuleConfig['who'], 'everyone'> = {};
 
 const toLookup = (claims: JsonObject): Map<string, Lookup> =>
   new Map(
@@ -59,13 +57,13 @@ export function describeNamed(user: UserContext, named: NamedFacts): JsonObject 
     scopes: readScopes(user),
     claims,
   };
-  const described = pick(facts, new Map([...named].filter(isWritten)));
+  // Each line has the `user` already.
+  const written = [...named].filter(
+    ([fact, lookup]) => fact !== 'sub' && !(fact === 'claims' && lookup === 'all'),
+  );
+  const described = pick(facts, new Map(written));
   return Object.keys(described).length === 0 ? undefined : described;
 }
-
-/** Each line has the `user` already. */
-const isWritten = ([name, lookup]: readonly [string, Lookup]): boolean =>
-  name !== 'sub' && !(name === 'claims' && lookup === 'all');
 
 function pick(source: JsonObject, wanted: NamedFacts): JsonObject {
   const members: [string, unknown][] = [];
@@ -103,17 +101,12 @@ export const listUnknown = (described: JsonObject, named: NamedFacts): readonly 
     );
 
 function listUnknownIn(value: unknown, wanted: Lookup, path: string): readonly string[] {
-  if (value === undefined) return wanted === 'all' ? [path] : listNames(wanted, path);
-  if (wanted === 'all' || !isObject(value)) return [];
+  if (wanted === 'all') return value === undefined ? [path] : [];
+  if (value !== undefined && !isObject(value)) return [];
   return [...wanted].flatMap(([name, inside]) =>
-    listUnknownIn(readOwn(value, name), inside, `${path}.${name}`),
+    listUnknownIn(value && readOwn(value, name), inside, `${path}.${name}`),
   );
 }
-
-const listNames = (wanted: NamedFacts, path: string): readonly string[] =>
-  [...wanted].flatMap(([name, inside]) =>
-    inside === 'all' ? [`${path}.${name}`] : listNames(inside, `${path}.${name}`),
-  );
 
 /** Reads what the token may be used for: `scope`, or `scp` of some providers, as text or as a list. */
 export function readScopes(user: UserContext | undefined): readonly string[] {

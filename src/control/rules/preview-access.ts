@@ -4,22 +4,6 @@ import type { PolicyCaller, PolicyItem } from '../../mcp/calls/policy.ts';
 import type { RuleDecision, Rules } from '../../mcp/calls/rules.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 
-export interface AccessPreview {
-  /** The number of tools, and of those that are seen. */
-  readonly total: number;
-  readonly seen: number;
-  /** Some of them, in the order of the joined list. */
-  readonly tools: readonly PreviewedTool[];
-  /** Servers whose tools differ between users: which they are is not known here. */
-  readonly personal: readonly string[];
-}
-
-interface PreviewedTool {
-  readonly name: string;
-  readonly server: string;
-  readonly decision: RuleDecision;
-}
-
 export interface PreviewRequest {
   readonly caller: PolicyCaller;
   readonly skip: number;
@@ -31,12 +15,12 @@ export async function previewAccess(
   compiled: Rules,
   listed: { readonly tools: readonly PolicyItem[]; readonly personal: readonly string[] },
   { caller, skip, limit }: PreviewRequest,
-): Promise<AccessPreview> {
+) {
   // Rules remember callers: a preview must not change what a real one gets.
   const rules = compiled.withOwnMemory();
   const work = createTurns(clock);
   await rules.prepareFor(caller, work);
-  const judged: PreviewedTool[] = [];
+  const judged: { name: string; server: string; decision: RuleDecision }[] = [];
   for (const { name, server, annotations } of listed.tools) {
     const item = { kind: 'tool', name, server, annotations, args: undefined } as const;
     judged.push({ name, server, decision: rules.decide(item, caller) });
@@ -44,8 +28,11 @@ export async function previewAccess(
   }
   return {
     total: judged.length,
+    /** The number of those that are seen. */
     seen: judged.filter(({ decision }) => decision.kind !== 'denied').length,
+    /** In the order of the joined list. */
     tools: judged.slice(skip, skip + limit),
+    /** Servers whose tools differ between users: which they are is not known here. */
     personal: listed.personal,
   };
 }

@@ -5,14 +5,7 @@ import type { PolicyCaller } from '../../mcp/calls/policy.ts';
 import type { RuleConfig, RuleDecision, RuledItem, RuleSubject } from '../../mcp/calls/rules.ts';
 import { createDecodeResource } from '../../mcp/catalog/resource-text.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
-import {
-  type CompiledRule,
-  compileMay,
-  compileRules,
-  compileWho,
-  parsePattern,
-  type Subject,
-} from './compile-rules.ts';
+import { type CompiledRule, compileMay, compileRules, compileWho } from './compile-rules.ts';
 import { strengthen } from './create-rules.ts';
 import { dropMissing, listUnknown, nameFacts } from './named-facts.ts';
 
@@ -44,7 +37,7 @@ export type ReplayVerdict =
     }
   | ({ readonly kind: 'unknown' } & Untold);
 
-export interface Untold {
+interface Untold {
   /** Missing in the log, as conditions name it: `args`, `user.claims.level`. */
   readonly missing: readonly string[];
   /** Places of the rules that name it. */
@@ -55,13 +48,20 @@ export interface Untold {
 export async function createReplay(
   configs: readonly RuleConfig[],
 ): Promise<(call: LoggedCall) => ReplayVerdict> {
-  const compiled = await compileRules(configs);
-  const rules = configs.map((config, index) => toReplayedRule(config, compiled[index]));
+  const rules = (await compileRules(configs)).map(toReplayedRule);
   const decodeResource = createDecodeResource();
 
   return function replay(call) {
-    if (rules.length === 0 || call.item.isOpen === true) return ALLOWED;
-    const asked = toAsked(call, decodeResource);
+    const { item, isWhole, described, clientId, view } = call;
+    if (rules.length === 0 || item.isOpen === true) return ALLOWED;
+    const asked = {
+      // Neither is in the log.
+      item: { ...item, annotations: {}, args: undefined },
+      text: item.kind === 'resource' ? decodeResource(item.name) : item.name,
+      caller: { user: toUser(call), clientId, view },
+      isWhole,
+      described,
+    };
     const said = rules.map((rule) => ({ rule, opinion: rule.judge(asked) }));
     for (const { opinion } of said) {
       if (opinion.kind === 'allowed') return { ...opinion, ...askFirst(asked) };
@@ -95,24 +95,9 @@ interface AskedCall extends Pick<LoggedCall, 'isWhole' | 'described'> {
   readonly caller: PolicyCaller;
 }
 
-function toAsked(call: LoggedCall, decodeResource: (uri: string) => string | undefined): AskedCall {
-  const { item, isWhole, described, clientId, view } = call;
-  return {
-    // Neither is in the log.
-    item: { ...item, annotations: {}, args: undefined },
-    text: item.kind === 'resource' ? decodeResource(item.name) : item.name,
-    caller: { user: toUser(call), clientId, view },
-    isWhole,
-    described,
-  };
-}
-
-interface Said {
-  readonly rule: ReplayedRule;
-  readonly opinion: Opinion;
-}
-
-function findUntold(said: readonly Said[]): Untold | undefined {
+function findUntold(
+  said: readonly { readonly rule: ReplayedRule; readonly opinion: Opinion }[],
+): Untold | undefined {
   const untold = said.flatMap(({ rule, opinion }) =>
     opinion.kind === 'unknown' ? [{ rule, missing: opinion.missing }] : [],
   );
@@ -131,28 +116,21 @@ type Opinion =
   | { readonly kind: 'denied'; readonly isAbout: boolean }
   | { readonly kind: 'unknown'; readonly missing: readonly string[] };
 
-interface ReplayedRule extends Pick<CompiledRule, 'place' | 'ask'> {
-  judge(call: AskedCall): Opinion;
-  /** `allowed` where the rule asks about the call. */
-  judgeAsk(call: AskedCall): Opinion;
-}
+type ReplayedRule = ReturnType<typeof toReplayedRule>;
 
 const FOR_OTHERS: Opinion = { kind: 'denied', isAbout: true };
 const ABOUT_OTHERS: Opinion = { kind: 'denied', isAbout: false };
 
-function toReplayedRule(config: RuleConfig, rule: CompiledRule | undefined): ReplayedRule {
-  if (rule === undefined) throw new Error('Each rule is compiled.');
-  const { may, who, place } = config;
-  const { fitsSome } = compileMay(may);
-  const hasKind = { tool: false, prompt: false, resource: false };
-  for (const pattern of may) hasKind[parsePattern(pattern).kind] = true;
+function toReplayedRule(rule: CompiledRule) {
+  const { who, place, ask, namedFacts, looksAtArgs, looksAtTool, looksAtAnnotations } = rule;
+  const { fitsSome, hasKind } = compileMay(rule.may);
   const parts = who === 'everyone' ? [] : splitSubject(who);
 
   /** Undefined where the log does not have enough of the name. */
   function findIsAbout({ item, isWhole, text }: AskedCall) {
     if (item.namesBegin !== undefined) return fitsSome(item.namesBegin);
-    if (!isWhole) return hasKind[item.kind] ? undefined : false;
-    return text !== undefined && isAboutText(item, text);
+    if (!isWhole) return hasKind(item.kind) ? undefined : false;
+    return text !== undefined && rule.isAbout(item, text);
   }
 
   function listMissing({ item, described, caller }: AskedCall) {
@@ -165,15 +143,15 @@ function toReplayedRule(config: RuleConfig, rule: CompiledRule | undefined): Rep
     ];
   }
 
-  /** Undefined where all is known that the rule looks at. */
-  function judgeUnknown(call: AskedCall, fitsPart: 'fits' | 'mayFit'): Opinion | undefined {
+  /** Undefined where all is known that the rule looks at. A client that is not known may be any if `ifUnknown` is true. */
+  function judgeUnknown(call: AskedCall, ifUnknown: boolean): Opinion | undefined {
     const isAbout = findIsAbout(call);
     if (isAbout === false) return ABOUT_OTHERS;
     const { caller } = call;
     const isForOthers = parts.some(
       ({ subject, names }) =>
         (caller.user === undefined || listUnknown(call.described, names).length === 0) &&
-        !subject[fitsPart](caller),
+        !subject.fits(caller, ifUnknown),
     );
     if (isForOthers) return FOR_OTHERS;
     const missing = listMissing(call);
@@ -182,7 +160,7 @@ function toReplayedRule(config: RuleConfig, rule: CompiledRule | undefined): Rep
       ? { ...caller, user: undefined }
       : caller;
     const isItemKnown = isAbout !== undefined && !missing.includes('tool.annotations');
-    return isRefuted(isItemKnown ? call.item : undefined, known)
+    return rule.isRefuted(isItemKnown ? call.item : undefined, known)
       ? FOR_OTHERS
       : { kind: 'unknown', missing: [...missing, ...(isAbout === undefined ? ['name'] : [])] };
   }
@@ -190,20 +168,19 @@ function toReplayedRule(config: RuleConfig, rule: CompiledRule | undefined): Rep
   function judgeKnown({ item, caller }: AskedCall): Opinion {
     // For a tool by which somebody logs in, what looks at tools counts as fulfilled.
     const countsAsFulfilled = item.namesBegin !== undefined && (looksAtTool || looksAtArgs);
-    if (!countsAsFulfilled && !holds(item, caller)) return FOR_OTHERS;
-    const decision = address(caller);
+    if (!countsAsFulfilled && !rule.holds(item, caller)) return FOR_OTHERS;
+    const decision = rule.address(caller);
     return decision.kind === 'denied' ? FOR_OTHERS : decision;
   }
 
-  const { namedFacts, looksAtArgs, looksAtTool, looksAtAnnotations } = rule;
-  const { isAbout: isAboutText, address, mayAddress, holds, mayHold, isRefuted } = rule;
   const judgeKnownAsk = ({ item, caller }: AskedCall) =>
-    mayAddress(caller) && mayHold(item, caller) ? ASKS : FOR_OTHERS;
+    rule.mayAddress(caller) && !rule.isRefuted(item, caller) ? ASKS : FOR_OTHERS;
   return {
     place,
-    ask: rule.ask,
-    judge: (call) => judgeUnknown(call, 'fits') ?? judgeKnown(call),
-    judgeAsk: (call) => judgeUnknown(call, 'mayFit') ?? judgeKnownAsk(call),
+    ask,
+    judge: (call: AskedCall) => judgeUnknown(call, false) ?? judgeKnown(call),
+    /** `allowed` where the rule asks about the call. */
+    judgeAsk: (call: AskedCall) => judgeUnknown(call, true) ?? judgeKnownAsk(call),
   };
 }
 
@@ -211,12 +188,10 @@ const ASKS: Opinion = { kind: 'allowed' };
 
 /** Each member by itself: of those that are known, one that does not hold is enough. */
 const splitSubject = (who: RuleSubject) =>
-  Object.entries(who).map(
-    ([name, value]): { subject: Subject; names: ReturnType<typeof nameFacts> } => {
-      const part: RuleSubject = { [name]: value };
-      return { subject: compileWho(part), names: nameFacts(part, undefined) };
-    },
-  );
+  Object.entries(who).map(([name, value]) => {
+    const part: RuleSubject = { [name]: value };
+    return { subject: compileWho(part), names: nameFacts(part, undefined) };
+  });
 
 /** As far as rules can tell from a token with these claims. */
 function toUser({ user, described }: LoggedCall): UserContext | undefined {

@@ -19,7 +19,7 @@ import type { RuleConfig, RuleSubject } from '../../mcp/calls/rules.ts';
 import { decodeResource } from '../../mcp/catalog/resource-text.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { findNearestName } from '../../platform/nearest-name.ts';
+import { suggestName } from '../../platform/nearest-name.ts';
 import { quote } from '../../platform/text.ts';
 import { isScalar, loadConditions, parsePattern } from './compile-rules.ts';
 
@@ -39,18 +39,17 @@ const CLAIM_VALUES =
 const claimScalar: Shape<string | number | boolean> = {
   schema: { type: ['string', 'number', 'boolean'] },
   read(node, place) {
-    if (node.kind === 'scalar' && typeof node.value === 'number')
-      return isExact(node.value) ? node.value : report(place, node.line, INEXACT);
-    if (node.kind === 'scalar' && typeof node.value === 'boolean')
-      return trueOrFalse.read(node, place);
-    return node.kind === 'scalar' && node.value !== null
-      ? freeText().read(node, place)
-      : report(place, node.line, `This is not valid. It must be ${CLAIM_VALUES}.`);
+    if (node.kind !== 'scalar' || node.value === null)
+      return report(place, node.line, `This is not valid. It must be ${CLAIM_VALUES}.`);
+    if (typeof node.value !== 'number')
+      return (typeof node.value === 'boolean' ? trueOrFalse : freeText()).read(node, place);
+    // Beyond, several numbers of a token are read as the same one.
+    return Math.abs(node.value) <= Number.MAX_SAFE_INTEGER
+      ? node.value
+      : report(place, node.line, INEXACT);
   },
 };
 
-/** Beyond, several numbers of a token are read as the same one. */
-const isExact = (value: number): boolean => Math.abs(value) <= Number.MAX_SAFE_INTEGER;
 const INEXACT =
   'This number is too large: tokens with other numbers would fit, too. Have the provider send it as text, and write it in double quotes.';
 
@@ -147,16 +146,11 @@ const ruleMembers = {
   ),
 };
 
-const RULE_SCHEMA: JsonObject = {
-  required: ['may'],
-  anyOf: [{ required: ['who'] }, { required: ['when'] }],
-};
-
 /** Without its place, which the file knows. */
 const ruleShape: Shape<Omit<RuleConfig, 'place'>> = object({
   allowed: 'an object with who or when, may, and perhaps ask',
   members: Object.values(ruleMembers),
-  schema: RULE_SCHEMA,
+  schema: { required: ['may'], anyOf: [{ required: ['who'] }, { required: ['when'] }] },
   build({ has, read, report: reportHere }) {
     const subjectGiven = read(ruleMembers.who);
     const when = read(ruleMembers.when);
@@ -229,11 +223,10 @@ export async function completeRules(
     ...rule,
     place: `${fileName}:${line}, ${place.path}`,
   }));
-  const problems = await checkRules(rules);
-  placedRules.forEach(({ place, line }, index) => {
-    const own = problems.filter((problem) => problem.place === rules[index]?.place);
-    for (const { message } of own) report(place, line, message);
-  });
+  for (const { place, message } of await checkRules(rules)) {
+    const placed = placedRules[rules.findIndex((rule) => rule.place === place)];
+    if (placed !== undefined) report(placed.place, placed.line, message);
+  }
   return rules;
 }
 
@@ -245,48 +238,35 @@ export const describeMissingViews = (
   rules.flatMap(({ who, place }) =>
     (typeof who === 'object' ? (who.views ?? []) : [])
       .filter((name) => !views.includes(name))
-      .map((name) => {
-        const nearest = findNearestName(name, views);
-        const guess = nearest === undefined ? '' : ` Did you mean ${quote(nearest)}?`;
-        return `${place}: "views" names ${quote(name)}, which is no view of this file.${guess}`;
-      }),
+      .map(
+        (name) =>
+          `${place}: "views" names ${quote(name)}, which is no view of this file.${suggestName(name, views, (nearest) => quote(nearest))}`,
+      ),
   );
 
 /** All that is wrong, at the rules' places. Types are those of `RuleConfig`: who parses the file has seen to that. */
 export async function checkRules(rules: readonly RuleConfig[]): Promise<readonly Problem[]> {
   const compileCondition = await loadConditions(rules);
 
-  function checkWhen(when: string | undefined): readonly string[] {
+  return rules.flatMap(({ may, who, when, ask, place }) => {
+    // Prompts and resources are read: what happens by a call is what somebody can agree to.
+    const notAsked =
+      ask === undefined ? [] : may.filter((pattern) => parsePattern(pattern).kind !== 'tool');
     const condition = when === undefined ? undefined : compileCondition?.(when);
-    if (condition === undefined || !('problems' in condition)) return [];
-    return condition.problems.map((problem) => `when: ${problem}`);
-  }
-
-  return rules.flatMap(({ may, who, when, ask, place }) =>
-    [
-      ...checkMay(may),
-      ...(ask === undefined ? [] : checkAsked(may)),
-      ...checkWho(who),
-      ...checkWhen(when),
-    ].map((message) => ({ place, message })),
-  );
-}
-
-/** Prompts and resources are read: what happens by a call is what somebody can agree to. */
-function checkAsked(may: readonly string[]): readonly string[] {
-  return may.flatMap((pattern) =>
-    parsePattern(pattern).kind === 'tool'
-      ? []
-      : [
+    const problems = condition && 'problems' in condition ? condition.problems : [];
+    return [
+      ...(may.length === 0 ? [NO_PATTERN] : may.flatMap((pattern) => checkPattern(pattern) ?? [])),
+      ...notAsked.map(
+        (pattern) =>
           `may: ${quote(pattern)} cannot be asked about: "ask" is for tools. Write a rule of its own for it, without "ask".`,
-        ],
-  );
+      ),
+      ...checkWho(who),
+      ...problems.map((problem) => `when: ${problem}`),
+    ].map((message) => ({ place, message }));
+  });
 }
 
-function checkMay(may: readonly string[]): readonly string[] {
-  if (may.length === 0) return ['may is empty: name what the rule allows, or remove the rule.'];
-  return may.flatMap((pattern) => checkPattern(pattern) ?? []);
-}
+const NO_PATTERN = 'may is empty: name what the rule allows, or remove the rule.';
 
 /** Words that somebody could take for a kind; a pattern without a kind is about tools. */
 const NO_KIND = /^(tools?|prompts|resources|resource[_-]?templates?|templates?|Prompt|Resource):/;
@@ -313,7 +293,9 @@ function checkWho(who: RuleConfig['who']): readonly string[] {
   if (Object.values(who).every((value) => value === undefined)) {
     return ['who names nobody. Use "everyone", or groups, scopes, claims, clients or views.'];
   }
-  const lists = LISTS.filter((name) => who[name]?.length === 0);
+  const lists = (['groups', 'scopes', 'clients', 'views'] as const).filter(
+    (name) => who[name]?.length === 0,
+  );
   return [
     ...lists.map((name) => `who.${name} is empty: nobody fits. Name one, or remove it.`),
     ...(who.scopes ?? []).flatMap((scope) =>
@@ -327,13 +309,6 @@ function checkWho(who: RuleConfig['who']): readonly string[] {
     ...(who.claims === undefined ? [] : checkClaims(who.claims, 'who.claims')),
   ];
 }
-
-const LISTS = [
-  'groups',
-  'scopes',
-  'clients',
-  'views',
-] as const satisfies readonly (keyof RuleSubject)[];
 
 function checkClaims(claims: JsonObject, place: string): readonly string[] {
   const members = Object.entries(claims);

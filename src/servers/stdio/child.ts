@@ -7,8 +7,7 @@ import { type Clock, pause } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { hideSecretArguments } from '../../platform/secret-texts.ts';
 import type { ProgramUser } from '../config/common-members.ts';
-import type { StreamPace } from '../transport/message-pace.ts';
-import { PacedMessages } from '../transport/message-pace.ts';
+import { PacedMessages, type StreamPace } from '../transport/message-pace.ts';
 import type { CountedAnswer } from '../transport/process-share.ts';
 import { createLineSplitter, type Program, readErrorOutput, startWithout } from './program.ts';
 import type { StdioUpstreamConfig } from './stdio-config.ts';
@@ -45,6 +44,7 @@ const LAST_WORDS_MS = 250;
 /** `pace` is that of its standard output. */
 export function startChild(program: Program, handlers: ChildHandlers, pace: StreamPace): Child {
   const { config, environment, inheritedFiles } = program;
+  let failure: Promise<unknown>;
   try {
     const { command, args } = toCommand(config);
     const child = startWithout(inheritedFiles, (stdio) =>
@@ -53,21 +53,11 @@ export function startChild(program: Program, handlers: ChildHandlers, pace: Stre
     );
     const { pid } = child;
     if (pid !== undefined) return watchChild(program, { child, pid }, handlers, pace);
-    const failure = new Promise<unknown>((resolve) => child.once('error', resolve));
-    return reportFailedStart(config, handlers, failure);
+    failure = new Promise((resolve) => child.once('error', resolve));
   } catch (error) {
-    return reportFailedStart(config, handlers, Promise.resolve(error));
+    failure = Promise.resolve(error);
   }
-}
-
-const TOO_FAST = 'it wrote more messages than the gateway takes, for a minute';
-
-function reportFailedStart(
-  config: StdioUpstreamConfig,
-  { onEnd }: ChildHandlers,
-  failure: Promise<unknown>,
-): Child {
-  const reported = failure.then((error) => onEnd(explainStart(config, error)));
+  const reported = failure.then((error) => handlers.onEnd(explainStart(config, error)));
   return { isStarted: false, write: () => true, kill: () => {}, end: () => reported };
 }
 
@@ -92,9 +82,11 @@ function watchChild(
 
   async function waitForEnd(): Promise<void> {
     const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
-    const exit = await waitForExit(child);
+    const exit = await new Promise<ChildExit>((resolve) => {
+      child.once('exit', (code, signalled) => resolve({ code, signal: signalled }));
+    });
     hasExited = true;
-    const groupEnded = endGroup(pid, clock, TERM_MS);
+    const groupEnded = endGroup(pid, clock);
     await Promise.race([closed, pause(clock, LAST_WORDS_MS)]);
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
     messages.flush();
@@ -112,7 +104,11 @@ function watchChild(
     copy: (line) => Buffer.from(line),
     pause: () => child.stdout.pause(),
     resume: () => child.stdout.resume(),
-    giveUp: () => kill({ what: TOO_FAST, failure: 'overloaded' }),
+    giveUp: () =>
+      kill({
+        what: 'it wrote more messages than the gateway takes, for a minute',
+        failure: 'overloaded',
+      }),
   });
   const output = createLineSplitter(maxBytes, {
     onLine: (line) => messages.push(line, line.length),
@@ -155,11 +151,6 @@ function watchChild(
   };
 }
 
-const waitForExit = (child: ChildProcessWithoutNullStreams): Promise<ChildExit> =>
-  new Promise((resolve) => {
-    child.once('exit', (code, signal) => resolve({ code, signal }));
-  });
-
 // §18.3: a server may start processes of its own; they end with it.
 
 /** Leaders of the groups that may still have a process. */
@@ -183,9 +174,9 @@ function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-/** Ends those that a leader left: by SIGTERM, and by SIGKILL after `graceMs`. */
-async function endGroup(leader: number, clock: Clock, graceMs: number): Promise<void> {
-  const killAt = clock.monotonic() + graceMs;
+/** Ends those that a leader left: by SIGTERM, and then by SIGKILL. */
+async function endGroup(leader: number, clock: Clock): Promise<void> {
+  const killAt = clock.monotonic() + TERM_MS;
   let isAlive = signalGroup(leader, 'SIGTERM');
   while (isAlive && clock.monotonic() < killAt) {
     await pause(clock, POLL_MS);
@@ -288,15 +279,12 @@ interface Command {
   readonly args: readonly string[];
 }
 
-const findSetpriv = (): string =>
-  SETPRIV_PATHS.find((path) => existsSync(path)) ?? SETPRIV_PATHS[0];
-
 /** Started in place of the command of a server. */
-const toCommand = ({ command, args, runAs }: StdioUpstreamConfig): Command =>
-  runAs === undefined ? { command, args } : runCommandAs(runAs, { command, args });
+const toCommand = (config: StdioUpstreamConfig): Command =>
+  config.runAs === undefined ? config : runCommandAs(config.runAs, config);
 
 export const runCommandAs = ({ uid, gid }: ProgramUser, { command, args }: Command): Command => ({
-  command: findSetpriv(),
+  command: SETPRIV_PATHS.find((path) => existsSync(path)) ?? SETPRIV_PATHS[0],
   args: [
     // `+1000` is always the number. Without the sign, setpriv would first look for a user named `1000`.
     `--reuid=+${uid}`,

@@ -38,14 +38,7 @@ interface Listening {
   readonly listener: UpstreamListener;
 }
 
-/** Everything that is known of a key's process, whether it runs or not. */
-interface Room {
-  readonly subscriptions: Subscriptions;
-  /** True if there ever was a process. */
-  wasConnected: boolean;
-}
-
-/** Rooms; with so many it is worth looking for empty ones. */
+/** Keys of processes; with so many it is worth looking for those of which nothing is known. */
 const MANY = 100;
 const SWEEP_MS = 900_000;
 
@@ -58,7 +51,8 @@ export function createProgramListeners(
 ) {
   const { clock, log } = runtime;
   const { name, isolation } = config;
-  const rooms = new Map<string, Room>();
+  /** Of each process, whether it runs or not, by the id of its key. */
+  const rooms = new Map<string, Subscriptions>();
   /** Keyed by the id of their process's key. */
   const {
     bus: listening,
@@ -75,29 +69,24 @@ export function createProgramListeners(
     log.error('A listener failed; please report this.', { server: name, cause });
   }
 
-  function findRoom({ id }: ProcessKey): Room {
-    dropEmpty();
-    const room = rooms.get(id) ?? {
-      subscriptions: createSubscriptions(onError),
-      wasConnected: false,
-    };
+  function findRoom({ id }: ProcessKey): Subscriptions {
+    if (rooms.size >= MANY) dropEmpty();
+    const room = rooms.get(id) ?? createSubscriptions(onError);
     rooms.set(id, room);
     return room;
   }
 
   function dropEmpty(): void {
-    if (rooms.size < MANY) return;
-    for (const [id, { subscriptions }] of rooms) {
-      const isUsed = subscriptions.isConnected || subscriptions.count > 0;
-      if (!isUsed && !listening.topics.has(id)) rooms.delete(id);
+    for (const [id, { isConnected, count }] of rooms) {
+      if (!isConnected && count === 0 && !listening.topics.has(id)) rooms.delete(id);
     }
   }
 
   const findSubscriptions = (caller: UpstreamCaller): Subscriptions =>
-    findRoom(findProcessKey(isolation, caller)).subscriptions;
+    findRoom(findProcessKey(isolation, caller));
 
   const hasSubscriptions = ({ id }: Pick<ProcessKey, 'id'>): boolean =>
-    (rooms.get(id)?.subscriptions.count ?? 0) > 0;
+    (rooms.get(id)?.count ?? 0) > 0;
 
   function tell(keyId: string, change: ServerChange): void {
     // A process that all share could ask nobody.
@@ -105,23 +94,20 @@ export function createProgramListeners(
   }
 
   function isWanted(keyId: string, entry: Listening, uri: string): boolean {
-    const subscriptions = rooms.get(keyId)?.subscriptions;
+    const subscriptions = rooms.get(keyId);
     const owners = entry.sessionId === undefined ? [entry] : [entry, entry.sessionId];
     return owners.some((owner) => subscriptions?.isWanted(owner, uri) === true);
   }
 
   /** Takes up the subscriptions of the client's session, at whichever replica: also where there is no process just now. */
-  async function takeUp(caller: UpstreamCaller, sessionId: string, uris: readonly string[]) {
-    const { replaceAll } = findSubscriptions(caller);
-    replaceAll(sessionId, uris);
-    if (uris.length > 0) {
-      hold(caller, sessionId);
-      await wake(caller);
-    } else release(sessionId);
-  }
-
   const watch = (caller: UpstreamCaller, sessionId: string): (() => void) | undefined =>
-    replicas?.watch(sessionId, (uris) => void takeUp(caller, sessionId, uris).catch(() => {}));
+    replicas?.watch(sessionId, (uris) => {
+      findSubscriptions(caller).replaceAll(sessionId, uris);
+      if (uris.length > 0) {
+        hold(caller, sessionId);
+        wake(caller).catch(() => {});
+      } else release(sessionId);
+    });
 
   /** Elsewhere it may unsubscribe, or end. */
   function hold(caller: UpstreamCaller, sessionId: string): void {
@@ -136,24 +122,20 @@ export function createProgramListeners(
 
   function forgetSession(sessionId: string): void {
     release(sessionId);
-    for (const { subscriptions } of rooms.values()) subscriptions.removeAll(sessionId);
+    for (const { removeAll } of rooms.values()) removeAll(sessionId);
   }
 
   /** Sessions may end without a word: what they subscribed to would be kept for ever. */
   function sweepLater(): void {
     cancelSweep = clock.after(SWEEP_MS, () => {
       sweepLater();
-      const subscribed = [...rooms.values()].flatMap(({ subscriptions }) =>
-        subscriptions.listSessions(),
-      );
+      const subscribed = [...rooms.values()].flatMap(({ listSessions }) => listSessions());
       for (const sessionId of new Set([...held.keys(), ...subscribed])) {
-        void forgetIfEnded(sessionId);
+        void isSessionActive(sessionId).then((isActive) => {
+          if (!isActive) forgetSession(sessionId);
+        });
       }
     });
-  }
-
-  async function forgetIfEnded(sessionId: string): Promise<void> {
-    if (!(await isSessionActive(sessionId))) forgetSession(sessionId);
   }
 
   let cancelSweep = () => {};
@@ -204,14 +186,11 @@ export function createProgramListeners(
     },
     /** The key's process has started. */
     connect(key: ProcessKey, running: RunningServer, timeoutMs: number) {
-      const room = findRoom(key);
-      const { wasConnected } = room;
-      room.wasConnected = true;
-      room.subscriptions.connect(running, timeoutMs);
+      const wasConnected = findRoom(key).connect(running, timeoutMs);
       // Changes while no process was there were missed.
       if (wasConnected) tellMissed(key.id, running.description);
     },
-    disconnect: ({ id }: ProcessKey) => rooms.get(id)?.subscriptions.disconnect(),
+    disconnect: ({ id }: ProcessKey) => rooms.get(id)?.disconnect(),
     /** True if somebody subscribed to a resource of the key's process. */
     hasSubscriptions,
     async endSession({ sessionId }: UpstreamCaller) {
@@ -247,6 +226,7 @@ const MAX_PARENTS = 60;
 
 function createSubscriptions(onError: (cause: unknown) => void) {
   let wire: SubscriptionWire | undefined;
+  let wasConnected = false;
   const wanted = createCountedBus<string, SubscriptionOwner, Agreement>({
     start(uri) {
       const agreement = { agreed: ask(uri), isRefused: false };
@@ -300,15 +280,21 @@ function createSubscriptions(onError: (cause: unknown) => void) {
     isWanted: (owner: SubscriptionOwner, uri: string) =>
       uri.length <= MAX_URI &&
       listParents(uri).some((parent) => wanted.topics.get(parent)?.listeners.has(owner)),
-    /** A process has started, which knows of no subscription. */
+    /** A process has started, which knows of no subscription. True if there was one before. */
     connect(running: RunningServer, timeoutMs: number) {
-      wire = WIRES[running.description.era](running, timeoutMs);
+      const isFirst = !wasConnected;
+      wasConnected = true;
+      wire =
+        running.description.era === 'session'
+          ? createSessionWire(running, timeoutMs)
+          : createStatelessWire(running);
       for (const [uri, { source }] of wanted.topics) {
         if (source === undefined) continue;
         source.agreed = ask(uri);
         // Resources that it no longer has are not told of.
         source.agreed.catch(() => {});
       }
+      return !isFirst;
     },
     disconnect() {
       wire = undefined;
@@ -341,17 +327,13 @@ interface SubscriptionWire {
   unsubscribe(uri: string): void;
 }
 
-const WIRES = { session: createSessionWire, stateless: createStatelessWire } as const;
-
-function createSessionWire({ connection }: RunningServer, timeoutMs: number): SubscriptionWire {
-  return {
-    async subscribe(uri) {
-      await connection.ask('resources/subscribe', { uri }, timeoutMs);
-    },
-    unsubscribe: (uri) =>
-      void connection.ask('resources/unsubscribe', { uri }, timeoutMs).catch(() => {}),
-  };
-}
+const createSessionWire = ({ connection }: RunningServer, timeoutMs: number): SubscriptionWire => ({
+  async subscribe(uri) {
+    await connection.ask('resources/subscribe', { uri }, timeoutMs);
+  },
+  unsubscribe: (uri) =>
+    void connection.ask('resources/unsubscribe', { uri }, timeoutMs).catch(() => {}),
+});
 
 /** One subscription says all that is wanted; a change of it is a new one. */
 function createStatelessWire({ connection, description }: RunningServer): SubscriptionWire {

@@ -12,37 +12,21 @@ import { createGrowingBuffer } from '../../platform/memory/user-budgets.ts';
 
 import { shorten } from '../../platform/text.ts';
 import { createLogThrottle, createWarnThrottle } from '../../platform/throttle.ts';
-import type { ProgramUser } from '../config/common-members.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
 import type { StdioUpstreamConfig } from './stdio-config.ts';
 
-/** Sent first: servers of the session era may ignore `server/discover`, or even end by it. */
+/** Servers of the session era may ignore `server/discover`, or even end by it. */
 export type FirstRequest = 'server/discover' | 'initialize';
 
-export interface Program {
-  readonly config: StdioUpstreamConfig;
-  readonly clock: Clock;
-  /** `MAX_UPSTREAM_BYTES`: longest line of its standard output, and most that may wait to be read by it. */
-  readonly maxBytes: number;
-  readonly share: ProcessShare;
-  /** All that a process finds in its environment. */
-  readonly environment: Readonly<Record<string, string>>;
-  /** Descriptors that the gateway itself inherited, as `findInheritedFiles` found them. */
-  readonly inheritedFiles: readonly number[];
-  readonly output: OutputLog;
-  /** Sent first to a process, as the former ones taught. */
-  first: FirstRequest;
-  onStrayAnswer(): void;
-  /** A process that all share wanted to ask a client. */
-  onUnattributed(method: string): void;
-  /** A process was started (1), or has ended (-1). */
-  countProcess(change: 1 | -1): void;
-}
+const FIRST: FirstRequest = 'server/discover';
+
+export type Program = ReturnType<typeof openProgram>;
 
 /** The process that the programs of servers are started from. */
 export interface ProgramHost {
   /** The environment of the gateway: PATH, HOME, USER, LANG and TMPDIR of it reach the server. */
   readonly environment: Env;
+  /** Descriptors that the gateway itself inherited, as `findInheritedFiles` found them. */
   readonly inheritedFiles: readonly number[];
   /** Called with the number of a server's processes, at each change. */
   onProcessCount?(server: string, count: number): void;
@@ -53,11 +37,21 @@ export function openProgram(
   config: StdioUpstreamConfig,
   share: ProcessShare,
   host: ProgramHost,
-): Program {
+) {
   const { name: server } = config;
   let processes = 0;
   let strayAnswers = 0;
   let isUnattributedNoted = false;
+  const { env, runAs } = config;
+  // A user without an entry in the system has no home of its own: then the gateway's is as good as any.
+  const ofUser: Env =
+    runAs === undefined
+      ? host.environment
+      : { ...host.environment, HOME: runAs.home ?? host.environment.HOME, USER: runAs.name };
+  const passedOn = PASSED_ON.flatMap((name) => {
+    const value = ofUser[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
   const warnOfStrayAnswers = createWarnThrottle(clock, () =>
     log.warn(
       `The server ${server} sent answers to no request, or second ones. They were dropped.`,
@@ -67,54 +61,37 @@ export function openProgram(
   return {
     config,
     clock,
+    /** `MAX_UPSTREAM_BYTES`: longest line of its standard output, and most that may wait to be read by it. */
     maxBytes: settings.upstreams.maxBytes,
     share,
-    environment: createEnvironment(host.environment, config.env, config.runAs),
+    /** All that a process finds in its environment. */
+    environment: { ...Object.fromEntries(passedOn), ...env },
     inheritedFiles: host.inheritedFiles,
     output: createOutputLog(config, log, clock),
-    first: 'server/discover',
+    /** Sent first to a process, as the former ones taught. */
+    first: FIRST,
     onStrayAnswer() {
       strayAnswers += 1;
       warnOfStrayAnswers();
     },
-    onUnattributed(method) {
+    /** A process that all share wanted to ask a client. */
+    onUnattributed(method: string) {
       if (isUnattributedNoted) return;
       isUnattributedNoted = true;
-      log.warn(describeUnattributed(config, method), { server });
+      const needsRoots = method === 'roots/list' && !config.roots;
+      // The server itself may not say which of its tools are missing for that reason.
+      log.warn(
+        `The MCP server ${server} wanted to ask a client (${method}) and was refused: with "isolation": "shared" all users have one process, which cannot say whom it asks. If it may ask, set "isolation": "user"${needsRoots ? ' and "roots": true' : ''} for it in the configuration file. Tools that it lists only for clients that it can ask appear then, too.`,
+        { server },
+      );
     },
-    countProcess(change) {
+    /** A process was started (1), or has ended (-1). */
+    countProcess(change: 1 | -1) {
       processes += change;
       host.onProcessCount?.(server, processes);
     },
   };
 }
-
-/** The server itself may not say which of its tools are missing for that reason. */
-function describeUnattributed({ name, roots }: StdioUpstreamConfig, method: string): string {
-  const needsRoots = method === 'roots/list' && !roots;
-  return `The MCP server ${name} wanted to ask a client (${method}) and was refused: with "isolation": "shared" all users have one process, which cannot say whom it asks. If it may ask, set "isolation": "user"${needsRoots ? ' and "roots": true' : ''} for it in the configuration file. Tools that it lists only for clients that it can ask appear then, too.`;
-}
-
-// §18.3: what a server finds in its environment.
-
-function createEnvironment(
-  ofGateway: Env,
-  own: Readonly<Record<string, string>>,
-  runAs: ProgramUser | undefined,
-): Readonly<Record<string, string>> {
-  const passedOn = PASSED_ON.flatMap((name) => {
-    const value = (runAs === undefined ? ofGateway : describeUser(ofGateway, runAs))[name];
-    return value === undefined ? [] : [[name, value]];
-  });
-  return { ...Object.fromEntries(passedOn), ...own };
-}
-
-/** Without an entry in the system it has no home of its own: then the gateway's is as good as any. */
-const describeUser = (ofGateway: Env, { name, home }: ProgramUser): Env => ({
-  ...ofGateway,
-  HOME: home ?? ofGateway.HOME,
-  USER: name,
-});
 
 // Open files of the gateway that would stay open in every program, whichever user it runs as. Node.js opens none so, but LMDB
 // does with the file of the embedded store, which then could be read and written; who started the gateway may have, too.
@@ -166,8 +143,6 @@ export function startWithout<Started>(
 
 // §18.3: what a server writes beside its messages, in the gateway's log.
 
-type OutputLog = ReturnType<typeof createOutputLog>;
-
 const MAX_CHARACTERS = 1000;
 
 /** Shorter ones of them, such as `1` or `true`, stand in every text. */
@@ -196,8 +171,8 @@ function createOutputLog(config: StdioUpstreamConfig, log: Log, clock: Clock) {
   }
 
   function writeLine(kind: string, line: Buffer): void {
-    if (!throttle.countLine(kind)) return;
-    log.info(`${server}: ${toText(line)}`, { server });
+    if (line.length > 0 && throttle.countLine(kind))
+      log.info(`${server}: ${toText(line)}`, { server });
   }
 
   const warnOfStrayLines = createWarnThrottle(clock, (line: Buffer) =>
@@ -211,13 +186,10 @@ function createOutputLog(config: StdioUpstreamConfig, log: Log, clock: Clock) {
     /** A line as it may stand in the log: short, harmless, without secrets. */
     toText,
     /** A line of its error output. */
-    writeErrorLine(line: Buffer) {
-      if (line.length > 0) writeLine('error output', line);
-    },
+    writeErrorLine: (line: Buffer) => writeLine('error output', line),
     /** A line of its standard output that is no message: as its error output, with a warning once a minute. */
     writeStrayLine(line: Buffer) {
-      if (line.length === 0) return;
-      warnOfStrayLines(line);
+      if (line.length > 0) warnOfStrayLines(line);
       writeLine('standard output', line);
     },
   };
@@ -303,7 +275,10 @@ export function createLineSplitter(maxBytes: number, { onLine, onTooLong }: Line
       onTooLong(held.take());
     } else if (!isSkipping) {
       held.append(piece);
-      if (isLast) onLine(withoutReturn(held.take()));
+      if (isLast) {
+        const line = held.take();
+        onLine(line.at(-1) === CARRIAGE_RETURN ? line.subarray(0, -1) : line);
+      }
     }
     if (isLast) isSkipping = false;
   }
@@ -323,6 +298,3 @@ export function createLineSplitter(maxBytes: number, { onLine, onTooLong }: Line
     },
   };
 }
-
-const withoutReturn = (line: Buffer): Buffer =>
-  line.at(-1) === CARRIAGE_RETURN ? line.subarray(0, -1) : line;

@@ -22,7 +22,7 @@ import {
   type ServerNotification,
   type ServerRequest,
 } from '../messages/server-message.ts';
-import { type Askable, createServerQuestions, isQuestion } from '../transport/server-questions.ts';
+import { createServerQuestions, isQuestion } from '../transport/server-questions.ts';
 
 export type RpcConnection = ReturnType<typeof createRpcConnection>;
 
@@ -42,6 +42,7 @@ export function createRpcConnection(
   const { write: send } = peer;
   const forgotten = createBoundedMap<number, true>(MAX_FORGOTTEN);
   const openRequests = createOpenRequests(clock);
+  const questions = createServerQuestions();
   let lastId = 0;
   let failure: UpstreamError | undefined;
 
@@ -57,7 +58,7 @@ export function createRpcConnection(
   }
 
   /** Sends a request and resolves to its result; `toParams` gets its id. */
-  function request(
+  function callServer(
     method: string,
     toParams: (id: number) => JsonObject,
     handlers: RequestHandlers,
@@ -80,36 +81,136 @@ export function createRpcConnection(
     notify('notifications/cancelled', { requestId: id, reason });
   }
 
-  function takeForgotten(echoed: unknown): boolean {
-    const id = readEchoedNumber(echoed);
-    return id !== undefined && forgotten.delete(id);
+  // §18.3: what a process writes, told to whom it is for.
+
+  const notified: Readonly<Record<string, (params: JsonObject) => void>> = {
+    'notifications/progress'(params) {
+      const request = openRequests.find(params.progressToken);
+      request?.deadline.renew();
+      request?.onProgress?.(params);
+    },
+    'notifications/message'(params) {
+      if (!canAttribute) return;
+      const [request] = listOfOneClient(
+        openRequests.list().filter(({ onLog }) => onLog !== undefined),
+      );
+      request?.onLog?.(params);
+    },
+    // The server no longer wants an answer.
+    'notifications/cancelled': ({ requestId }) => questions.cancel(requestId),
+  };
+
+  function receiveNotification(message: ServerNotification): void {
+    const { method, params } = message;
+    const receive = Object.hasOwn(notified, method) ? notified[method] : undefined;
+    if (receive !== undefined) {
+      receive(params);
+      return;
+    }
+    const change = readChange(message);
+    const isTakenByCall =
+      change?.kind === 'elicitation' &&
+      openRequests.list().some((request) => request.onElicitationComplete?.(change.elicitationId));
+    if (!isTakenByCall) peer.onNotification(message);
   }
 
-  const receiveValue = createReceive(openRequests, canAttribute, peer, takeForgotten);
+  // Requests of a server (session era): elicitation, sampling and roots are questions to a client.
+
+  /** Answers, at some time, whatever it is. */
+  async function receiveRequest(question: ServerRequest): Promise<void> {
+    const { id, method } = question;
+    if (!canAttribute && isQuestion(question)) {
+      peer.onUnattributed?.(method);
+      send(toError(id, METHOD_NOT_FOUND, SHARED));
+    } else if (questions.size < MAX_OPEN) {
+      const response = await questions.answerForOneOf(question, () =>
+        listOfOneClient(openRequests.list().filter(({ onRequest }) => onRequest !== undefined)).map(
+          (request) => ({ request, deadline: request.deadline }),
+        ),
+      );
+      if (response !== undefined) send(response);
+    } else send(toError(id, INTERNAL_ERROR, `At most ${MAX_OPEN} requests may be open.`));
+  }
+
+  function receiveAnswer(answer: Extract<ServerMessage, { kind: 'result' | 'error' }>): Received {
+    const request = openRequests.find(answer.id);
+    if (request === undefined) {
+      // An answer that crossed the cancellation is nobody's fault.
+      const id = readEchoedNumber(answer.id);
+      if (id === undefined || !forgotten.delete(id)) peer.onStrayAnswer();
+      return OTHER;
+    }
+    if (answer.kind === 'result') request.settle(answer.result);
+    else {
+      const { error } = answer;
+      request.settle(new UpstreamError('error', error.message, { jsonRpcError: error }));
+    }
+    return ANSWER;
+  }
+
+  /** A request that is answered by anything but a message fails. */
+  function failAnswered(value: unknown, reason: string): void {
+    const request =
+      isObject(value) && !('method' in value) ? openRequests.find(value.id) : undefined;
+    request?.settle(new UpstreamError('invalid', reason));
+  }
+
+  function receiveOne(value: unknown): Received {
+    const message = readServerMessage(value);
+    if (message === undefined) {
+      failAnswered(value, 'its answer is no message of MCP');
+      return STRAY;
+    }
+    if (message.kind === 'request') void receiveRequest(message);
+    else if (message.kind === 'notification') receiveNotification(message);
+    else return receiveAnswer(message);
+    return OTHER;
+  }
+
+  function receiveValue(value: unknown): Received {
+    if (!Array.isArray(value)) return receiveOne(value);
+    // A batch (2025-03-26).
+    const values: readonly unknown[] = value;
+    if (values.length > MAX_BATCH) {
+      for (const one of values)
+        failAnswered(one, `it answered in a batch of more than ${MAX_BATCH} messages`);
+      return STRAY;
+    }
+    const received = values.map(receiveOne);
+    return {
+      isMessage: received.every(({ isMessage }) => isMessage),
+      count: received.reduce((sum, { count }) => sum + count, 0),
+    };
+  }
 
   return {
     /**
-     * Sends a request; `toParams` gets the progress token of it.
+     * Sends a request; `toParams` gets the progress token of it. Its params are not kept while it is under way: they may be large,
+     * and the call may take long.
      *
      * @throws UpstreamError
      */
-    call: (
+    call(
       caller: UpstreamCaller,
       given: UpstreamRequest,
       toParams: (token: number) => JsonObject,
-    ) =>
-      request(given.method, toParams, keepHandlers(caller, given), {
-        signal: given.signal,
-        timeoutMs,
-        cancel,
-      }),
+    ): Promise<JsonObject> {
+      const { method, signal, logLevel, onProgress, onLog, onRequest, onElicitationComplete } =
+        given;
+      const handlers = { caller, logLevel, onProgress, onLog, onRequest, onElicitationComplete };
+      return callServer(method, toParams, handlers, { signal, timeoutMs, cancel });
+    },
     /**
      * Sends a request of the gateway's own, which is never cancelled.
      *
      * @throws UpstreamError
      */
     ask: (method: string, params: JsonObject, within: number) =>
-      request(method, () => params, OWN, { signal: undefined, timeoutMs: within, cancel: forget }),
+      callServer(method, () => params, OWN, {
+        signal: undefined,
+        timeoutMs: within,
+        cancel: forget,
+      }),
     /** Sends a request that stays open until the result is called (MCP 2026-07-28 "Subscriptions"). */
     openSubscription(params: JsonObject) {
       const id = createId();
@@ -119,8 +220,12 @@ export function createRpcConnection(
       return () => cancel(id, 'other changes are wanted');
     },
     notify,
-    /** Takes a line of the process. */
-    receive: (line: Buffer) => receiveValue(parseLine(line)),
+    /** Takes a line of the process: a message, or a batch of them. */
+    receive(line: Buffer) {
+      // Some runtimes begin their output with a byte order mark.
+      const text = decodeUtf8(line)?.replace(/^\uFEFF/, '');
+      return receiveValue(text === undefined ? undefined : parseServerJson(text)?.value);
+    },
     /** Takes what was parsed of one. */
     receiveValue,
     /** Requests under way. */
@@ -136,24 +241,7 @@ export function createRpcConnection(
 
 const OWN: RequestHandlers = { caller: GATEWAY_CALLER, logLevel: undefined };
 
-/** Without the params of the request: they may be large, and the call may take long. */
-const keepHandlers = (
-  caller: UpstreamCaller,
-  { logLevel, onProgress, onLog, onRequest, onElicitationComplete }: UpstreamRequest,
-): RequestHandlers => ({
-  caller,
-  logLevel,
-  ...(onProgress && { onProgress }),
-  ...(onLog && { onLog }),
-  ...(onRequest && { onRequest }),
-  ...(onElicitationComplete && { onElicitationComplete }),
-});
-
-// §18.3: what a process writes, told to whom it is for.
-
-/** Takes a message of the process, or a batch of them. */
-type Receive = (value: unknown) => Received;
-
+/** What was made of a message. */
 interface Received {
   /** False for what is no message. */
   readonly isMessage: boolean;
@@ -163,6 +251,8 @@ interface Received {
 
 /** Each costs as much as a message by itself, and all of a batch are looked at in one go. */
 const MAX_BATCH = 100;
+/** Questions at once, of one process. */
+const MAX_OPEN = 100;
 /** Anything but a message costs more than any message, as the log tells of it. */
 const STRAY: Received = { isMessage: false, count: 2 };
 const ANSWER: Received = { isMessage: true, count: 0 };
@@ -180,139 +270,6 @@ interface RpcPeer {
   onUnattributed?(method: string): void;
 }
 
-/** `takeForgotten` says whether a request of this id ended before it was answered; it is asked once. */
-function createReceive(
-  openRequests: OpenRequests,
-  canAttribute: boolean,
-  peer: RpcPeer,
-  takeForgotten: (id: unknown) => boolean,
-): Receive {
-  const questions = createQuestions(openRequests, canAttribute, peer);
-
-  const notified: Readonly<Record<string, (params: JsonObject) => void>> = {
-    'notifications/progress'(params) {
-      const request = openRequests.find(params.progressToken);
-      request?.deadline.renew();
-      request?.onProgress?.(params);
-    },
-    'notifications/message'(params) {
-      if (!canAttribute) return;
-      const [request] = listOfOneClient(
-        openRequests.list().filter(({ onLog }) => onLog !== undefined),
-      );
-      request?.onLog?.(params);
-    },
-    'notifications/cancelled': ({ requestId }) => questions.cancel(requestId),
-  };
-
-  function isTakenByCall(message: ServerNotification): boolean {
-    const change = readChange(message);
-    if (change?.kind !== 'elicitation') return false;
-    const { elicitationId } = change;
-    return openRequests.list().some((request) => request.onElicitationComplete?.(elicitationId));
-  }
-
-  function receiveAnswer(answer: Extract<ServerMessage, { kind: 'result' | 'error' }>): Received {
-    const request = openRequests.find(answer.id);
-    if (request === undefined) {
-      // An answer that crossed the cancellation is nobody's fault.
-      if (!takeForgotten(answer.id)) peer.onStrayAnswer();
-      return OTHER;
-    }
-    if (answer.kind === 'result') request.resolve(answer.result);
-    else {
-      const { error } = answer;
-      request.reject(new UpstreamError('error', error.message, { jsonRpcError: error }));
-    }
-    return ANSWER;
-  }
-
-  function receiveNotification(message: ServerNotification): void {
-    const { method, params } = message;
-    const receive = Object.hasOwn(notified, method) ? notified[method] : undefined;
-    if (receive !== undefined) receive(params);
-    else if (!isTakenByCall(message)) peer.onNotification(message);
-  }
-
-  /** A request that is answered by anything but a message fails. */
-  function failAnswered(value: unknown, reason: string): void {
-    const request =
-      isObject(value) && !('method' in value) ? openRequests.find(value.id) : undefined;
-    request?.reject(new UpstreamError('invalid', reason));
-  }
-
-  function receiveOne(value: unknown): Received {
-    const message = readServerMessage(value);
-    if (message === undefined) {
-      failAnswered(value, 'its answer is no message of MCP');
-      return STRAY;
-    }
-    if (message.kind !== 'request' && message.kind !== 'notification')
-      return receiveAnswer(message);
-    if (message.kind === 'request') questions.receive(message);
-    else receiveNotification(message);
-    return OTHER;
-  }
-
-  /** A batch (2025-03-26). */
-  function receiveBatch(values: readonly unknown[]): Received {
-    if (values.length > MAX_BATCH) {
-      for (const value of values) failAnswered(value, TOO_MANY);
-      return STRAY;
-    }
-    const received = values.map(receiveOne);
-    return {
-      isMessage: received.every(({ isMessage }) => isMessage),
-      count: received.reduce((sum, { count }) => sum + count, 0),
-    };
-  }
-
-  return (value) => (Array.isArray(value) ? receiveBatch(value) : receiveOne(value));
-}
-
-const TOO_MANY = `it answered in a batch of more than ${MAX_BATCH} messages`;
-
-/** Undefined for what is no JSON. */
-function parseLine(line: Buffer): unknown {
-  // Some runtimes begin their output with a byte order mark.
-  const text = decodeUtf8(line)?.replace(/^\uFEFF/, '');
-  return text === undefined ? undefined : parseServerJson(text)?.value;
-}
-
-// Requests of a server (session era): elicitation, sampling and roots are questions to a client.
-
-/** At once, of one process. */
-const MAX_OPEN = 100;
-
-function createQuestions(openRequests: OpenRequests, canAsk: boolean, peer: RpcPeer) {
-  const { write: send } = peer;
-  const open = createServerQuestions();
-
-  const listAskable = (): readonly Askable[] =>
-    listOfOneClient(openRequests.list().filter(({ onRequest }) => onRequest !== undefined)).map(
-      (request) => ({ request, deadline: request.deadline }),
-    );
-
-  async function answer(question: ServerRequest): Promise<void> {
-    const response = await open.answerForOneOf(question, listAskable);
-    if (response !== undefined) send(response);
-  }
-
-  return {
-    /** Answers, at some time, whatever it is. */
-    receive(question: ServerRequest) {
-      const { id } = question;
-      if (!canAsk && isQuestion(question)) {
-        peer.onUnattributed?.(question.method);
-        send(toError(id, METHOD_NOT_FOUND, SHARED));
-      } else if (open.size < MAX_OPEN) void answer(question);
-      else send(toError(id, INTERNAL_ERROR, `At most ${MAX_OPEN} requests may be open.`));
-    },
-    /** The server no longer wants an answer. */
-    cancel: open.cancel,
-  };
-}
-
 const toError = (id: RequestId, code: number, message: string): JsonObject => ({
   jsonrpc: '2.0',
   id,
@@ -324,21 +281,21 @@ const SHARED =
 
 // §18.3: the requests to one process that it has not answered yet.
 
-/** The part of a request that is kept while it is under way: not its params, which may be large. */
-interface RequestHandlers
-  extends Pick<UpstreamRequest, 'onProgress' | 'onLog' | 'onRequest' | 'onElicitationComplete'> {
+/** The part of a request that is kept while it is under way. */
+interface RequestHandlers {
   readonly caller: UpstreamCaller;
   readonly logLevel: UpstreamRequest['logLevel'];
+  readonly onProgress?: UpstreamRequest['onProgress'];
+  readonly onLog?: UpstreamRequest['onLog'];
+  readonly onRequest?: UpstreamRequest['onRequest'] | undefined;
+  readonly onElicitationComplete?: UpstreamRequest['onElicitationComplete'];
 }
 
 /** A request that was sent. */
 interface PendingRequest extends RequestHandlers {
   readonly deadline: Deadline;
-  resolve(result: JsonObject): void;
-  reject(error: UpstreamError): void;
+  settle(outcome: JsonObject | UpstreamError): void;
 }
-
-type OpenRequests = ReturnType<typeof createOpenRequests>;
 
 /** Ends a request before its answer. */
 interface RequestEnd {
@@ -353,44 +310,31 @@ function createOpenRequests(clock: Clock) {
   const byId = new Map<number, PendingRequest>();
   const emptied = new Set<() => void>();
 
-  function remove(id: number): void {
-    byId.delete(id);
-    if (byId.size > 0) return;
-    for (const tell of emptied) tell();
-    emptied.clear();
-  }
-
   return {
     /** Resolves to the result of the request with this id, unless its end comes first. */
     open: (id: number, handlers: RequestHandlers, { signal, timeoutMs, cancel }: RequestEnd) =>
       new Promise<JsonObject>((resolve, reject) => {
-        function end(): void {
+        function settle(outcome: JsonObject | UpstreamError): void {
           deadline.clear();
           signal?.removeEventListener('abort', onAbort);
-          remove(id);
+          byId.delete(id);
+          if (byId.size === 0) {
+            for (const tell of emptied) tell();
+            emptied.clear();
+          }
+          if (outcome instanceof UpstreamError) reject(outcome);
+          else resolve(outcome);
         }
         function giveUp(error: UpstreamError): void {
-          end();
+          settle(error);
           cancel(id, error.message);
-          reject(error);
         }
         const onAbort = () => giveUp(createAbortedError());
         const deadline = new Deadline(clock, timeoutMs, () =>
           giveUp(new UpstreamError('timeout', `it did not answer within ${timeoutMs / 1000} s`)),
         );
         signal?.addEventListener('abort', onAbort);
-        byId.set(id, {
-          ...handlers,
-          deadline,
-          resolve(result) {
-            end();
-            resolve(result);
-          },
-          reject(error) {
-            end();
-            reject(error);
-          },
-        });
+        byId.set(id, { ...handlers, deadline, settle });
       }),
     /** Finds the request with this id or progress token, as the process echoes it. */
     find(echoed: unknown) {
@@ -400,7 +344,7 @@ function createOpenRequests(clock: Clock) {
     list: () => [...byId.values()],
     /** All of them end with this error. */
     failAll(error: UpstreamError) {
-      for (const request of [...byId.values()]) request.reject(error);
+      for (const request of [...byId.values()]) request.settle(error);
     },
     /** Resolves when none is under way. */
     waitUntilNone: () =>

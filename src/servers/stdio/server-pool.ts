@@ -3,23 +3,20 @@
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { UpstreamError } from '../../mcp/upstream/upstream.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import { type Clock, createAttempts } from '../../platform/clock.ts';
+import { createAttempts, pause } from '../../platform/clock.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { pauseAfter } from '../transport/process-share.ts';
 import type { EndReason } from './child.ts';
-import type { FirstRequest, Program } from './program.ts';
-import type { RpcConnection } from './rpc-connection.ts';
+import type { Program } from './program.ts';
 import { createAbortedError } from './rpc-connection.ts';
-import {
-  type ProcessKey,
-  type RunEnd,
-  type RunningServer,
-  type ServerRun,
-  startRun,
-} from './server-run.ts';
+import { type ProcessKey, type RunningServer, startRun } from './server-run.ts';
 
+/** Told of each process by its key. */
 interface PoolOwner {
-  createServer(key: ProcessKey, capabilities: ClientCapabilities): SupervisedServer;
+  onUp(key: ProcessKey, running: RunningServer): void;
+  /** It ended, or could not be started; it is tried again in `retryMs`. */
+  onDown(key: ProcessKey, reason: EndReason, retryMs: number): void;
+  onNotification(key: ProcessKey, message: ServerNotification): void;
   /** True if it is needed though nobody calls it. */
   isNeeded(key: ProcessKey): boolean;
   /** The process ends, and is not started again until it is needed. */
@@ -39,10 +36,8 @@ interface Place {
   cancelCheck: () => void;
 }
 
-export function createServerPool(
-  { config, clock, share: { isSessionActive } }: Program,
-  { createServer, isNeeded, onEnd, onFull }: PoolOwner,
-) {
+export function createServerPool(program: Program, owner: PoolOwner) {
+  const { config, clock } = program;
   const places = new Map<string, Place>();
   const ending = new Set<Promise<void>>();
   const max = config.isolation === 'shared' ? 1 : config.maxProcesses;
@@ -54,35 +49,27 @@ export function createServerPool(
   function endPlace(place: Place, graceMs: number): Promise<void> {
     places.delete(place.key.id);
     place.cancelCheck();
-    onEnd(place.key, places.size === 0);
+    owner.onEnd(place.key, places.size === 0);
     const ended = place.server.close(graceMs).finally(() => ending.delete(ended));
     ending.add(ended);
     return ended;
   }
 
-  /** @throws UpstreamError where none can end for it. */
+  /** Resolves when the process has ended that was idle for longest, where one has to. @throws UpstreamError where all are busy. */
   function makeRoom({ user }: ProcessKey): Promise<void> {
     const all = [...places.values()];
     const own = user === undefined ? [] : all.filter(({ key }) => key.user === user);
-    if (own.length >= maxOfUser) {
-      return (
-        endLongestIdle(own) ??
-        failBusy(`all of the ${maxOfUser} processes that one user may have are busy`)
-      );
-    }
-    if (all.length < max) return Promise.resolve();
-    const ended = endLongestIdle(all);
-    if (ended !== undefined) return ended;
-    onFull();
-    return failBusy(`all of its ${max} processes are busy`);
-  }
-
-  /** Undefined where all are busy. */
-  function endLongestIdle(candidates: readonly Place[]): Promise<void> | undefined {
-    const [longestIdle] = candidates
+    const hasTooMany = own.length >= maxOfUser;
+    if (!hasTooMany && all.length < max) return Promise.resolve();
+    const [longestIdle] = (hasTooMany ? own : all)
       .filter(({ uses }) => uses === 0)
       .sort((a, b) => a.idleSince - b.idleSince);
-    return longestIdle && endPlace(longestIdle, 0);
+    if (longestIdle !== undefined) return endPlace(longestIdle, 0);
+    if (!hasTooMany) owner.onFull();
+    const busy = hasTooMany
+      ? `all of the ${maxOfUser} processes that one user may have are busy`
+      : `all of its ${max} processes are busy`;
+    throw new UpstreamError('unavailable', busy);
   }
 
   function findPlace(key: ProcessKey, capabilities: ClientCapabilities): Place {
@@ -92,7 +79,7 @@ export function createServerPool(
     const place: Place = {
       key,
       isFree: makeRoom(key),
-      server: createServer(key, capabilities),
+      server: createSupervisedServer(program, key, capabilities, owner),
       uses: 0,
       idleSince: clock.monotonic(),
       cancelCheck: () => {},
@@ -103,25 +90,23 @@ export function createServerPool(
   }
 
   function checkLater(place: Place, ms: number): void {
-    place.cancelCheck = clock.after(ms, () => {
-      const left = isKept(place) ? idleMs : place.idleSince + idleMs - clock.monotonic();
-      const { sessionId } = place.key;
-      if (left > 0) checkLater(place, left);
-      else if (sessionId === undefined || !place.server.running) void endPlace(place, 0);
-      else void endAfterSession(place, sessionId);
-    });
+    place.cancelCheck = clock.after(ms, () => void check(place));
   }
 
-  /** A session may end without a word: it expires, or another one takes its place. */
-  async function endAfterSession(place: Place, sessionId: string): Promise<void> {
-    const isActive = await isSessionActive(sessionId);
-    if (places.get(place.key.id) !== place) return;
+  async function check(place: Place): Promise<void> {
+    const { key, server, uses, idleSince } = place;
+    const { sessionId } = key;
+    const isRunning = server.running !== undefined;
+    const isKept = uses > 0 || (isRunning && sessionId === undefined && owner.isNeeded(key));
+    const left = isKept ? idleMs : idleSince + idleMs - clock.monotonic();
+    if (left > 0) return checkLater(place, left);
+    // A session may end without a word: it expires, or another one takes its place.
+    const isActive =
+      isRunning && sessionId !== undefined && (await program.share.isSessionActive(sessionId));
+    if (places.get(key.id) !== place) return;
     if (isActive || place.uses > 0) checkLater(place, idleMs);
     else await endPlace(place, 0);
   }
-
-  const isKept = ({ key, uses, server }: Place): boolean =>
-    uses > 0 || (server.running !== undefined && key.sessionId === undefined && isNeeded(key));
 
   async function use<Result>(
     key: ProcessKey,
@@ -168,20 +153,9 @@ export function createServerPool(
   };
 }
 
-function failBusy(reason: string): never {
-  throw new UpstreamError('unavailable', reason);
-}
-
 // §18.3: a place for one process of a server, which is started again when it ends.
 
 type SupervisedServer = ReturnType<typeof createSupervisedServer>;
-
-interface SupervisedHandlers {
-  onUp(running: RunningServer): void;
-  /** It ended, or could not be started; it is tried again in `retryMs`. */
-  onDown(reason: EndReason, retryMs: number): void;
-  onNotification(message: ServerNotification): void;
-}
 
 /** Milliseconds that a request waits for a first start: it may have much to do, such as a download. */
 const START_WAIT_MS = 60_000;
@@ -191,15 +165,16 @@ const RESTART_WAIT_MS = 1000;
 const RAN_WELL_MS = 30_000;
 
 /** `capabilities` say what the clients behind it can be asked. */
-export function createSupervisedServer(
+function createSupervisedServer(
   program: Program,
   key: ProcessKey,
   capabilities: ClientCapabilities,
-  { onUp, onDown, onNotification }: SupervisedHandlers,
+  owner: PoolOwner,
 ) {
   const { clock } = program;
-  const waiters = createWaiters<RunningServer>(clock);
-  let run: ServerRun | undefined;
+  /** Settle the waits of those who wait for it, each for a time of its own. */
+  const waits = new Set<(outcome: RunningServer | UpstreamError) => void>();
+  let endRun: (() => Promise<void>) | undefined;
   let running: RunningServer | undefined;
   let lastEnd: EndReason | undefined;
   const starts = createAttempts(clock, pauseAfter);
@@ -210,50 +185,60 @@ export function createSupervisedServer(
   function start(): void {
     const { first } = program;
     retryAt = undefined;
-    run = startRun(program, key, capabilities, {
-      onNotification,
+    endRun = startRun(program, key, capabilities, {
+      onNotification: (message) => owner.onNotification(key, message),
       onReady(ready) {
         program.first = ready.description.era === 'session' ? 'initialize' : 'server/discover';
         running = ready;
         lastEnd = undefined;
-        onUp(ready);
-        waiters.resolve(ready);
+        owner.onUp(key, ready);
+        settleWaits(ready);
       },
-      onEnd(end) {
+      onEnd({ reason, readyMs, isStarted }) {
         running = undefined;
-        run = undefined;
-        if (!isClosed) startAgain(end, first);
+        endRun = undefined;
+        if (isClosed) return;
+        // Some servers of the session era end by a request that they do not know.
+        const mayBeProbe = readyMs === undefined && isStarted && first === 'server/discover';
+        if (mayBeProbe) program.first = 'initialize';
+        if (mayBeProbe && starts.countFailures() === 0) {
+          start();
+          return;
+        }
+        if (readyMs !== undefined && readyMs >= RAN_WELL_MS) starts.noteSuccess();
+        lastEnd = reason;
+        const delay = starts.again(start);
+        retryAt = clock.monotonic() + delay;
+        settleWaits(createDownError());
+        owner.onDown(key, reason, delay);
       },
     });
   }
 
-  function startAgain({ reason, readyMs, isStarted }: RunEnd, first: FirstRequest): void {
-    // Some servers of the session era end by a request that they do not know.
-    const mayBeProbe = readyMs === undefined && isStarted && first === 'server/discover';
-    if (mayBeProbe) program.first = 'initialize';
-    if (mayBeProbe && starts.countFailures() === 0) {
-      start();
-      return;
-    }
-    if (readyMs !== undefined && readyMs >= RAN_WELL_MS) starts.noteSuccess();
-    lastEnd = reason;
-    const delay = starts.again(start);
-    retryAt = clock.monotonic() + delay;
-    waiters.reject(createDownError());
-    onDown(reason, delay);
+  function settleWaits(outcome: RunningServer | UpstreamError): void {
+    for (const settle of [...waits]) settle(outcome);
   }
+
+  const wait = (ms: number, signal: CancelSignal | undefined): Promise<RunningServer> =>
+    new Promise((resolve, reject) => {
+      function settle(outcome: RunningServer | UpstreamError): void {
+        cancel();
+        signal?.removeEventListener('abort', onAbort);
+        waits.delete(settle);
+        if (outcome instanceof UpstreamError) reject(outcome);
+        else resolve(outcome);
+      }
+      const onAbort = () => settle(createAbortedError());
+      const cancel = clock.after(ms, () => settle(createDownError()));
+      signal?.addEventListener('abort', onAbort);
+      waits.add(settle);
+    });
 
   function createDownError(): UpstreamError {
     const { what } = lastEnd ?? { what: 'it has not started yet' };
     const leftMs = retryAt === undefined ? 0 : retryAt - clock.monotonic();
     const when = leftMs > 0 ? `started again in ${Math.ceil(leftMs / 1000)} s` : 'being started';
     return new UpstreamError('unavailable', what, { next: `it is ${when}` });
-  }
-
-  function findPatienceMs(): number {
-    if (lastEnd === undefined) return START_WAIT_MS;
-    const isFar = retryAt !== undefined && retryAt - clock.monotonic() > RESTART_WAIT_MS;
-    return isFar ? 0 : RESTART_WAIT_MS;
   }
 
   return {
@@ -269,76 +254,22 @@ export function createSupervisedServer(
     async getRunning(signal?: CancelSignal) {
       if (isClosed) throw createEndedError();
       if (running !== undefined) return running;
-      if (run === undefined && retryAt === undefined) start();
-      const patienceMs = findPatienceMs();
-      if (patienceMs === 0) throw createDownError();
-      return waiters.wait(patienceMs, createDownError, signal);
+      if (endRun === undefined && retryAt === undefined) start();
+      if (lastEnd === undefined) return wait(START_WAIT_MS, signal);
+      const isFar = retryAt !== undefined && retryAt - clock.monotonic() > RESTART_WAIT_MS;
+      if (isFar) throw createDownError();
+      return wait(RESTART_WAIT_MS, signal);
     },
     /** Takes no requests any more; ends the process when none is under way, or after `graceMs`. */
     async close(graceMs: number) {
       isClosed = true;
       starts.stop();
-      waiters.reject(createEndedError());
-      if (running !== undefined) await waitForIdle(running.connection, clock, graceMs);
-      await run?.end();
+      settleWaits(createEndedError());
+      if (running !== undefined)
+        await Promise.race([running.connection.waitUntilIdle(), pause(clock, graceMs)]);
+      await endRun?.();
     },
   };
 }
 
 const createEndedError = () => new UpstreamError('unavailable', 'its process was ended');
-
-/** Resolves when no request is under way, after `graceMs` at the latest. */
-const waitForIdle = (
-  { waitUntilIdle }: RpcConnection,
-  clock: Clock,
-  graceMs: number,
-): Promise<void> =>
-  new Promise((resolve) => {
-    const cancel = clock.after(graceMs, resolve);
-    void waitUntilIdle().then(() => {
-      cancel();
-      resolve();
-    });
-  });
-
-interface Waiter<Value> {
-  resolve(value: Value): void;
-  reject(error: UpstreamError): void;
-}
-
-/** Those that wait for the same thing, each for a time of its own. */
-function createWaiters<Value>(clock: Clock) {
-  const waiting = new Set<Waiter<Value>>();
-
-  return {
-    /** @throws UpstreamError what `createError` makes when the time is over; `aborted` by the signal. */
-    wait: (ms: number, createError: () => UpstreamError, signal?: CancelSignal) =>
-      new Promise<Value>((resolve, reject) => {
-        const onAbort = () => waiter.reject(createAbortedError());
-        const cancel = clock.after(ms, () => waiter.reject(createError()));
-        function end(): void {
-          cancel();
-          signal?.removeEventListener('abort', onAbort);
-          waiting.delete(waiter);
-        }
-        const waiter: Waiter<Value> = {
-          resolve(value) {
-            end();
-            resolve(value);
-          },
-          reject(error) {
-            end();
-            reject(error);
-          },
-        };
-        signal?.addEventListener('abort', onAbort);
-        waiting.add(waiter);
-      }),
-    resolve(value: Value) {
-      for (const waiter of [...waiting]) waiter.resolve(value);
-    },
-    reject(error: UpstreamError) {
-      for (const waiter of [...waiting]) waiter.reject(error);
-    },
-  };
-}

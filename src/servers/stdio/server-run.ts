@@ -1,6 +1,5 @@
 // §18.3: one process of a server, from its start over the first messages to its end.
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
-import type { Era } from '../../mcp/protocol/revisions.ts';
 import {
   NO_SESSIONS,
   NOT_STATELESS,
@@ -13,6 +12,7 @@ import {
   type UpstreamCaller,
   type UpstreamDescription,
   UpstreamError,
+  type UpstreamFailure,
 } from '../../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
@@ -25,8 +25,6 @@ import type { FirstRequest, Program } from './program.ts';
 import { createRpcConnection, type RpcConnection } from './rpc-connection.ts';
 import type { StdioUpstreamConfig } from './stdio-config.ts';
 
-export type ServerRun = ReturnType<typeof startRun>;
-
 /** A process that requests can be sent to. */
 export interface RunningServer {
   readonly description: UpstreamDescription;
@@ -36,31 +34,33 @@ export interface RunningServer {
 interface RunHandlers {
   onReady(running: RunningServer): void;
   /** Also where it could not be started; called once. */
-  onEnd(end: RunEnd): void;
+  onEnd(end: {
+    readonly reason: EndReason;
+    /** Milliseconds that requests could be sent to it; undefined where it did not come to that. */
+    readonly readyMs: number | undefined;
+    /** False where there was no process. */
+    readonly isStarted: boolean;
+  }): void;
   onNotification(message: ServerNotification): void;
 }
 
-export interface RunEnd {
-  readonly reason: EndReason;
-  /** Milliseconds that requests could be sent to it; undefined where it did not come to that. */
-  readonly readyMs: number | undefined;
-  /** False where there was no process. */
-  readonly isStarted: boolean;
-}
-
-/** `key` says whose process it is, `capabilities` what the clients behind it can be asked. */
+/**
+ * `key` says whose process it is, `capabilities` what the clients behind it can be asked. The result closes its input, and ends
+ * it; it resolves when it and all that it started have ended.
+ */
 export function startRun(
   program: Program,
   key: ProcessKey,
   capabilities: ClientCapabilities,
   handlers: RunHandlers,
-) {
+): () => Promise<void> {
   const { config, clock, output, share } = program;
   const { user } = key;
   const isShared = key === GATEWAY_KEY;
   let readyAt: number | undefined;
   let hasEnded = false;
-  const lastWords = createLastWords();
+  /** Of its error output, copied. */
+  const lastLines: Buffer[] = [];
 
   const canAttribute = config.isolation !== 'shared';
   const connection = createRpcConnection(clock, config.timeoutMs, canAttribute, {
@@ -79,7 +79,8 @@ export function startRun(
         return count;
       },
       onErrorLine(line) {
-        lastWords.add(line);
+        if (line.length > 0) lastLines.push(Buffer.from(line));
+        if (lastLines.length > MAX_LINES) lastLines.shift();
         output.writeErrorLine(line);
       },
       // One line of each server is no more than its bound.
@@ -90,7 +91,7 @@ export function startRun(
         connection.fail(new UpstreamError(reason.failure ?? 'unavailable', reason.what));
         const readyMs = readyAt === undefined ? undefined : clock.monotonic() - readyAt;
         handlers.onEnd({
-          reason: { ...reason, lastWords: lastWords.list().map(output.toText) },
+          reason: { ...reason, lastWords: lastLines.map(output.toText) },
           readyMs,
           isStarted: child.isStarted,
         });
@@ -112,44 +113,27 @@ export function startRun(
 
   program.countProcess(1);
   void connect();
-  return {
-    /** Closes its input, and ends it. Resolves when it and all that it started have ended. */
-    end: child.end,
-  };
+  return child.end;
 }
 
 function explainHandshake(error: unknown): EndReason {
   if (!(error instanceof UpstreamError)) return { what: 'it could not be connected to' };
   const { failure, message } = error;
   return {
-    // A process has no session to lose.
-    what: failure === 'invalid' || failure === 'session_lost' ? message : EXPLANATIONS[failure],
+    what: EXPLANATIONS[failure] ?? message,
     ...(failure === 'error' && { advice: `The server said: ${quote(message)}` }),
   };
 }
 
-const EXPLANATIONS = {
+const EXPLANATIONS: Readonly<Partial<Record<UpstreamFailure, string>>> = {
   unavailable: 'it does not read what is sent to it',
   timeout: 'it did not answer initialize in time',
   aborted: 'it was ended',
   overloaded: 'its answers take too much memory',
   error: 'it refused initialize',
-} as const;
+};
 
 const MAX_LINES = 10;
-
-function createLastWords() {
-  const lines: Buffer[] = [];
-  return {
-    /** Keeps a copy. */
-    add(line: Buffer) {
-      if (line.length === 0) return;
-      lines.push(Buffer.from(line));
-      if (lines.length > MAX_LINES) lines.shift();
-    },
-    list: () => lines,
-  };
-}
 
 /** §18.3: for whom there is a process of its own. */
 export interface ProcessKey {
@@ -205,37 +189,23 @@ async function shakeHands(
   capabilities: ClientCapabilities,
   demanded: UpstreamConfig['era'],
 ): Promise<UpstreamDescription> {
-  if (demanded !== 'auto') return shakeHandsIn(demanded, connection, capabilities);
-  if (first === 'server/discover') {
-    return (await discover(connection)) ?? initialize(connection, capabilities);
+  if (demanded === 'stateless' || (demanded === 'auto' && first === 'server/discover')) {
+    const description = await discover(connection);
+    if (description !== undefined) return description;
+    if (demanded === 'stateless') throw new UpstreamError('invalid', NOT_STATELESS);
+    return initialize(connection, capabilities);
   }
   try {
     return await initialize(connection, capabilities);
   } catch (error) {
+    if (!(error instanceof UpstreamError) || error.failure !== 'error') throw error;
+    if (demanded === 'session') throw new UpstreamError('invalid', NO_SESSIONS);
     // A newer version of the server may have come, which has no sessions any more.
-    const description = isRefusal(error) ? await discover(connection) : undefined;
+    const description = await discover(connection);
     if (description === undefined) throw error;
     return description;
   }
 }
-
-async function shakeHandsIn(
-  era: Era,
-  connection: RpcConnection,
-  capabilities: ClientCapabilities,
-): Promise<UpstreamDescription> {
-  if (era === 'session') {
-    return initialize(connection, capabilities).catch((error: unknown) => {
-      throw isRefusal(error) ? new UpstreamError('invalid', NO_SESSIONS) : error;
-    });
-  }
-  const description = await discover(connection);
-  if (description === undefined) throw new UpstreamError('invalid', NOT_STATELESS);
-  return description;
-}
-
-const isRefusal = (error: unknown): boolean =>
-  error instanceof UpstreamError && error.failure === 'error';
 
 /** Undefined where the server does not speak 2026-07-28. @throws UpstreamError when it has ended. */
 async function discover(connection: RpcConnection): Promise<UpstreamDescription | undefined> {

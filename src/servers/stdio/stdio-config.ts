@@ -50,15 +50,10 @@ export interface StdioUpstreamConfig extends UpstreamConfig {
 const DEFAULT_MAX_PROCESSES = 20;
 const DEFAULT_IDLE_SECONDS = 300;
 
-/** An argument of a program, and what variables of the environment bring into it. */
-interface Argument {
-  readonly text: string;
-  readonly values: readonly string[];
-}
-
 const argumentText = freeText({ isSecret: true });
 
-const argumentShape: Shape<Argument> = {
+/** An argument of a program, and what variables of the environment bring into it. */
+const argumentShape: Shape<{ readonly text: string; readonly values: readonly string[] }> = {
   schema: argumentText.schema,
   read(node, place) {
     const expanded = argumentText.read(node, place);
@@ -67,11 +62,9 @@ const argumentShape: Shape<Argument> = {
   },
 };
 
-const argumentList = list(argumentShape, { allowed: 'a list of texts' });
-
 export const stdioMembers = {
   command: defineMember('command', freeText(), 'The program to start.'),
-  args: defineMember('args', argumentList, 'Its arguments.'),
+  args: defineMember('args', list(argumentShape, { allowed: 'a list of texts' }), 'Its arguments.'),
   env: defineMember(
     'env',
     record(warnOfBareVariable(freeText({ isSecret: true })), {
@@ -152,7 +145,13 @@ export async function completeStdio(
       stdioMembers.isolation,
     );
   const runAs = await findUser(members, surroundings);
-  if (runAs !== undefined) checkEnvironment(config, members);
+  // Until setpriv has changed the user, it runs in this environment with the rights of the gateway.
+  const loading = Object.keys(config.env).filter((name) => LOADS_CODE.test(name));
+  if (runAs !== undefined && loading.length > 0)
+    members.report(
+      `${loading.join(', ')} cannot be set for a program that runs as another user: setpriv, which changes the user, would load code by it with the rights of the gateway. Set it in a script that starts the program.`,
+      stdioMembers.env,
+    );
   const cwd = config.cwd === undefined ? undefined : surroundings.resolvePath(config.cwd);
   return { ...config, cwd, runAs };
 }
@@ -173,13 +172,3 @@ async function findUser(
 
 /** Variables by which the dynamic linker and the C library load code, before there is a program. */
 const LOADS_CODE = /^(LD_.*|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|NLSPATH)$/;
-
-/** Until setpriv has changed the user, it runs in this environment with the rights of the gateway. */
-function checkEnvironment({ env }: StdioUpstreamConfig, { report }: MemberReader): void {
-  const names = Object.keys(env).filter((name) => LOADS_CODE.test(name));
-  if (names.length > 0)
-    report(
-      `${names.join(', ')} cannot be set for a program that runs as another user: setpriv, which changes the user, would load code by it with the rights of the gateway. Set it in a script that starts the program.`,
-      stdioMembers.env,
-    );
-}

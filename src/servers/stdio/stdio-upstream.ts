@@ -7,11 +7,9 @@ import {
   GATEWAY_CALLER,
   type Upstream,
   type UpstreamCaller,
-  type UpstreamRequest,
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import type { JsonObject } from '../../platform/json.ts';
 import { hideSecretArguments } from '../../platform/secret-texts.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import { createDescriptionMemory } from '../transport/description-memory.ts';
@@ -21,7 +19,7 @@ import { defineTransport } from '../transport/transport.ts';
 import type { EndReason } from './child.ts';
 import { createProgramListeners } from './listeners.ts';
 import { openProgram, type ProgramHost } from './program.ts';
-import { createServerPool, createSupervisedServer } from './server-pool.ts';
+import { createServerPool } from './server-pool.ts';
 import { findProcessKey, GATEWAY_KEY, type RunningServer } from './server-run.ts';
 import {
   buildStdio,
@@ -48,21 +46,16 @@ export const stdioTransport = defineTransport<StdioUpstreamConfig>({
   findFacts: readStdioFacts,
   describe(config) {
     const target = hideSecretArguments(config.command);
+    const asking: StdioUpstreamConfig = { ...config, isolation: 'user', maxProcesses: 2 };
     return {
       target,
       auth: undefined,
       program: config,
       advice: `check the command, its arguments and its environment: ${target}.`,
-      asking: config.isolation === 'shared' ? toAsking(config) : undefined,
+      asking: config.isolation === 'shared' ? asking : undefined,
     };
   },
   open: (runtime, config, { share, host }) => createStdioUpstream(runtime, config, share, host),
-});
-
-const toAsking = (config: StdioUpstreamConfig): StdioUpstreamConfig => ({
-  ...config,
-  isolation: 'user',
-  maxProcesses: 2,
 });
 
 /** Starts the first process in the background. */
@@ -79,7 +72,6 @@ export function createStdioUpstream(
   const listeners = createProgramListeners(runtime, config, share, (caller) =>
     use(caller, undefined, () => {}),
   );
-  const wantLogLevel = createWantLogLevel();
   /** Descriptions of each process. */
   const descriptions = createDescriptionMemory();
   let lastEra: Era | undefined;
@@ -96,21 +88,18 @@ export function createStdioUpstream(
         { server: name },
       ),
     ),
-    createServer: (key, capabilities) =>
-      createSupervisedServer(program, key, capabilities, {
-        onUp(running) {
-          descriptions.note(key.id, running.description);
-          lastEra = running.description.era;
-          listeners.connect(key, running, timeoutMs);
-          state.setUp();
-        },
-        onDown(reason, retryMs) {
-          listeners.disconnect(key);
-          if (key.id !== GATEWAY_KEY.id) state.noteFailedProcess(reason, retryMs);
-          else if (!pool.isAnyRunning()) state.setDown(reason, retryMs);
-        },
-        onNotification: (message) => listeners.notify(key, message),
-      }),
+    onUp(key, running) {
+      descriptions.note(key.id, running.description);
+      lastEra = running.description.era;
+      listeners.connect(key, running, timeoutMs);
+      state.setUp();
+    },
+    onDown(key, reason, retryMs) {
+      listeners.disconnect(key);
+      if (key.id !== GATEWAY_KEY.id) state.noteFailedProcess(reason, retryMs);
+      else if (!pool.isAnyRunning()) state.setDown(reason, retryMs);
+    },
+    onNotification: listeners.notify,
   });
 
   const use = <Result>(
@@ -118,22 +107,16 @@ export function createStdioUpstream(
     signal: CancelSignal | undefined,
     task: (running: RunningServer) => Result | Promise<Result>,
   ): Promise<Result> =>
-    pool.use(findProcessKey(isolation, caller), offerCapabilities(caller, config), signal, task);
+    pool.use(
+      findProcessKey(isolation, caller),
+      // A shared process does not say whose call its question belongs to.
+      isolation === 'shared' ? GATEWAY_CALLER.capabilities : caller.capabilities,
+      signal,
+      task,
+    );
 
   const peekDescription = (caller: UpstreamCaller) =>
     descriptions.find(findProcessKey(isolation, caller).id);
-
-  function send(
-    { connection, description: { era } }: RunningServer,
-    caller: UpstreamCaller,
-    request: UpstreamRequest,
-  ): Promise<JsonObject> {
-    return connection.call(caller, request, (token) =>
-      era === 'session'
-        ? toSessionParams(request, token)
-        : toStatelessParams(request, token, caller.capabilities),
-    );
-  }
 
   pool.open(GATEWAY_KEY, GATEWAY_CALLER.capabilities);
   return {
@@ -152,7 +135,12 @@ export function createStdioUpstream(
       use(caller, request.signal, (running) => {
         if (SUBSCRIBING.has(request.method)) return listeners.changeSubscription(caller, request);
         if (isolation !== 'shared') wantLogLevel(running, request.logLevel);
-        return send(running, caller, request);
+        const { connection, description } = running;
+        return connection.call(caller, request, (token) =>
+          description.era === 'session'
+            ? toSessionParams(request, token)
+            : toStatelessParams(request, token, caller.capabilities),
+        );
       }),
     listen: (caller, listener, uris = []) => listeners.listen(caller, listener, uris),
     onStateChange: state.onChange,
@@ -168,35 +156,25 @@ export function createStdioUpstream(
   };
 }
 
-/** A shared process does not say whose call its question belongs to. */
-const offerCapabilities = ({ capabilities }: UpstreamCaller, { isolation }: StdioUpstreamConfig) =>
-  isolation === 'shared' ? GATEWAY_CALLER.capabilities : capabilities;
-
 // MCP "Logging" (session era): a process has one level for all of its calls.
 
 /** Milliseconds; nobody waits for it. */
 const TIMEOUT_MS = 60_000;
 
+/** As it was set last. */
+const levels = new WeakMap<RunningServer, LogSeverity>();
+
 /** Sets the least severe level that is wanted by this call or by one that is under way. */
-type WantLogLevel = (running: RunningServer, level: LogSeverity | undefined) => void;
-
-function createWantLogLevel(): WantLogLevel {
-  const levels = new WeakMap<RunningServer, LogSeverity>();
-
-  return function wantLogLevel(running, level) {
-    const { connection, description } = running;
-    const canSet = description.era === 'session' && description.capabilities.logging !== undefined;
-    if (level === undefined || !canSet) return;
-    const wanted = new Set([
-      level,
-      ...connection.listOpenRequests().map(({ logLevel }) => logLevel),
-    ]);
-    const least = LOG_SEVERITIES.find((severity) => wanted.has(severity));
-    if (least === undefined || levels.get(running) === least) return;
-    levels.set(running, least);
-    // Sent before the call: the server reads it first. Without it the level stays.
-    connection.ask('logging/setLevel', { level: least }, TIMEOUT_MS).catch(() => {});
-  };
+function wantLogLevel(running: RunningServer, level: LogSeverity | undefined): void {
+  const { connection, description } = running;
+  const canSet = description.era === 'session' && description.capabilities.logging !== undefined;
+  if (level === undefined || !canSet) return;
+  const wanted = new Set([level, ...connection.listOpenRequests().map(({ logLevel }) => logLevel)]);
+  const least = LOG_SEVERITIES.find((severity) => wanted.has(severity));
+  if (least === undefined || levels.get(running) === least) return;
+  levels.set(running, least);
+  // Sent before the call: the server reads it first. Without it the level stays.
+  connection.ask('logging/setLevel', { level: least }, TIMEOUT_MS).catch(() => {});
 }
 
 // §18.4: whether a server is up, as its callers and the operator are told.
@@ -209,7 +187,6 @@ function createProgramState(
   let isUp: boolean | undefined;
 
   function set(value: boolean, reason: string): void {
-    if (isUp === value) return;
     isUp = value;
     for (const listener of listeners) listener(value, reason);
   }
@@ -228,17 +205,18 @@ function createProgramState(
     },
     /** A process can be used. */
     setUp() {
-      if (isUp !== true) log.info(`The MCP server ${server} answers`, { server });
+      if (isUp === true) return;
+      log.info(`The MCP server ${server} answers`, { server });
       set(true, 'it answers');
     },
     /** None can; one is tried again in `retryMs`. */
     setDown(ended: EndReason, retryMs: number) {
+      if (isUp === false) return;
       const reason = tell(ended, retryMs);
-      if (isUp !== false)
-        log.warn(`The MCP server ${server} is not available: ${reason}`, {
-          server,
-          ...tellLastWords(ended),
-        });
+      log.warn(`The MCP server ${server} is not available: ${reason}`, {
+        server,
+        ...tellLastWords(ended),
+      });
       set(false, reason);
     },
     /** One of several, that of a user or a session, cannot be used: that concerns nobody else. At most a line a minute. */

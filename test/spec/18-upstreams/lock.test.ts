@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { findDifferences, mergeServers, readLock } from '../../../src/lock/lock.ts';
+import { createLock, findDifferences, mergeServers } from '../../../src/lock/lock.ts';
 import {
   computeFingerprint,
   isEmptyLock,
@@ -21,6 +21,8 @@ const search = {
 };
 const greet = { name: 'greet', description: 'Greets.', arguments: [{ name: 'who' }] };
 const INSTRUCTIONS = 'Search before you answer.';
+
+const readLock = (text: string) => createLock(parseLockFile(text));
 
 describe('the canonical form', () => {
   // RFC 8785 §3.2.2 gives it.

@@ -441,9 +441,9 @@ describe('what is remembered', () => {
 
   test('§18.5 what is remembered ends with the token, and is bounded', async () => {
     const clock = manualClock(NOW);
-    const memory = createRuleMemory<number, undefined>(clock, () => undefined);
+    const openMemory = createRuleMemory<number, undefined>(clock, () => undefined);
     const open = (token: string, exp: unknown) =>
-      memory.open({ user: userWith({ exp }, token), clientId: undefined });
+      openMemory({ user: userWith({ exp }, token), clientId: undefined });
     const inOneMinute = NOW / 1000 + 60;
     open('one', inOneMinute).remember(tool('x'), 1);
     expect(open('one', inOneMinute).find(tool('x'))).toBe(1);

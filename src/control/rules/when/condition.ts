@@ -1,6 +1,6 @@
 // §18.5: `when`, an expression of the Common Expression Language (CEL).
 
-import { type CelInput, type CelResult, celEnv, isCelError, parse, plan } from '@bufbuild/cel';
+import { type CelInput, celEnv, isCelError, parse, plan } from '@bufbuild/cel';
 import { RE2JS } from '@bufbuild/re2';
 import type { PolicyCaller } from '../../../mcp/calls/policy.ts';
 import type { Lookup, RuledItem } from '../../../mcp/calls/rules.ts';
@@ -15,7 +15,7 @@ import {
   RoundedNumber,
   type VariableName,
 } from './inspect-expression.ts';
-import { type CallerPart, rewriteExpression, STRICT_FUNCTIONS } from './rewrite-expression.ts';
+import { rewriteExpression, STRICT_FUNCTIONS } from './rewrite-expression.ts';
 
 export interface Condition {
   readonly looksAtArgs: boolean;
@@ -46,11 +46,9 @@ const FROM_ANYBODY: Bounds = { values: 500, characters: 16_384 };
 const FROM_PROVIDER: Bounds = { values: 5000, characters: 131_072 };
 
 /** The condition, or sentences that say why it is none. */
-export type CompileCondition = (
+export function compileCondition(
   text: string,
-) => Condition | { readonly problems: readonly string[] };
-
-export const compileCondition: CompileCondition = function compile(text) {
+): Condition | { readonly problems: readonly string[] } {
   if (text.length > MAX_LENGTH) {
     return { problems: [`It is too long. An expression has at most ${MAX_LENGTH} characters.`] };
   }
@@ -61,23 +59,55 @@ export const compileCondition: CompileCondition = function compile(text) {
   const found = [...problems, ...[...matchers.values()].filter((it) => typeof it === 'string')];
   if (found.length > 0) return { problems: found };
 
-  if (parsed.expr === undefined) return { problems: ['It is empty.'] };
   const callerParts = rewriteExpression(parsed.expr);
-  const re2 = { compile: (pattern: string) => findMatcher(matchers, pattern) };
+  const re2 = {
+    compile(pattern: string): Matcher {
+      const matcher = matchers.get(pattern);
+      if (matcher === undefined || typeof matcher === 'string')
+        throw new Error('A pattern that was not written.');
+      return matcher;
+    },
+  };
   const env = celEnv({ re2, funcs: STRICT_FUNCTIONS });
   const runPlan = plan(env, parsed);
   const entries = [...lookups];
+  const ofTool = lookups.get('tool');
   const ofItem = entries.filter(([name]) => !isOfCaller(name));
   const ofArgs = entries.filter(([name]) => name === 'args');
-  const bindCaller = createCallerBinding(
-    entries.filter(([name]) => isOfCaller(name)),
-    callerParts.map(({ name, expression }) => ({ name, evaluate: plan(env, expression) })),
-  );
+  const ofCaller = entries.filter(([name]) => isOfCaller(name));
+  const plannedParts = callerParts.map(({ name, expression }) => ({
+    name,
+    evaluate: plan(env, expression),
+  }));
+  /** What follows from the caller alone is the same for all that one request asks about. */
+  const known = new WeakMap<PolicyCaller, Bindings | undefined>();
+
+  function bindCaller(caller: PolicyCaller): Bindings | undefined {
+    if (!known.has(caller)) known.set(caller, computeBindings(caller));
+    return known.get(caller);
+  }
+
+  /** Undefined where there is more than may be looked at. */
+  function computeBindings(caller: PolicyCaller): Bindings | undefined {
+    try {
+      const variables = bindVariables(ofCaller, undefined, caller);
+      const bound: Record<string, CelInput> = { ...variables };
+      for (const { name, evaluate } of plannedParts) {
+        const value = evaluate(variables);
+        // A part that failed makes fail what stands around it, as a variable that is not bound does.
+        if (!isCelError(value)) bound[name] = value;
+      }
+      return bound;
+    } catch {
+      return undefined;
+    }
+  }
+
   return {
     looksAtArgs: lookups.has('args'),
-    looksAtTool: lookups.has('tool'),
+    looksAtTool: ofTool !== undefined,
     ofUser: lookups.get('user'),
-    looksAtAnnotations: namesMember(lookups.get('tool'), 'annotations'),
+    looksAtAnnotations: ofTool === 'all' || ofTool?.has('annotations') === true,
     bindCaller: (caller) => void bindCaller(caller),
     findRounded(item) {
       try {
@@ -89,9 +119,9 @@ export const compileCondition: CompileCondition = function compile(text) {
     },
     evaluate(item, caller) {
       try {
-        const ofCaller = bindCaller(caller);
-        if (ofCaller === undefined) return undefined;
-        const bound = { ...ofCaller, ...bindVariables(ofItem, item, caller) };
+        const boundCaller = bindCaller(caller);
+        if (boundCaller === undefined) return undefined;
+        const bound = { ...boundCaller, ...bindVariables(ofItem, item, caller) };
         const value = runPlan(bound);
         return typeof value === 'boolean' ? value : undefined;
       } catch {
@@ -99,54 +129,13 @@ export const compileCondition: CompileCondition = function compile(text) {
       }
     },
   };
-};
+}
 
 const NOBODY: PolicyCaller = { user: undefined, clientId: undefined };
 
-const namesMember = (lookup: Lookup | undefined, member: string): boolean =>
-  lookup === 'all' || lookup?.has(member) === true;
-
 type Bindings = Readonly<Record<string, CelInput>>;
 
-interface PlannedPart extends Pick<CallerPart, 'name'> {
-  evaluate(bound: Bindings): CelResult;
-}
-
 const isOfCaller = (name: VariableName): boolean => name === 'user' || name === 'client';
-
-/** Binds what follows from the caller alone: the same for all that one request asks about. */
-function createCallerBinding(
-  lookups: readonly (readonly [VariableName, Lookup])[],
-  parts: readonly PlannedPart[],
-): (caller: PolicyCaller) => Bindings | undefined {
-  const known = new WeakMap<PolicyCaller, Bindings | undefined>();
-
-  /** Undefined where there is more than may be looked at. */
-  function bind(caller: PolicyCaller): Bindings | undefined {
-    const variables = tryToBind(caller);
-    if (variables === undefined) return undefined;
-    const bound: Record<string, CelInput> = { ...variables };
-    for (const { name, evaluate } of parts) {
-      const value = evaluate(variables);
-      // A part that failed makes fail what stands around it, as a variable that is not bound does.
-      if (!isCelError(value)) bound[name] = value;
-    }
-    return bound;
-  }
-
-  function tryToBind(caller: PolicyCaller): Bindings | undefined {
-    try {
-      return bindVariables(lookups, undefined, caller);
-    } catch {
-      return undefined;
-    }
-  }
-
-  return function bindCaller(caller) {
-    if (!known.has(caller)) known.set(caller, bind(caller));
-    return known.get(caller);
-  };
-}
 
 /** A sentence for what is no CEL. */
 function parseExpression(text: string): ReturnType<typeof parse> | string {
@@ -182,13 +171,6 @@ function compilePattern(pattern: string): Matcher | string {
     const reason = error instanceof Error ? error.message : 'it is not understood';
     return `The pattern ${quote(pattern)} is no regular expression of RE2: ${reason}.`;
   }
-}
-
-function findMatcher(matchers: ReadonlyMap<string, Matcher | string>, pattern: string): Matcher {
-  const matcher = matchers.get(pattern);
-  if (matcher === undefined || typeof matcher === 'string')
-    throw new Error('A pattern that was not written.');
-  return matcher;
 }
 
 function bindVariables(

@@ -5,7 +5,7 @@ import type { parse } from '@bufbuild/cel';
 import type { Lookup } from '../../../mcp/calls/rules.ts';
 import { JsonNumber } from '../../../platform/exact-json.ts';
 import { isObject } from '../../../platform/json.ts';
-import { findNearestName } from '../../../platform/nearest-name.ts';
+import { suggestName } from '../../../platform/nearest-name.ts';
 import { quote } from '../../../platform/text.ts';
 
 interface Inspection {
@@ -81,7 +81,7 @@ export function inspectExpression(root: Expression): Inspection {
     if (!isVariable(name)) {
       const known = Object.keys(VARIABLES);
       problems.add(
-        `${quote(name)} is unknown.${suggest(name, known)} There is ${known.join(', ')}.`,
+        `${quote(name)} is unknown.${suggestName(name, known)} There is ${known.join(', ')}.`,
       );
       return;
     }
@@ -94,7 +94,7 @@ export function inspectExpression(root: Expression): Inspection {
     const known: readonly string[] | undefined = VARIABLES[name];
     if (known !== undefined && member !== undefined && !known.includes(member)) {
       problems.add(
-        `${name} has no member ${quote(member)}.${suggest(member, known)} It has ${known.join(', ')}.`,
+        `${name} has no member ${quote(member)}.${suggestName(member, known)} It has ${known.join(', ')}.`,
       );
     }
     lookups.set(name, addPath(lookups.get(name), members));
@@ -105,15 +105,14 @@ export function inspectExpression(root: Expression): Inspection {
       problems.add(describeUnknownFunction(call));
       return;
     }
-    if (call.function === 'matches') visitPattern(call);
-    visitAll([call.target, ...call.args], place);
-  }
-
-  function visitPattern({ target, args }: FunctionCall): void {
-    const pattern = args[0] && readText(args[0]);
-    if (target === undefined || args.length !== 1 || pattern === undefined) {
-      problems.add("matches needs a pattern that is written there: text.matches('^a+$').");
-    } else patterns.push(pattern);
+    const { target, args } = call;
+    if (call.function === 'matches') {
+      const pattern = args[0] && readText(args[0]);
+      if (target === undefined || args.length !== 1 || pattern === undefined) {
+        problems.add("matches needs a pattern that is written there: text.matches('^a+$').");
+      } else patterns.push(pattern);
+    }
+    visitAll([target, ...args], place);
   }
 
   function visitLoop(loop: Loop, place: Place): void {
@@ -147,12 +146,7 @@ function describeUnknownFunction(call: FunctionCall): string {
   const name = call.function;
   const known = FUNCTION_NAMES.join(', ');
   if (FUNCTION_NAMES.includes(name)) return `${name} is not used as it must be.`;
-  return `${name} cannot be used in conditions.${suggest(name, FUNCTION_NAMES)} There is ${known}.`;
-}
-
-function suggest(name: string, known: readonly string[]): string {
-  const nearest = findNearestName(name, known);
-  return nearest === undefined ? '' : ` Did you mean ${nearest}?`;
+  return `${name} cannot be used in conditions.${suggestName(name, FUNCTION_NAMES)} There is ${known}.`;
 }
 
 // Values of CEL for an expression: only what it looks at, and only so much.
@@ -196,7 +190,11 @@ export function lookUp(value: unknown, lookup: Lookup, bounds: Bounds): CelValue
       countText(source);
       return source;
     }
-    if (source instanceof JsonNumber) return toDouble(source);
+    if (source instanceof JsonNumber) {
+      if (source.isDouble()) return source.valueOf();
+      // A server that reads it exactly would get another number than the one that was decided about.
+      throw new RoundedNumber(source.text);
+    }
     if (typeof source === 'number' && !Number.isFinite(source)) failBounds();
     if (typeof source === 'number' || typeof source === 'boolean' || source === null) return source;
     if (Array.isArray(source)) return source.map(convert);
@@ -210,12 +208,6 @@ export function lookUp(value: unknown, lookup: Lookup, bounds: Bounds): CelValue
   }
 
   return select(value, lookup);
-}
-
-/** A server that reads it exactly would get another number than the one that was decided about. */
-function toDouble(number: JsonNumber): number {
-  if (number.isDouble()) return number.valueOf();
-  throw new RoundedNumber(number.text);
 }
 
 export class RoundedNumber extends Error {

@@ -18,7 +18,7 @@ import { type Expression, type FunctionCall, readPath } from './inspect-expressi
 type Kind = Expression['exprKind'];
 
 /** A part of an expression that depends on the caller alone. */
-export interface CallerPart {
+interface CallerPart {
   /** The variable that stands in its place. */
   readonly name: string;
   readonly expression: Expression;
@@ -45,14 +45,14 @@ function rewriteOperators(expression: Expression): void {
 }
 
 function chooseFunction({ function: name, args: [, container] }: FunctionCall): string {
-  if (name === '@in' && container !== undefined && mayBeObject(container)) return IN_ANY;
+  if (name === '@in' && container !== undefined) {
+    // For an argument, the caller could send an object in place of a list, and nothing would be in it.
+    const [variable, ...members] = readPath(container) ?? [];
+    const mayBeObject =
+      variable === 'args' ? members.length === 0 : variable === 'user' || variable === 'tool';
+    if (mayBeObject) return IN_ANY;
+  }
   return STRICT_OPERATORS.get(name) ?? name;
-}
-
-/** For an argument, the caller could send an object in place of a list, and nothing would be in it. */
-function mayBeObject(container: Expression): boolean {
-  const [variable, ...members] = readPath(container) ?? [];
-  return variable === 'args' ? members.length === 0 : variable === 'user' || variable === 'tool';
 }
 
 function takeCallerParts(root: Expression): readonly CallerPart[] {
@@ -170,7 +170,10 @@ function compare(one: CelValue, other: CelValue): Comparison {
   if (isCelMap(one)) return isCelMap(other) ? compareObjects(one, other) : undefined;
   const [number, otherNumber] = [readNumber(one), readNumber(other)];
   if (number !== undefined && otherNumber !== undefined) {
-    return compareNumbers(number, otherNumber);
+    // Integers and doubles by their value. What is no number, such as 0.0/0.0, is like nothing.
+    return Number.isNaN(number) || Number.isNaN(otherNumber)
+      ? undefined
+      : !(number < otherNumber) && !(number > otherNumber);
   }
   if (one === null || other === null) return one === other ? true : undefined;
   const isScalar = typeof one === 'string' || typeof one === 'boolean';
@@ -213,10 +216,4 @@ function findIn(value: CelValue, list: CelList): Comparison {
 function readNumber(value: CelValue): number | bigint | undefined {
   if (typeof value === 'number' || typeof value === 'bigint') return value;
   return isCelUint(value) ? value.value : undefined;
-}
-
-/** Integers and doubles by their value. What is no number, such as 0.0/0.0, is like nothing. */
-function compareNumbers(one: number | bigint, other: number | bigint): Comparison {
-  if (Number.isNaN(one) || Number.isNaN(other)) return undefined;
-  return !(one < other) && !(one > other);
 }
