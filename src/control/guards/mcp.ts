@@ -23,7 +23,7 @@ import {
 } from './define-guard.ts';
 import { nameEvent, readAnswer, readInterceptorPayload, toInvocation } from './sep-2624.ts';
 
-interface McpUse {
+export interface McpUse {
   readonly kind: 'mcp';
   /** A server of the file. */
   readonly server: string;
