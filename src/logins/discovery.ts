@@ -61,9 +61,6 @@ const renderResourceMetadata = (baseUrl: string, path: string, title?: string): 
 
 // §4.10, RFC 8414: authorization server metadata.
 
-/** The algorithms of OpenID providers that name none (OpenID Connect Core §3.1.3.7). */
-const DEFAULT_ID_TOKEN_ALGORITHMS = ['RS256'] as const;
-
 /**
  * The two documents that name this service's endpoints. `providerMetadata` is the provider's discovery
  * document, itself cached for five minutes and served stale; undefined without an issuer.
@@ -120,8 +117,10 @@ export function createServerMetadata(
       return renderMetadata({
         ...members,
         subject_types_supported: ['public'],
-        id_token_signing_alg_values_supported:
-          document?.id_token_signing_alg_values_supported ?? DEFAULT_ID_TOKEN_ALGORITHMS,
+        // RS256 for providers that name none (OpenID Connect Core §3.1.3.7).
+        id_token_signing_alg_values_supported: document?.id_token_signing_alg_values_supported ?? [
+          'RS256',
+        ],
       });
     },
   };

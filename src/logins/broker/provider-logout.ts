@@ -4,7 +4,6 @@ import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.t
 import type { KnownLogin, PublicEndpoint } from '../../http/endpoint/endpoint.ts';
 import type { Reply, RequestBody } from '../../http/endpoint/message.ts';
 import { createNameCheck, parseBody } from '../../http/endpoint/parameters.ts';
-import type { ErrorFormat } from '../../http/endpoint/render-error.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { buildLogoutTokenKey } from '../../store/keys.ts';
 import { readPages } from '../../store/page.ts';
@@ -15,16 +14,6 @@ import { hashUser } from '../grants/token-codec.ts';
 import { auditEnd } from './ends.ts';
 import type { GrantSelection } from './logouts.ts';
 import type { Broker } from './open-broker.ts';
-
-/** Providers have no use for anything else than what §2.8 says. */
-const ERRORS: ErrorFormat = {
-  form: 'oauth',
-  body: 'invalid_request',
-  limit: 'temporarily_unavailable',
-};
-
-/** §2.8: no cache may keep the answer. */
-const NO_STORE = { 'Cache-Control': 'no-store' } as const;
 
 /** For the form: a logout token has a tenth of that. */
 const MAX_BODY_BYTES = 20_480;
@@ -137,8 +126,9 @@ export function createProviderLogout({
     kind: 'public',
     method: 'POST',
     path: '/oauth/backchannel-logout',
-    errors: ERRORS,
-    headers: NO_STORE,
+    // Providers have no use for anything else than what §2.8 says, and no cache may keep the answer.
+    errors: { form: 'oauth', body: 'invalid_request', limit: 'temporarily_unavailable' },
+    headers: { 'Cache-Control': 'no-store' },
     limit: 'logout',
     body: 'json or form',
     maxBodyBytes: MAX_BODY_BYTES,
