@@ -41,7 +41,7 @@ export const isMeant = (by: GrantEndedBy): boolean => by === 'user' || by === 'o
 
 export type Logouts = ReturnType<typeof createLogouts>;
 
-interface MarkedLogin {
+export interface MarkedLogin {
   readonly user: UserIdentity;
   readonly clientId: string;
   /** The session at the provider that it came from; undefined where the provider names none. */
