@@ -108,11 +108,11 @@ export function createServerMetadata(
   }
 
   return {
-    async getMetadata(): Promise<Reply> {
+    async getMetadata() {
       return renderMetadata((await load()).members);
     },
     // OpenID clients insist on the two further members.
-    async getOpenidConfiguration(): Promise<Reply> {
+    async getOpenidConfiguration() {
       const { document, members } = await load();
       return renderMetadata({
         ...members,

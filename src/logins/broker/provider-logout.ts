@@ -42,7 +42,12 @@ export function createProviderLogout({
 
   function lookAnew(body: RequestBody): Look {
     try {
-      const text = readForm(body);
+      if (body.type !== 'form') {
+        fail('oauth_invalid_request', {
+          details: 'The body must be a form that has logout_token.',
+        });
+      }
+      const text = parseBody(body, checkFieldName).require('logout_token');
       const atHand = logoutTokens.verifyAtHand(text);
       let verifying: Promise<LogoutToken> | undefined;
       return {
@@ -182,14 +187,6 @@ const selectUser = (user: UserIdentity): GrantSelection => ({
   user,
   client: undefined,
 });
-
-/** §2.5. @throws GatewayError `oauth_invalid_request`. */
-function readForm(body: RequestBody): string {
-  if (body.type !== 'form') {
-    fail('oauth_invalid_request', { details: 'The body must be a form that has logout_token.' });
-  }
-  return parseBody(body, checkFieldName).require('logout_token');
-}
 
 const failReplayed = (): never =>
   failLogoutToken('jti', 'The logout token was used before.', {

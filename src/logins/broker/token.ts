@@ -159,9 +159,7 @@ export function createBrokerRevoke(
       };
     const { id, client, user } = stored.grant;
     // RFC 7009 §2.1: a token of another client is refused.
-    if (client.id !== clientId) {
-      failGrant('The token was issued to another client.');
-    }
+    if (client.id !== clientId) failGrant('The token was issued to another client.');
     return async function endAndAnswer() {
       await proven?.useUp();
       await ends.endGrant(id, 'client');
