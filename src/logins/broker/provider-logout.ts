@@ -95,7 +95,7 @@ export function createProviderLogout({
       const isNoted = await store.compareAndSet(key, claim, USED, ttlSeconds);
       if (!isNoted) await store.compareAndSet(key, undefined, USED, ttlSeconds);
     } catch (thrown) {
-      // Where the store fails, it can come again when its time here is over.
+      // If the store fails, it can come again when its time here is over.
       await store.compareAndDelete(key, claim).catch(() => false);
       throw thrown;
     }

@@ -110,7 +110,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
     const answer = { id, asked, grantId, tokens, issuedAt, lifetimeSeconds };
     const ttlSeconds = Math.min(MAX_AGE_SECONDS, Math.floor(lifetimeSeconds));
     if (ttlSeconds < 1) return;
-    // By the refresh token that the client has from now on, and by the one that it used.
+    // Found by the refresh token that the client has from now on, and by the one that it used.
     const names = new Set(typeof current === 'string' ? [current, used] : [used]);
     await Promise.all(
       [...names].map((token) => answersOf(token).put(buildAnswerKey(token), answer, ttlSeconds)),
