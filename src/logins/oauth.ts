@@ -230,7 +230,7 @@ function createBrokerRequestReader(
     // One of the provider's own, by which everybody would get past the consent page.
     if (request.client === undefined) fail('unknown_client');
     try {
-      checkRequest(request.parameters, RULES);
+      checkRequest(request.parameters, { requiresState: false, requiresPlainScope: true });
       readResourceIndicators(request.parameters, runtime);
       return request;
     } catch (error) {
@@ -270,8 +270,6 @@ function createBrokerRequestReader(
     });
   }
 }
-
-const RULES = { requiresState: false, requiresPlainScope: true };
 
 /** From the approval to the provider. */
 const createBrokerRedirect = (broker: Broker): RedirectToProvider =>
