@@ -51,7 +51,7 @@ export function listServerTools(
   const { isPersonal } = server;
   const items = isPersonal ? [] : (server.lists.peek('tools', GATEWAY_CALLER)?.items ?? []);
   const selected = selectTools(config.tools);
-  const { join } = toJudgedList('tools', items, { config, naming });
+  const { join } = toJudgedList('tools', items, config, naming);
   const before = items.slice(0, skip).filter((item) => !findItemProblem('tools', item));
   const seen = new Set<unknown>(before.map(({ name }) => name));
 
