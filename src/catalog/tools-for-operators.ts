@@ -30,7 +30,7 @@ const NOTHING: readonly never[] = [];
 
 // §22.4: all tools that a server lists, for operators: also those that clients do not see, and why.
 
-interface ServerTool {
+export interface ServerTool {
   /** As the server calls it; `''` where it has no name. */
   readonly name: string;
   /** As clients of `/mcp` see it; undefined where they do not. */
