@@ -300,8 +300,8 @@ const FAILURES_TABLE: AdminTable = {
     { title: 'Step', member: 'step' },
     { title: 'Address', member: 'ip' },
     { title: 'Client', member: 'client', kind: 'code' },
-    { title: 'Message', member: 'message' },
-    { title: 'What to do', member: 'remedy' },
+    { title: 'Message', member: 'message', kind: 'whole' },
+    { title: 'What to do', member: 'remedy', kind: 'whole' },
   ],
 };
 
