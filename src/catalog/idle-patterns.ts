@@ -302,9 +302,10 @@ export function createPatternWatch(
       // A catalogue that is not the same for everybody is not asked: nobody knows what it will list.
       for (const kind of KINDS)
         if (isFixed(builtIn.catalog, kind)) await builtIn.list(kind, LISTING_CONTEXT);
-    } finally {
-      look();
+    } catch {
+      // What an author's list failed with is told where a client asks for it.
     }
+    look();
   }
 
   return {
@@ -315,7 +316,7 @@ export function createPatternWatch(
       // An operator who approves what a server says has the same file loaded with another lock.
       if (!isDeepStrictEqual(file, watched)) said = new Set();
       watched = file;
-      start().catch(() => {});
+      void start();
     },
     /** A list is another than before. What is new is logged: each pattern once, as long as the configuration is the same. */
     noteList(kind: ListKind): void {

@@ -3,7 +3,7 @@
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { UpstreamError } from '../../mcp/upstream/upstream.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import { createAttempts, pause } from '../../platform/clock.ts';
+import { createAttempts } from '../../platform/clock.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { pauseAfter } from '../transport/process-share.ts';
 import type { EndReason } from './child.ts';
@@ -265,8 +265,16 @@ function createSupervisedServer(
       isClosed = true;
       starts.stop();
       settleWaits(createEndedError());
-      if (running !== undefined)
-        await Promise.race([running.connection.waitUntilIdle(), pause(clock, graceMs)]);
+      if (running !== undefined) {
+        const { waitUntilIdle } = running.connection;
+        await new Promise<void>((resolve) => {
+          const cancel = clock.after(graceMs, resolve);
+          void waitUntilIdle().then(() => {
+            cancel();
+            resolve();
+          });
+        });
+      }
       await endRun?.();
     },
   };
