@@ -18,7 +18,7 @@ const CONNECTIONS = 32;
 /** Pairs of processes that share the rounds: one process of a build may be faster than the next one, all its life. */
 const STARTS = 5;
 /** Until V8 has compiled what a call runs: for half of it a call takes two to three times what it takes afterwards. */
-const WARM_UP_SECONDS = 8;
+const WARM_UP_SECONDS = 6;
 const STORES = ['embedded', 'redis'] as const;
 const ERAS = ['session', 'stateless'] as const;
 
