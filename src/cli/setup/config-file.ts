@@ -170,10 +170,12 @@ export function followConfigFile(
       );
       return false;
     }
-    const losses = findLosses(describeProtection(served), parsed.setup, {
-      isServedIdle: createIsIdle(served),
-      isNextIdle: createIsIdle(parsed.setup),
-    });
+    const losses = findLosses(
+      describeProtection(served),
+      parsed.setup,
+      createIsIdle(served),
+      createIsIdle(parsed.setup),
+    );
     if (losses.length > 0) {
       log.error(
         'The configuration file was not loaded, because users could do more without what it has lost. The one that was loaded before is kept until the next start, which takes the file as it is.',
