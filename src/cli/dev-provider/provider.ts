@@ -84,7 +84,7 @@ export async function createDevProvider(settings: DevProviderSettings): Promise<
     } else if (url.startsWith(TOKEN_PATH)) {
       const [name = '', query] = url.slice(TOKEN_PATH.length).split('?');
       const groups = new URLSearchParams(query).get('groups');
-      if (groups !== null && isName(name)) accounts.setGroups(name, parseGroups(groups));
+      if (groups !== null && NAME.test(name)) accounts.setGroups(name, parseGroups(groups));
       issueToken(provider, settings, name)
         .then((token) => {
           if (token !== undefined) answer(200, `${token}\n`, { 'Cache-Control': 'no-store' });
@@ -141,15 +141,13 @@ export const TOKEN_PATH = '/token-for/';
 
 const NAME = /^[\w.@-]{1,100}$/;
 
-const isName = (text: string): boolean => NAME.test(text);
-
 /** The access token that a login under this name would give; undefined for what is no name. */
 async function issueToken(
   provider: Provider,
   settings: DevProviderSettings,
   name: string,
 ): Promise<string | undefined> {
-  if (!isName(name)) return undefined;
+  if (!NAME.test(name)) return undefined;
   const client = await provider.Client.find(settings.client.id);
   if (client === undefined) throw new Error(`There is no client ${settings.client.id}`);
   const resource = `${settings.gatewayUrl}/mcp`;

@@ -33,6 +33,14 @@ export async function checkLogins(
   const found = await Promise.all(
     servers.map(async (server) => ({ server, login: await findLogin(server, settings) })),
   );
+  // As far as the file and the servers say it: whom a running gateway knows besides stands in its store.
+  const listIssuers = ({ server, login }: (typeof found)[number]) => {
+    const configured = describeConfigured(server.auth.authorizationServer);
+    if (configured !== undefined) return [configured];
+    if (login.kind === 'problem') return [];
+    const { issuer } = login.at;
+    return [{ issuer, origins: [new URL(issuer).origin] }];
+  };
   return found.flatMap(({ server, login }) => {
     if (login.kind === 'problem')
       return failure(CHECK, {
@@ -121,20 +129,6 @@ function tellPkce(
 // §24.6: how users of a server would log in there, asked as the gateway asks when somebody connects. Nothing is registered.
 
 type FoundLogin = Awaited<ReturnType<typeof findLogin>>;
-
-interface ServerLogin {
-  readonly server: ConnectionServer;
-  readonly login: FoundLogin;
-}
-
-/** As far as the file and the servers say it: whom a running gateway knows besides stands in its store. */
-function listIssuers({ server, login }: ServerLogin) {
-  const configured = describeConfigured(server.auth.authorizationServer);
-  if (configured !== undefined) return [configured];
-  if (login.kind === 'problem') return [];
-  const { issuer } = login.at;
-  return [{ issuer, origins: [new URL(issuer).origin] }];
-}
 
 async function findLogin(
   server: ConnectionServer,

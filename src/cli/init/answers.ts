@@ -36,7 +36,7 @@ const CHECKED = ['issuer', 'clientId', 'redisUrl'] as const;
 
 export type CheckedAnswer = (typeof CHECKED)[number];
 
-/** By their rules. */
+/** The settings whose rules say what is right. */
 const SETTINGS: Readonly<Record<CheckedAnswer, Setting<string | undefined>>> = {
   issuer: providerSettings.issuer,
   clientId,

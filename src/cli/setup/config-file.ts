@@ -228,12 +228,8 @@ export function followConfigFile(
 export function onHangUp(reload: () => void, close: () => Promise<void>): void {
   const isInTerminal = process.stdin.isTTY === true;
 
-  function handleSignal(): void {
-    if (isInTerminal && !hasTerminal()) void end();
-    else reload();
-  }
-
-  async function end(): Promise<void> {
+  async function handleSignal(): Promise<void> {
+    if (!isInTerminal || hasTerminal()) return reload();
     process.off('SIGHUP', handleSignal);
     // There is nobody to tell.
     await close().catch(() => {});
