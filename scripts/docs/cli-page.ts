@@ -42,8 +42,8 @@ function renderCommand(command: Command): string {
     ...operands.map(describeArgument),
     ...(rows.length === 0 ? [] : [renderTable(['Option', 'What it does'], rows).trimEnd()]),
     ...(exitCode1 === undefined ? [] : [`Exit code 1: ${exitCode1}.`]),
-    examples
-      .map(({ command: typed, does }) => `\`\`\`sh\n# ${does}\n${typed}\n\`\`\``)
+    Object.entries(examples)
+      .map(([typed, does]) => `\`\`\`sh\n# ${does}\n${typed}\n\`\`\``)
       .join('\n\n'),
     '',
   ]

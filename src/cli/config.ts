@@ -15,12 +15,8 @@ import {
   type Setting,
 } from '../config/setting.ts';
 import { SETTING_GROUPS } from '../config/settings.ts';
-import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { escapeInvisible } from '../platform/invisible.ts';
-import {
-  describeServer as describeTransport,
-  findTransport,
-} from '../servers/transport/transports.ts';
+import { describeServer, findTransport } from '../servers/transport/transports.ts';
 import { prepareEnvironment } from './command-line/env-file.ts';
 import type { Flags, Invocation, Texts } from './command-line/invocation.ts';
 import {
@@ -202,26 +198,23 @@ async function describeFile(config: Config, env: Env) {
     builtIn: file.builtIn && catalog === undefined,
     /** `POSTERN_CATALOG`: whose tools stand in place of the built-in ones. */
     ...(file.builtIn && catalog !== undefined && { catalog }),
-    servers: file.servers.map(describeServer),
+    servers: file.servers.map((server) => {
+      const { target, auth, program } = describeServer(server);
+      return {
+        name: server.name,
+        kind: server.kind,
+        /** The host of its URL, or the program. Arguments and paths may hold secrets. */
+        target,
+        ...(auth && { auth: auth.type }),
+        /** The user of the system that a program runs as, where that is not the gateway's own. */
+        ...(program?.runAs && { runAs: describeProgramUser(program.runAs) }),
+      };
+    }),
     views: (file.views ?? []).map(({ name, title }) => ({ name, title })),
     /** Their number; `everyone` where that is what the file says in their place. */
     rules: file.meansNoRules ? 'everyone' : file.rules.length,
     /** True where there is a `postern.lock`. */
     isLocked: lock !== undefined,
-  };
-}
-
-function describeServer(server: UpstreamConfig) {
-  const { name, kind } = server;
-  const { target, auth, program } = describeTransport(server);
-  return {
-    name,
-    kind,
-    /** The host of its URL, or the program. Arguments and paths may hold secrets. */
-    target,
-    ...(auth && { auth: auth.type }),
-    /** The user of the system that a program runs as, where that is not the gateway's own. */
-    ...(program?.runAs && { runAs: describeProgramUser(program.runAs) }),
   };
 }
 

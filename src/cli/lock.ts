@@ -103,13 +103,13 @@ function compare(path: string, former: LockFile = EMPTY_LOCK_FILE, found: readon
   const servers = found.flatMap(({ config: { name }, server }) =>
     server ? [[name, server] as const] : [],
   );
-  const partial = new Set(
-    found
-      .filter(({ config, problem }) => knowsUsers(config) || problem !== undefined)
-      .map(({ config }) => config.name),
-  );
   const now = { servers: new Map(servers) };
-  const differences = findDifferences(former, now, (name) => partial.has(name));
+  const differences = findDifferences(former, now, (name) =>
+    found.some(
+      ({ config, problem }) =>
+        config.name === name && (knowsUsers(config) || problem !== undefined),
+    ),
+  );
   return { path, differences, skipped, unread };
 }
 

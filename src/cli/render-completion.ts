@@ -4,8 +4,9 @@ import { quoteForShell as quote } from '../platform/text.ts';
 import { type Command, type OptionRow, toFlag } from './command-line/command.ts';
 
 export function renderCompletion(shell: string | undefined, commands: readonly Command[]): string {
-  if (shell === undefined || !isShell(shell)) throw new Error(`No completion for ${shell}`);
-  return SHELLS[shell](listCompletions(commands));
+  const render = SHELLS[shell ?? ''];
+  if (render === undefined) throw new Error(`No completion for ${shell}`);
+  return render(listCompletions(commands));
 }
 
 /** Runs on bash 3.2 (macOS) as well, and needs no bash-completion. */
@@ -134,9 +135,11 @@ function renderFishValue({ value }: OptionCompletion): string {
 /** Within single quotes fish knows \\' and \\\\. */
 const quoteForFish = (text: string): string => `'${text.replace(/[\\']/g, '\\$&')}'`;
 
-const SHELLS = { bash: renderBash, zsh: renderZsh, fish: renderFish } as const;
-
-const isShell = (name: string): name is keyof typeof SHELLS => Object.hasOwn(SHELLS, name);
+const SHELLS: Readonly<Record<string, typeof renderBash>> = {
+  bash: renderBash,
+  zsh: renderZsh,
+  fish: renderFish,
+};
 
 interface Completion {
   readonly text: string;

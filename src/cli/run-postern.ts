@@ -104,7 +104,7 @@ function addCommand(parent: Program, row: Command, invocation: Invocation): void
     program.addArgument(operand.choices ? argument.choices(operand.choices) : argument);
   }
   for (const [key, option] of Object.entries(row.options)) addOption(program, toFlag(key), option);
-  const lines = examples.map(({ command, does }) => `  ${command}\n      ${does}\n`);
+  const lines = Object.entries(examples).map(([typed, does]) => `  ${typed}\n      ${does}\n`);
   const usage = lines.length === 0 ? '' : `\n${toTitle('Examples:')}\n${lines.join('')}`;
   const exits = exitCode1 === undefined ? '' : `\n${toTitle('Exit code 1:')} ${exitCode1}.\n`;
   program.addHelpText('after', `${usage}${exits}`);
@@ -213,7 +213,7 @@ function describeError(
     case 'commander.missingArgument': {
       const { operands: [argument] = [] } = findRow(program) ?? {};
       const choices = argument?.choices === undefined ? '' : `: ${argument.choices.join(', ')}`;
-      return `${[PACKAGE_NAME, ...describePath(program)].join(' ')} needs ${argument?.name}${choices}.`;
+      return `${nameCommand(program)} needs ${argument?.name}${choices}.`;
     }
     case 'commander.excessArguments':
       return describeExcess(program, process);
@@ -227,6 +227,9 @@ function describeError(
   }
 }
 
+const nameCommand = (program: Program): string =>
+  [PACKAGE_NAME, ...describePath(program)].join(' ');
+
 /** The option or argument that commander names. */
 const readQuoted = (message: string): string => /'([^']*)'/.exec(message)?.[1] ?? '';
 
@@ -239,8 +242,7 @@ function describeUnknownOption(written: string, program: Program): string {
   const flags = known.map(toFlag);
   if (flags.includes(option)) return `${option} does not take a value.`;
   const nearest = findNearestName(option, flags);
-  const name = [PACKAGE_NAME, ...describePath(program)].join(' ');
-  return `${name} has no option ${option}.${suggest(nearest)}`;
+  return `${nameCommand(program)} has no option ${option}.${suggest(nearest)}`;
 }
 
 /** `written` is as `--config <FILE>`. */

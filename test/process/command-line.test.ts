@@ -48,7 +48,7 @@ test.each(COMMANDS)('§20.1 help of postern $name: its options, with examples', 
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toMatch(new RegExp(`^Usage: postern ${row.name} `));
   for (const name of Object.keys(row.options)) expect(stdout).toContain(toFlag(name));
-  for (const { command } of row.examples) expect(stdout).toContain(command);
+  for (const typed of Object.keys(row.examples)) expect(stdout).toContain(typed);
 });
 
 test('§20.1 help of a command: postern help dev is postern dev --help', async () => {

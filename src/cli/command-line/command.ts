@@ -78,12 +78,6 @@ export interface CommandArgument {
   readonly choices?: readonly string[];
 }
 
-export interface Example {
-  /** As it is typed, with `postern`. */
-  readonly command: string;
-  readonly does: string;
-}
-
 export interface Command<Rows extends OptionRows = OptionRows> {
   /** One word, or two: the first is a group (`GROUPS` in commands.ts). */
   readonly name: string;
@@ -93,7 +87,8 @@ export interface Command<Rows extends OptionRows = OptionRows> {
   readonly description: readonly string[];
   readonly operands?: readonly CommandArgument[];
   readonly options: Rows;
-  readonly examples: readonly Example[];
+  /** By what is typed, with `postern`: what it does. */
+  readonly examples: Readonly<Record<string, string>>;
   /** The meaning of its exit code 1, where that is more than "it failed". */
   readonly exitCode1?: string;
   /** Imports what it needs when it runs: `start` loads nothing of `dev`. */
@@ -104,16 +99,9 @@ export interface Command<Rows extends OptionRows = OptionRows> {
   ): Promise<void> | void;
 }
 
-/** Gives `run` the types of the options. `examples`: what is typed, and what it does. */
-export const defineCommand = <const Rows extends OptionRows>({
-  examples,
-  ...command
-}: Omit<Command<Rows>, 'examples'> & {
-  readonly examples: Readonly<Record<string, string>>;
-}): Command => ({
-  ...command,
-  examples: Object.entries(examples).map(([typed, does]) => ({ command: typed, does })),
-});
+/** Gives `run` the types of the options. */
+export const defineCommand = <const Rows extends OptionRows>(command: Command<Rows>): Command =>
+  command;
 
 /** `dryRun` is `--dry-run`. */
 export const toFlag = (name: string): string =>

@@ -16,23 +16,18 @@ const REPEATED_INTERRUPT_MS = 200;
 export function handleProcessEnd(log: Log, close: () => Promise<void>): void {
   let first: { readonly signal: string; readonly at: number } | undefined;
 
-  function onSignal(signal: 'SIGTERM' | 'SIGINT'): void {
+  async function onSignal(signal: 'SIGTERM' | 'SIGINT'): Promise<void> {
     const at = systemClock.monotonic();
     if (first === undefined) {
       first = { signal, at };
       log.info('Shutting down; a second signal stops the process at once.', { signal });
-      void shutDown();
-      return;
+      const code = await closeAll(log, close);
+      if (code === 0) log.info('Stopped.');
+      return end(code, log);
     }
     const isRepeated =
       signal === 'SIGINT' && first.signal === signal && at - first.at <= REPEATED_INTERRUPT_MS;
-    if (!isRepeated) void end(128 + constants.signals[signal], log);
-  }
-
-  async function shutDown(): Promise<void> {
-    const code = await closeAll(log, close);
-    if (code === 0) log.info('Stopped.');
-    await end(code, log);
+    if (!isRepeated) await end(128 + constants.signals[signal], log);
   }
 
   process.on('SIGTERM', onSignal);
@@ -65,14 +60,11 @@ export function endWithNpx(): void {
  */
 export function handleWorkerEnd(log: Log, close: () => Promise<void>): void {
   let isEnding = false;
-
-  async function shutDown(): Promise<void> {
+  process.on('SIGTERM', async () => {
     if (isEnding) return;
     isEnding = true;
     await end(await closeAll(log, close), log);
-  }
-
-  process.on('SIGTERM', () => void shutDown());
+  });
   // Ctrl+C reaches all processes of a terminal.
   process.on('SIGINT', () => {});
   handleOutputAndErrors(log);

@@ -20,15 +20,13 @@ async function run(): Promise<void> {
   const { issuer, audience } = auth.provider;
   const server = createServer(await createProviderOf(config, issuer, audience, clientId));
   const port = Number(new URL(issuer).port || 80);
-  server.once('error', (error) => {
-    fail(new StartError(describeListenError(error, { host: gateway.host, port })));
-  });
+  server.once('error', (error) =>
+    fail(new StartError(describeListenError(error, { host: gateway.host, port }))),
+  );
   server.listen(port, gateway.host);
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(0));
 }
 
-function fail(error: unknown): void {
-  endWithError(error, { process, console });
-}
+const fail = (error: unknown) => endWithError(error, { process, console });
 
 run().catch(fail);

@@ -64,44 +64,43 @@ export async function createDevProvider(settings: DevProviderSettings): Promise<
   const { host } = new URL(issuer);
 
   return (req, res) => {
+    const { url = '/' } = req;
+    const answer = (status: number, text: string, headers = {}) =>
+      res.writeHead(status, { ...TEXT, ...headers }).end(text);
     // A page elsewhere must not reach it under a name of its own (DNS rebinding).
     if (req.headers.host !== host) {
-      res.writeHead(403, TEXT).end(`This is ${issuer}. It does not answer to any other name.`);
-    } else if (req.url === '/') {
-      res
-        .writeHead(200, TEXT)
-        .end(
-          'This development provider lets anybody log in. Your client opens it when a login is needed.\n',
-        );
+      answer(403, `This is ${issuer}. It does not answer to any other name.`);
+    } else if (url === '/') {
+      answer(
+        200,
+        'This development provider lets anybody log in. Your client opens it when a login is needed.\n',
+      );
     } else if (
-      req.url?.startsWith(TOKEN_PATH) &&
+      url.startsWith(TOKEN_PATH) &&
       // Fetch Metadata: another site's page asks, as by an image. Programs send none.
       /^(cross|same)-site$/.test(String(req.headers['sec-fetch-site']))
     ) {
-      res.writeHead(403, TEXT).end('A page elsewhere gets no token, and changes no groups.\n');
-    } else if (req.url?.startsWith(TOKEN_PATH)) {
-      const [name = '', query] = req.url.slice(TOKEN_PATH.length).split('?');
+      answer(403, 'A page elsewhere gets no token, and changes no groups.\n');
+    } else if (url.startsWith(TOKEN_PATH)) {
+      const [name = '', query] = url.slice(TOKEN_PATH.length).split('?');
       const groups = new URLSearchParams(query).get('groups');
-      if (groups !== null && isName(name)) accounts.setGroups(name, parseGroups(groups));
+      if (groups !== null && NAME.test(name)) accounts.setGroups(name, parseGroups(groups));
       issueToken(provider, settings, name)
         .then((token) => {
-          if (token === undefined) {
-            res
-              .writeHead(404, TEXT)
-              .end(
-                `${TOKEN_PATH}NAME gives an access token for NAME, ${TOKEN_PATH}NAME?groups=A,B for one in these groups.\n`,
-              );
-          } else {
-            res.writeHead(200, { ...TEXT, 'Cache-Control': 'no-store' }).end(`${token}\n`);
-          }
+          if (token !== undefined) answer(200, `${token}\n`, { 'Cache-Control': 'no-store' });
+          else
+            answer(
+              404,
+              `${TOKEN_PATH}NAME gives an access token for NAME, ${TOKEN_PATH}NAME?groups=A,B for one in these groups.\n`,
+            );
         })
-        .catch(() => res.writeHead(500, TEXT).end('The token could not be made.\n'));
-    } else if (req.url?.startsWith(LOGIN_PATH)) {
-      logIn(provider, accounts, req, res).catch(() => {
-        res.writeHead(400, TEXT).end('This login has expired. Start again from your client.');
-      });
+        .catch(() => answer(500, 'The token could not be made.\n'));
+    } else if (url.startsWith(LOGIN_PATH)) {
+      logIn(provider, accounts, req, res).catch(() =>
+        answer(400, 'This login has expired. Start again from your client.'),
+      );
     } else {
-      req.url = replaceUnknownPrompt(addDefaultScope(req.url ?? '/'));
+      req.url = replaceUnknownPrompt(addDefaultScope(url));
       handleRequest(req, res);
     }
   };
@@ -142,15 +141,13 @@ export const TOKEN_PATH = '/token-for/';
 
 const NAME = /^[\w.@-]{1,100}$/;
 
-const isName = (text: string): boolean => NAME.test(text);
-
 /** The access token that a login under this name would give; undefined for what is no name. */
 async function issueToken(
   provider: Provider,
   settings: DevProviderSettings,
   name: string,
 ): Promise<string | undefined> {
-  if (!isName(name)) return undefined;
+  if (!NAME.test(name)) return undefined;
   const client = await provider.Client.find(settings.client.id);
   if (client === undefined) throw new Error(`There is no client ${settings.client.id}`);
   const resource = `${settings.gatewayUrl}/mcp`;

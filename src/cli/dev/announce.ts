@@ -67,17 +67,17 @@ interface Banner {
   readonly hints: string;
 }
 
-export const renderBanner = ({ facts, hints }: Banner): string => `
+const HEAD = `
   Postern ${PACKAGE_VERSION} is running for development. Do not use it in production.
+`;
 
+export const renderBanner = ({ facts, hints }: Banner): string => `${HEAD}
 ${renderFacts(facts)}
 ${hints}
   LOG_LEVEL=debug logs every request. Press Ctrl+C to stop.`;
 
 /** For a terminal in which keys can be pressed for the rest. */
-const renderShortBanner = ({ facts }: Banner): string => `
-  Postern ${PACKAGE_VERSION} is running for development. Do not use it in production.
-
+const renderShortBanner = ({ facts }: Banner): string => `${HEAD}
 ${renderFacts(facts.filter(({ isDetail }) => !isDetail))}
   Press c to see how clients connect, Ctrl+C to stop.
 `;

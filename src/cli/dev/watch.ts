@@ -53,21 +53,17 @@ export async function watch(options: Texts<'catalog' | 'config'>): Promise<void>
     const more = found.length - MAX_NAMED;
     // They go to the next process in one variable, which has an end.
     changed = more > 0 ? [...found.slice(0, MAX_NAMED), `${more} more files`] : found;
-    await stop(child, isDown);
+    if (isDown()) continue;
+    const exit = once(child.removeAllListeners('exit'), 'exit');
+    child.kill('SIGTERM');
+    // A second signal ends it at once (process-end.ts).
+    const timer = setTimeout(() => child?.kill('SIGTERM'), SHUTDOWN_MS);
+    await exit;
+    clearTimeout(timer);
   }
 }
 
 const MAX_NAMED = 10;
-
-async function stop(child: ChildProcess, isDown: () => boolean): Promise<void> {
-  if (isDown()) return;
-  const exit = once(child.removeAllListeners('exit'), 'exit');
-  child.kill('SIGTERM');
-  // A second signal ends it at once (process-end.ts).
-  const timer = setTimeout(() => child.kill('SIGTERM'), SHUTDOWN_MS);
-  await exit;
-  clearTimeout(timer);
-}
 
 // In the process that serves.
 

@@ -353,9 +353,8 @@ export async function findUnknownRedirectUris(
   const unknownUris = new Set<string>();
   if (sent === `${baseUrl}/oauth/callback`) return unknownUris;
   for (const redirectUri of new Set(KNOWN_CLIENTS.map((client) => client.redirectUri))) {
-    const asked = new URL(url);
-    asked.searchParams.set('redirect_uri', redirectUri);
-    const { kind } = await askAuthorization(asked.href, probe);
+    const asked = replaceParameter(url, 'redirect_uri', redirectUri);
+    const { kind } = await askAuthorization(asked, probe);
     if (kind === 'redirect-uri-unknown') unknownUris.add(redirectUri);
   }
   return unknownUris;

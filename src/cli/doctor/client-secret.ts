@@ -3,11 +3,7 @@
 import type { ProviderClientConfig } from '../../config/groups/provider.ts';
 
 import { GatewayError } from '../../errors/gateway-error.ts';
-import {
-  authenticateClient,
-  createProviderApi,
-  type ProviderRefusal,
-} from '../../http/oauth-client/provider-api.ts';
+import { authenticateClient, createProviderApi } from '../../http/oauth-client/provider-api.ts';
 import { buildCallbackUrl } from '../../logins/provider/provider-parameters.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import {
@@ -104,7 +100,7 @@ async function ask(
   client: ProviderClientConfig,
   url: string,
   form: Form,
-): Promise<(ProviderRefusal & { readonly status: number }) | undefined> {
+) {
   const { status, refusal } = await createProviderApi(
     clocks.fetch,
     oauth.provider?.quirks.errorCodes,

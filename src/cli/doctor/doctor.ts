@@ -15,11 +15,12 @@ import {
   type Finding,
   failure,
   hasFailure,
+  type Printer,
   type Report,
   runChecks,
   unknown,
 } from './finding.ts';
-import { type Instruments, useInstruments } from './instruments.ts';
+import { useInstruments } from './instruments.ts';
 import { EDITOR_SCHEME } from './log-in.ts';
 import { loginCheck, providerLoginCheck, registrationCheck } from './login.ts';
 import { corsCheck, resourceMetadataCheck, serverMetadataCheck } from './metadata.ts';
@@ -50,12 +51,7 @@ import {
   startCheck,
   tokenKindCheck,
 } from './settings.ts';
-import {
-  openSettingsAtHand,
-  readSettings,
-  type SettingsAtHand,
-  type UsableSettings,
-} from './settings-at-hand.ts';
+import { openSettingsAtHand, readSettings, type SettingsAtHand } from './settings-at-hand.ts';
 import { storeCheck } from './store.ts';
 import { tokenCheck, walkTokenCheck } from './token.ts';
 import { createWalk, type Walk } from './walk.ts';
@@ -83,36 +79,21 @@ export async function doctor(
   const baseUrl = url === undefined ? undefined : parseGatewayUrl(url);
   // A gateway elsewhere has its settings elsewhere. A .env here may be somebody else's, and lead the token to their proxy.
   if (baseUrl === undefined) prepareEnvironment({ config }, env);
-  const subject = baseUrl ?? 'the settings at hand';
-  const printer = createPrinter(subject, json, invocation);
-  const findings: Finding[] = [];
-  const report: Report = (section, finding) => {
-    findings.push(finding);
-    printer.report(section, finding);
-  };
+  const printer = createPrinter(baseUrl ?? 'the settings at hand', json, invocation);
+  const { report, findings } = printer;
   await stayAlive(
     baseUrl === undefined
-      ? diagnoseHere(env, token, report, findings)
+      ? diagnoseSettings(env, token, printer)
       : // A gateway elsewhere has settings of its own. How requests leave this machine is set here.
-        useInstruments(loadOutbound(env), token, (instruments) =>
-          diagnoseGateway(baseUrl, instruments, report, findings),
-        ),
+        useInstruments(loadOutbound(env), token, async (instruments) => {
+          const walk = createWalk(baseUrl, instruments);
+          if (hasFailure(await runChecks([reachCheck], walk, report))) return;
+          await walkGateway(walk, [...GATEWAY_CHECKS, ...BACKGROUND_CHECKS], report);
+          await runClientCheck(findings, checkClients, walk, report);
+        }),
   );
-  printer.finish(findings);
+  printer.finish();
   if (hasFailure(findings)) process.exitCode = 1;
-}
-
-async function diagnoseHere(
-  env: NodeJS.ProcessEnv,
-  token: string | undefined,
-  report: Report,
-  found: readonly Finding[],
-): Promise<void> {
-  const usable = await readSettings(env, report);
-  if (usable === undefined) return;
-  await useInstruments(usable.config.outbound, token, (instruments) =>
-    diagnoseSettings(usable, instruments, report, found),
-  );
 }
 
 /** The address of a gateway as people write it: with /mcp or without, and perhaps without https://. @throws UsageError */
@@ -129,55 +110,45 @@ function parseGatewayUrl(text: string): string {
 
 // Which checks run, and which would say nothing more after what has failed.
 
-/** A gateway of which nothing is known but its URL. `found`: all that was reported so far. */
-async function diagnoseGateway(
-  baseUrl: string,
-  instruments: Instruments,
-  report: Report,
-  found: readonly Finding[],
-): Promise<void> {
-  const walk = createWalk(baseUrl, instruments);
-  if (hasFailure(await runChecks([reachCheck], walk, report))) return;
-  await walkGateway(walk, [...GATEWAY_CHECKS, ...BACKGROUND_CHECKS], report);
-  await runClientCheck(found, checkClients, walk, report);
-}
-
 /** A gateway whose settings are at hand. Where it runs already, it is asked, too. */
 async function diagnoseSettings(
-  usable: UsableSettings,
-  instruments: Instruments,
-  report: Report,
-  found: readonly Finding[],
+  env: NodeJS.ProcessEnv,
+  token: string | undefined,
+  { report, findings }: Printer,
 ): Promise<void> {
-  const settings = openSettingsAtHand(usable, instruments);
-  const { server, oauth } = usable.config;
-  const refusesEditors = !oauth.redirectUris.schemes.includes(EDITOR_SCHEME);
-  const walk = createWalk(server.baseUrl, instruments, refusesEditors);
-  try {
-    const own = await runChecks(SETTINGS_CHECKS, settings, report);
-    const reached = await runChecks([reachCheck], walk, () => {});
-    const runs = !hasFailure(reached);
-    for (const finding of reached)
-      report(
-        reachCheck.section,
-        // Before the first start it is as it should be that nothing answers; something else that does is not.
-        finding.check === REACHABLE && !runs
-          ? unknown('gateway.running', {
-              what: `what clients see, as no gateway answers at ${walk.baseUrl}.`,
-              why: finding.what,
-              remedy:
-                'start it (postern start), and run this again. If it runs already, correct BASE_URL, or the proxy in front of it.',
-            })
-          : finding,
-      );
-    if (runs) await askRunningGateway(walk, own, report);
-    // After what the running gateway was asked, which leaves a login under way in the store.
-    await runChecks([storeCheck], settings, report);
-    if (runs) await runClientCheck(found, checkClients, walk, report);
-    else await runClientCheck(found, checkConfiguredClients, settings, report);
-  } finally {
-    settings.close();
-  }
+  const usable = await readSettings(env, report);
+  if (usable === undefined) return;
+  const { server, oauth, outbound } = usable.config;
+  await useInstruments(outbound, token, async (instruments) => {
+    const settings = openSettingsAtHand(usable, instruments);
+    const refusesEditors = !oauth.redirectUris.schemes.includes(EDITOR_SCHEME);
+    const walk = createWalk(server.baseUrl, instruments, refusesEditors);
+    try {
+      const own = await runChecks(SETTINGS_CHECKS, settings, report);
+      const reached = await runChecks([reachCheck], walk, () => {});
+      const runs = !hasFailure(reached);
+      for (const finding of reached)
+        report(
+          reachCheck.section,
+          // Before the first start it is as it should be that nothing answers; something else that does is not.
+          finding.check === REACHABLE && !runs
+            ? unknown('gateway.running', {
+                what: `what clients see, as no gateway answers at ${walk.baseUrl}.`,
+                why: finding.what,
+                remedy:
+                  'start it (postern start), and run this again. If it runs already, correct BASE_URL, or the proxy in front of it.',
+              })
+            : finding,
+        );
+      if (runs) await askRunningGateway(walk, own, report);
+      // After what the running gateway was asked, which leaves a login under way in the store.
+      await runChecks([storeCheck], settings, report);
+      if (runs) await runClientCheck(findings, checkClients, walk, report);
+      else await runClientCheck(findings, checkConfiguredClients, settings, report);
+    } finally {
+      settings.close();
+    }
+  });
 }
 
 /** `own`: what was found of the settings at hand. */

@@ -92,37 +92,35 @@ export async function runChecks<Subject>(
 
 // Prints findings as they come, or all at once as JSON.
 
+export type Printer = ReturnType<typeof createPrinter>;
+
 /** `subject` is what is checked. */
-export function createPrinter(
-  subject: string,
-  isJson: boolean,
-  { process, console }: Invocation,
-): { readonly report: Report; finish(findings: readonly Finding[]): void } {
-  if (isJson)
-    return {
-      report() {},
-      finish: (findings) =>
-        console.log(
-          escapeInvisible(
-            JSON.stringify({ subject, isHealthy: !hasFailure(findings), findings }, undefined, 2),
-          ),
-        ),
-    };
+export function createPrinter(subject: string, isJson: boolean, { process, console }: Invocation) {
+  const findings: Finding[] = [];
   const { env, stdout } = process;
   const isTerminal = stdout.isTTY === true;
   // https://no-color.org, https://force-color.org
   const hasColours = !env.NO_COLOR && (Boolean(env.FORCE_COLOR) || isTerminal);
-  const progress = isTerminal ? showProgress(stdout) : undefined;
+  const progress = isTerminal && !isJson ? showProgress(stdout) : undefined;
   let current: string | undefined;
-  console.log(`Checking ${subject}`);
+  if (!isJson) console.log(`Checking ${subject}`);
   return {
-    report(section, finding) {
+    /** All that was reported so far. */
+    findings,
+    report(section: string, finding: Finding): void {
+      findings.push(finding);
+      if (isJson) return;
       progress?.clear();
       if (section !== current) console.log(`\n${section}`);
       current = section;
       console.log(renderFinding(finding, hasColours));
     },
-    finish(findings) {
+    finish(): void {
+      if (isJson) {
+        const all = { subject, isHealthy: !hasFailure(findings), findings };
+        console.log(escapeInvisible(JSON.stringify(all, undefined, 2)));
+        return;
+      }
       progress?.end();
       console.log(`\n${renderSummary(findings)}`);
       const start = renderStart(findings);

@@ -18,15 +18,15 @@ import { createProxyChoice, type OutboundConfig } from '../../platform/outbound/
 export type Instruments = ReturnType<typeof createInstruments>;
 
 /** Runs what asks with them, and closes their connections behind it. */
-export async function useInstruments<Result>(
+export async function useInstruments(
   outbound: OutboundConfig,
   token: string | undefined,
-  run: (instruments: Instruments) => Promise<Result>,
-): Promise<Result> {
+  run: (instruments: Instruments) => Promise<void>,
+): Promise<void> {
   // Behind one address may stand several replicas: a new connection may reach another one.
   const network = openOutboundNetwork({ outbound, keepsConnections: false });
   try {
-    return await run(createInstruments(outbound, token, network));
+    await run(createInstruments(outbound, token, network));
   } finally {
     network.close();
   }

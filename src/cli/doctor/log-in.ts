@@ -11,7 +11,8 @@ export interface LoginClient {
 }
 
 interface LoginAttempt extends LoginClient {
-  readonly authorizationUrl: string;
+  /** The authorization endpoint. */
+  readonly url: string;
   readonly resource: string;
   /** True where another login may reach another replica. */
   readonly mayHaveReplicas: boolean;
@@ -39,14 +40,8 @@ export async function logInAsClient(attempt: LoginAttempt) {
 }
 
 /** `isHalfLeft`: true while half of the logins that the limit of the address allows are left. */
-async function beginLogin({
-  authorizationUrl,
-  clientId,
-  redirectUri,
-  resource,
-  probe,
-}: LoginAttempt) {
-  const url = new URL(authorizationUrl);
+async function beginLogin({ url: start, clientId, redirectUri, resource, probe }: LoginAttempt) {
+  const url = new URL(start);
   const parameters = {
     response_type: 'code',
     client_id: clientId,

@@ -28,26 +28,45 @@ export async function checkLogins(
   servers: readonly ConnectionServer[],
   settings: SettingsAtHand,
 ): Promise<readonly Row[]> {
-  const found = await findLogins(servers, settings);
-  return found.flatMap(({ server, login }) =>
-    login.kind === 'problem'
-      ? failure(CHECK, {
-          what: `Users cannot connect to ${login.message}`,
-          why: login.cause === undefined ? undefined : describeCause(login.cause),
-          setting: LOGIN_SETTING,
-          remedy: adviseOnLogin(server.name, login),
-        })
-      : [tellClient(server, login), tellPkce(server, login)],
+  const { oauth } = settings.config;
+  const provider = oauth.mode === 'broker' ? [describeProvider(oauth)] : [];
+  const found = await Promise.all(
+    servers.map(async (server) => ({ server, login: await findLogin(server, settings) })),
   );
+  // As far as the file and the servers say it: whom a running gateway knows besides stands in its store.
+  const listIssuers = ({ server, login }: (typeof found)[number]) => {
+    const configured = describeConfigured(server.auth.authorizationServer);
+    if (configured !== undefined) return [configured];
+    if (login.kind === 'problem') return [];
+    const { issuer } = login.at;
+    return [{ issuer, origins: [new URL(issuer).origin] }];
+  };
+  return found.flatMap(({ server, login }) => {
+    if (login.kind === 'problem')
+      return failure(CHECK, {
+        what: `Users cannot connect to ${login.message}`,
+        why: login.cause === undefined ? undefined : describeCause(login.cause),
+        setting: LOGIN_SETTING,
+        remedy: adviseOnLogin(server.name, login),
+      });
+    const others = found.filter((one) => one.server !== server).flatMap(listIssuers);
+    const foreign = findForeignEndpoints(server, login.at, [...provider, ...others]);
+    return foreign === undefined
+      ? [tellClient(server, login), tellPkce(server, login)]
+      : failure(CHECK, {
+          what: `Users cannot connect to ${foreign.message}`,
+          setting: LOGIN_SETTING,
+          remedy: 'ask its operator why, before anything else.',
+        });
+  });
 }
 
 type FoundPlace = Extract<FoundLogin, { readonly kind: 'found' }>;
 
 function adviseOnLogin(
   name: string,
-  { isPrivate, isUnreachable, isForeign }: Extract<FoundLogin, { readonly kind: 'problem' }>,
+  { isPrivate, isUnreachable }: Extract<FoundLogin, { readonly kind: 'problem' }>,
 ): string {
-  if (isForeign) return 'ask its operator why, before anything else.';
   if (isPrivate)
     return `if the login of ${name} is inside your network, add "allowPrivate": true to its "auth".`;
   return isUnreachable
@@ -111,40 +130,6 @@ function tellPkce(
 
 type FoundLogin = Awaited<ReturnType<typeof findLogin>>;
 
-interface ServerLogin {
-  readonly server: ConnectionServer;
-  readonly login: FoundLogin;
-}
-
-async function findLogins(
-  servers: readonly ConnectionServer[],
-  settings: SettingsAtHand,
-): Promise<readonly ServerLogin[]> {
-  const { oauth } = settings.config;
-  const provider = oauth.mode === 'broker' ? [describeProvider(oauth)] : [];
-  const found = await Promise.all(
-    servers.map(async (server) => ({ server, login: await findLogin(server, settings) })),
-  );
-  return found.map(({ server, login }) => {
-    if (login.kind === 'problem') return { server, login };
-    const others = found.filter((one) => one.server !== server).flatMap(listIssuers);
-    const foreign = findForeignEndpoints(server, login.at, [...provider, ...others]);
-    if (foreign === undefined) return { server, login };
-    const { message } = foreign;
-    const isElsewhere = { isPrivate: false, isUnreachable: false, isForeign: true };
-    return { server, login: { kind: 'problem', message, ...isElsewhere, cause: undefined } };
-  });
-}
-
-/** As far as the file and the servers say it: whom a running gateway knows besides stands in its store. */
-function listIssuers({ server, login }: ServerLogin) {
-  const configured = describeConfigured(server.auth.authorizationServer);
-  if (configured !== undefined) return [configured];
-  if (login.kind === 'problem') return [];
-  const { issuer } = login.at;
-  return [{ issuer, origins: [new URL(issuer).origin] }];
-}
-
 async function findLogin(
   server: ConnectionServer,
   { config, clocks, tunnel, clock }: SettingsAtHand,
@@ -183,8 +168,6 @@ async function findLogin(
       isPrivate: isFromPrivateHost(problem),
       /** Nobody answered at an address that the server or its operator named. */
       isUnreachable: cause instanceof NoAnswer,
-      /** Its endpoints are those of another authorization server. */
-      isForeign: false,
       cause,
     };
   }

@@ -11,15 +11,7 @@ import { FetchError } from '../../platform/fetch-with-limits.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
 import { describeCause } from '../../platform/log.ts';
 import { quote } from '../../platform/text.ts';
-import {
-  type Advice,
-  defineCheck,
-  type Finding,
-  failure,
-  ok,
-  unknown,
-  warning,
-} from './finding.ts';
+import { defineCheck, type Finding, failure, ok, unknown, warning } from './finding.ts';
 import { describeNetworkFailure, type FailureKind, type Probe } from './instruments.ts';
 import {
   defineDocumentCheck,
@@ -38,7 +30,6 @@ export const discoveryCheck = defineCheck({
     if (access === undefined) return [];
     if (access.metadata.isFixed) return checkProviderReach(probe, access);
     const { issuer, jwksUrl } = access.provider;
-    const url = buildDiscoveryUrl(issuer);
     try {
       await access.metadata.get();
       return ok(
@@ -50,10 +41,8 @@ export const discoveryCheck = defineCheck({
       const { tokenUrl, authorizationUrl } = config.oauth.endpoints;
       const isNeeded =
         jwksUrl === undefined || tokenUrl === undefined || authorizationUrl === undefined;
-      const foundIssuer =
-        error instanceof IssuerMismatch ? (await probe(url)).json?.issuer : undefined;
-      const { check, ...seen } = explain(error, url, issuer, foundIssuer);
-      return (isNeeded ? failure : warning)(check, seen);
+      const found = await explain(error, issuer, probe);
+      return isNeeded ? found : { ...found, status: 'warning' };
     }
   },
 });
@@ -69,35 +58,29 @@ async function checkProviderReach(probe: Probe, { metadata }: ProviderAtHand): P
     );
   } catch (error) {
     if (!(error instanceof FetchError)) throw error;
-    const { check, ...seen } = explainNetwork(error, url, 'GITHUB_URL');
-    return failure(check, seen);
+    return explainNetwork(error, url, 'GITHUB_URL');
   }
 }
 
-interface Explanation extends Advice {
-  readonly check: string;
-  readonly what: string;
-}
-
-/** `url` is that of the document. */
-function explain(error: unknown, url: string, issuer: string, foundIssuer: unknown): Explanation {
+/** The document of this issuer could not be used. */
+async function explain(error: unknown, issuer: string, probe: Probe): Promise<Finding> {
+  const url = buildDiscoveryUrl(issuer);
   if (error instanceof IssuerMismatch) {
+    const foundIssuer = (await probe(url)).json?.issuer;
     const isSlash = String(foundIssuer).replace(/\/$/, '') === issuer.replace(/\/$/, '');
-    return {
-      check: 'provider.issuer',
+    return failure('provider.issuer', {
       what: `The provider calls itself ${quote(foundIssuer)}, and OIDC_ISSUER is ${quote(issuer)}.`,
       why: `Issuers are compared character by character${isSlash ? ', and a slash at the end counts' : ''}: the gateway uses no document, and accepts no token, of another issuer.`,
       setting: 'OIDC_ISSUER',
       remedy: `set OIDC_ISSUER=${String(foundIssuer)} if this is the provider that you mean.`,
-    };
+    });
   }
   if (error instanceof FetchError) return explainNetwork(error, url, 'OIDC_ISSUER');
-  return {
-    check: DISCOVERY_CHECK,
+  return failure(DISCOVERY_CHECK, {
     what: `The provider's discovery document cannot be used: ${describeCause(error)}.`,
     setting: 'OIDC_ISSUER',
     remedy: `open ${url} in a browser: it must show a JSON document. A 404 means that the issuer's path (tenant, realm, letter case) is wrong.`,
-  };
+  });
 }
 
 const REMEDIES: Readonly<Record<FailureKind, string>> = {
@@ -117,16 +100,15 @@ const REMEDIES: Readonly<Record<FailureKind, string>> = {
   other: 'check that the URL is that of the provider.',
 };
 
-const explainNetwork = (error: unknown, url: string, setting: string): Explanation => {
+function explainNetwork(error: unknown, url: string, setting: string): Finding {
   const { kind, text } = describeNetworkFailure(error, url);
-  return {
-    check: 'provider.reachable',
+  return failure('provider.reachable', {
     what: `The provider cannot be reached. ${text}`,
     why: 'Nobody can log in, and a gateway that starts now can check no token.',
     setting: kind === 'proxy' ? 'HTTPS_PROXY' : setting,
     remedy: REMEDIES[kind],
-  };
-};
+  });
+}
 
 export const keySetCheck = defineProviderCheck('Identity provider', async (_settings, access) => {
   const url = access.provider.jwksUrl ?? (await access.metadata.get()).jwks_uri;
@@ -140,10 +122,8 @@ export const keySetCheck = defineProviderCheck('Identity provider', async (_sett
     );
   } catch (error) {
     const cause = error instanceof GatewayError ? error.cause : error;
-    if (cause instanceof FetchError) {
-      const { check: _check, ...seen } = explainNetwork(cause, url, 'OIDC_JWKS_URL');
-      return failure('provider.key-set', seen);
-    }
+    if (cause instanceof FetchError)
+      return { ...explainNetwork(cause, url, 'OIDC_JWKS_URL'), check: 'provider.key-set' };
     return failure('provider.key-set', {
       what: `The provider's key set cannot be used: ${describeCause(cause)}.`,
       setting: 'OIDC_JWKS_URL',

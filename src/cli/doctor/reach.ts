@@ -52,17 +52,17 @@ export const reachCheck = defineCheck({
 });
 
 async function judgeAnswer(answer: ProbeAnswer, walk: Walk): Promise<Finding> {
-  const { endpoint } = walk;
-  const { status, headers, milliseconds } = answer;
+  const { endpoint, baseUrl } = walk;
+  const { status, headers, milliseconds, location: target } = answer;
+  const { host } = new URL(baseUrl);
   if (readReason(answer) === 'invalid_host')
     return failure(ENDPOINT, {
-      what: `The gateway does not answer to the name ${new URL(walk.baseUrl).host}.`,
+      what: `The gateway does not answer to the name ${host}.`,
       setting: 'BASE_URL',
-      remedy: `set BASE_URL=${walk.baseUrl} on the gateway if this is its public address. If it is set so already, have the proxy in front pass the Host header on unchanged. For a second name: ALLOWED_HOSTS=${new URL(walk.baseUrl).host}`,
+      remedy: `set BASE_URL=${baseUrl} on the gateway if this is its public address. If it is set so already, have the proxy in front pass the Host header on unchanged. For a second name: ALLOWED_HOSTS=${host}`,
     });
   if (headers.get('location') !== null) {
     // To another address of the gateway, or to the login page of a proxy.
-    const { location: target } = answer;
     const isMoved = target?.pathname.replace(/\/$/, '').endsWith('/mcp') === true;
     return failure(ENDPOINT, {
       what: `${endpoint} redirects to ${target === undefined ? headers.get('location') : target.origin + target.pathname}: clients do not follow that.`,

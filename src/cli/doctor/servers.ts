@@ -213,8 +213,7 @@ async function checkLists(
   config: Config,
   tools: ReadonlyMap<string, FetchedList>,
 ): Promise<readonly Finding[]> {
-  const personal = new Set(setup.file.servers.filter(dependsOnUser).map(({ name }) => name));
-  const { costs, idle } = await measureFile(setup, config, { tools, personal });
+  const { costs, idle } = await measureFile(setup, config, tools);
   const advice = { setting: 'POSTERN_CONFIG' };
   return [
     ...costs.map((cost) =>

@@ -110,7 +110,7 @@ export const defineDocumentCheck = (
     return oauth && document && judge(document, oauth, settings);
   });
 
-export type UsableSettings = NonNullable<Awaited<ReturnType<typeof readSettings>>>;
+type UsableSettings = NonNullable<Awaited<ReturnType<typeof readSettings>>>;
 
 /** As `postern start` reads them; undefined where they cannot be used. */
 export async function readSettings(env: Env, report: Report) {

@@ -3,7 +3,7 @@
 import { constants, existsSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import type { RedisStoreConfig, StoreConfig, StoreOf } from '../../config/groups/store.ts';
+import type { RedisStoreConfig, StoreOf } from '../../config/groups/store.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { describeCause } from '../../platform/log.ts';
 import { toSentence } from '../../platform/text.ts';
@@ -19,39 +19,24 @@ export const storeCheck = defineCheck({
   section: 'Store',
   async run(settings: SettingsAtHand) {
     const { store } = settings.config;
-    const { examine }: ExaminedKind = EXAMINED_KINDS[store.kind];
-    return examine(settings, store);
+    // Without opening it.
+    return store.kind === 'embedded' ? checkFolder(store) : checkRedis(settings, store);
   },
 });
 
-interface ExaminedKind<Chosen extends StoreConfig = StoreConfig> {
-  examine(settings: SettingsAtHand, store: Chosen): Promise<Found>;
+async function checkFolder({ dataDir }: StoreOf<'embedded'>): Promise<Finding> {
+  try {
+    // The first start makes the folder. Until then, the one around it has to be writable.
+    await access(findExisting(resolve(dataDir)), constants.R_OK | constants.W_OK | constants.X_OK);
+    return ok('store', `The embedded store lies in ${dataDir}: one process can use it.`);
+  } catch (error) {
+    return failure('store', {
+      what: `The folder ${dataDir} cannot be used (${getErrorCode(error) ?? String(error)}).`,
+      setting: 'DATA_DIR',
+      remedy: 'set it to a folder that the user of the gateway can write.',
+    });
+  }
 }
-
-/** How each kind of store is examined, without opening it. */
-const EXAMINED_KINDS: {
-  readonly [Kind in StoreConfig['kind']]: ExaminedKind<StoreOf<Kind>>;
-} = {
-  embedded: {
-    async examine(_settings, { dataDir }) {
-      try {
-        // The first start makes the folder. Until then, the one around it has to be writable.
-        await access(
-          findExisting(resolve(dataDir)),
-          constants.R_OK | constants.W_OK | constants.X_OK,
-        );
-        return ok('store', `The embedded store lies in ${dataDir}: one process can use it.`);
-      } catch (error) {
-        return failure('store', {
-          what: `The folder ${dataDir} cannot be used (${getErrorCode(error) ?? String(error)}).`,
-          setting: 'DATA_DIR',
-          remedy: 'set it to a folder that the user of the gateway can write.',
-        });
-      }
-    },
-  },
-  redis: { examine: checkRedis },
-};
 
 const findExisting = (path: string): string =>
   existsSync(path) || dirname(path) === path ? path : findExisting(dirname(path));

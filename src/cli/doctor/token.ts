@@ -48,7 +48,16 @@ export const walkTokenCheck = defineCheck({
       const report = (await walk.issuesOwnTokens()) ? reportUntriedLogin : reportMissingToken;
       return report(walk.baseUrl);
     }
-    const opened = await call(walk, token, 'initialize', INITIALIZE);
+    const call = (method: string, params: JsonObject, sessionId?: string) =>
+      walk.probe(
+        walk.endpoint,
+        createCall(method, params, {
+          Authorization: `Bearer ${token}`,
+          'MCP-Protocol-Version': '2025-06-18',
+          ...(sessionId !== undefined && { 'Mcp-Session-Id': sessionId }),
+        }),
+      );
+    const opened = await call('initialize', INITIALIZE);
     if (opened.status === 429)
       return unknown(CHECK, {
         what: 'whether the gateway accepts the token: it has received too many calls (429).',
@@ -68,7 +77,7 @@ export const walkTokenCheck = defineCheck({
       });
     }
     const session = opened.headers.get('mcp-session-id') ?? undefined;
-    const listed = await call(walk, token, 'tools/list', {}, session);
+    const listed = await call('tools/list', {}, session);
     if (session !== undefined)
       await walk.probe(walk.endpoint, {
         method: 'DELETE',
@@ -87,22 +96,6 @@ const INITIALIZE: JsonObject = {
   capabilities: {},
   clientInfo: { name: 'postern doctor', version: '1' },
 };
-
-const call = (
-  { endpoint, probe }: Walk,
-  token: string,
-  method: string,
-  params: JsonObject,
-  session?: string,
-): Promise<ProbeAnswer> =>
-  probe(
-    endpoint,
-    createCall(method, params, {
-      Authorization: `Bearer ${token}`,
-      'MCP-Protocol-Version': '2025-06-18',
-      ...(session !== undefined && { 'Mcp-Session-Id': session }),
-    }),
-  );
 
 function judgeTools(answer: ProbeAnswer): Finding {
   const { status, json } = answer;

@@ -117,19 +117,10 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
   });
 
   const logInOnce = memoize(async () => {
-    const [authorizationUrl, client] = await Promise.all([
-      readEndpoint('authorization_endpoint'),
-      findClient(),
-    ]);
-    if (authorizationUrl === undefined || client === undefined) return undefined;
+    const [url, client] = await Promise.all([readEndpoint('authorization_endpoint'), findClient()]);
+    if (url === undefined || client === undefined) return undefined;
     const mayHaveReplicas = !isOnThisMachine(new URL(baseUrl).hostname);
-    return logInAsClient({
-      authorizationUrl,
-      ...client,
-      resource: endpoint,
-      mayHaveReplicas,
-      probe,
-    });
+    return logInAsClient({ url, ...client, resource: endpoint, mayHaveReplicas, probe });
   });
 
   return {

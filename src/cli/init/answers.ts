@@ -1,6 +1,7 @@
 import { clientId, providerSettings } from '../../config/groups/provider.ts';
 import { storeSettings } from '../../config/groups/store.ts';
 import type { Setting } from '../../config/setting.ts';
+import { toFlag } from '../command-line/command.ts';
 import { UsageError } from '../command-line/errors.ts';
 import type { ProviderChoice } from './providers.ts';
 
@@ -30,32 +31,30 @@ export const completeAnswers = (given: GivenAnswers): InitAnswers => ({
   store: given.store ?? (given.redisUrl === undefined ? 'embedded' : 'redis'),
 });
 
-/** `answer` is the member of the answers, `option` what says it on the command line. */
-const CHECKED = [
-  { answer: 'issuer', option: '--issuer', setting: providerSettings.issuer },
-  { answer: 'clientId', option: '--client-id', setting: clientId },
-  { answer: 'redisUrl', option: '--redis-url', setting: storeSettings.redisUrl },
-] as const satisfies readonly {
-  answer: keyof GivenAnswers;
-  option: string;
-  setting: Setting<string | undefined>;
-}[];
+/** Answers that have to be right, in the order in which they are looked at. */
+const CHECKED = ['issuer', 'clientId', 'redisUrl'] as const;
 
-export type CheckedAnswer = (typeof CHECKED)[number]['answer'];
+export type CheckedAnswer = (typeof CHECKED)[number];
+
+/** The settings whose rules say what is right. */
+const SETTINGS: Readonly<Record<CheckedAnswer, Setting<string | undefined>>> = {
+  issuer: providerSettings.issuer,
+  clientId,
+  redisUrl: storeSettings.redisUrl,
+};
 
 /** Says what is wrong with `text`. It is not repeated: an address of Redis may have a password. */
 export function findInitProblem(name: CheckedAnswer, text: string): string | undefined {
-  const rule = CHECKED.find(({ answer }) => answer === name)?.setting.rule;
-  return rule === undefined || rule.parse(text) !== undefined
-    ? undefined
-    : `It must be ${rule.allowed}.`;
+  const { rule } = SETTINGS[name];
+  return rule.parse(text) === undefined ? `It must be ${rule.allowed}.` : undefined;
 }
 
 /** @throws UsageError */
 export function checkGivenAnswers(given: GivenAnswers): void {
-  for (const { answer, option } of CHECKED) {
-    const text = given[answer];
-    const problem = text === undefined ? undefined : findInitProblem(answer, text);
-    if (problem !== undefined) throw new UsageError(`${option} is not valid. ${problem}`, 'init');
+  for (const name of CHECKED) {
+    const text = given[name];
+    const problem = text === undefined ? undefined : findInitProblem(name, text);
+    if (problem !== undefined)
+      throw new UsageError(`${toFlag(name)} is not valid. ${problem}`, 'init');
   }
 }

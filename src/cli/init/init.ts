@@ -28,6 +28,7 @@ import {
 } from '../command-line/invocation.ts';
 import { readSecretOption, readTextFile } from '../command-line/read-input.ts';
 import { alignColumns } from '../command-line/terminal.ts';
+import { createCall } from '../doctor/log-in.ts';
 import { loadOutbound } from '../setup/read-setup.ts';
 import {
   checkGivenAnswers,
@@ -244,23 +245,11 @@ async function wantsLogin(server: JsonObject, fetch: Fetch): Promise<boolean> {
 
 const STREAM = { headers: { Accept: 'text/event-stream' } };
 
-const INITIALIZE = {
-  method: 'POST',
-  headers: {
-    'Content-Type': 'application/json',
-    Accept: 'application/json, text/event-stream',
-  },
-  body: JSON.stringify({
-    jsonrpc: '2.0',
-    id: 1,
-    method: 'initialize',
-    params: {
-      protocolVersion: '2025-11-25',
-      capabilities: {},
-      clientInfo: { name: 'postern init', version: '1' },
-    },
-  }),
-};
+const INITIALIZE = createCall('initialize', {
+  protocolVersion: '2025-11-25',
+  capabilities: {},
+  clientInfo: { name: 'postern init', version: '1' },
+});
 
 // Takes the servers of a desktop client's file over into postern.yaml, and their secrets into `.env`.
 
@@ -289,15 +278,15 @@ function importServers(path: string): ImportedServers {
       const { server, changes } = convertServerJson(name, content);
       return { servers: { [name]: server }, secrets: {}, changes };
     } catch (error) {
-      if (error instanceof ServerJsonError) throw refuse([`${path}: ${error.message}`]);
+      if (error instanceof ServerJsonError) throw refuse(`${path}: ${error.message}`);
       throw error;
     }
   }
   const given = MEMBERS.map((name) => content[name]).find(isObject);
   if (given === undefined)
-    throw refuse([
+    throw refuse(
       `${path} has no "mcpServers": an object with MCP servers by their names. Nor is it a server.json, with "name" and "remotes" or "packages".`,
-    ]);
+    );
   const names = nameServers(path, Object.keys(given));
   const secrets: Record<string, string> = {};
   const changes: MovedSecret[] = [];
@@ -330,27 +319,27 @@ function nameServers(path: string, givenNames: readonly string[]): ReadonlyMap<s
     names.set(name, given);
     return [];
   });
-  if (problems.length > 0) throw refuse(problems);
+  if (problems.length > 0) throw refuse(...problems);
   return names;
 }
 
 function read(path: string): JsonObject {
   const format = /^\.ya?ml$/i.test(extname(path)) ? 'yaml' : 'json';
   if (/^https?:\/\//i.test(path)) {
-    throw refuse([
+    throw refuse(
       `--servers takes a file, not an address. Fetch it first: curl -o server.json ${path}`,
-    ]);
+    );
   }
   const content = readTextFile(path, (error) => {
-    throw refuse([`--servers: ${path} cannot be read (${String(error)}).`]);
+    throw refuse(`--servers: ${path} cannot be read (${String(error)}).`);
   });
   const result = readSyntax(content, format);
-  if (result.kind === 'broken') throw refuse([`${path}:${result.line}: ${result.message}`]);
+  if (result.kind === 'broken') throw refuse(`${path}:${result.line}: ${result.message}`);
   const value = toValue(result.root);
   return isObject(value) ? value : {};
 }
 
-const refuse = (lines: readonly string[]) => new CommandError('Nothing was written:', ...lines);
+const refuse = (...lines: readonly string[]) => new CommandError('Nothing was written:', ...lines);
 
 function toValue(node: FileNode): unknown {
   if (node.kind === 'scalar') return node.value;

@@ -161,7 +161,7 @@ async function listItems(
   };
   const lockFile = readLockFile(findLockPath(path));
   const lock = lockFile && createLock(lockFile);
-  const lockPolicies = lock === undefined ? [] : [createLockPolicy(lock, noMetrics)];
+  const lockPolicies = lock ? [createLockPolicy(lock, noMetrics)] : [];
   const servers = await openServers(file, process.env, log);
   const { runtime } = servers;
   const upstreams = { ...runtime.config.upstreams, listWaitMs: LIST_WAIT_MS };

@@ -170,10 +170,12 @@ export function followConfigFile(
       );
       return false;
     }
-    const losses = findLosses(describeProtection(served), parsed.setup, {
-      isServedIdle: createIsIdle(served),
-      isNextIdle: createIsIdle(parsed.setup),
-    });
+    const losses = findLosses(
+      describeProtection(served),
+      parsed.setup,
+      createIsIdle(served),
+      createIsIdle(parsed.setup),
+    );
     if (losses.length > 0) {
       log.error(
         'The configuration file was not loaded, because users could do more without what it has lost. The one that was loaded before is kept until the next start, which takes the file as it is.',
@@ -226,12 +228,8 @@ export function followConfigFile(
 export function onHangUp(reload: () => void, close: () => Promise<void>): void {
   const isInTerminal = process.stdin.isTTY === true;
 
-  function handleSignal(): void {
-    if (isInTerminal && !hasTerminal()) void end();
-    else reload();
-  }
-
-  async function end(): Promise<void> {
+  async function handleSignal(): Promise<void> {
+    if (!isInTerminal || hasTerminal()) return reload();
     process.off('SIGHUP', handleSignal);
     // There is nobody to tell.
     await close().catch(() => {});

@@ -28,13 +28,14 @@ export type MeasuredFile = Awaited<ReturnType<typeof measureFile>>;
 export async function measureFile(
   { file, lock }: Setup,
   { server }: Config,
-  fetched: FetchedTools,
+  tools: FetchedTools['tools'],
 ) {
+  const personal = new Set(file.servers.filter(dependsOnUser).map(({ name }) => name));
   const hasOwnTools = server.catalogFile !== undefined;
   const ownCatalog = serveOwnCatalog(builtInCatalog);
   const paths = await listFetchedPaths(
     { ...file, builtIn: file.builtIn && !hasOwnTools },
-    fetched,
+    { tools, personal },
     ownCatalog,
     joinPolicies(lock === undefined ? [] : [createLockPolicy(lock, noMetrics)]),
   );
@@ -44,9 +45,7 @@ export async function measureFile(
     findFacts,
   )({
     findLists: (name, kind) =>
-      kind === 'tools'
-        ? [fetched.tools.get(name)?.items ?? []].filter(() => fetched.tools.has(name))
-        : [],
+      kind === 'tools' ? [tools.get(name)?.items ?? []].filter(() => tools.has(name)) : [],
     findBuiltIn: (kind) =>
       kind !== 'tools' || hasOwnTools ? undefined : ownTools.map(({ name }) => String(name)),
   });
@@ -81,7 +80,6 @@ export async function askLists(config: Config, process: InvokedProcess) {
   const parsed = path === undefined ? undefined : await readSetup(path, config, process.env);
   if (parsed === undefined || parsed.kind === 'problems') return undefined;
   const { setup } = parsed;
-  const { servers } = setup.file;
   const tools = new Map<string, FetchedList>();
   await askServers(setup.file, process, TIME_LIMIT_MS, async (server, openOne, log) => {
     if (needsUser(server)) return;
@@ -94,6 +92,5 @@ export async function askLists(config: Config, process: InvokedProcess) {
       log.warn(`Server ${server.name}: its tools could not be listed.`, { cause });
     }
   });
-  const personal = new Set(servers.filter(dependsOnUser).map(({ name }) => name));
-  return measureFile(setup, config, { tools, personal });
+  return measureFile(setup, config, tools);
 }

@@ -80,7 +80,20 @@ async function openRecords(config: Config, servers: readonly UpstreamConfig[], l
   const names = servers
     .filter((server) => findServerCredentials(server)?.signsTokens)
     .map(({ name }) => name);
-  if (names.length === 0) return openTemporaryRecords(log);
+  if (names.length === 0) {
+    const dataDir = await mkdtemp(join(tmpdir(), 'postern-lock-'));
+    const sessionKeyPrefix = 'mcp:session:';
+    const temporary = await openEmbeddedStore({ dataDir, sessionKeyPrefix, clock, log });
+    const seal = createSeal([generateSecret()]);
+    return {
+      store: temporary,
+      getSeal: async () => seal,
+      async close() {
+        await temporary.close();
+        await rm(dataDir, { recursive: true, force: true });
+      },
+    };
+  }
   const store = await openStore(config, { clock, log }).catch((error: unknown) => {
     if (!(error instanceof DataDirInUse)) throw error;
     throw new CommandError(
@@ -93,20 +106,6 @@ async function openRecords(config: Config, servers: readonly UpstreamConfig[], l
     store,
     getSeal: createReplicaSeal(config.mcp.sessions.keyPrefix, { store, clock }, loginSeal),
     close: store.close,
-  };
-}
-
-async function openTemporaryRecords(log: Log) {
-  const dataDir = await mkdtemp(join(tmpdir(), 'postern-lock-'));
-  const store = await openEmbeddedStore({ dataDir, sessionKeyPrefix: 'mcp:session:', clock, log });
-  const seal = createSeal([generateSecret()]);
-  return {
-    store,
-    getSeal: async () => seal,
-    async close() {
-      await store.close();
-      await rm(dataDir, { recursive: true, force: true });
-    },
   };
 }
 

@@ -35,10 +35,8 @@ export function describeProtection({ file, lock }: Setup): Protection {
 export function findLosses(
   served: Protection,
   next: Setup,
-  {
-    isServedIdle = NEVER_IDLE,
-    isNextIdle = NEVER_IDLE,
-  }: { readonly isServedIdle?: IsIdle; readonly isNextIdle?: IsIdle } = {},
+  isServedIdle: IsIdle = NEVER_IDLE,
+  isNextIdle: IsIdle = NEVER_IDLE,
 ): readonly string[] {
   const { hasRules, hasLock, hasGuards, details } = describeProtection(next);
   const { meansNoRules, allowsFewer } = next.file;

@@ -128,20 +128,13 @@ function readText(path: string): Content {
     const text = decodeUtf8(bytes);
     return text === undefined ? refuse('the file is not in UTF-8. Save it in UTF-8.') : { text };
   } catch (error) {
-    return refuse(describeReadError(path, error));
-  }
-}
-
-function describeReadError(path: string, error: unknown): string {
-  const code = getErrorCode(error);
-  switch (code) {
-    case 'ENOENT':
-    case 'ENOTDIR':
-      return `there is no such file (${resolve(path)}). It is named by --config or POSTERN_CONFIG.`;
-    case 'EISDIR':
-      return 'this is a folder. Name the file in it.';
-    default:
-      return `the file cannot be read (${code ?? String(error)}).`;
+    const code = getErrorCode(error);
+    if (code === 'ENOENT' || code === 'ENOTDIR')
+      return refuse(
+        `there is no such file (${resolve(path)}). It is named by --config or POSTERN_CONFIG.`,
+      );
+    if (code === 'EISDIR') return refuse('this is a folder. Name the file in it.');
+    return refuse(`the file cannot be read (${code ?? String(error)}).`);
   }
 }
 

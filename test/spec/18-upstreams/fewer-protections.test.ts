@@ -39,10 +39,12 @@ async function compare(before: object, now: object, idle: Idle = {}): Promise<re
   const setup = async (file: object) => ({
     file: await readFile({ mcpServers: SERVERS, ...file }),
   });
-  return findLosses(describeProtection(await setup(before)), await setup(now), {
-    isServedIdle: (_, pattern) => idle.before?.includes(pattern) === true,
-    isNextIdle: (_, pattern) => idle.now?.includes(pattern) === true,
-  });
+  return findLosses(
+    describeProtection(await setup(before)),
+    await setup(now),
+    (_, pattern) => idle.before?.includes(pattern) === true,
+    (_, pattern) => idle.now?.includes(pattern) === true,
+  );
 }
 
 const LIMITED = { who: STAFF, when: "args.path.startsWith('/docs/')", may: ['files__*'] };

@@ -10,7 +10,7 @@ import { handleProcessEnd } from '../../command-line/process-end.ts';
 import type { EnvFile } from '../../command-line/read-input.ts';
 import { type ConfigFile, onHangUp, openServiceLog } from '../../setup/config-file.ts';
 import { describeProtection, type Protection } from '../../setup/protection.ts';
-import { startWorker, type WorkerEnd, type WorkerProcess } from './worker-process.ts';
+import { startWorker, type WorkerProcess } from './worker-process.ts';
 
 /**
  * Serves with several processes, which end with this one. Each of them reads and follows the configuration file itself.
@@ -92,7 +92,18 @@ function createWorkerPool(log: Log, atStart: Protection | undefined, endMs: numb
       quickDeaths = isQuick ? quickDeaths + 1 : 0;
       // The first death may have been bad luck.
       const delayMs = quickDeaths < 2 ? 0 : computePauseMs(BACK_OFF, quickDeaths - 1);
-      logEnd(log, worker, end, delayMs);
+      const facts = { worker: worker.id, pid: worker.pid, ...end, replacedInMs: delayMs };
+      // Somebody sent it SIGTERM, and it has finished what it had.
+      if (end.code === 0)
+        log.info('A worker shut down, as it was asked to. A new one replaces it.', facts);
+      else {
+        const [how, where] =
+          end.signal === null
+            ? ['died', 'Its last lines in the log say why.']
+            : ['was killed', LOOK_FOR_KILLERS];
+        const message = `A worker ${how}, and its open requests were lost. A new one replaces it. ${where}`;
+        log.error(message, facts);
+      }
       await pause(delayMs);
       if (isEnding) return;
       worker = add();
@@ -132,21 +143,6 @@ function createWorkerPool(log: Log, atStart: Protection | undefined, endMs: numb
   return { start, close, hangUp };
 }
 
-function logEnd(log: Log, { id, pid }: WorkerProcess, end: WorkerEnd, delayMs: number): void {
-  const facts = { worker: id, pid, ...end, replacedInMs: delayMs };
-  // Somebody sent it SIGTERM, and it has finished what it had.
-  if (end.code === 0)
-    log.info('A worker shut down, as it was asked to. A new one replaces it.', facts);
-  else {
-    const [how, where] =
-      end.signal === null
-        ? ['died', 'Its last lines in the log say why.']
-        : ['was killed', LOOK_FOR_KILLERS];
-    const message = `A worker ${how}, and its open requests were lost. A new one replaces it. ${where}`;
-    log.error(message, facts);
-  }
-}
-
 const LOOK_FOR_KILLERS = 'Look for what kills processes on this machine, such as a memory limit.';
 
 // The main process: the metrics of all workers as one text.
@@ -181,14 +177,10 @@ function createMetricsMerger(running: ReadonlySet<WorkerProcess>): (worker: Work
   async function askForText(worker: WorkerProcess): Promise<string | undefined> {
     lastId += 1;
     const id = lastId;
-    let timer: NodeJS.Timeout | undefined;
     const answer = new Promise<string>((resolve) => void waiting.set(id, resolve));
-    const timeLimit = new Promise<undefined>((resolve) => {
-      timer = setTimeout(resolve, ANSWER_LIMIT_MS, undefined);
-    });
+    const timeLimit = pause(ANSWER_LIMIT_MS, undefined, { ref: false });
     worker.send({ kind: 'render', id, text: '' });
     const text = await Promise.race([answer, timeLimit, worker.ended.then(() => undefined)]);
-    clearTimeout(timer);
     waiting.delete(id);
     return text;
   }
@@ -223,7 +215,14 @@ export function mergeOpenMetrics(texts: readonly string[]): string {
   for (const family of texts.flatMap(parseFamilies)) {
     const known = merged.get(family.name);
     if (known === undefined) merged.set(family.name, family);
-    else addSamples(known, family.samples);
+    else
+      for (const [series, value] of family.samples) {
+        const former = known.samples.get(series);
+        const sum = hasNoSum(family.name)
+          ? Math.max(former ?? value, value)
+          : (former ?? 0) + value;
+        known.samples.set(series, sum);
+      }
   }
   return renderFamilies([...merged.values()]);
 }
@@ -243,14 +242,6 @@ const hasNoSum = (name: string): boolean =>
     'mcp_sessions_active',
     'upstream_connections',
   ].includes(name);
-
-function addSamples({ name, samples }: Family, added: ReadonlyMap<string, number>): void {
-  for (const [series, value] of added) {
-    const known = samples.get(series);
-    if (known === undefined) samples.set(series, value);
-    else samples.set(series, hasNoSum(name) ? Math.max(known, value) : known + value);
-  }
-}
 
 const HEAD = /^# (HELP|TYPE) (\S+) ?(.*)$/;
 

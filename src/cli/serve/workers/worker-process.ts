@@ -67,11 +67,6 @@ const isProtection = (value: unknown): value is Protection =>
 
 // A worker, as the main process knows it.
 
-export interface WorkerEnd {
-  readonly code: number | null;
-  readonly signal: string | null;
-}
-
 export type WorkerProcess = ReturnType<typeof startWorker>;
 
 const SCRIPT = fileURLToPath(getModuleUrl('cli/serve/workers/worker'));
@@ -88,9 +83,13 @@ export function startWorker(served: Protection | undefined) {
       resolve(undefined);
     });
   });
-  const ended = new Promise<WorkerEnd>((resolve) => {
-    worker.once('exit', (code: number | null, signal: string | null) => resolve({ code, signal }));
-  });
+  const ended = new Promise<{ readonly code: number | null; readonly signal: string | null }>(
+    (resolve) => {
+      worker.once('exit', (code: number | null, signal: string | null) =>
+        resolve({ code, signal }),
+      );
+    },
+  );
   return {
     id: worker.id,
     pid: worker.process.pid,

@@ -24,11 +24,17 @@ async function runWorker(): Promise<void> {
   const catalog = await loadCatalog(config.server.catalogFile);
   const { lockCommand, served } = readWorkerEnvironment(process.env);
   const configFile = await openConfigFile(config, served);
-  const startLog = createStartLog(log);
+  // Until it serves only errors: what else there is to say the main process says for all workers.
+  let isStarting = true;
+  const sayAfterStart =
+    (write: Log['info']): Log['info'] =>
+    (message, facts) => {
+      if (!isStarting) write(message, facts);
+    };
   await runGateway(
     config,
     {
-      log: startLog.log,
+      log: { ...log, warn: sayAfterStart(log.warn), info: sayAfterStart(log.info) },
       ...(lockCommand && { lockCommand }),
       ...(catalog && { catalog }),
       ...(config.server.metricsEnabled && {
@@ -41,21 +47,5 @@ async function runWorker(): Promise<void> {
       onReload: (setup) => void process.send?.(describeProtection(setup)),
     },
   );
-  startLog.endStart();
-}
-
-/** Until `endStart`, a log without what the main process says for all workers: only errors. */
-function createStartLog(log: Log) {
-  let isStarting = true;
-  const sayAfterStart =
-    (write: Log['info']): Log['info'] =>
-    (message, facts) => {
-      if (!isStarting) write(message, facts);
-    };
-  return {
-    log: { ...log, warn: sayAfterStart(log.warn), info: sayAfterStart(log.info) },
-    endStart() {
-      isStarting = false;
-    },
-  };
+  isStarting = false;
 }
