@@ -4,7 +4,7 @@ import type { Lock } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LIST_NAMES, type ListKind, type ListName } from '../mcp/protocol/list-kinds.ts';
 import type { Era } from '../mcp/protocol/revisions.ts';
-import type { ConnectionOwner } from '../mcp/upstream/connection.ts';
+import type { ConnectionOwner } from '../mcp/upstream/connections.ts';
 import {
   bindCaller,
   GATEWAY_CALLER,

@@ -1,7 +1,7 @@
 // The configuration file that is served now, as features see it that the servers of the file do not concern otherwise.
 import type { NamedPaths } from '../../http/endpoint/endpoint.ts';
 
-import type { ConnectionServer } from './connection.ts';
+import type { ConnectionServer } from './connections.ts';
 
 /** Asked each time: another file may take its place. */
 export interface ServedFile extends NamedPaths {

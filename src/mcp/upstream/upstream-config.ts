@@ -1,6 +1,6 @@
 // §18.1: what the configuration file says of the servers behind the gateway, whatever their transports.
 import type { Attributes } from '../../telemetry/tracing/tracing.ts';
-import type { ConnectionServer } from './connection.ts';
+import type { ConnectionServer } from './connections.ts';
 
 /** The part of the file about servers and the names of what they have; `disabled` servers are left out. */
 export interface ServersConfig {

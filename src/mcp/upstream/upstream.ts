@@ -9,8 +9,12 @@ import type { ClientCapabilities } from '../catalog/client-requests.ts';
 import type { ListName } from '../protocol/list-kinds.ts';
 import type { LogSeverity } from '../protocol/methods.ts';
 import type { Era } from '../protocol/revisions.ts';
-import { type ConnectionInfo, type ConnectionOwner, nameConnectionOwner } from './connection.ts';
-import type { Access } from './connections.ts';
+import {
+  type Access,
+  type ConnectionInfo,
+  type ConnectionOwner,
+  nameConnectionOwner,
+} from './connections.ts';
 import type { UpstreamConfig, UpstreamFacts } from './upstream-config.ts';
 
 export interface Upstream {

@@ -12,7 +12,7 @@ import {
   type GetToken,
   type NoteRefusal,
   toBearer,
-} from '../../mcp/upstream/connection-ports.ts';
+} from '../../mcp/upstream/connections.ts';
 import {
   CredentialError,
   type UpstreamCaller,
