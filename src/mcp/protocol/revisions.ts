@@ -105,7 +105,7 @@ export function readClientExtensions(declared: unknown): ClientExtensions | unde
 }
 
 /** An array counts too: PHP writes an empty object as `[]`. */
-const isDeclared = (settings: unknown): settings is object =>
+export const isDeclared = (settings: unknown): settings is object =>
   typeof settings === 'object' && settings !== null;
 
 function readAppsSettings(settings: unknown): JsonObject | undefined {

@@ -20,6 +20,9 @@ import {
   type ClientCapabilities,
   type ClientRequests,
   findMissingCapabilities,
+  isEmpty,
+  omit,
+  pick,
 } from '../catalog/client-requests.ts';
 import type { MirroredParam } from '../catalog/content.ts';
 import type { ApprovalRounds } from '../catalog/served-catalog.ts';
@@ -55,9 +58,7 @@ export async function startRound(
   let approvalQuestion: JsonObject | undefined;
   let createSecret: (() => Promise<string>) | undefined;
   const isAsking = () =>
-    approvalQuestion !== undefined ||
-    relayedRequests !== undefined ||
-    Object.keys(openRequests).length > 0;
+    approvalQuestion !== undefined || relayedRequests !== undefined || !isEmpty(openRequests);
 
   return {
     capabilities: () => client,
@@ -74,16 +75,14 @@ export async function startRound(
     },
     async ask(requests, guards) {
       if (task?.hasBegun() === true) return askInTask(task, requests, client, guards);
-      const answeredKeys = Object.keys(requests).filter((key) => Object.hasOwn(answers, key));
-      const openKeys = Object.keys(requests).filter((key) => !Object.hasOwn(answers, key));
-      const known = pick(answers, answeredKeys);
+      const known = pick(answers, requests);
       Object.assign(usedAnswers, known);
-      const answered = pick(requests, answeredKeys);
+      const answered = pick(requests, answers);
+      const unanswered = omit(requests, answers);
       // Those of rounds before as well: a tool that starts again has seen none of them.
       const passed = await passAnswers(answered, known, guards);
-      if (openKeys.length === 0) return readAnswers(requests, passed);
+      if (isEmpty(unanswered)) return readAnswers(requests, passed);
       readAnswers(answered, passed);
-      const unanswered = pick(requests, openKeys);
       checkCapabilities(unanswered, client);
       Object.assign(openRequests, await passQuestions(unanswered, guards));
       throw new InputRequired();
@@ -149,7 +148,7 @@ async function askInTask<const Requests extends ClientRequests>(
 ): Promise<Answers<Requests>> {
   checkCapabilities(requests, client);
   const received = await task.ask(await passQuestions(requests, guards));
-  const answers = pick(received, Object.keys(requests));
+  const answers = pick(received, requests);
   return readAnswers(requests, await passAnswers(requests, answers, guards));
 }
 
@@ -197,7 +196,9 @@ async function readClientAnswers(
     failParams('params.requestState must be a string');
   }
   const { answers, asked, relayed, approval } = await requestState.open(getBinding(), state);
-  const received = pick(inputResponses, asked);
+  const received = Object.fromEntries(
+    Object.entries(inputResponses).filter(([key]) => asked.includes(key)),
+  );
   if (approval === undefined) return { answers: { ...received, ...answers }, relayed };
   const { secret, isQuestion } = approval;
   return {
@@ -207,9 +208,6 @@ async function readClientAnswers(
     approval: { secret, response: isQuestion ? received[APPROVAL] : undefined },
   };
 }
-
-const pick = <Value>(from: Readonly<Record<string, Value>>, keys: readonly string[]) =>
-  Object.fromEntries(Object.entries(from).filter(([key]) => keys.includes(key)));
 
 // MCP 2026-07-28 "Multi Round-Trip Requests": requestState goes through the client, so it is sealed,
 // and bound to its user, to the call and to its time.

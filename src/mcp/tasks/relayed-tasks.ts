@@ -21,6 +21,7 @@ import {
 } from '../calls/guards.ts';
 import { toErrorResult } from '../calls/outcome.ts';
 import type { Context } from '../catalog/catalog.ts';
+import { pick } from '../catalog/client-requests.ts';
 import type { RelayedTask, Target, TaskRequest } from '../catalog/served-catalog.ts';
 import {
   findKindProblem,
@@ -189,14 +190,14 @@ function guardAnswers(
   received: JsonObject,
   guards: QuestionGuards,
 ): Promise<JsonObject> {
-  const answered = Object.entries(received).filter(([key]) => Object.hasOwn(asked, key));
-  for (const [key, answer] of answered) {
+  const answered = pick(received, asked);
+  for (const [key, answer] of Object.entries(answered)) {
     const question = asked[key];
     const problem = question && findKindProblem(question, answer);
     if (problem === undefined) continue;
     failParams(`params.inputResponses "${key.slice(0, 100)}" ${problem}`);
   }
-  return passAnswers(asked, Object.fromEntries(answered), guards).catch(refuseStopped);
+  return passAnswers(asked, answered, guards).catch(refuseStopped);
 }
 
 function refuseStopped(thrown: unknown): never {
