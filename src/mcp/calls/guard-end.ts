@@ -57,7 +57,11 @@ export async function guardEnd(running: Promise<object>, end: GuardedEnd): Promi
     value,
     ...message,
     findProblem: (changed) =>
-      findResultProblem(target.item.kind, changed) ?? findStructureProblem(target, changed),
+      findResultProblem(target.item.kind, changed) ??
+      // A result that says that the tool failed need not be what its schema says.
+      (isObject(changed) && changed.isError !== true
+        ? target.findResultProblem?.(changed)
+        : undefined),
   });
   return isObject(passed?.value) ? toShown(passed.value, cache) : result;
 }
@@ -88,10 +92,6 @@ function toShown(exact: JsonObject, cache: unknown): object {
   if (written !== undefined) noteWritten(made, written);
   return made;
 }
-
-/** A result that says that the tool failed need not be what its schema says. */
-const findStructureProblem = (target: Target, changed: unknown): string | undefined =>
-  isObject(changed) && changed.isError !== true ? target.findResultProblem?.(changed) : undefined;
 
 /** The error of a server goes to the client as it is. An error of the gateway itself has nothing of a server. */
 async function guardThrown(

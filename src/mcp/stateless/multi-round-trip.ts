@@ -1,7 +1,7 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": a tool that asks runs again when the client has
 // answered, and finds the answers of all rounds by their keys.
 
-import { fail, failInternal, failParams } from '../../errors/gateway-error.ts';
+import { fail, failInternal, failParams, failUpstream } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { hashSha256 } from '../../platform/ids.ts';
@@ -25,7 +25,6 @@ import {
   pick,
 } from '../catalog/client-requests.ts';
 import type { MirroredParam } from '../catalog/content.ts';
-import type { ApprovalRounds } from '../catalog/served-catalog.ts';
 import type { JsonRpcRequest } from '../protocol/json-rpc.ts';
 import type { TaskOffer } from '../tasks/tasks.ts';
 import { checkParamHeaders, type Envelope } from './envelope.ts';
@@ -97,7 +96,10 @@ export async function startRound(
       logLevel,
       answered: relayed && { inputResponses: answers, state: relayed },
       requireInput(inputRequests, state) {
-        if (!canAsk) fail('upstream_error', { jsonRpc: CANNOT_ASK });
+        // MCP 2026-07-28 "Supported Requests".
+        if (!canAsk) {
+          failUpstream('The server asks the client where only tools, prompts and resources may.');
+        }
         relayedRequests = inputRequests;
         relayedState = state;
         throw new InputRequired();
@@ -165,19 +167,6 @@ function checkCapabilities(requests: ClientRequests, client: ClientCapabilities)
 /** The key of the question about the call itself. */
 const APPROVAL = 'approval';
 
-/** MCP 2026-07-28 "Supported Requests". */
-const CANNOT_ASK = {
-  code: -32603,
-  message: 'The server asks the client where only tools, prompts and resources may.',
-};
-
-interface ClientAnswers {
-  /** Keyed as the questions. */
-  readonly answers: JsonObject;
-  readonly relayed?: JsonObject | undefined;
-  readonly approval?: ApprovalRounds['brought'];
-}
-
 /**
  * Reads what was answered to this call. Answers that nobody asked for are left alone, as MCP says ("Server
  * Requirements"), and the tool asks: a form that nobody was shown must not count as filled in.
@@ -186,7 +175,7 @@ async function readClientAnswers(
   getBinding: () => string,
   params: unknown,
   requestState: RequestState,
-): Promise<ClientAnswers> {
+) {
   const { inputResponses = {}, requestState: state } = isObject(params) ? params : {};
   if (!isObject(inputResponses)) {
     failParams('params.inputResponses must be an object');

@@ -1,10 +1,10 @@
 import { catalogue } from '../../errors/catalogue.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { type Log, truncateForLog } from '../../platform/log.ts';
-import { stripUri } from '../../platform/secret-texts.ts';
+import type { Log } from '../../platform/log.ts';
 import { createWarnOnce } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Attributes, Span, Tracing } from '../../telemetry/tracing/tracing.ts';
+import { describeItem, findMethod } from '../protocol/methods.ts';
 import { CallRefusedError } from './failures.ts';
 import { refuseQuestion } from './questions.ts';
 import {
@@ -133,19 +133,11 @@ const UNKNOWN_FAILURE = { failure: '_OTHER', jsonRpcError: undefined };
 const nameRequest = ({ method, name }: UpstreamRequest): string =>
   name === undefined || method.startsWith('resources/') ? method : `${method} ${name}`;
 
-function describeRequest({ method, name }: UpstreamRequest): Attributes {
-  const subject = name === undefined ? undefined : truncateForLog(name);
-  return {
-    'mcp.method.name': method,
-    'gen_ai.operation.name': method === 'tools/call' ? 'execute_tool' : undefined,
-    'gen_ai.tool.name': method === 'tools/call' ? subject : undefined,
-    'gen_ai.prompt.name': method === 'prompts/get' ? subject : undefined,
-    'mcp.resource.uri':
-      method === 'resources/read' && name !== undefined
-        ? truncateForLog(stripUri(name))
-        : undefined,
-  };
-}
+const describeRequest = ({ method, name }: UpstreamRequest): Attributes => ({
+  'mcp.method.name': method,
+  'gen_ai.operation.name': method === 'tools/call' ? 'execute_tool' : undefined,
+  ...describeItem(findMethod(method)?.item, name),
+});
 
 // §18.3: roots are folders on the machines of users. A server is told them only where the configuration file says so.
 
