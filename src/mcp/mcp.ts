@@ -171,15 +171,12 @@ function createMcpEndpoints(
     path === '/mcp'
       ? catalogs.all
       : (catalogs.findNamed(path.slice('/mcp/'.length)) ?? fail('not_found'));
-  const hasParameter = (name: string) => catalogs.findNamed(name) !== undefined;
-  return [
-    ...createEndpointsAt({ path: '/mcp' }),
-    ...createEndpointsAt({ path: '/mcp/:server', hasParameter }),
+  const places: readonly Pick<Endpoint, 'path' | 'hasParameter'>[] = [
+    { path: '/mcp' },
+    { path: '/mcp/:server', hasParameter: (name) => catalogs.findNamed(name) !== undefined },
   ];
-
-  function createEndpointsAt(at: Pick<Endpoint, 'path' | 'hasParameter'>): readonly Endpoint[] {
-    const place = { ...at, errors: JSONRPC } as const;
-    const guarded = { ...place, kind: 'protected', limit: 'mcp' } as const;
+  return places.flatMap((place): readonly Endpoint[] => {
+    const guarded = { ...place, errors: JSONRPC, kind: 'protected', limit: 'mcp' } as const;
     return [
       { ...guarded, method: 'POST', body: 'json', judge: judgePost },
       { ...guarded, method: 'DELETE', judge: judgeDelete },
@@ -191,7 +188,7 @@ function createMcpEndpoints(
         judge: judgeGet,
       },
     ];
-  }
+  });
 
   function judgePost(protectedCall: ProtectedCall): JudgedCall {
     const { request, user, body } = protectedCall;
@@ -325,7 +322,7 @@ function toReply(
         headers: addSessionHeaders({ ...EVENT_STREAM_HEADERS }, session),
         stream: events,
         // Not of one that answers nothing: it would be kept for as long as that stands.
-        ...(answer && { outcome: () => toAnswerLogMembers(answer()) }),
+        ...(answer && { outcome: () => describeAnswer(answer()) }),
         describe,
       };
     }
@@ -359,9 +356,8 @@ function addSessionHeaders(
   return headers;
 }
 
-function toAnswerLogMembers(answer: Answer | undefined): Pick<Reply, 'error' | 'facts'> {
-  if (answer === undefined) return {};
-  const error = 'error' in answer ? answer.error : answer.failure;
+function describeAnswer(answer: Answer | undefined): Pick<Reply, 'error' | 'facts'> {
+  const error = answer && ('error' in answer ? answer.error : answer.failure);
   return error === undefined ? {} : toLogMembers(error);
 }
 
