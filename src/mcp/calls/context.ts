@@ -119,10 +119,10 @@ export function createContext(
 ): CallContext {
   const meta = readMeta(params);
   const { progressToken } = meta;
-  if (isRequestId(progressToken) && !isShortId(progressToken)) {
+  const token = isRequestId(progressToken) ? progressToken : undefined;
+  if (token !== undefined && !isShortId(token)) {
     failParams('A progressToken may have at most 256 characters');
   }
-  const token = isRequestId(progressToken) ? progressToken : undefined;
   return new ClientContext(
     new ClientAccess(source, client, services, token),
     readForeignMeta(meta, source.sentText),

@@ -13,6 +13,7 @@ import { MIN_ENTRY_BYTES } from '../../store/store.ts';
 import { findClientAnswerProblem } from '../calls/client-answers.ts';
 import type { Question } from '../calls/guards.ts';
 import { isEmpty } from '../catalog/client-requests.ts';
+import { readJsonRpcError } from '../protocol/json-rpc.ts';
 
 export interface TaskRecord {
   /** The tool that was called, as clients of its path see it. */
@@ -94,9 +95,7 @@ function readEnd({ status, result, error }: JsonObject): TaskEnd {
 
 /** The error of a failed task; `otherwise` is the message of one that has none. */
 export const readTaskError = (error: unknown, otherwise: string): JsonRpcErrorObject =>
-  isObject(error) && typeof error.code === 'number' && typeof error.message === 'string'
-    ? { code: error.code, message: error.message, ...('data' in error && { data: error.data }) }
-    : { code: -32603, message: otherwise };
+  readJsonRpcError(error) ?? { code: -32603, message: otherwise };
 
 /** Milliseconds until the client should ask again: what has run for long will not end in a moment. */
 const POLL_MS = { first: 1000, later: 5000, afterMs: 60_000 };
