@@ -9,7 +9,7 @@ import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { CallerContext, IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
 import { ALL_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { TASKS } from '../mcp/protocol/revisions.ts';
-import type { ConnectUser } from '../mcp/upstream/connections.ts';
+import type { ConnectUser } from '../mcp/upstream/connection-ports.ts';
 import type { RelayCall } from '../mcp/upstream/server-request.ts';
 import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';
 import { type Clock, createTurns, type Turns } from '../platform/clock.ts';

@@ -5,7 +5,7 @@ import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toNoted } from '../../platform/noted-json.ts';
 import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
-import { isQuestion, QUESTIONS } from '../catalog/client-requests.ts';
+import { isQuestionMethod, QUESTIONS } from '../catalog/client-requests.ts';
 import type { RequestId } from '../protocol/json-rpc.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
 
@@ -187,11 +187,11 @@ export function createQuestionGuards(
     async passQuestion({ method, params }) {
       return {
         method,
-        params: isQuestion(method) ? await pass(QUESTIONS[method], params) : params,
+        params: isQuestionMethod(method) ? await pass(QUESTIONS[method], params) : params,
       };
     },
     async passAnswer(method, answer) {
-      return isQuestion(method) ? pass(`${QUESTIONS[method]}/result`, answer) : answer;
+      return isQuestionMethod(method) ? pass(`${QUESTIONS[method]}/result`, answer) : answer;
     },
   };
 }

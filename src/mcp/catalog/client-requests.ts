@@ -114,7 +114,7 @@ export const QUESTIONS = {
   'roots/list': 'roots',
 } as const satisfies Record<ClientRequest['method'], keyof ClientCapabilities>;
 
-export const isQuestion = (method: string): method is ClientRequest['method'] =>
+export const isQuestionMethod = (method: string): method is ClientRequest['method'] =>
   Object.hasOwn(QUESTIONS, method);
 
 /** Lists what the requests need, and the client did not declare: capabilities, or methods that are no question. */
@@ -124,7 +124,7 @@ export const findMissingCapabilities = (
 ): readonly string[] => [
   ...new Set(
     Object.values(requests).flatMap(({ method, params }) => {
-      if (!isQuestion(method)) return [method];
+      if (!isQuestionMethod(method)) return [method];
       const isByUrl = method === 'elicitation/create' && 'mode' in params && params.mode === 'url';
       const needed = isByUrl ? 'elicitationUrl' : QUESTIONS[method];
       return declared[needed] === true ? [] : [needed];

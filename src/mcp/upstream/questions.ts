@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from '../../platform/json.ts';
 import {
   type ClientCapabilities,
   type ClientRequest,
-  isQuestion,
+  isQuestionMethod,
   QUESTIONS,
 } from '../catalog/client-requests.ts';
 import {
@@ -20,7 +20,7 @@ export function findQuestionProblem(
   { method, params }: UpstreamQuestion,
   capabilities: ClientCapabilities,
 ): JsonRpcErrorObject | undefined {
-  if (!isQuestion(method)) {
+  if (!isQuestionMethod(method)) {
     return { code: METHOD_NOT_FOUND, message: 'Clients of the gateway cannot be asked this.' };
   }
   // MCP 2025-11-25 "Elicitation": a mode that was not declared is invalid params.
@@ -61,7 +61,7 @@ export const findKindProblem = (
   { method }: Pick<UpstreamQuestion, 'method'>,
   answer: unknown,
 ): string | undefined =>
-  isQuestion(method) && isObject(answer) && IS_ANSWER[method](answer)
+  isQuestionMethod(method) && isObject(answer) && IS_ANSWER[method](answer)
     ? undefined
     : `is no answer to ${method}`;
 

@@ -12,7 +12,7 @@ import {
   type GetToken,
   type NoteRefusal,
   toBearer,
-} from '../../mcp/upstream/connections.ts';
+} from '../../mcp/upstream/connection-ports.ts';
 import {
   CredentialError,
   type UpstreamCaller,

@@ -3,7 +3,7 @@ import { isSharedStore } from '../../config/groups/store.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { createJsonReply } from '../../http/endpoint/message.ts';
 import { JSONRPC } from '../../http/endpoint/render-error.ts';
-import type { GetToken } from '../../mcp/upstream/connections.ts';
+import type { GetToken } from '../../mcp/upstream/connection-ports.ts';
 import {
   CredentialError,
   GATEWAY_CALLER,

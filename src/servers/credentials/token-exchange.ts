@@ -15,7 +15,7 @@ import {
   type TokenExchangeResult,
 } from '../../http/oauth-client/provider-api.ts';
 import { createProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
-import type { GetToken } from '../../mcp/upstream/connections.ts';
+import type { GetToken } from '../../mcp/upstream/connection-ports.ts';
 import { CredentialError, type UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import { describeCause } from '../../platform/log.ts';

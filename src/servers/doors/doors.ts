@@ -5,12 +5,10 @@ import { randomUUID } from 'node:crypto';
 import { fail } from '../../errors/gateway-error.ts';
 import { askToOpen, createPageQuestion, NO_ANSWER } from '../../mcp/calls/client-answers.ts';
 import type { RawResult, Relay } from '../../mcp/catalog/catalog.ts';
+import type { ConnectCall, ConnectUser, Doors } from '../../mcp/upstream/connection-ports.ts';
 import {
-  type ConnectCall,
   type ConnectionRequest,
   type ConnectionRequests,
-  type ConnectUser,
-  type Doors,
   nameConnectionOwner,
 } from '../../mcp/upstream/connections.ts';
 import { CallRefusedError, type ToFailedResult } from '../../mcp/upstream/failures.ts';

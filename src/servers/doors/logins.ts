@@ -1,12 +1,11 @@
 // §24: by whose connection a server is asked where users log in themselves.
 import type { UserContext } from '../../http/endpoint/message.ts';
-import {
-  type ActiveAccess,
-  type ConnectionOwner,
-  type ConnectionPorts,
-  type ConnectionServer,
-  type ConnectionTokens,
-  readBearer,
+import { type ConnectionTokens, readBearer } from '../../mcp/upstream/connection-ports.ts';
+import type {
+  ActiveAccess,
+  ConnectionOwner,
+  ConnectionPorts,
+  ConnectionServer,
 } from '../../mcp/upstream/connections.ts';
 import {
   ConnectionNeeded,

@@ -2,11 +2,8 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
-import type {
-  CredentialHeaders,
-  NoteRefusal,
-  TokenRefusal,
-} from '../../mcp/upstream/connections.ts';
+import type { CredentialHeaders, NoteRefusal } from '../../mcp/upstream/connection-ports.ts';
+import type { TokenRefusal } from '../../mcp/upstream/connections.ts';
 import type { RequestHeaders } from '../../mcp/upstream/envelope.ts';
 import { type UpstreamCaller, UpstreamError } from '../../mcp/upstream/upstream.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';

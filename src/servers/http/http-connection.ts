@@ -1,5 +1,5 @@
 // The way to one server: each request with the headers of the configuration, the credentials and the era.
-import type { CredentialHeaders } from '../../mcp/upstream/connections.ts';
+import type { CredentialHeaders } from '../../mcp/upstream/connection-ports.ts';
 import { type RequestHeaders, toRequestHeaders } from '../../mcp/upstream/envelope.ts';
 import {
   GATEWAY_CALLER,

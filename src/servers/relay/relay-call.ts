@@ -6,7 +6,7 @@ import type { Context, RawResult, Relay, SessionRelay } from '../../mcp/catalog/
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { CacheHint } from '../../mcp/catalog/content.ts';
 import type { LogSeverity } from '../../mcp/protocol/methods.ts';
-import type { Doors } from '../../mcp/upstream/connections.ts';
+import type { Doors } from '../../mcp/upstream/connection-ports.ts';
 import { CallRefusedError, type ToFailedResult } from '../../mcp/upstream/failures.ts';
 import {
   findQuestionProblem,

@@ -1,0 +1,79 @@
+// §18.6, §24: ports between servers and the connections of their users: tokens of requests, and doors that lead to a login.
+import type { Context, RawResult, Relay } from '../catalog/catalog.ts';
+import type { ConnectionServer, TokenRefusal } from './connections.ts';
+import type { RelayedRequest } from './server-request.ts';
+import type { ConnectionNeeded, Upstream, UpstreamCaller } from './upstream.ts';
+
+/** Undefined for who has no token: the gateway itself, and callers without authentication. */
+export type GetToken = (caller: UpstreamCaller) => string | undefined | Promise<string | undefined>;
+
+/** Keyed by lower-case name. */
+export type CredentialHeaders = Readonly<Record<string, string>>;
+
+/**
+ * Told that the server refused a token of ours. Resolves to whether another one is at hand now, with which the request can be
+ * sent again. `isRefusedItself` asks the server itself, by no request of a caller, whether it refuses the token. It rejects
+ * where there is no answer.
+ *
+ * @throws CredentialError where nothing may be sent any more.
+ */
+export type NoteRefusal = (
+  caller: UpstreamCaller,
+  used: CredentialHeaders,
+  refusal: TokenRefusal,
+  isRefusedItself: () => Promise<boolean>,
+) => Promise<boolean>;
+
+/** The tokens of users' own logins at servers. */
+export interface ConnectionTokens {
+  createGetToken(server: ConnectionServer): GetToken;
+  createNoteRefusal(server: ConnectionServer): NoteRefusal;
+}
+
+const SCHEME = 'Bearer ';
+
+export const toBearer = (token: string): CredentialHeaders => ({
+  authorization: `${SCHEME}${token}`,
+});
+
+/** The token of the headers that `toBearer` made. */
+export const readBearer = ({ authorization = '' }: CredentialHeaders): string =>
+  authorization.slice(SCHEME.length);
+
+export interface Doors {
+  /**
+   * Resolves once the caller has logged in at the server. `mayAsk`: whether the client may be asked, else it gets the link.
+   *
+   * @throws CallRefusedError for the client's model; GatewayError; in the stateless era what ends a call that asks.
+   */
+  pass(
+    needed: ConnectionNeeded,
+    call: DoorCall,
+    context: Pick<Context, 'relay'>,
+    mayAsk: boolean,
+  ): Promise<void>;
+  /** The client without its answers to a door: they are none to the server behind it. */
+  withoutAnswer(client: Relay): Relay;
+}
+
+export interface DoorCall {
+  readonly upstream: Upstream;
+  readonly caller: UpstreamCaller;
+}
+
+/** §24.3: connecting itself, without a call that goes on: `<server>__connect`, and names that are known only afterwards. */
+export interface ConnectUser {
+  /**
+   * Resolves to undefined once the caller is connected, else to what the client gets.
+   *
+   * @throws GatewayError; in the stateless era what ends a call that asks.
+   */
+  connect(call: ConnectCall): Promise<RawResult | undefined>;
+  /** The same, and then as whom: the result of the tool. */
+  connectAndTell(call: ConnectCall): Promise<RawResult>;
+}
+
+export interface ConnectCall extends DoorCall {
+  readonly method: RelayedRequest['method'];
+  readonly context: Pick<Context, 'relay'>;
+}
