@@ -9,8 +9,9 @@ import {
 } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { ALL_KINDS, LIST_KINDS, type ListKind, type ListName } from '../mcp/protocol/list-kinds.ts';
-import { createNameAudience, EVERYBODY } from '../mcp/upstream/audience.ts';
 import {
+  createNameAudience,
+  EVERYBODY,
   GATEWAY_CALLER,
   type Upstream,
   type UpstreamCaller,

@@ -2,7 +2,7 @@
 
 import { LIST_NAMES, type ListKind, type ListName } from '../mcp/protocol/list-kinds.ts';
 import type { Era } from '../mcp/protocol/revisions.ts';
-import type { ConnectionOwner } from '../mcp/upstream/connection.ts';
+import type { ConnectionOwner } from '../mcp/upstream/connections.ts';
 import {
   bindCaller,
   GATEWAY_CALLER,

@@ -1,7 +1,7 @@
 // §24: what is asked of authorization servers: where one logs in, as whom the gateway comes, and tokens.
 import type { BrokerConfig } from '../config/groups/oauth.ts';
 import { createAuthenticateForm } from '../http/oauth-client/client-authentication.ts';
-import type { ConnectionServer } from '../mcp/upstream/connection.ts';
+import type { ConnectionServer } from '../mcp/upstream/connections.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { SigningKeys } from '../store/seal/signing-keys.ts';
 import type { ConnectionRecord } from './connection-record.ts';

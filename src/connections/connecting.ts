@@ -3,11 +3,12 @@
 import { randomBytes } from 'node:crypto';
 import type { FormPair } from '../http/oauth-client/client-authentication.ts';
 import type { ServerTokens } from '../http/oauth-client/token-answer.ts';
-import type { ConnectionOwner, ConnectionServer } from '../mcp/upstream/connection.ts';
 import {
   type Connecting,
+  type ConnectionOwner,
   ConnectionProblem,
   type ConnectionRequest,
+  type ConnectionServer,
 } from '../mcp/upstream/connections.ts';
 import { generateSecret, hashSha256, isEqualSecret } from '../platform/ids.ts';
 import type { Runtime } from '../runtime/runtime.ts';

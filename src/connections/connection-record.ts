@@ -6,7 +6,7 @@ import {
   type ConnectionServer,
   type ConnectionState,
   nameConnectionOwner,
-} from '../mcp/upstream/connection.ts';
+} from '../mcp/upstream/connections.ts';
 import { createBoundedMap } from '../platform/bounded-map.ts';
 import { hashSha256 } from '../platform/ids.ts';
 import { parseObject } from '../platform/json.ts';

@@ -1,7 +1,13 @@
 // §24, for the composition root: all of this room, where the gateway knows who somebody is without asking the provider.
 
-import type { ConnectionServer, EndedBy } from '../mcp/upstream/connection.ts';
-import type { Access, ActiveAccess, Connecting, Connections } from '../mcp/upstream/connections.ts';
+import type {
+  Access,
+  ActiveAccess,
+  Connecting,
+  ConnectionServer,
+  Connections,
+  EndedBy,
+} from '../mcp/upstream/connections.ts';
 import { createExpiringMap } from '../platform/bounded-map.ts';
 import { createSingleFlight } from '../platform/single-flight.ts';
 import { createWorkQueue } from '../platform/work-queue.ts';

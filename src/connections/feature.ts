@@ -24,7 +24,7 @@ import { createJsonReply } from '../http/endpoint/message.ts';
 import type { OwnPages } from '../http/endpoint/own-pages.ts';
 import { defineFeature, type Given } from '../mcp/feature.ts';
 import type { Connections } from '../mcp/upstream/connections.ts';
-import type { ServedFile } from '../mcp/upstream/served-file.ts';
+import type { ServedFile } from '../mcp/upstream/upstream-config.ts';
 import type { JsonObject } from '../platform/json.ts';
 import { nameOwner, withoutDefault } from '../store/owner.ts';
 import type { Owner } from '../store/store.ts';

@@ -1,12 +1,13 @@
 // §24: where connections are kept, what is known of them, and who is told when they change.
 
 import type {
+  ActiveAccess,
   ConnectionOwner,
   ConnectionServer,
   ConnectionState,
+  Connections,
   EndedBy,
-} from '../mcp/upstream/connection.ts';
-import type { ActiveAccess, Connections } from '../mcp/upstream/connections.ts';
+} from '../mcp/upstream/connections.ts';
 import { createExpiringMap } from '../platform/bounded-map.ts';
 import type { Clock } from '../platform/clock.ts';
 import { isObject } from '../platform/json.ts';

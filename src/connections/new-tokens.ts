@@ -1,6 +1,6 @@
 // §24: what a renewal brought is stored before it is used: it is the only copy, and the tokens before may be worth nothing now.
 import type { ServerTokens } from '../http/oauth-client/token-answer.ts';
-import type { ConnectionServer } from '../mcp/upstream/connection.ts';
+import type { ConnectionServer } from '../mcp/upstream/connections.ts';
 import { createBoundedMap } from '../platform/bounded-map.ts';
 import { pause } from '../platform/clock.ts';
 import type { Runtime } from '../runtime/runtime.ts';

@@ -1,6 +1,6 @@
 // §24: connections in the store: each under its owner and server, and listed for both.
 
-import type { ConnectionOwner } from '../mcp/upstream/connection.ts';
+import type { ConnectionOwner } from '../mcp/upstream/connections.ts';
 import { hashSha256 } from '../platform/ids.ts';
 import { isObject, parseObject } from '../platform/json.ts';
 import type { Runtime } from '../runtime/runtime.ts';

@@ -3,8 +3,7 @@
 // some minutes. The others say `invalid_grant`, and a login is needed; what was lost cannot be had there in any other way.
 import type { FormPair } from '../http/oauth-client/client-authentication.ts';
 import type { ServerTokens, TokenAnswer } from '../http/oauth-client/token-answer.ts';
-import type { ConnectionServer } from '../mcp/upstream/connection.ts';
-import type { Access } from '../mcp/upstream/connections.ts';
+import type { Access, ConnectionServer } from '../mcp/upstream/connections.ts';
 import { generateSecret } from '../platform/ids.ts';
 import { describeCause } from '../platform/log.ts';
 import { createWarnThrottle } from '../platform/throttle.ts';

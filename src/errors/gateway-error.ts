@@ -66,6 +66,10 @@ export function failParams(details: string): never {
   return fail('invalid_params', { details });
 }
 
+/** The error of a server, or one in its place: `message` reaches the client. @throws GatewayError `upstream_error` always. */
+export const failUpstream = (message: string): never =>
+  fail('upstream_error', { jsonRpc: { code: -32603, message } });
+
 /** Anything thrown as a GatewayError: what is unknown becomes an `internal_error` with its cause. */
 export const toGatewayError = (thrown: unknown): GatewayError =>
   thrown instanceof GatewayError ? thrown : new GatewayError('internal_error', { cause: thrown });

@@ -14,7 +14,7 @@ import { getOriginalToken } from '../http/endpoint/message.ts';
 import { createClientOf } from '../mcp/calls/call.ts';
 import { defineFeature, type Given } from '../mcp/feature.ts';
 import type { ConnectionPorts } from '../mcp/upstream/connections.ts';
-import type { ServedFile } from '../mcp/upstream/served-file.ts';
+import type { ServedFile } from '../mcp/upstream/upstream-config.ts';
 import { isRegisteredClientId } from '../platform/ids.ts';
 import { stripUri } from '../platform/secret-texts.ts';
 import type { Runtime } from '../runtime/runtime.ts';

@@ -5,16 +5,13 @@ import { addChallenge, type GetChallenge } from '../http/endpoint/bearer.ts';
 import type { Endpoint, JudgedCall, ProtectedCall } from '../http/endpoint/endpoint.ts';
 import {
   type GatewayRequest,
-  type GetProviderToken,
   getHeader,
   getJson,
   type Reply,
   type ReplyHeaders,
-  type UserContext,
 } from '../http/endpoint/message.ts';
 import { JSONRPC, toLogMembers } from '../http/endpoint/render-error.ts';
 import { pause } from '../platform/clock.ts';
-import type { JsonObject } from '../platform/json.ts';
 import { truncateForLog } from '../platform/log.ts';
 import { stripUri } from '../platform/secret-texts.ts';
 import { EVENT_STREAM_HEADERS } from '../platform/text.ts';
@@ -25,7 +22,6 @@ import {
   Call,
   type Callers,
   type CallRecord,
-  type ClientOf,
   createCallRecord,
   type EraHandler,
   readSessionHeader,
@@ -50,9 +46,10 @@ import { createNotificationStreams } from './streaming/notification-streams.ts';
 import { acceptsEventStream } from './streaming/response-stream.ts';
 import { createTasks } from './tasks/tasks.ts';
 
-interface CallNeeds extends CallControl, Catalogs {
-  readonly findClientId: ClientOf;
-  readonly getProviderToken: GetProviderToken;
+interface CallNeeds
+  extends CallControl,
+    Catalogs,
+    Pick<Callers, 'findClientId' | 'getProviderToken'> {
   readonly auth: { readonly getChallenge: GetChallenge | undefined };
   readonly ownTokens: Pick<Callers, 'endedGrants'> | undefined;
   readonly operated:
@@ -61,43 +58,22 @@ interface CallNeeds extends CallControl, Catalogs {
         readonly recentCallers: { note: Callers['noteStatelessUser'] };
       }
     | undefined;
-  readonly describeUser: ((user: UserContext) => JsonObject | undefined) | undefined;
+  readonly describeUser: Callers['describeUser'];
 }
 
 export const callFeature = defineFeature({
   name: 'calls',
   open(runtime, needs: CallNeeds) {
-    const { operated } = needs;
-    const mcp = createMcp(runtime, needs, needs, {
-      findClientId: needs.findClientId,
-      getProviderToken: needs.getProviderToken,
+    const { findClientId, getProviderToken, describeUser, operated } = needs;
+    return createMcp(runtime, needs, needs, {
+      findClientId,
+      getProviderToken,
+      describeUser,
       getChallenge: needs.auth.getChallenge,
-      describeUser: needs.describeUser,
       sealPerson: operated?.sealPerson,
       noteStatelessUser: operated?.recentCallers.note,
       endedGrants: needs.ownTokens?.endedGrants,
     });
-    return {
-      gives: {
-        corsHeaders: mcp.corsHeaders,
-        endSession: mcp.endSession,
-        countSessions: mcp.countSessions,
-      },
-      endpoints: mcp.endpoints,
-      gauges: { activeSessions: mcp.countSessions },
-      stopWaiting: mcp.stopWaiting,
-      async drain(graceMs) {
-        const isLate = pause(runtime.clock, graceMs);
-        await Promise.all([Promise.race([mcp.drainStreams(), isLate]), mcp.endTasks(graceMs)]);
-      },
-      async close() {
-        try {
-          await mcp.keepStreams();
-        } finally {
-          mcp.close();
-        }
-      },
-    };
   },
 });
 
@@ -127,25 +103,27 @@ export function createMcp(
   };
 
   return {
+    gives: {
+      /** The headers of MCP that pages of allowed origins may send, and those that they may read. */
+      corsHeaders: {
+        request: [...REQUEST_HEADERS, ...catalogs.all.mirrorHeaders],
+        // Servers behind the gateway name arguments to repeat at any time.
+        requestPrefix: catalogs.all.offers.listChanges === true ? 'mcp-param-' : undefined,
+        response: RESPONSE_HEADERS,
+      },
+      /** Ends anybody's session, and its stream. False when there is none. What servers behind the gateway keep for it expires there. */
+      async endSession(id: string): Promise<boolean> {
+        const hasEnded = await sessions.endAnybodys(id);
+        if (hasEnded) {
+          keptStreams.endSession(id);
+          await sessionStreams?.end(id);
+        }
+        return hasEnded;
+      },
+      countSessions: sessions.countActive,
+    },
     endpoints: createMcpEndpoints(catalogs, eras, services, callers.getChallenge),
-    /** The headers of MCP that pages of allowed origins may send, and those that they may read. */
-    corsHeaders: {
-      request: [...REQUEST_HEADERS, ...catalogs.all.mirrorHeaders],
-      // Servers behind the gateway name arguments to repeat at any time.
-      requestPrefix: catalogs.all.offers.listChanges === true ? 'mcp-param-' : undefined,
-      response: RESPONSE_HEADERS,
-    },
-    /** Live sessions in the store (the gauge). */
-    countSessions: sessions.countActive,
-    /** Ends anybody's session, and its stream. False when there is none. What servers behind the gateway keep for it expires there. */
-    async endSession(id: string): Promise<boolean> {
-      const hasEnded = await sessions.endAnybodys(id);
-      if (hasEnded) {
-        keptStreams.endSession(id);
-        await sessionStreams?.end(id);
-      }
-      return hasEnded;
-    },
+    gauges: { activeSessions: sessions.countActive },
     /** Ends what would wait on: open streams, whose clients come again elsewhere, and questions. */
     stopWaiting(): void {
       keptStreams.startStopping();
@@ -153,16 +131,20 @@ export function createMcp(
       notificationStreams.disconnect();
       questions.close();
     },
-    /** Resolves once no call is under way whose client may come back for its answer (§15.1). */
-    drainStreams: keptStreams.drain,
-    /** Ends those calls, and puts into the store what their clients may come back for. */
-    keepStreams(): Promise<void> {
-      notificationStreams.close();
-      return keptStreams.stop(STOPPED);
+    /** Calls whose clients may come back for their answers (§15.1) may end for so long, and tasks that run here, which are ended then. */
+    async drain(graceMs: number): Promise<void> {
+      const isLate = pause(runtime.clock, graceMs);
+      await Promise.all([Promise.race([keptStreams.drain(), isLate]), tasks.close(graceMs)]);
     },
-    /** Lets tasks that run here end for so long; those that do not are ended. */
-    endTasks: tasks.close,
-    close: services.close,
+    /** Ends those calls, and puts into the store what their clients may come back for. */
+    async close(): Promise<void> {
+      try {
+        notificationStreams.close();
+        await keptStreams.stop(STOPPED);
+      } finally {
+        services.close();
+      }
+    },
   };
 }
 
@@ -189,15 +171,12 @@ function createMcpEndpoints(
     path === '/mcp'
       ? catalogs.all
       : (catalogs.findNamed(path.slice('/mcp/'.length)) ?? fail('not_found'));
-  const hasParameter = (name: string) => catalogs.findNamed(name) !== undefined;
-  return [
-    ...createEndpointsAt({ path: '/mcp' }),
-    ...createEndpointsAt({ path: '/mcp/:server', hasParameter }),
+  const places: readonly Pick<Endpoint, 'path' | 'hasParameter'>[] = [
+    { path: '/mcp' },
+    { path: '/mcp/:server', hasParameter: (name) => catalogs.findNamed(name) !== undefined },
   ];
-
-  function createEndpointsAt(at: Pick<Endpoint, 'path' | 'hasParameter'>): readonly Endpoint[] {
-    const place = { ...at, errors: JSONRPC } as const;
-    const guarded = { ...place, kind: 'protected', limit: 'mcp' } as const;
+  return places.flatMap((place): readonly Endpoint[] => {
+    const guarded = { ...place, errors: JSONRPC, kind: 'protected', limit: 'mcp' } as const;
     return [
       { ...guarded, method: 'POST', body: 'json', judge: judgePost },
       { ...guarded, method: 'DELETE', judge: judgeDelete },
@@ -209,7 +188,7 @@ function createMcpEndpoints(
         judge: judgeGet,
       },
     ];
-  }
+  });
 
   function judgePost(protectedCall: ProtectedCall): JudgedCall {
     const { request, user, body } = protectedCall;
@@ -343,7 +322,7 @@ function toReply(
         headers: addSessionHeaders({ ...EVENT_STREAM_HEADERS }, session),
         stream: events,
         // Not of one that answers nothing: it would be kept for as long as that stands.
-        ...(answer && { outcome: () => toAnswerLogMembers(answer()) }),
+        ...(answer && { outcome: () => describeAnswer(answer()) }),
         describe,
       };
     }
@@ -377,9 +356,8 @@ function addSessionHeaders(
   return headers;
 }
 
-function toAnswerLogMembers(answer: Answer | undefined): Pick<Reply, 'error' | 'facts'> {
-  if (answer === undefined) return {};
-  const error = 'error' in answer ? answer.error : answer.failure;
+function describeAnswer(answer: Answer | undefined): Pick<Reply, 'error' | 'facts'> {
+  const error = answer && ('error' in answer ? answer.error : answer.failure);
   return error === undefined ? {} : toLogMembers(error);
 }
 

@@ -6,7 +6,7 @@ import { JSONRPC } from '../http/endpoint/render-error.ts';
 import { listTools } from '../mcp/catalog/own-catalog.ts';
 import type { ServedCatalog } from '../mcp/catalog/served-catalog.ts';
 import { defineFeature, type Gauges } from '../mcp/feature.ts';
-import type { ServedFile } from '../mcp/upstream/served-file.ts';
+import type { ServedFile } from '../mcp/upstream/upstream-config.ts';
 import { PACKAGE_VERSION } from '../platform/own-files.ts';
 import {
   METRICS_CONTENT_TYPE,

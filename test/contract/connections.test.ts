@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
 import { createPlaces } from '../../src/connections/connection-record.ts';
-import type { ConnectionServer } from '../../src/mcp/upstream/connection.ts';
+import type { ConnectionServer } from '../../src/mcp/upstream/connections.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { buildConnectionLockKey } from '../../src/store/keys.ts';
 import { openStore } from '../../src/store/open.ts';

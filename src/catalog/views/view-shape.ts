@@ -18,7 +18,7 @@ import {
   deriveServerName,
   describeTakenName,
   SERVER_CARD_PATH_NAME,
-} from '../../mcp/upstream/server-names.ts';
+} from '../../mcp/upstream/upstream-config.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 import { findNearestName } from '../../platform/nearest-name.ts';
 import { quote } from '../../platform/text.ts';

@@ -14,8 +14,7 @@ import {
   findForeignEndpoints,
 } from '../../connections/servers/known-issuers.ts';
 import { createOutbound, NoAnswer } from '../../connections/servers/outbound.ts';
-import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
-import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
+import { ConnectionProblem, type ConnectionServer } from '../../mcp/upstream/connections.ts';
 import { describeCause } from '../../platform/log.ts';
 import { createPublicNetwork, HostNotPublic } from '../../platform/outbound/public-network.ts';
 import { type Finding, failure, ok, type Row, warning } from './finding.ts';

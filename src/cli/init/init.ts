@@ -5,7 +5,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, extname, resolve } from 'node:path';
 import { hasVariable } from '../../config/file/expand.ts';
 import { type FileNode, readSyntax } from '../../config/file/syntax/read-syntax.ts';
-import { deriveServerName } from '../../mcp/upstream/server-names.ts';
+import { deriveServerName } from '../../mcp/upstream/upstream-config.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { type Fetch, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';

@@ -13,8 +13,11 @@ import {
   WARNING_MARK,
 } from '../../http/endpoint/own-page-parts.ts';
 import type { BrowserSession } from '../../http/endpoint/own-pages.ts';
-import type { ConnectionInfo, ConnectionServer } from '../../mcp/upstream/connection.ts';
-import type { ConnectionProblem } from '../../mcp/upstream/connections.ts';
+import type {
+  ConnectionInfo,
+  ConnectionProblem,
+  ConnectionServer,
+} from '../../mcp/upstream/connections.ts';
 import { shorten } from '../../platform/text.ts';
 
 /** Asks before the login begins. */

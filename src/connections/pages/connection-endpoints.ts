@@ -23,11 +23,12 @@ import {
   type RequestParameters,
 } from '../../http/endpoint/parameters.ts';
 import { OAUTH } from '../../http/endpoint/render-error.ts';
-import type { ConnectionOwner, ConnectionServer } from '../../mcp/upstream/connection.ts';
 import {
+  type ConnectionOwner,
   type ConnectionPorts,
   ConnectionProblem,
   type ConnectionRequest,
+  type ConnectionServer,
 } from '../../mcp/upstream/connections.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

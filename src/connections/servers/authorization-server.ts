@@ -1,8 +1,7 @@
 // §24, RFC 8414, OpenID Connect Discovery: where one logs in for a server, as its operator or the server itself says.
 
 import { toOneLine } from '../../http/oauth-client/token-answer.ts';
-import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
-import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
+import { ConnectionProblem, type ConnectionServer } from '../../mcp/upstream/connections.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';

@@ -1,6 +1,6 @@
 // §24.2, OAuth Client ID Metadata Document (draft): by which the gateway is known where documents are taken.
 import { isIP } from 'node:net';
-import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
+import type { ConnectionServer } from '../../mcp/upstream/connections.ts';
 import { isOnThisMachine, normalizeHost } from '../../platform/address.ts';
 import { isPublicAddress } from '../../platform/outbound/public-network.ts';
 import type { AuthorizationServer } from './authorization-server.ts';

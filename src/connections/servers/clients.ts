@@ -8,8 +8,11 @@ import {
   writeMethodName,
 } from '../../http/oauth-client/client-authentication.ts';
 import { toOneLine } from '../../http/oauth-client/token-answer.ts';
-import type { ConnectionAuth, ConnectionServer } from '../../mcp/upstream/connection.ts';
-import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
+import {
+  type ConnectionAuth,
+  ConnectionProblem,
+  type ConnectionServer,
+} from '../../mcp/upstream/connections.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';

@@ -1,8 +1,7 @@
 // §24.2: authorization servers that the gateway has already. A server says itself who its authorization server is, and which endpoints
 // that has: none of it may be what the configuration or another server has.
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
-import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
-import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
+import { ConnectionProblem, type ConnectionServer } from '../../mcp/upstream/connections.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -2,8 +2,7 @@
 // redirect is followed.
 
 import type { TokenEndpointAnswer } from '../../http/oauth-client/token-answer.ts';
-import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
-import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
+import { ConnectionProblem, type ConnectionServer } from '../../mcp/upstream/connections.ts';
 import { isOnThisMachine, isSafeForTokens } from '../../platform/address.ts';
 import { rejectOnAbort } from '../../platform/cancellation.ts';
 import { getErrorCode } from '../../platform/error-code.ts';

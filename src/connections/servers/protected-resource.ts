@@ -1,8 +1,7 @@
 // §24, RFC 9728: what a server says of itself: whose tokens it takes, for which resource and scopes.
 
 import { cleanScopes } from '../../http/oauth-client/token-answer.ts';
-import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
-import { ConnectionProblem } from '../../mcp/upstream/connections.ts';
+import { ConnectionProblem, type ConnectionServer } from '../../mcp/upstream/connections.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { createNoAnswerProblem, findUrlProblem, type Outbound } from './outbound.ts';

@@ -1,7 +1,7 @@
 // §24, RFC 7009: what is over here is over at its authorization server, too, where that can be told.
 
 import type { ServerTokens } from '../../http/oauth-client/token-answer.ts';
-import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
+import type { ConnectionServer } from '../../mcp/upstream/connections.ts';
 import { type ConnectionPlace, type ConnectionRecord, isMadeFor } from '../connection-record.ts';
 import type { TokenEndpoint } from '../tokens/token-endpoint.ts';
 import type { OAuthClients } from './clients.ts';

@@ -8,7 +8,7 @@ import {
   redactSent,
 } from '../../http/oauth-client/client-authentication.ts';
 import { readServerTokens, type TokenAnswer } from '../../http/oauth-client/token-answer.ts';
-import type { ConnectionServer } from '../../mcp/upstream/connection.ts';
+import type { ConnectionServer } from '../../mcp/upstream/connections.ts';
 import { createWorkQueue, type WorkQueue } from '../../platform/work-queue.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { ConnectionRecord } from '../connection-record.ts';

@@ -7,6 +7,7 @@ import { createLoader } from '../../platform/load-package.ts';
 import type { SessionRelay } from '../catalog/catalog.ts';
 import type { Answers, ClientRequests } from '../catalog/client-requests.ts';
 import { describeErrors } from '../catalog/define/describe-errors.ts';
+import type { Question } from './guards.ts';
 
 /**
  * The answers to all of `requests`, checked.
@@ -105,21 +106,16 @@ function compileQuestionSchema(schema: object): ValidateFunction {
 
 // MCP "URL mode elicitation": a client is asked to lead its user to a page of the gateway's.
 
-interface PageQuestion {
-  readonly method: 'elicitation/create';
-  readonly params: JsonObject;
-}
-
 export const createPageQuestion = (params: {
   readonly elicitationId: string;
   readonly url: string;
   readonly message: string;
-}): PageQuestion => ({ method: 'elicitation/create', params: { mode: 'url', ...params } });
+}): Question => ({ method: 'elicitation/create', params: { mode: 'url', ...params } });
 
 /** The client's response, whatever its user wants; undefined where the question would not reach the client. */
 export async function askInSession(
   relay: SessionRelay,
-  question: Parameters<SessionRelay['ask']>[0],
+  question: Question,
 ): Promise<JsonObject | undefined> {
   try {
     const answer = await relay.ask(question);
@@ -135,7 +131,7 @@ export async function askInSession(
  *
  * @throws GatewayError; MCP 2025-11-25 "URL Elicitation Required Errors" where a question would not reach the client.
  */
-export async function askToOpen(relay: SessionRelay, question: PageQuestion): Promise<JsonObject> {
+export async function askToOpen(relay: SessionRelay, question: Question): Promise<JsonObject> {
   const { params } = question;
   const jsonRpc = {
     code: URL_REQUIRED,

@@ -25,7 +25,6 @@ import type { Call, CallRecord } from './call.ts';
 import {
   createNotificationGate,
   createQuestionGuards,
-  type GuardedItem,
   type GuardedNotification,
   type Guards,
   type NotificationGate,
@@ -103,7 +102,8 @@ export interface CallContext extends CallerContext {
 
 /** The part of a call that reaches its tool. */
 interface ContextSource
-  extends Pick<Call, 'user' | 'session' | 'stream' | 'signal' | 'abortSignal'> {
+  extends Pick<Call, 'user' | 'session' | 'stream' | 'signal' | 'abortSignal'>,
+    Partial<Pick<Call, 'sentText'>> {
   readonly record: Pick<
     CallRecord,
     'id' | 'method' | 'trace' | 'user' | 'clientId' | 'view' | 'target'
@@ -116,17 +116,16 @@ export function createContext(
   client: CallClient,
   services: ContextServices,
   params: unknown,
-  sentText?: string,
 ): CallContext {
   const meta = readMeta(params);
   const { progressToken } = meta;
-  if (isRequestId(progressToken) && !isShortId(progressToken)) {
+  const token = isRequestId(progressToken) ? progressToken : undefined;
+  if (token !== undefined && !isShortId(token)) {
     failParams('A progressToken may have at most 256 characters');
   }
-  const token = isRequestId(progressToken) ? progressToken : undefined;
   return new ClientContext(
     new ClientAccess(source, client, services, token),
-    readForeignMeta(meta, sentText),
+    readForeignMeta(meta, source.sentText),
   );
 }
 
@@ -205,13 +204,13 @@ class ClientAccess {
 
   private send(message: GuardedNotification): void {
     const guards = this.services.getGuards();
-    if (guards === undefined || !guards.looksAt('notifications')) {
+    if (guards?.looksAt('notifications') !== true) {
       this.pass(message);
       return;
     }
     const { record, stream } = this.source;
     // Without a known target, as in a completion, nobody can tell which guard looks at it.
-    const item: GuardedItem | undefined = record.target?.item;
+    const item = record.target?.item;
     if (item === undefined || !(stream.isAccepted || this.isTask())) return;
     const guard = guards.find('notifications', item);
     if (guard === undefined) {
@@ -232,13 +231,11 @@ class ClientAccess {
 
   private findQuestionGuards(): QuestionGuards | undefined {
     const guards = this.services.getGuards();
-    if (guards === undefined) return undefined;
-    const { record } = this.source;
-    return createQuestionGuards(
-      guards,
-      record.target?.item,
-      toGuardCaller(record),
-      this.source.signal(),
+    const { source } = this;
+    const { record } = source;
+    return (
+      guards &&
+      createQuestionGuards(guards, record.target?.item, toGuardCaller(record), source.signal())
     );
   }
 }

@@ -13,6 +13,7 @@ import {
 import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
 import type { CompletionRequest } from '../catalog/catalog.ts';
 import type { CallerContext, ServedCompletion, Target } from '../catalog/served-catalog.ts';
+import { readJsonRpcError } from '../protocol/json-rpc.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
 import { URL_REQUIRED } from './client-answers.ts';
 import type { CallContext } from './context.ts';
@@ -57,7 +58,11 @@ export async function guardEnd(running: Promise<object>, end: GuardedEnd): Promi
     value,
     ...message,
     findProblem: (changed) =>
-      findResultProblem(target.item.kind, changed) ?? findStructureProblem(target, changed),
+      findResultProblem(target.item.kind, changed) ??
+      // A result that says that the tool failed need not be what its schema says.
+      (isObject(changed) && changed.isError !== true
+        ? target.findResultProblem?.(changed)
+        : undefined),
   });
   return isObject(passed?.value) ? toShown(passed.value, cache) : result;
 }
@@ -89,10 +94,6 @@ function toShown(exact: JsonObject, cache: unknown): object {
   return made;
 }
 
-/** A result that says that the tool failed need not be what its schema says. */
-const findStructureProblem = (target: Target, changed: unknown): string | undefined =>
-  isObject(changed) && changed.isError !== true ? target.findResultProblem?.(changed) : undefined;
-
 /** The error of a server goes to the client as it is. An error of the gateway itself has nothing of a server. */
 async function guardThrown(
   thrown: unknown,
@@ -110,16 +111,10 @@ async function guardThrown(
           ? findResultProblem(target.item.kind, changed)
           : 'an error cannot become a result',
     });
-    jsonRpc = (passed && readError(passed.value)) ?? jsonRpc;
+    if (isObject(passed?.value)) jsonRpc = readJsonRpcError(passed.value.error) ?? jsonRpc;
   }
   if (jsonRpc === said) throw thrown;
   return fail(thrown.key, { ...thrown.failure, jsonRpc });
-}
-
-function readError(value: unknown): JsonRpcErrorObject | undefined {
-  const { code, message, data } = isObject(value) && isObject(value.error) ? value.error : {};
-  if (typeof code !== 'number' || typeof message !== 'string') return undefined;
-  return data === undefined ? { code, message } : { code, message, data };
 }
 
 // MCP 2025-11-25 "URL Elicitation Required Errors": an error that asks.
@@ -186,7 +181,7 @@ export async function guardCompletion(
   const judged = await passGuard(after, { value, caller, signal, findProblem }).catch(refuse);
   const next = isObject(judged?.value) ? judged.value : value;
   if ('error' in next) {
-    fail('upstream_error', { jsonRpc: readError(next) ?? NO_ERROR });
+    fail('upstream_error', { jsonRpc: readJsonRpcError(next.error) ?? NO_ERROR });
   }
   const { values, total, hasMore } = isObject(next.completion) ? next.completion : NO_VALUES;
   return {

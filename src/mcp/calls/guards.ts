@@ -5,6 +5,7 @@ import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toNoted } from '../../platform/noted-json.ts';
 import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
+import { isQuestionMethod, QUESTIONS } from '../catalog/client-requests.ts';
 import type { RequestId } from '../protocol/json-rpc.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
 
@@ -154,13 +155,7 @@ export interface QuestionGuards {
 }
 
 /** Answers have the same points, with `/result`. */
-const POINTS = new Map<string, 'elicitation' | 'sampling' | 'roots'>([
-  ['elicitation/create', 'elicitation'],
-  ['sampling/createMessage', 'sampling'],
-  ['roots/list', 'roots'],
-]);
-
-export const QUESTION_POINTS: readonly GuardPoint[] = [...POINTS.values()].flatMap(
+export const QUESTION_POINTS: readonly GuardPoint[] = Object.values(QUESTIONS).flatMap(
   (asked) => [asked, `${asked}/result`] as const,
 );
 
@@ -190,12 +185,13 @@ export function createQuestionGuards(
 
   return {
     async passQuestion({ method, params }) {
-      const point = POINTS.get(method);
-      return { method, params: point === undefined ? params : await pass(point, params) };
+      return {
+        method,
+        params: isQuestionMethod(method) ? await pass(QUESTIONS[method], params) : params,
+      };
     },
     async passAnswer(method, answer) {
-      const point = POINTS.get(method);
-      return point === undefined ? answer : pass(`${point}/result`, answer);
+      return isQuestionMethod(method) ? pass(`${QUESTIONS[method]}/result`, answer) : answer;
     },
   };
 }

@@ -133,9 +133,9 @@ export function toResourceResult(read: object & { readonly cache?: CacheHint }):
   return { result, cache };
 }
 
-export function readString(params: Arguments, name: string): string {
-  const value = params[name];
-  return typeof value === 'string' ? value : failParams(`params.${name} must be a string`);
+export function readString(members: Arguments, name: string, owner = 'params'): string {
+  const value = members[name];
+  return typeof value === 'string' ? value : failParams(`${owner}.${name} must be a string`);
 }
 
 /** Left out, they are none. */
@@ -157,14 +157,8 @@ function readCompletionRequest({ ref, argument, context }: Arguments): Completio
   return {
     ref: readReference(ref),
     argument: {
-      name:
-        typeof argument.name === 'string'
-          ? argument.name
-          : failParams('params.argument.name must be a string'),
-      value:
-        typeof argument.value === 'string'
-          ? argument.value
-          : failParams('params.argument.value must be a string'),
+      name: readString(argument, 'name', 'params.argument'),
+      value: readString(argument, 'value', 'params.argument'),
     },
     known: readKnownArguments(context),
   };

@@ -5,12 +5,11 @@ import { type GrantCheck, getHeader } from '../../http/endpoint/message.ts';
 import { LinkedList } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { type Log, truncateForLog } from '../../platform/log.ts';
-import { stripUri } from '../../platform/secret-texts.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { Audit, AuditedAction, AuditedEnd } from '../../telemetry/audit/audit.ts';
 import { type Attributes, readTraceContext, readTraceId } from '../../telemetry/tracing/tracing.ts';
-import type { MethodItem } from '../protocol/methods.ts';
+import { describeItem, type MethodItem } from '../protocol/methods.ts';
 import type { Call, Callers, CallRecord } from './call.ts';
 import type { Outcome } from './outcome.ts';
 
@@ -215,10 +214,7 @@ function describeMessage({
     'postern.view': view,
     'network.transport': 'tcp',
     'network.protocol.name': 'http',
-    ...(item !== undefined &&
-      subject !== undefined && {
-        [item.spanAttribute]: truncateForLog(item.param === 'uri' ? stripUri(subject) : subject),
-      }),
+    ...describeItem(item, subject),
     ...(item?.kind === 'tool' && { 'gen_ai.operation.name': 'execute_tool' }),
   };
 }

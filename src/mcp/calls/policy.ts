@@ -3,6 +3,7 @@
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { Turns } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import type { LockedKind } from '../catalog/approved-items.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
 
 /** A tool, prompt, resource or template that somebody would see, or use. */
@@ -67,12 +68,10 @@ export interface Policy {
   /**
    * Why nobody sees what a server says of itself: the rest of a sentence that begins with its name. `said` is an item as the
    * server wrote it, or the text of its instructions. Asked when the server has listed its items, and whenever its instructions are told.
+   * Resources and templates come and go: no policy hides them from everybody, but for skills.
    */
-  findHidden?(server: string, kind: HiddenKind, said: unknown): string | undefined;
+  findHidden?(server: string, kind: LockedKind, said: unknown): string | undefined;
 }
-
-/** Resources and templates come and go: no policy hides them from everybody, but for skills. */
-type HiddenKind = Exclude<ItemKind, 'resource'> | 'skill' | 'instructions';
 
 /** All policies as one. */
 export interface Policies extends Required<Policy> {

@@ -67,7 +67,7 @@ export function createCalls(runtime: Runtime, control: CallControl, callers: Cal
     let stopCounting: (() => void) | undefined;
     let work: Promise<MethodResult>;
     try {
-      const context = createContext(call, client, services, params, call.sentText);
+      const context = createContext(call, client, services, params);
       const members = readParams(params);
       stopCounting = count(call);
       const { item, name = '' } = record.method ?? {};

@@ -82,11 +82,19 @@ export function createRunTarget(control: CallControl) {
   /** In this order: guards, rules and schema again where a guard has changed something, who is asked, the target, guards. */
   async function runControlled(call: AllowedCall, guards: CallGuards | undefined): Promise<object> {
     const { target } = call;
-    const passed = guards?.before === undefined ? call : await guardRequest(call, guards.before);
-    const ready =
-      passed.ask === undefined || target.isAbsent === true
-        ? passed
-        : await askAndFindAgain(withoutCallIds(passed), passed.ask);
+    let ready = guards?.before === undefined ? call : await guardRequest(call, guards.before);
+    const { ask } = ready;
+    if (ask !== undefined && target.isAbsent !== true) {
+      ready = withoutCallIds(ready);
+      await askFirst(ready, ask);
+      // Minutes may have passed: what was agreed to is what runs, and whoever may not call it any more does not.
+      const now = await ready.catalog.resolve(ready.wanted, ready.context);
+      const judged = judgeAgain(control, ready, ready.args);
+      if (judged.kind !== 'allowed') return refuse(ready, judged);
+      const isAsAgreed = judged.ask === undefined || judged.ask === ask;
+      if (!isSameTool(target, now) || !isAsAgreed) throw new CallStopped('approval', CHANGED);
+      ready = { ...ready, target: now };
+    }
     const { context } = ready;
     const running = run(ready.target, ready.args, context);
     if (guards === undefined) return running;
@@ -103,17 +111,6 @@ export function createRunTarget(control: CallControl) {
       // Messages that were sent before the answer come before it.
       await context.flush();
     }
-  }
-
-  /** Minutes may have passed: what was agreed to is what runs, and whoever may not call it any more does not. */
-  async function askAndFindAgain(call: AllowedCall, whom: AskWhom): Promise<AllowedCall> {
-    await askFirst(call, whom);
-    const now = await call.catalog.resolve(call.wanted, call.context);
-    const judged = judgeAgain(control, call, call.args);
-    if (judged.kind !== 'allowed') return refuse(call, judged);
-    if (!isSameTool(call.target, now) || (judged.ask !== undefined && judged.ask !== whom))
-      throw new CallStopped('approval', CHANGED);
-    return { ...call, target: now };
   }
 
   async function guardRequest(call: AllowedCall, guard: Guard): Promise<AllowedCall> {

@@ -3,8 +3,11 @@
 import type { ListKind } from '../protocol/list-kinds.ts';
 import type { RawItem } from './catalog.ts';
 
+/** In the order in which they are told. */
+export const LOCKED_ITEM_KINDS = ['prompt', 'skill', 'tool'] as const;
+
 /** Items that servers list. Resources come and go. */
-export type LockedItemKind = 'tool' | 'prompt' | 'skill';
+export type LockedItemKind = (typeof LOCKED_ITEM_KINDS)[number];
 
 export type LockedKind = LockedItemKind | 'instructions';
 
@@ -18,13 +21,6 @@ export const LOCKED_ITEMS = {
 >;
 
 export type LockedList = (typeof LOCKED_ITEMS)[LockedItemKind]['list'];
-
-/** In the order in which they are told. */
-export const LOCKED_ITEM_KINDS = [
-  'prompt',
-  'skill',
-  'tool',
-] as const satisfies readonly LockedItemKind[];
 
 /** Undefined for what is not locked. */
 export const findLockedKind = (list: ListKind): LockedItemKind | undefined =>

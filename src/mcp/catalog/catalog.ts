@@ -104,16 +104,16 @@ export interface Caller {
   /** Undefined when the service runs without authentication. */
   readonly user: UserContext | undefined;
   /** Undefined in the stateless era, and before the session is made. */
-  readonly session: CallerSession | undefined;
+  readonly session:
+    | {
+        readonly sessionId: string;
+        readonly protocolVersion: string;
+        /** `clientInfo` of `initialize` as JSON text. */
+        readonly clientInfo?: string | undefined;
+      }
+    | undefined;
   /** The questions that the client can be asked. */
   readonly client: ClientCapabilities;
-}
-
-interface CallerSession {
-  readonly sessionId: string;
-  readonly protocolVersion: string;
-  /** `clientInfo` of `initialize` as JSON text. */
-  readonly clientInfo?: string | undefined;
 }
 
 export interface CatalogDescription {
@@ -273,7 +273,9 @@ export type RawAnswer = { readonly result: JsonObject } | { readonly error: Json
 export interface StatelessRelay extends RelayBase {
   readonly era: 'stateless';
   /** Brought by this call from a former one that ended with `requireInput`. */
-  readonly answered: StatelessAnswers | undefined;
+  readonly answered:
+    | { readonly inputResponses: JsonObject; readonly state: JsonObject }
+    | undefined;
   /**
    * Ends the call with `inputRequests`, which are not looked at. `state` comes back with the answers; it is sealed, and
    * bound to the user and the call.
@@ -281,11 +283,6 @@ export interface StatelessRelay extends RelayBase {
    * @throws always.
    */
   requireInput(inputRequests: JsonObject, state: JsonObject): never;
-}
-
-interface StatelessAnswers {
-  readonly inputResponses: JsonObject;
-  readonly state: JsonObject;
 }
 
 /** `done` of `total` (any unit, growing), with a text for the user. */

@@ -2,7 +2,7 @@
 
 import type { FromSchema, JSONSchema } from 'json-schema-to-ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { type ClientExtensions, readClientExtensions } from '../protocol/revisions.ts';
+import { type ClientExtensions, isDeclared, readClientExtensions } from '../protocol/revisions.ts';
 import type { Content } from './content.ts';
 
 /** One question to the client; made by {@link elicit}, {@link sample} and {@link listRoots}. */
@@ -107,7 +107,15 @@ export interface ClientCapabilities {
   readonly extensions?: ClientExtensions;
 }
 
-type ClientCapability = Exclude<keyof ClientCapabilities, 'extensions'>;
+/** The methods of all questions, and of each its capability, by which guards name their points, too. */
+export const QUESTIONS = {
+  'elicitation/create': 'elicitation',
+  'sampling/createMessage': 'sampling',
+  'roots/list': 'roots',
+} as const satisfies Record<ClientRequest['method'], keyof ClientCapabilities>;
+
+export const isQuestionMethod = (method: string): method is ClientRequest['method'] =>
+  Object.hasOwn(QUESTIONS, method);
 
 /** Lists what the requests need, and the client did not declare: capabilities, or methods that are no question. */
 export const findMissingCapabilities = (
@@ -115,22 +123,24 @@ export const findMissingCapabilities = (
   declared: ClientCapabilities,
 ): readonly string[] => [
   ...new Set(
-    Object.values(requests)
-      .map(({ method, params }) => {
-        if (!isQuestion(method)) return method;
-        const isByUrl =
-          method === 'elicitation/create' && 'mode' in params && params.mode === 'url';
-        return isByUrl ? 'elicitationUrl' : CAPABILITIES[method];
-      })
-      .filter((needed) => !isCapability(needed) || declared[needed] !== true),
+    Object.values(requests).flatMap(({ method, params }) => {
+      if (!isQuestionMethod(method)) return [method];
+      const isByUrl = method === 'elicitation/create' && 'mode' in params && params.mode === 'url';
+      const needed = isByUrl ? 'elicitationUrl' : QUESTIONS[method];
+      return declared[needed] === true ? [] : [needed];
+    }),
   ),
 ];
 
-const isCapability = (name: string): name is ClientCapability =>
-  ['elicitation', 'elicitationUrl', 'sampling', 'roots'].includes(name);
+/** Of questions, or of the answers to them: those whose keys the other has. */
+export const pick = <Value>(from: Readonly<Record<string, Value>>, keys: object) =>
+  Object.fromEntries(Object.entries(from).filter(([key]) => Object.hasOwn(keys, key)));
 
-const isQuestion = (method: string): method is ClientRequest['method'] =>
-  Object.hasOwn(CAPABILITIES, method);
+/** Those whose keys it has not. */
+export const omit = <Value>(from: Readonly<Record<string, Value>>, keys: object) =>
+  Object.fromEntries(Object.entries(from).filter(([key]) => !Object.hasOwn(keys, key)));
+
+export const isEmpty = (value: object): boolean => Object.keys(value).length === 0;
 
 /** Reads `capabilities` of `initialize`, or of a stateless request. */
 export function readCapabilities(declared: JsonObject): ClientCapabilities {
@@ -146,16 +156,6 @@ export function readCapabilities(declared: JsonObject): ClientCapabilities {
     ...(extensions && { extensions }),
   };
 }
-
-/** An array counts too: PHP writes an empty object as `[]`. */
-const isDeclared = (capability: unknown): capability is object =>
-  typeof capability === 'object' && capability !== null;
-
-const CAPABILITIES = {
-  'elicitation/create': 'elicitation',
-  'sampling/createMessage': 'sampling',
-  'roots/list': 'roots',
-} as const satisfies Record<ClientRequest['method'], ClientCapability>;
 
 /** A form for the user. `requestedSchema` is a flat object of primitives (MCP, elicitation). */
 export const elicit = <const Schema extends FormSchema>(

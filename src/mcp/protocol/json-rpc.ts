@@ -1,6 +1,6 @@
 // §4.4, §7.1: the JSON-RPC 2.0 envelope.
 
-import { fail, failParams } from '../../errors/gateway-error.ts';
+import { fail, failParams, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { hasLevels, isObject, type JsonObject } from '../../platform/json.ts';
 import { noteParts, toRawJson } from '../../platform/noted-json.ts';
@@ -54,6 +54,12 @@ export function parseMessage(value: unknown): JsonRpcMessage {
     ? { kind: 'request', id, method, params }
     : failParsing('id must be a string or a number.');
 }
+
+/** The `error` of a response, or of a task; undefined where it is none. */
+export const readJsonRpcError = (error: unknown): JsonRpcErrorObject | undefined =>
+  isObject(error) && typeof error.code === 'number' && typeof error.message === 'string'
+    ? { code: error.code, message: error.message, ...('data' in error && { data: error.data }) }
+    : undefined;
 
 // A number that JSON or a double cannot give back unchanged would be answered under another id.
 export const isRequestId = (id: unknown): id is RequestId =>

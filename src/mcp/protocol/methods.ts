@@ -1,6 +1,9 @@
 // §4.4, §21.1, §21.2: the methods of MCP, a row each: all that is known of a method before it runs. What runs it stands with
 // its era (mcp).
+import { truncateForLog } from '../../platform/log.ts';
+import { stripUri } from '../../platform/secret-texts.ts';
 import type { AuditEvent } from '../../telemetry/audit/audit.ts';
+import type { Attributes } from '../../telemetry/tracing/tracing.ts';
 import type { ItemKind, ListKind } from './list-kinds.ts';
 import type { Era } from './revisions.ts';
 
@@ -44,6 +47,15 @@ export interface MethodItem {
   /** OpenTelemetry's conventions for MCP. */
   readonly spanAttribute: string;
 }
+
+/** The attribute of a span that says what it is about. */
+export const describeItem = (
+  item: MethodItem | undefined,
+  subject: string | undefined,
+): Attributes =>
+  item === undefined || subject === undefined
+    ? {}
+    : { [item.spanAttribute]: truncateForLog(item.param === 'uri' ? stripUri(subject) : subject) };
 
 const TOOL: MethodItem = {
   list: 'tools',

@@ -91,7 +91,13 @@ const MAX_MIME_TYPE_LENGTH = 100;
 /** Reads the settings of each that a client may declare; undefined for what does not count as declared. */
 const CLIENT_SETTINGS: Readonly<Record<string, (settings: unknown) => JsonObject | undefined>> = {
   [TASKS]: (settings) => (isDeclared(settings) ? {} : undefined),
-  [APPS]: readAppsSettings,
+  [APPS](settings) {
+    if (!isDeclared(settings)) return undefined;
+    const { mimeTypes }: { readonly mimeTypes?: unknown } = settings;
+    if (!isStringArray(mimeTypes)) return {};
+    const first = mimeTypes.slice(0, MAX_MIME_TYPES);
+    return { mimeTypes: first.filter((type) => type.length <= MAX_MIME_TYPE_LENGTH) };
+  },
 };
 
 /** Reads `extensions` of a client's capabilities; undefined where it declares none that is known here. */
@@ -105,17 +111,5 @@ export function readClientExtensions(declared: unknown): ClientExtensions | unde
 }
 
 /** An array counts too: PHP writes an empty object as `[]`. */
-const isDeclared = (settings: unknown): settings is object =>
+export const isDeclared = (settings: unknown): settings is object =>
   typeof settings === 'object' && settings !== null;
-
-function readAppsSettings(settings: unknown): JsonObject | undefined {
-  if (!isDeclared(settings)) return undefined;
-  const mimeTypes = 'mimeTypes' in settings ? settings.mimeTypes : undefined;
-  return isStringArray(mimeTypes)
-    ? {
-        mimeTypes: mimeTypes
-          .slice(0, MAX_MIME_TYPES)
-          .filter((type) => type.length <= MAX_MIME_TYPE_LENGTH),
-      }
-    : {};
-}

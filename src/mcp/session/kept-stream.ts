@@ -6,17 +6,17 @@ import type { EventQueue } from '../streaming/response-stream.ts';
 import {
   type LoggedEvent,
   type StreamLog,
-  type StreamName,
   tagSession,
   type WrittenStream,
 } from './resumable-events.ts';
 
 /** As it is known while it is kept. Times are milliseconds of the monotonic clock. */
-export class KeptStream implements StreamName, WrittenStream {
+export class KeptStream implements WrittenStream {
   readonly session: SessionAccount;
   readonly sessionId: string;
   readonly sessionTag: string;
   readonly protocolVersion: string;
+  /** The user of the session, as `nameOwner` has it; undefined without authentication. */
   readonly user: string | undefined;
   readonly name: string;
   /** The one that has it. */

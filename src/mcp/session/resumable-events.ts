@@ -26,13 +26,6 @@ export interface StreamLog {
   readonly lostPosition: number;
 }
 
-export interface StreamName {
-  readonly sessionId: string;
-  readonly name: string;
-  /** The user of the session, as `nameOwner` has it; undefined without authentication. */
-  readonly user: string | undefined;
-}
-
 /** For clients: when to come back. Two tries of the official SDKs outlast the restart of a gateway that is alone. */
 const RETRY_MS = 2000;
 

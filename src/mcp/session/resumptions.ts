@@ -159,7 +159,13 @@ export function createResumptions(
       reader.hasNews = false;
       const streamLog = await read(reader);
       if (reader.isOver) return;
-      if (streamLog !== undefined && pass(reader, streamLog)) return endReader(reader);
+      if (streamLog !== undefined) {
+        const { stream, queue, position } = reader;
+        const text = toReplay(stream, streamLog, position);
+        if (text !== '') queue.push(text);
+        reader.position = streamLog.firstPosition + streamLog.events.length - 1;
+        if (streamLog.lostPosition > position || streamLog.hasEnded) return endReader(reader);
+      }
       if (isGone || !isShared || silences === MAX_SILENCES) {
         reader.queue.push(toLoss(reader.stream, silences > 0 ? REPLICA_GONE : undefined));
         return endReader(reader);
@@ -191,16 +197,6 @@ export function createResumptions(
       log.debug('What a client came back for could not be read from the store.', { cause });
       return undefined;
     }
-  }
-
-  /** True where nothing comes after it. */
-  function pass(reader: Reader, streamLog: StreamLog): boolean {
-    const { stream, queue, position } = reader;
-    const isLost = streamLog.lostPosition > position;
-    const text = toReplay(stream, streamLog, position);
-    if (text !== '') queue.push(text);
-    reader.position = streamLog.firstPosition + streamLog.events.length - 1;
-    return isLost || streamLog.hasEnded;
   }
 
   /** False where none came in time. */

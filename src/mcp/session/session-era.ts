@@ -26,7 +26,6 @@ import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
 import {
   isRequestId,
   type JsonRpcMessage,
-  type JsonRpcNotification,
   type JsonRpcRequest,
   readParams,
 } from '../protocol/json-rpc.ts';
@@ -85,20 +84,16 @@ export function createSessionEraHandler(
     switch (message.kind) {
       case 'request':
         return respondToRequest(call, found, message);
-      case 'notification':
-        return handleNotification(sessionId, message).then(() => ACCEPTED);
+      case 'notification': {
+        const { requestId }: JsonObject = isObject(message.params) ? message.params : {};
+        return message.method === 'notifications/cancelled' && isRequestId(requestId)
+          ? cancellations.cancel(sessionId, requestId).then(() => ACCEPTED)
+          : Promise.resolve(ACCEPTED);
+      }
       case 'response':
         noteMembers(message, call.sentText ?? '', []);
         return questions.receiveAnswer(sessionId, message).then(() => ACCEPTED);
     }
-  }
-
-  async function handleNotification(
-    sessionId: string,
-    { method, params }: JsonRpcNotification,
-  ): Promise<void> {
-    if (method !== 'notifications/cancelled' || !isObject(params)) return;
-    if (isRequestId(params.requestId)) await cancellations.cancel(sessionId, params.requestId);
   }
 
   /** Answers a request in a session: of a method that only sessions have, or that both eras have. */
@@ -140,8 +135,14 @@ export function createSessionEraHandler(
       (outcome) => {
         running.remove();
         const answer = answerInVersion(protocolVersion, outcome);
-        if ('result' in answer) tellOfMissedLists(call, session);
-        else questions.noteRequired(session.sessionId, answer.error);
+        if ('error' in answer) {
+          questions.noteRequired(session.sessionId, answer.error);
+        } else if (stream.isAccepted && stream.mayBegin) {
+          // §18.4. Not before an error, whose status says more than an event of a stream could.
+          for (const list of call.catalog.takeMissedLists?.(session.sessionId) ?? []) {
+            stream.send({ method: `notifications/${list}/list_changed`, params: {} });
+          }
+        }
         stream.end(answer);
       },
       (thrown: unknown) => {
@@ -158,14 +159,6 @@ const isInitialize = (message: JsonRpcMessage): message is JsonRpcRequest =>
 
 const WITHOUT_SESSION =
   'To start a new session with initialize, send it without the mcp-session-id header.';
-
-/** §18.4. Not before an error, whose status says more than an event of a stream could. */
-function tellOfMissedLists({ catalog, stream }: Call, { sessionId }: SessionRecord): void {
-  if (!stream.isAccepted || !stream.mayBegin) return;
-  for (const list of catalog.takeMissedLists?.(sessionId) ?? []) {
-    stream.send({ method: `notifications/${list}/list_changed`, params: {} });
-  }
-}
 
 /** The client of a call in its session: it can be asked, and, with newer revisions, come back for the answer (§15.1). */
 class SessionClient implements CallClient, KeepStream {

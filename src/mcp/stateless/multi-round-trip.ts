@@ -1,7 +1,7 @@
 // MCP 2026-07-28 "Multi Round-Trip Requests": a tool that asks runs again when the client has
 // answered, and finds the answers of all rounds by their keys.
 
-import { fail, failInternal, failParams } from '../../errors/gateway-error.ts';
+import { fail, failInternal, failParams, failUpstream } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { hashSha256 } from '../../platform/ids.ts';
@@ -20,9 +20,11 @@ import {
   type ClientCapabilities,
   type ClientRequests,
   findMissingCapabilities,
+  isEmpty,
+  omit,
+  pick,
 } from '../catalog/client-requests.ts';
 import type { MirroredParam } from '../catalog/content.ts';
-import type { ApprovalRounds } from '../catalog/served-catalog.ts';
 import type { JsonRpcRequest } from '../protocol/json-rpc.ts';
 import type { TaskOffer } from '../tasks/tasks.ts';
 import { checkParamHeaders, type Envelope } from './envelope.ts';
@@ -55,9 +57,7 @@ export async function startRound(
   let approvalQuestion: JsonObject | undefined;
   let createSecret: (() => Promise<string>) | undefined;
   const isAsking = () =>
-    approvalQuestion !== undefined ||
-    relayedRequests !== undefined ||
-    Object.keys(openRequests).length > 0;
+    approvalQuestion !== undefined || relayedRequests !== undefined || !isEmpty(openRequests);
 
   return {
     capabilities: () => client,
@@ -74,16 +74,14 @@ export async function startRound(
     },
     async ask(requests, guards) {
       if (task?.hasBegun() === true) return askInTask(task, requests, client, guards);
-      const answeredKeys = Object.keys(requests).filter((key) => Object.hasOwn(answers, key));
-      const openKeys = Object.keys(requests).filter((key) => !Object.hasOwn(answers, key));
-      const known = pick(answers, answeredKeys);
+      const known = pick(answers, requests);
       Object.assign(usedAnswers, known);
-      const answered = pick(requests, answeredKeys);
+      const answered = pick(requests, answers);
+      const unanswered = omit(requests, answers);
       // Those of rounds before as well: a tool that starts again has seen none of them.
       const passed = await passAnswers(answered, known, guards);
-      if (openKeys.length === 0) return readAnswers(requests, passed);
+      if (isEmpty(unanswered)) return readAnswers(requests, passed);
       readAnswers(answered, passed);
-      const unanswered = pick(requests, openKeys);
       checkCapabilities(unanswered, client);
       Object.assign(openRequests, await passQuestions(unanswered, guards));
       throw new InputRequired();
@@ -98,7 +96,10 @@ export async function startRound(
       logLevel,
       answered: relayed && { inputResponses: answers, state: relayed },
       requireInput(inputRequests, state) {
-        if (!canAsk) fail('upstream_error', { jsonRpc: CANNOT_ASK });
+        // MCP 2026-07-28 "Supported Requests".
+        if (!canAsk) {
+          failUpstream('The server asks the client where only tools, prompts and resources may.');
+        }
         relayedRequests = inputRequests;
         relayedState = state;
         throw new InputRequired();
@@ -149,7 +150,7 @@ async function askInTask<const Requests extends ClientRequests>(
 ): Promise<Answers<Requests>> {
   checkCapabilities(requests, client);
   const received = await task.ask(await passQuestions(requests, guards));
-  const answers = pick(received, Object.keys(requests));
+  const answers = pick(received, requests);
   return readAnswers(requests, await passAnswers(requests, answers, guards));
 }
 
@@ -166,19 +167,6 @@ function checkCapabilities(requests: ClientRequests, client: ClientCapabilities)
 /** The key of the question about the call itself. */
 const APPROVAL = 'approval';
 
-/** MCP 2026-07-28 "Supported Requests". */
-const CANNOT_ASK = {
-  code: -32603,
-  message: 'The server asks the client where only tools, prompts and resources may.',
-};
-
-interface ClientAnswers {
-  /** Keyed as the questions. */
-  readonly answers: JsonObject;
-  readonly relayed?: JsonObject | undefined;
-  readonly approval?: ApprovalRounds['brought'];
-}
-
 /**
  * Reads what was answered to this call. Answers that nobody asked for are left alone, as MCP says ("Server
  * Requirements"), and the tool asks: a form that nobody was shown must not count as filled in.
@@ -187,7 +175,7 @@ async function readClientAnswers(
   getBinding: () => string,
   params: unknown,
   requestState: RequestState,
-): Promise<ClientAnswers> {
+) {
   const { inputResponses = {}, requestState: state } = isObject(params) ? params : {};
   if (!isObject(inputResponses)) {
     failParams('params.inputResponses must be an object');
@@ -197,7 +185,9 @@ async function readClientAnswers(
     failParams('params.requestState must be a string');
   }
   const { answers, asked, relayed, approval } = await requestState.open(getBinding(), state);
-  const received = pick(inputResponses, asked);
+  const received = Object.fromEntries(
+    Object.entries(inputResponses).filter(([key]) => asked.includes(key)),
+  );
   if (approval === undefined) return { answers: { ...received, ...answers }, relayed };
   const { secret, isQuestion } = approval;
   return {
@@ -207,9 +197,6 @@ async function readClientAnswers(
     approval: { secret, response: isQuestion ? received[APPROVAL] : undefined },
   };
 }
-
-const pick = <Value>(from: Readonly<Record<string, Value>>, keys: readonly string[]) =>
-  Object.fromEntries(Object.entries(from).filter(([key]) => keys.includes(key)));
 
 // MCP 2026-07-28 "Multi Round-Trip Requests": requestState goes through the client, so it is sealed,
 // and bound to its user, to the call and to its time.

@@ -155,7 +155,11 @@ export function createStatelessEraHandler(
     request: JsonRpcRequest,
     envelope: Envelope,
   ): Promise<Answer> {
-    const task = mayBeTask(call, envelope.client) ? tasks.offer(call) : undefined;
+    const mayBeTask =
+      call.record.method?.item?.kind === 'tool' &&
+      call.catalog.offers.tasks === true &&
+      declaresTasks(envelope.client);
+    const task = mayBeTask ? tasks.offer(call) : undefined;
     const round = await startRound(call, request, envelope, requestState, task);
     const work = calls.run(call, round, request.params, ownRuns[request.method]);
     // A view (§25.1) has a title of its own.
@@ -205,9 +209,6 @@ export function createStatelessEraHandler(
     return shown;
   }
 }
-
-const mayBeTask = ({ record, catalog }: Call, client: ClientCapabilities): boolean =>
-  record.method?.item?.kind === 'tool' && catalog.offers.tasks === true && declaresTasks(client);
 
 const declaresTasks = ({ extensions }: ClientCapabilities): boolean =>
   extensions?.[TASKS] !== undefined;

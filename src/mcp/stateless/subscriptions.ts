@@ -15,7 +15,7 @@ import {
   type RequestId,
   readParams,
 } from '../protocol/json-rpc.ts';
-import { LIST_NAMES, type ListName } from '../protocol/list-kinds.ts';
+import { LIST_NAMES } from '../protocol/list-kinds.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
 import type { KeepStream } from '../streaming/response-stream.ts';
 import type { Tasks } from '../tasks/tasks.ts';
@@ -31,7 +31,7 @@ export function createOpenSubscription(
   /** Answers with a stream of what the client opted in to, and this service can tell. */
   return async function openSubscription(
     { id }: JsonRpcRequest,
-    filter: Filter,
+    filter: ReturnType<typeof readFilter>,
     call: Call,
     caller: IdentifiedCaller,
     /** The same caller, for one look at a task: which guards look at it, the record of that look says. */
@@ -82,7 +82,7 @@ export function createOpenSubscription(
           const stopListening = catalog.listen(caller, listener, [...uris]);
           const tell = (task: JsonObject) => notify('tasks', task);
           const watches = taskIds.map((taskId) =>
-            tasks.watch({ taskId, user, catalog, read: () => readTask(taskId), tell }),
+            tasks.watch(taskId, call, () => readTask(taskId), tell),
           );
           return () => {
             for (const stop of watches) stop();
@@ -113,13 +113,7 @@ const HIDDEN: ReadonlySet<string> = new Set(['invalid_params', 'insufficient_sco
 /** As many as a session may have at one server. */
 const MAX_SUBSCRIPTIONS = 200;
 
-interface Filter {
-  readonly lists: readonly ListName[];
-  readonly uris: readonly string[];
-  readonly taskIds: readonly string[];
-}
-
-export function readFilter(params: unknown): Filter {
+export function readFilter(params: unknown) {
   const { notifications } = readParams(params);
   if (!isObject(notifications)) {
     return failParams('params.notifications must be an object');

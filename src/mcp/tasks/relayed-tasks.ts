@@ -1,7 +1,12 @@
 // §29.5: tasks of servers. The gateway keeps nothing of them: the id that a client has says which it is, sealed, for its
 // user and its path alone.
 
-import { fail, failInternal, failParams, GatewayError } from '../../errors/gateway-error.ts';
+import {
+  failInternal,
+  failParams,
+  failUpstream,
+  GatewayError,
+} from '../../errors/gateway-error.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toNoted, toRawJson, toRawMembers } from '../../platform/noted-json.ts';
@@ -21,6 +26,7 @@ import {
 } from '../calls/guards.ts';
 import { toErrorResult } from '../calls/outcome.ts';
 import type { Context } from '../catalog/catalog.ts';
+import { pick } from '../catalog/client-requests.ts';
 import type { RelayedTask, Target, TaskRequest } from '../catalog/served-catalog.ts';
 import {
   findKindProblem,
@@ -168,7 +174,7 @@ async function guardQuestions(
   for (const question of Object.values(inputRequests)) {
     const problem = findQuestionProblem(question, client);
     if (problem === undefined) continue;
-    return failTask(
+    return failUpstream(
       `${server} needs an answer that this client cannot give: ${problem.message} Cancel the task.`,
     );
   }
@@ -189,18 +195,18 @@ function guardAnswers(
   received: JsonObject,
   guards: QuestionGuards,
 ): Promise<JsonObject> {
-  const answered = Object.entries(received).filter(([key]) => Object.hasOwn(asked, key));
-  for (const [key, answer] of answered) {
+  const answered = pick(received, asked);
+  for (const [key, answer] of Object.entries(answered)) {
     const question = asked[key];
     const problem = question && findKindProblem(question, answer);
     if (problem === undefined) continue;
     failParams(`params.inputResponses "${key.slice(0, 100)}" ${problem}`);
   }
-  return passAnswers(asked, Object.fromEntries(answered), guards).catch(refuseStopped);
+  return passAnswers(asked, answered, guards).catch(refuseStopped);
 }
 
 function refuseStopped(thrown: unknown): never {
-  if (thrown instanceof CallStopped) failTask(thrown.message);
+  if (thrown instanceof CallStopped) failUpstream(thrown.message);
   throw thrown;
 }
 
@@ -208,9 +214,10 @@ function readTask(server: string, written: JsonObject): RelayedTask {
   const { taskId, status, statusMessage, createdAt, lastUpdatedAt, ttlMs, pollIntervalMs } =
     written;
   if (typeof taskId !== 'string' || taskId === '' || taskId.length > MAX_ID_LENGTH) {
-    return failTask(`${server} named a task in a way that cannot be passed on.`);
+    return failUpstream(`${server} named a task in a way that cannot be passed on.`);
   }
-  if (!isStatus(status)) return failTask(`${server} says what a task is in words unknown here.`);
+  if (!isStatus(status))
+    return failUpstream(`${server} says what a task is in words unknown here.`);
   return {
     taskId,
     status,
@@ -239,7 +246,7 @@ function readDetails(
   return isObject(result)
     ? // As of a call: servers that inline a result may leave it out, and there is no task in a task.
       { result: toNoted({ ...result, resultType: 'complete' }) }
-    : failTask(`${server} says that a task is completed, and not with what.`);
+    : failUpstream(`${server} says that a task is completed, and not with what.`);
 }
 
 function readQuestions(
@@ -248,14 +255,14 @@ function readQuestions(
 ): NonNullable<RelayedTask['inputRequests']> {
   const entries = isObject(inputRequests) ? Object.entries(inputRequests) : [];
   if (entries.length > MAX_QUESTIONS) {
-    return failTask(
+    return failUpstream(
       `${server} asked ${entries.length} questions at once; ${MAX_QUESTIONS} are allowed.`,
     );
   }
   return Object.fromEntries(
     entries.map(([key, written]) => [
       key,
-      readQuestion(written) ?? failTask(`${server} asked something that cannot be read.`),
+      readQuestion(written) ?? failUpstream(`${server} asked something that cannot be read.`),
     ]),
   );
 }
@@ -271,7 +278,4 @@ const isDuration = (value: unknown): value is number =>
 const readTime = (server: string, time: unknown): string =>
   typeof time === 'string' && !Number.isNaN(Date.parse(time))
     ? new Date(time).toISOString()
-    : failTask(`${server} says of a task a time that is none.`);
-
-const failTask = (message: string): never =>
-  fail('upstream_error', { jsonRpc: { code: -32603, message } });
+    : failUpstream(`${server} says of a task a time that is none.`);

@@ -13,8 +13,9 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { buildTaskReplicaKey } from '../../store/keys.ts';
 import type { Question } from '../calls/guards.ts';
 import type { Answer } from '../calls/outcome.ts';
+import { omit } from '../catalog/client-requests.ts';
 import type { TaskChanges } from './task-changes.ts';
-import { omit, type TaskEnd, type TaskRecord, type TaskRecords } from './task-records.ts';
+import type { TaskEnd, TaskRecord, TaskRecords } from './task-records.ts';
 
 /** So long nobody looks at a replica that says nothing; it says something three times meanwhile, and more. */
 const LIFE_SECONDS = 60;

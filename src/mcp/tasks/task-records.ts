@@ -12,6 +12,8 @@ import { createRecords, readVersioned, writeVersioned } from '../../store/record
 import { MIN_ENTRY_BYTES } from '../../store/store.ts';
 import { findClientAnswerProblem } from '../calls/client-answers.ts';
 import type { Question } from '../calls/guards.ts';
+import { isEmpty } from '../catalog/client-requests.ts';
+import { readJsonRpcError } from '../protocol/json-rpc.ts';
 
 export interface TaskRecord {
   /** The tool that was called, as clients of its path see it. */
@@ -93,9 +95,7 @@ function readEnd({ status, result, error }: JsonObject): TaskEnd {
 
 /** The error of a failed task; `otherwise` is the message of one that has none. */
 export const readTaskError = (error: unknown, otherwise: string): JsonRpcErrorObject =>
-  isObject(error) && typeof error.code === 'number' && typeof error.message === 'string'
-    ? { code: error.code, message: error.message, ...('data' in error && { data: error.data }) }
-    : { code: -32603, message: otherwise };
+  readJsonRpcError(error) ?? { code: -32603, message: otherwise };
 
 /** Milliseconds until the client should ask again: what has run for long will not end in a moment. */
 const POLL_MS = { first: 1000, later: 5000, afterMs: 60_000 };
@@ -126,7 +126,7 @@ export function describeInDetail(taskId: string, record: TaskRecord, now: number
 const readStatus = (record: TaskRecord): string =>
   record.end?.status ?? (hasQuestions(record) ? 'input_required' : 'working');
 
-const hasQuestions = ({ questions }: TaskRecord): boolean => Object.keys(questions).length > 0;
+const hasQuestions = ({ questions }: TaskRecord): boolean => !isEmpty(questions);
 
 // Tasks in the store, sealed, each under the hash of its id, its user and its path: nobody else's look finds it. And
 // how much of them there is.
@@ -170,21 +170,21 @@ export function createTaskRecords({ config, store, getSeal, clock }: Runtime) {
     key: string,
     change: (record: TaskRecord) => TaskRecord | undefined,
   ): Promise<TaskRecord | undefined> =>
-    orInternalError(() =>
-      records.update(key, (record) => {
+    records
+      .update(key, (record) => {
         const changed = record && change(record);
         return changed === undefined
           ? { result: record }
           : { value: changed, ttlSeconds: countSecondsLeft(changed), result: changed };
-      }),
-    );
+      })
+      .catch(failInternal);
 
   return {
     buildKey: ({ id, user, path }: TaskOwner): string =>
       buildTaskKey(keyPrefix, hashSha256(JSON.stringify([id, user ?? null, path ?? null]))),
     create: (key: string, record: TaskRecord): Promise<void> =>
-      orInternalError(() => records.put(key, record, countSecondsLeft(record))),
-    read: (key: string): Promise<TaskRecord | undefined> => orInternalError(() => records.get(key)),
+      records.put(key, record, countSecondsLeft(record)).catch(failInternal),
+    read: (key: string): Promise<TaskRecord | undefined> => records.get(key).catch(failInternal),
     update,
     /** Ends one that has not ended. Resolves as `update` does. */
     end: (key: string, end: TaskEnd, statusMessage?: string): Promise<TaskRecord | undefined> =>
@@ -202,20 +202,17 @@ export function createTaskRecords({ config, store, getSeal, clock }: Runtime) {
       ),
     /** False where the user, or all, have as many tasks running as they may. */
     reserveRun: (key: string, user: string | undefined): Promise<boolean> =>
-      orInternalError(() => reserveInAll(store, listRunning(user), toRunEntry(key), ttlSeconds)),
+      reserveInAll(store, listRunning(user), toRunEntry(key), ttlSeconds).catch(failInternal),
     releaseRun: (key: string, user: string | undefined): Promise<void> =>
-      orInternalError(() => releaseInAll(store, listRunning(user), toRunEntry(key))),
+      releaseInAll(store, listRunning(user), toRunEntry(key)).catch(failInternal),
     /** False where there is no room for a result of so many bytes. */
     reserveResult: (key: string, user: string | undefined, bytes: number): Promise<boolean> =>
-      orInternalError(() => reserveInAll(store, listKept(user), { name: key, bytes }, ttlSeconds)),
+      reserveInAll(store, listKept(user), { name: key, bytes }, ttlSeconds).catch(failInternal),
   };
 }
 
 /** A task whose time is over is ended a moment later: its record must still be there to say so. */
 const OVERTIME_SECONDS = 60;
-
-const orInternalError = <Result>(work: () => Promise<Result>): Promise<Result> =>
-  work().catch(failInternal);
 
 // Budgets count bytes, and no entry counts as less than the smallest: so many of them are so many tasks.
 
@@ -230,15 +227,6 @@ const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 128 * MEBIBYTE;
 
 // §29.2, ext-tasks "Task Update Requests": the answers that a client gives to what a task asks.
-
-/** ext-tasks: answers to what is not asked, or is answered already, are left alone. */
-export const pickAnswers = ({ questions }: TaskRecord, received: JsonObject): JsonObject =>
-  Object.fromEntries(Object.entries(received).filter(([key]) => Object.hasOwn(questions, key)));
-
-export const omit = <Value>(from: Readonly<Record<string, Value>>, keys: object) =>
-  Object.fromEntries(Object.entries(from).filter(([key]) => !Object.hasOwn(keys, key)));
-
-export const isEmpty = (value: object): boolean => Object.keys(value).length === 0;
 
 /** Bytes as JSON: they lie in the store until the tool has taken them. */
 const MAX_ANSWER_BYTES = 1_048_576;

@@ -16,6 +16,7 @@ import type { Question } from '../calls/guards.ts';
 import { type RunMethod, readString } from '../calls/methods.ts';
 import type { Answer } from '../calls/outcome.ts';
 import type { CallControl } from '../calls/run-target.ts';
+import { isEmpty, omit, pick } from '../catalog/client-requests.ts';
 import {
   nameOwnPath,
   type ServedCatalog,
@@ -30,21 +31,12 @@ import {
   isRelayed,
 } from './relayed-tasks.ts';
 import { createTaskRuns, type RunningTask } from './running-tasks.ts';
-import {
-  createTaskChanges,
-  createWatchCounter,
-  isTaskMessage,
-  type TaskWatch,
-  watchTask,
-} from './task-changes.ts';
+import { createTaskChanges, isTaskMessage } from './task-changes.ts';
 import {
   createTaskRecords,
   describeInDetail,
   describeTask,
   findProblem,
-  isEmpty,
-  omit,
-  pickAnswers,
   type TaskEnd,
   type TaskOwner,
   type TaskRecord,
@@ -74,7 +66,6 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
   const changes = createTaskChanges(runtime, replicas);
   const records = createTaskRecords(runtime);
   const relayedIds = createRelayedTaskIds(getSeal);
-  const reserveWatches = createWatchCounter();
   const runs = createTaskRuns(runtime, records, changes, ownName);
 
   function offer(call: Call): TaskOffer {
@@ -152,15 +143,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
   }
 
   /** The record, of which a task whose replica has gone has become `failed`. */
-  async function find(
-    taskId: string,
-    caller: CallContext,
-    call: TaskCall,
-  ): Promise<{
-    readonly key: string;
-    readonly user: string | undefined;
-    readonly record: TaskRecord;
-  }> {
+  async function find(taskId: string, caller: CallContext, call: TaskCall) {
     const owner = toOwner(taskId, caller.user, call.catalog);
     const { user } = owner;
     const key = records.buildKey(owner);
@@ -255,7 +238,8 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
       const { key } = await find(taskId, context, call);
       let problem: string | undefined;
       await records.update(key, (record) => {
-        const answered = pickAnswers(record, inputResponses);
+        // ext-tasks: answers to what is not asked, or is answered already, are left alone.
+        const answered = pick(inputResponses, record.questions);
         problem = findProblem(record, answered);
         return problem !== undefined || record.end !== undefined || isEmpty(answered)
           ? undefined
@@ -286,12 +270,14 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     offer,
     methods,
     read,
-    reserveWatches,
-    /** Tells what the task is, and each time that it has become another; returns what ends it. */
-    watch(watch: TaskWatch): () => void {
-      const key = records.buildKey(toOwner(watch.taskId, watch.user, watch.catalog));
-      return watchTask(watch, (changed) => changes.listen(key, changed));
-    },
+    reserveWatches: changes.reserveWatches,
+    /** Tells what the task is, and each time that it has become another; returns what ends it. `readTask` is its user's. */
+    watch: (
+      taskId: string,
+      { user, catalog }: Pick<Call, 'user' | 'catalog'>,
+      readTask: () => Promise<JsonObject>,
+      tell: (task: JsonObject) => void,
+    ) => changes.watch(records.buildKey(toOwner(taskId, user, catalog)), readTask, tell),
     /** Lets those that run here end for so long; those that do not are ended. */
     async close(graceMs: number): Promise<void> {
       await runs.close(graceMs);

@@ -1,7 +1,6 @@
 // §18.6, §24: ports between servers and the connections of their users: tokens of requests, and doors that lead to a login.
 import type { Context, RawResult, Relay } from '../catalog/catalog.ts';
-import type { ConnectionServer } from './connection.ts';
-import type { TokenRefusal } from './connections.ts';
+import type { ConnectionServer, TokenRefusal } from './connections.ts';
 import type { RelayedRequest } from './server-request.ts';
 import type { ConnectionNeeded, Upstream, UpstreamCaller } from './upstream.ts';
 

@@ -1,7 +1,7 @@
 // A server's description of itself, read without trust.
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { LIST_KINDS, LIST_NAMES, type ListKind, type ListName } from '../protocol/list-kinds.ts';
-import { SKILLS } from '../protocol/revisions.ts';
+import { isDeclared, SKILLS } from '../protocol/revisions.ts';
 import { isSessionVersion, STATELESS_VERSION } from './envelope.ts';
 import type { UpstreamDescription } from './upstream.ts';
 
@@ -53,8 +53,7 @@ export const offersList = (capabilities: JsonObject, kind: ListKind): boolean =>
 /** SEP-2640: undefined where it has no skills. */
 function findSkillSettings({ extensions }: JsonObject): object | undefined {
   const settings = isObject(extensions) ? extensions[SKILLS] : undefined;
-  // An array counts too: PHP writes an empty object as `[]`.
-  return typeof settings === 'object' && settings !== null ? settings : undefined;
+  return isDeclared(settings) ? settings : undefined;
 }
 
 /** SEP-2640: whether it lists what lies in directories. */

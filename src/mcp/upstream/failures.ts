@@ -1,7 +1,7 @@
 // §18.4: what a client gets of a call that failed, and one line in the log for each kind of failure.
 
 import { catalogue } from '../../errors/catalogue.ts';
-import { fail, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import { fail, failUpstream, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import { isObject } from '../../platform/json.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -60,12 +60,12 @@ export function createToFailedResult({ clock, log }: Runtime): ToFailedResult {
 }
 
 function toErrorResult(method: RelayedRequest['method'], text: string): RawResult {
-  if (method !== 'tools/call') failWithJsonRpc({ code: -32603, message: text });
+  if (method !== 'tools/call') failUpstream(text);
   return { content: [{ type: 'text', text }], isError: true };
 }
 
 /** MCP 2026-07-28: a capability that the client did not declare is a 400, whoever needs it. */
-const failWithJsonRpc = (jsonRpc: JsonRpcErrorObject, era?: Era): never =>
+const failWithJsonRpc = (jsonRpc: JsonRpcErrorObject, era: Era): never =>
   fail(
     era === 'stateless' && jsonRpc.code === catalogue.missing_client_capability.jsonrpc.code
       ? 'missing_client_capability'

@@ -1,7 +1,12 @@
 // §18.3: what a server may ask a client, and what it is told where there is no answer.
 import { GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import type { ClientCapabilities } from '../catalog/client-requests.ts';
+import {
+  type ClientCapabilities,
+  type ClientRequest,
+  isQuestionMethod,
+  QUESTIONS,
+} from '../catalog/client-requests.ts';
 import {
   INTERNAL_ERROR,
   INVALID_PARAMS,
@@ -18,14 +23,14 @@ export function findQuestionProblem(
   if (!isQuestionMethod(method)) {
     return { code: METHOD_NOT_FOUND, message: 'Clients of the gateway cannot be asked this.' };
   }
-  const { name, isDeclared } = QUESTIONS[method];
   // MCP 2025-11-25 "Elicitation": a mode that was not declared is invalid params.
   if (method === 'elicitation/create' && params.mode === 'url') {
     return capabilities.elicitationUrl === true
       ? undefined
       : { code: INVALID_PARAMS, message: 'The client did not declare elicitation by URL.' };
   }
-  return isDeclared(capabilities)
+  const name = QUESTIONS[method];
+  return capabilities[name]
     ? undefined
     : { code: METHOD_NOT_FOUND, message: `The client did not declare ${name}.` };
 }
@@ -56,37 +61,16 @@ export const findKindProblem = (
   { method }: Pick<UpstreamQuestion, 'method'>,
   answer: unknown,
 ): string | undefined =>
-  isQuestionMethod(method) && isObject(answer) && QUESTIONS[method].isAnswer(answer)
+  isQuestionMethod(method) && isObject(answer) && IS_ANSWER[method](answer)
     ? undefined
     : `is no answer to ${method}`;
 
-interface QuestionKind {
-  /** The capability that a client declares, in words. */
-  readonly name: string;
-  isAnswer(answer: JsonObject): boolean;
-  isDeclared(capabilities: ClientCapabilities): boolean;
-}
-
-const QUESTIONS = {
-  'elicitation/create': {
-    name: 'elicitation',
-    isAnswer: ({ action }) => typeof action === 'string',
-    isDeclared: ({ elicitation }) => elicitation,
-  },
-  'sampling/createMessage': {
-    name: 'sampling',
-    isAnswer: ({ role }) => typeof role === 'string',
-    isDeclared: ({ sampling }) => sampling,
-  },
-  'roots/list': {
-    name: 'roots',
-    isAnswer: ({ roots }) => Array.isArray(roots),
-    isDeclared: ({ roots }) => roots,
-  },
-} as const satisfies Readonly<Record<string, QuestionKind>>;
-
-const isQuestionMethod = (method: string): method is keyof typeof QUESTIONS =>
-  Object.hasOwn(QUESTIONS, method);
+/** By the member that answers to no other question have. */
+const IS_ANSWER: Readonly<Record<ClientRequest['method'], (answer: JsonObject) => boolean>> = {
+  'elicitation/create': ({ action }) => typeof action === 'string',
+  'sampling/createMessage': ({ role }) => typeof role === 'string',
+  'roots/list': ({ roots }) => Array.isArray(roots),
+};
 
 // §18.3: a client knows of one server only, the gateway. So what it shows its user says which of the servers behind it asks.
 

@@ -1,6 +1,7 @@
 // §18.1: what the configuration file says of the servers behind the gateway, whatever their transports.
+import type { NamedPaths } from '../../http/endpoint/endpoint.ts';
 import type { Attributes } from '../../telemetry/tracing/tracing.ts';
-import type { ConnectionServer } from './connection.ts';
+import type { ConnectionServer } from './connections.ts';
 
 /** The part of the file about servers and the names of what they have; `disabled` servers are left out. */
 export interface ServersConfig {
@@ -68,4 +69,41 @@ export interface UpstreamFacts {
   readonly hasSessionStream: boolean;
   /** §21.2: where it is, on spans. */
   readonly attributes: Attributes;
+}
+
+// The configuration file that is served now, as features see it that the servers of the file do not concern otherwise.
+
+/** Asked each time: another file may take its place. */
+export interface ServedFile extends NamedPaths {
+  /** In the file's order: servers at which users log in themselves (§24). */
+  listConnectionServers(): readonly ConnectionServer[];
+  /** The claims that rules ask for: without them nobody knows what a user may. */
+  listNamedClaims(): readonly string[];
+}
+
+// §18.1: names of servers, which stand in URLs and before names of tools. Views have names of the same form.
+
+const NAME = /^[a-z][a-z0-9-]{0,31}$/;
+const MAX_LENGTH = 32;
+
+/** §32: `/mcp/server-card` is where MCP has the gateway's own server card. */
+export const SERVER_CARD_PATH_NAME = 'server-card';
+
+export const describeTakenName = (what: 'server' | 'view'): string =>
+  `A ${what} cannot be called ${SERVER_CARD_PATH_NAME}: /mcp/${SERVER_CARD_PATH_NAME} is where clients look for the gateway’s own server card. Rename it.`;
+
+/** The same name always becomes the same. Undefined where nothing of it can stand in one. */
+export function deriveServerName(name: string): string | undefined {
+  const lowerName = name.toLowerCase();
+  if (NAME.test(lowerName)) return lowerName;
+  const fitting = name
+    .normalize('NFD')
+    .replace(/\p{M}+/gu, '')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+/, '')
+    .replace(/^(?=\d)/, 'mcp-')
+    .slice(0, MAX_LENGTH)
+    .replace(/-+$/, '');
+  return NAME.test(fitting) ? fitting : undefined;
 }

@@ -1,16 +1,22 @@
 // §18.3: an MCP server behind the gateway, whatever its transport and era.
+import { hash } from 'node:crypto';
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { nameOwner } from '../../store/owner.ts';
 import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
 import type { ListName } from '../protocol/list-kinds.ts';
 import type { LogSeverity } from '../protocol/methods.ts';
 import type { Era } from '../protocol/revisions.ts';
-import { type ConnectionInfo, type ConnectionOwner, nameConnectionOwner } from './connection.ts';
-import type { Access } from './connections.ts';
+import {
+  type Access,
+  type ConnectionInfo,
+  type ConnectionOwner,
+  nameConnectionOwner,
+} from './connections.ts';
 import type { UpstreamConfig, UpstreamFacts } from './upstream-config.ts';
 
 export interface Upstream {
@@ -266,3 +272,27 @@ export const bindCaller = (caller: UpstreamCaller, connectionId: string): Upstre
   ...caller,
   connectionId,
 });
+
+// §18.4: who is told the same by a server.
+
+/** A name for each user and client where the server can tell them apart (`isPersonal`), else one for all. */
+export type NameAudience = (caller: UpstreamCaller) => string;
+
+export const createNameAudience = (isPersonal: boolean): NameAudience =>
+  isPersonal ? nameCaller : () => EVERYBODY;
+
+export const EVERYBODY = '';
+
+/**
+ * An account of a server is one audience, whoever uses it. Users choose their names: as a hash none can be taken for the
+ * gateway itself, and all are of one length.
+ */
+const nameCaller: NameAudience = (caller) =>
+  caller === GATEWAY_CALLER
+    ? 'gateway'
+    : (caller.connectionId ??
+      hash(
+        'sha256',
+        JSON.stringify([caller.user && nameOwner(caller.user), caller.clientId]),
+        'base64url',
+      ));

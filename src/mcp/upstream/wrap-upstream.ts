@@ -1,10 +1,10 @@
 import { catalogue } from '../../errors/catalogue.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { type Log, truncateForLog } from '../../platform/log.ts';
-import { stripUri } from '../../platform/secret-texts.ts';
+import type { Log } from '../../platform/log.ts';
 import { createWarnOnce } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { Attributes, Span, Tracing } from '../../telemetry/tracing/tracing.ts';
+import type { Attributes, Tracing } from '../../telemetry/tracing/tracing.ts';
+import { describeItem, findMethod } from '../protocol/methods.ts';
 import { CallRefusedError } from './failures.ts';
 import { refuseQuestion } from './questions.ts';
 import {
@@ -101,31 +101,25 @@ export function traceUpstream(upstream: Upstream, tracing: Tracing): Upstream {
       // A request that is not recorded is passed on all the same, as it came: the server follows.
       if (span === undefined) return upstream.request(caller, request);
       const send = () => upstream.request(caller, { ...request, trace: span.getContext() });
-      return watchRequest(span.run(send), span);
+      return span.run(send).then(
+        (result) => {
+          if (result.isError === true) span.fail('tool_error');
+          span.end();
+          return result;
+        },
+        (thrown: unknown) => {
+          const { failure, jsonRpcError } =
+            thrown instanceof UpstreamError ? thrown : UNKNOWN_FAILURE;
+          const code = jsonRpcError && String(jsonRpcError.code);
+          if (code !== undefined) span.setAttributes({ 'rpc.response.status_code': code });
+          span.fail(code ?? failure);
+          span.end();
+          throw thrown;
+        },
+      );
     },
   });
 }
-
-const watchRequest = (working: Promise<JsonObject>, span: Span): Promise<JsonObject> =>
-  working.then(
-    (result) => {
-      if (result.isError === true) span.fail('tool_error');
-      span.end();
-      return result;
-    },
-    (thrown: unknown) => {
-      const { failure, jsonRpcError } = thrown instanceof UpstreamError ? thrown : UNKNOWN_FAILURE;
-      if (jsonRpcError === undefined) {
-        span.fail(failure);
-      } else {
-        const code = String(jsonRpcError.code);
-        span.setAttributes({ 'rpc.response.status_code': code });
-        span.fail(code);
-      }
-      span.end();
-      throw thrown;
-    },
-  );
 
 const UNKNOWN_FAILURE = { failure: '_OTHER', jsonRpcError: undefined };
 
@@ -133,19 +127,11 @@ const UNKNOWN_FAILURE = { failure: '_OTHER', jsonRpcError: undefined };
 const nameRequest = ({ method, name }: UpstreamRequest): string =>
   name === undefined || method.startsWith('resources/') ? method : `${method} ${name}`;
 
-function describeRequest({ method, name }: UpstreamRequest): Attributes {
-  const subject = name === undefined ? undefined : truncateForLog(name);
-  return {
-    'mcp.method.name': method,
-    'gen_ai.operation.name': method === 'tools/call' ? 'execute_tool' : undefined,
-    'gen_ai.tool.name': method === 'tools/call' ? subject : undefined,
-    'gen_ai.prompt.name': method === 'prompts/get' ? subject : undefined,
-    'mcp.resource.uri':
-      method === 'resources/read' && name !== undefined
-        ? truncateForLog(stripUri(name))
-        : undefined,
-  };
-}
+const describeRequest = ({ method, name }: UpstreamRequest): Attributes => ({
+  'mcp.method.name': method,
+  'gen_ai.operation.name': method === 'tools/call' ? 'execute_tool' : undefined,
+  ...describeItem(findMethod(method)?.item, name),
+});
 
 // §18.3: roots are folders on the machines of users. A server is told them only where the configuration file says so.
 

@@ -11,11 +11,12 @@ import {
 } from '../../config/file/shapes/shape.ts';
 import type { MemberNode } from '../../config/file/syntax/read-syntax.ts';
 import {
+  countKeptCharacters,
   deriveServerName,
   describeTakenName,
   SERVER_CARD_PATH_NAME,
-} from '../../mcp/upstream/server-names.ts';
-import { countKeptCharacters, type ServersConfig } from '../../mcp/upstream/upstream-config.ts';
+  type ServersConfig,
+} from '../../mcp/upstream/upstream-config.ts';
 import { findTransport, type ServerEntry, TRANSPORTS } from '../transport/transports.ts';
 import {
   commonMembers,

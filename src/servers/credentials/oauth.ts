@@ -23,7 +23,7 @@ import { isScopeToken } from '../../config/scope.ts';
 import type {
   ConfiguredAuthorizationServer,
   ConnectionAuth,
-} from '../../mcp/upstream/connection.ts';
+} from '../../mcp/upstream/connections.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
 
 import { defineCredentialType } from './credential-type.ts';

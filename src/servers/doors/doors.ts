@@ -5,9 +5,12 @@ import { randomUUID } from 'node:crypto';
 import { fail } from '../../errors/gateway-error.ts';
 import { askToOpen, createPageQuestion, NO_ANSWER } from '../../mcp/calls/client-answers.ts';
 import type { RawResult, Relay } from '../../mcp/catalog/catalog.ts';
-import { nameConnectionOwner } from '../../mcp/upstream/connection.ts';
 import type { ConnectCall, ConnectUser, Doors } from '../../mcp/upstream/connection-ports.ts';
-import type { ConnectionRequest, ConnectionRequests } from '../../mcp/upstream/connections.ts';
+import {
+  type ConnectionRequest,
+  type ConnectionRequests,
+  nameConnectionOwner,
+} from '../../mcp/upstream/connections.ts';
 import { CallRefusedError, type ToFailedResult } from '../../mcp/upstream/failures.ts';
 import {
   bindCaller,

@@ -1,8 +1,12 @@
 // §24: by whose connection a server is asked where users log in themselves.
 import type { UserContext } from '../../http/endpoint/message.ts';
-import type { ConnectionOwner, ConnectionServer } from '../../mcp/upstream/connection.ts';
 import { type ConnectionTokens, readBearer } from '../../mcp/upstream/connection-ports.ts';
-import type { ActiveAccess, ConnectionPorts } from '../../mcp/upstream/connections.ts';
+import type {
+  ActiveAccess,
+  ConnectionOwner,
+  ConnectionPorts,
+  ConnectionServer,
+} from '../../mcp/upstream/connections.ts';
 import {
   ConnectionNeeded,
   CredentialError,

@@ -2,7 +2,6 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Era } from '../../mcp/protocol/revisions.ts';
-import { createNameAudience } from '../../mcp/upstream/audience.ts';
 import {
   NOT_STATELESS,
   readDiscoverResult,
@@ -14,6 +13,7 @@ import {
   traceInHeaders,
 } from '../../mcp/upstream/envelope.ts';
 import {
+  createNameAudience,
   GATEWAY_CALLER,
   METHOD_NOT_FOUND,
   nameOwnSession,

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { createPlaces } from '../../../src/connections/connection-record.ts';
-import type { ConnectionOwner } from '../../../src/mcp/upstream/connection.ts';
+import type { ConnectionOwner } from '../../../src/mcp/upstream/connections.ts';
 import { buildConnectionKey } from '../../../src/store/keys.ts';
 import type { Store } from '../../../src/store/store.ts';
 import {

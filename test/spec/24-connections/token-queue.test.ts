@@ -5,7 +5,7 @@ import {
   createTokenEndpoint,
   TooManyRequests,
 } from '../../../src/connections/tokens/token-endpoint.ts';
-import type { ConnectionServer } from '../../../src/mcp/upstream/connection.ts';
+import type { ConnectionServer } from '../../../src/mcp/upstream/connections.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { noInternet } from '../../support/gateway/no-internet.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';

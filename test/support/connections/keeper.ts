@@ -4,9 +4,9 @@ import { createConnections } from '../../../src/connections/create-connections.t
 import type {
   ConnectionAuth,
   ConnectionOwner,
+  ConnectionPorts,
   ConnectionServer,
-} from '../../../src/mcp/upstream/connection.ts';
-import type { ConnectionPorts } from '../../../src/mcp/upstream/connections.ts';
+} from '../../../src/mcp/upstream/connections.ts';
 import { type Clock, systemClock } from '../../../src/platform/clock.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import type { Store } from '../../../src/store/store.ts';

@@ -97,7 +97,7 @@ export async function startGrantedGateway(
     getChallenge,
     limiter: createLimiter(runtime),
   };
-  const server = createTransport(runtime, mcp.endpoints, checks, mcp.corsHeaders);
+  const server = createTransport(runtime, mcp.endpoints, checks, mcp.gives.corsHeaders);
 
   async function send(token: string, body: unknown, options: SendOptions = {}) {
     const { method = 'POST', ip = '10.0.0.1', session, path = '/mcp', headers } = options;
@@ -147,7 +147,7 @@ export async function startGrantedGateway(
     async close() {
       mcp.stopWaiting();
       await server.close(0);
-      mcp.close();
+      await mcp.close();
     },
   };
 }

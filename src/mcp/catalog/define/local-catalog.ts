@@ -51,21 +51,23 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
   const { logging = false, instructions, pageSize = PAGE_SIZE } = entries;
   const tools = indexByName('tool', entries.tools, 'name');
   const prompts = indexByName('prompt', entries.prompts, 'name');
-  const listed = indexByName('resource', entries.resources, 'uri');
+  const fixed = indexByName('resource', entries.resources, 'uri');
   const skills = indexByName('skill', entries.skills, 'uri');
   const templates = indexByName('resource template', entries.resourceTemplates, 'uriTemplate');
-  const files = indexFiles(skills, listed);
+  /** All of skills; of these only each `SKILL.md` is listed here: those of a skill are in its own list. */
+  const files = indexFiles(skills, fixed);
   const manifests = [...skills.keys()].flatMap((uri): readonly [string, Resource][] => {
     const file = files.get(uri);
     return file === undefined ? [] : [[uri, file]];
   });
+  const listed = new Map([...fixed, ...manifests]);
 
   return {
     offers: {
       tools: tools.size > 0,
       prompts: prompts.size > 0,
-      resources: listed.size + templates.size + skills.size > 0,
-      subscriptions: [...listed.values()].some(({ watch }) => watch !== undefined),
+      resources: fixed.size + templates.size + skills.size > 0,
+      subscriptions: [...fixed.values()].some(({ watch }) => watch !== undefined),
       completions: [...prompts.values(), ...templates.values()].some(
         ({ hasCompletion }) => hasCompletion,
       ),
@@ -106,42 +108,7 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
       return prompt.get(args, context);
     },
 
-    ...createLocalResources(new Map([...listed, ...manifests]), files, templates, pageSize),
-    ...createLocalSkills(skills, pageSize),
-
-    async complete({ ref, argument, known }, context) {
-      const entry =
-        ref.type === 'ref/prompt'
-          ? (prompts.get(ref.name) ?? failUnknownName('prompt', ref.name, prompts))
-          : (templates.get(ref.uri) ??
-            failUnknown({ noun: 'resource template', name: stripUri(ref.uri) }));
-      const complete = entry.completers.get(argument.name);
-      const values = (await complete?.(argument.value, known, context)) ?? [];
-      return {
-        values: values.slice(0, MAX_COMPLETIONS),
-        total: values.length,
-        hasMore: values.length > MAX_COMPLETIONS,
-      };
-    },
-  };
-}
-
-function checkArguments(tool: Tool, args: Arguments): void {
-  const problem = tool.findProblem(args);
-  if (problem !== undefined) fail('invalid_tool_input', { details: problem });
-}
-
-/**
- * The part of a catalogue for resources: those with a URI of their own come before templates. `files` are all of skills, of which
- * only each `SKILL.md` is listed here: those of a skill are in its own list.
- */
-function createLocalResources(
-  listed: ReadonlyMap<string, Resource>,
-  files: ReadonlyMap<string, Resource>,
-  templates: ReadonlyMap<string, ResourceTemplate>,
-  pageSize: number,
-) {
-  return {
+    // Those with a URI of their own come before templates.
     listResources: createPager(listed, pageSize),
     listResourceTemplates: createPager(templates, pageSize),
     async readResource(uri, context) {
@@ -178,13 +145,8 @@ function createLocalResources(
       }
       return stopAll;
     },
-  } satisfies Partial<Catalog>;
-}
 
-// SEP-2640: skills, and the directories of their files.
-
-function createLocalSkills(skills: ReadonlyMap<string, Skill>, pageSize: number) {
-  return {
+    // SEP-2640: skills, and the directories of their files.
     listSkills: createPager(skills, pageSize),
     async getSkill(uri) {
       const skill = skills.get(uri);
@@ -193,26 +155,39 @@ function createLocalSkills(skills: ReadonlyMap<string, Skill>, pageSize: number)
         : { skill: skill.description, cache: LIST_CACHE };
     },
     async readDirectory(uri, cursor, context) {
-      const children = findChildren(skills, uri);
-      if (children === undefined) return failNoDirectory(uri);
-      const byUri = new Map(children.map((description) => [description.uri, { description }]));
-      return createPager(byUri, pageSize)(cursor, context);
+      // Any directory of a skill, from its folder down.
+      for (const { description: skill, files: own } of skills.values()) {
+        const root = requireSkillRoot(skill.uri);
+        if (uri !== root && !uri.startsWith(`${root}/`)) continue;
+        const described = own.map(({ description }) => description);
+        const children = listChildren(described, uri);
+        if (children === undefined) continue;
+        const byUri = new Map(children.map((description) => [description.uri, { description }]));
+        return createPager(byUri, pageSize)(cursor, context);
+      }
+      return failNoDirectory(uri);
     },
-  } satisfies Partial<Catalog>;
+
+    async complete({ ref, argument, known }, context) {
+      const entry =
+        ref.type === 'ref/prompt'
+          ? (prompts.get(ref.name) ?? failUnknownName('prompt', ref.name, prompts))
+          : (templates.get(ref.uri) ??
+            failUnknown({ noun: 'resource template', name: stripUri(ref.uri) }));
+      const complete = entry.completers.get(argument.name);
+      const values = (await complete?.(argument.value, known, context)) ?? [];
+      return {
+        values: values.slice(0, MAX_COMPLETIONS),
+        total: values.length,
+        hasMore: values.length > MAX_COMPLETIONS,
+      };
+    },
+  };
 }
 
-/** Undefined for what is no directory, from the folder of a skill down. */
-function findChildren(skills: ReadonlyMap<string, Skill>, uri: string) {
-  for (const { description, files } of skills.values()) {
-    const root = requireSkillRoot(description.uri);
-    if (uri !== root && !uri.startsWith(`${root}/`)) continue;
-    const children = listChildren(
-      files.map((file) => file.description),
-      uri,
-    );
-    if (children !== undefined) return children;
-  }
-  return undefined;
+function checkArguments(tool: Tool, args: Arguments): void {
+  const problem = tool.findProblem(args);
+  if (problem !== undefined) fail('invalid_tool_input', { details: problem });
 }
 
 /** A skill may lie in another one: then both have the same files. @throws DefinitionError for a URI of two things. */

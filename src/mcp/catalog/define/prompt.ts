@@ -84,8 +84,18 @@ export function definePrompt<const All extends readonly PromptArgument[]>(
         required,
       })),
     },
-    findProblem: (args) =>
-      promptArguments.map((argument) => describeArgumentProblem(argument, args)).find(Boolean),
+    findProblem(args) {
+      for (const { name, required, values } of promptArguments) {
+        const value = Object.hasOwn(args, name) ? args[name] : undefined;
+        if (value === undefined && !required) continue;
+        if (value === undefined) return `argument ${name} is missing`;
+        if (typeof value !== 'string') return `argument ${name} must be a string`;
+        if (values && !values.includes(value)) {
+          return `argument ${name} must be one of ${values.join(', ')}`;
+        }
+      }
+      return undefined;
+    },
     async get(args, context) {
       const result = await get(args as PromptArguments<All>, context);
       if (isObject(result) && Array.isArray(result.messages)) return result;
@@ -111,16 +121,3 @@ const completeFrom =
   (values: readonly string[]): Complete =>
   (typed) =>
     values.filter((value) => value.startsWith(typed));
-
-function describeArgumentProblem(
-  { name, required, values }: PromptArgument,
-  args: Arguments,
-): string | undefined {
-  const value = Object.hasOwn(args, name) ? args[name] : undefined;
-  if (value === undefined) return required ? `argument ${name} is missing` : undefined;
-  if (typeof value !== 'string') return `argument ${name} must be a string`;
-  if (values && !values.includes(value)) {
-    return `argument ${name} must be one of ${values.join(', ')}`;
-  }
-  return undefined;
-}

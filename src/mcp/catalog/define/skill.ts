@@ -51,7 +51,12 @@ export function defineSkill(skill: SkillDefinition): Skill {
   checkMembers('Skill', skill, MEMBERS);
   const folder = resolveFolder(skill.folder);
   const prefix = readPrefix(skill.prefix);
-  const files = readSkillFiles(folder);
+  const name = basename(folder);
+  const root = `skill://${[...prefix, name].join('/')}`;
+  const files = readSkillFiles(folder).map((file) => ({
+    ...file,
+    uri: [root, ...file.segments.map(encodeURIComponent)].join('/'),
+  }));
   const path = join(folder, MANIFEST);
   const manifest = files.find(({ segments }) => segments.length === 1 && segments[0] === MANIFEST);
   if (manifest === undefined) {
@@ -60,23 +65,16 @@ export function defineSkill(skill: SkillDefinition): Skill {
   if (!('text' in manifest.content)) {
     throw new DefinitionError(`${path}: it is no text in UTF-8.`);
   }
-  const name = basename(folder);
   const frontmatter = readFrontmatter(manifest.content.text, path, name);
-  const root = `skill://${[...prefix, name].join('/')}`;
-  const toUri = ({ segments }: ReadFile) => [root, ...segments.map(encodeURIComponent)].join('/');
   return {
     description: {
-      uri: toUri(manifest),
+      uri: manifest.uri,
       frontmatter,
-      resources: files.map((file) => ({
-        uri: toUri(file),
-        digest: file.digest,
-        size: file.size,
-      })),
+      resources: files.map(({ uri, digest, size }) => ({ uri, digest, size })),
     },
     files: files.map((file) => ({
       description: {
-        uri: toUri(file),
+        uri: file.uri,
         name: file === manifest ? name : (file.segments.at(-1) ?? ''),
         description: file === manifest ? frontmatter.description : `A file of the skill ${name}.`,
         mimeType: file.mimeType,
