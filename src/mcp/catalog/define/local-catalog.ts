@@ -53,9 +53,9 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
   const prompts = indexByName('prompt', entries.prompts, 'name');
   const fixed = indexByName('resource', entries.resources, 'uri');
   const skills = indexByName('skill', entries.skills, 'uri');
-  const templates = indexByName('resource template', entries.resourceTemplates, 'uriTemplate');
   /** All of skills; of these only each `SKILL.md` is listed here: those of a skill are in its own list. */
   const files = indexFiles(skills, fixed);
+  const templates = indexByName('resource template', entries.resourceTemplates, 'uriTemplate');
   const manifests = [...skills.keys()].flatMap((uri): readonly [string, Resource][] => {
     const file = files.get(uri);
     return file === undefined ? [] : [[uri, file]];
