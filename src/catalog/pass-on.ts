@@ -1,6 +1,6 @@
 // §18.3: a call goes to its server. Its result comes back as clients can read it, and names what they know; what it links to is
 // remembered.
-import { fail, GatewayError } from '../errors/gateway-error.ts';
+import { fail, failUpstream, GatewayError } from '../errors/gateway-error.ts';
 import type { RawResult } from '../mcp/catalog/catalog.ts';
 import type { CallerContext } from '../mcp/catalog/served-catalog.ts';
 import { Findings, type Misfit, RESULTS } from '../mcp/protocol/fit.ts';
@@ -156,8 +156,7 @@ const addMeta = (request: RelayedRequest, meta: JsonObject): RelayedRequest => (
 });
 
 /** The configuration has changed since it was found. */
-export const failGone = (server: string): never =>
-  fail('upstream_error', { jsonRpc: { code: -32603, message: `${server} is no longer there.` } });
+export const failGone = (server: string): never => failUpstream(`${server} is no longer there.`);
 
 // §18.2, §30.1: the URIs that a result of a server names, and where: of links, embedded resources, what was read, and apps. Texts
 // and structured content are the server's words, and stay as they are.
@@ -262,10 +261,7 @@ const showPath = (path: JsonPath): string =>
   path.map((step) => (typeof step === 'number' ? '[]' : step)).join('.');
 
 const failAnswer = (server: string, path: JsonPath): never =>
-  fail('upstream_error', {
-    jsonRpc: {
-      code: -32603,
-      message: `${server} answered with what MCP does not allow: ${showPath(path)} is missing, or has another form.`,
-    },
-    facts: { server },
-  });
+  failUpstream(
+    `${server} answered with what MCP does not allow: ${showPath(path)} is missing, or has another form.`,
+    { facts: { server } },
+  );

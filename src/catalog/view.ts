@@ -1,6 +1,6 @@
 // §18.2: what one path serves, and to whom: what is there by which name.
 
-import { fail, GatewayError } from '../errors/gateway-error.ts';
+import { fail, failUpstream, GatewayError } from '../errors/gateway-error.ts';
 import type { GuardPoint } from '../mcp/calls/guards.ts';
 import type { Policies, PolicyCaller, PolicyItem } from '../mcp/calls/policy.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
@@ -150,10 +150,7 @@ export function failAbsent({ name, lists }: Server, who: Who): never {
   const problem = lists.peekProblem(who.upstream);
   const reason = problem === undefined ? '' : ` The reason: ${problem}.`;
   const message = `${name} is not available now; try again in a moment.${reason}`;
-  return fail('upstream_error', {
-    jsonRpc: { code: -32603, message },
-    facts: { server: name },
-  });
+  return failUpstream(message, { facts: { server: name } });
 }
 
 /**

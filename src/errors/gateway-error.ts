@@ -61,6 +61,10 @@ export function fail(key: ErrorKey, failure?: Failure): never {
 /** @throws GatewayError `internal_error` always. */
 export const failInternal = (cause: unknown): never => fail('internal_error', { cause });
 
+/** A server behind the gateway failed, in these words. @throws GatewayError `upstream_error` always. */
+export const failUpstream = (message: string, rest?: Pick<Failure, 'cause' | 'facts'>): never =>
+  fail('upstream_error', { jsonRpc: { code: -32603, message }, ...rest });
+
 /** @throws GatewayError `invalid_params` always. */
 export function failParams(details: string): never {
   return fail('invalid_params', { details });

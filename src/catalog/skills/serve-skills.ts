@@ -1,7 +1,7 @@
 // SEP-2640: one skill, and what lies in a directory, asked of whose it is. What comes is treated as what is listed: rules, the
 // lock and guards hold for it.
 
-import { fail } from '../../errors/gateway-error.ts';
+import { fail, failUpstream } from '../../errors/gateway-error.ts';
 import type { GuardPoint } from '../../mcp/calls/guards.ts';
 import type { Cursor, Page, RawItem, RawResult } from '../../mcp/catalog/catalog.ts';
 import { DIRECTORY, decodeName, isPlainName, listChildren } from '../../mcp/catalog/content.ts';
@@ -237,10 +237,5 @@ function describeFile(file: unknown): { readonly uri: string; readonly name: str
   return { uri, name: decodeName(uri.slice(uri.lastIndexOf('/') + 1)) };
 }
 
-function failAnswer(server: string, problem: string, cause?: unknown): never {
-  return fail('upstream_error', {
-    jsonRpc: { code: -32603, message: `${server} ${problem}.` },
-    facts: { server },
-    ...(cause !== undefined && { cause }),
-  });
-}
+const failAnswer = (server: string, problem: string, cause?: unknown): never =>
+  failUpstream(`${server} ${problem}.`, { facts: { server }, cause });

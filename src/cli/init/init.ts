@@ -6,7 +6,7 @@ import { basename, extname, resolve } from 'node:path';
 import { hasVariable } from '../../config/file/expand.ts';
 import { type FileNode, readSyntax } from '../../config/file/syntax/read-syntax.ts';
 import { deriveServerName } from '../../mcp/upstream/server-names.ts';
-import { getErrorCode } from '../../platform/error-code.ts';
+import { describeCode } from '../../platform/error-code.ts';
 import { type Fetch, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
@@ -169,7 +169,7 @@ async function writeFiles(
     } catch (error) {
       throw new CommandError(
         'A file could not be written:',
-        `${resolve(name)} (${getErrorCode(error) ?? String(error)}). Run postern init in a folder that this user can write.`,
+        `${resolve(name)} (${describeCode(error)}). Run postern init in a folder that this user can write.`,
       );
     }
   }

@@ -18,6 +18,7 @@ import type { Problem } from '../../config/problem.ts';
 import { httpUrl, type Rule } from '../../config/rules.ts';
 import { isScopeToken } from '../../config/scope.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
+import { getMessage } from '../../platform/error-code.ts';
 import { generateSecret, hashSha256, isEqualSecret } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
@@ -100,7 +101,7 @@ const jwks: Shape<readonly VerificationKey[]> = {
     try {
       return parseKeySet(Buffer.from(JSON.stringify(set))).usable;
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = getMessage(error);
       return report(
         place,
         node.line,

@@ -1,7 +1,12 @@
 // §29.5: tasks of servers. The gateway keeps nothing of them: the id that a client has says which it is, sealed, for its
 // user and its path alone.
 
-import { fail, failInternal, failParams, GatewayError } from '../../errors/gateway-error.ts';
+import {
+  failInternal,
+  failParams,
+  failUpstream,
+  GatewayError,
+} from '../../errors/gateway-error.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toNoted, toRawJson, toRawMembers } from '../../platform/noted-json.ts';
@@ -168,7 +173,7 @@ async function guardQuestions(
   for (const question of Object.values(inputRequests)) {
     const problem = findQuestionProblem(question, client);
     if (problem === undefined) continue;
-    return failTask(
+    return failUpstream(
       `${server} needs an answer that this client cannot give: ${problem.message} Cancel the task.`,
     );
   }
@@ -200,7 +205,7 @@ function guardAnswers(
 }
 
 function refuseStopped(thrown: unknown): never {
-  if (thrown instanceof CallStopped) failTask(thrown.message);
+  if (thrown instanceof CallStopped) failUpstream(thrown.message);
   throw thrown;
 }
 
@@ -208,9 +213,10 @@ function readTask(server: string, written: JsonObject): RelayedTask {
   const { taskId, status, statusMessage, createdAt, lastUpdatedAt, ttlMs, pollIntervalMs } =
     written;
   if (typeof taskId !== 'string' || taskId === '' || taskId.length > MAX_ID_LENGTH) {
-    return failTask(`${server} named a task in a way that cannot be passed on.`);
+    return failUpstream(`${server} named a task in a way that cannot be passed on.`);
   }
-  if (!isStatus(status)) return failTask(`${server} says what a task is in words unknown here.`);
+  if (!isStatus(status))
+    return failUpstream(`${server} says what a task is in words unknown here.`);
   return {
     taskId,
     status,
@@ -239,7 +245,7 @@ function readDetails(
   return isObject(result)
     ? // As of a call: servers that inline a result may leave it out, and there is no task in a task.
       { result: toNoted({ ...result, resultType: 'complete' }) }
-    : failTask(`${server} says that a task is completed, and not with what.`);
+    : failUpstream(`${server} says that a task is completed, and not with what.`);
 }
 
 function readQuestions(
@@ -248,14 +254,14 @@ function readQuestions(
 ): NonNullable<RelayedTask['inputRequests']> {
   const entries = isObject(inputRequests) ? Object.entries(inputRequests) : [];
   if (entries.length > MAX_QUESTIONS) {
-    return failTask(
+    return failUpstream(
       `${server} asked ${entries.length} questions at once; ${MAX_QUESTIONS} are allowed.`,
     );
   }
   return Object.fromEntries(
     entries.map(([key, written]) => [
       key,
-      readQuestion(written) ?? failTask(`${server} asked something that cannot be read.`),
+      readQuestion(written) ?? failUpstream(`${server} asked something that cannot be read.`),
     ]),
   );
 }
@@ -271,7 +277,4 @@ const isDuration = (value: unknown): value is number =>
 const readTime = (server: string, time: unknown): string =>
   typeof time === 'string' && !Number.isNaN(Date.parse(time))
     ? new Date(time).toISOString()
-    : failTask(`${server} says of a task a time that is none.`);
-
-const failTask = (message: string): never =>
-  fail('upstream_error', { jsonRpc: { code: -32603, message } });
+    : failUpstream(`${server} says of a task a time that is none.`);

@@ -1,7 +1,7 @@
 // A long result in which the gateway has nothing to look at: it goes on as it came, and nobody parses it, unless somebody asks for
 // a member after all.
 
-import { fail } from '../../errors/gateway-error.ts';
+import { failUpstream } from '../../errors/gateway-error.ts';
 import {
   cutPieces,
   decodeUtf8,
@@ -167,10 +167,7 @@ const readShortMembers = (bytes: Buffer, members: readonly ScannedMember[]): Jso
     ]),
   );
 
-const failToRead = (): never =>
-  fail('upstream_error', {
-    jsonRpc: { code: -32603, message: 'The server answered with a text that is no JSON.' },
-  });
+const failToRead = (): never => failUpstream('The server answered with a text that is no JSON.');
 
 // The outline of a long result, without its long texts: enough to see whether clients can read it.
 

@@ -5,6 +5,7 @@ import { defineMember, type MemberReader } from '../../config/file/shapes/shape.
 import { httpUrl } from '../../config/rules.ts';
 import type { UpstreamConfig, UpstreamFacts } from '../../mcp/upstream/upstream-config.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
+import { getMessage } from '../../platform/error-code.ts';
 import {
   commonMembers,
   type FileSurroundings,
@@ -154,7 +155,7 @@ export function completeHttp(
       httpMembers.ca,
     );
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = getMessage(error);
     report(`The file cannot be read (${reason}).`, httpMembers.ca);
   }
   return server;
