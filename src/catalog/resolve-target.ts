@@ -297,7 +297,7 @@ function mirror(entry: Entry, args: JsonObject): Readonly<Record<string, string>
 }
 
 const NOT_MIRRORED = {};
-const MIRRORED: ReadonlySet<string> = new Set(['string', 'number', 'boolean']);
+const MIRRORED = new Set(['string', 'number', 'boolean']);
 
 const getMember = (value: unknown, path: readonly string[]): unknown =>
   path.reduce<unknown>(

@@ -35,7 +35,7 @@ interface UnreadServer {
 
 /** `getLock` is that which is served now; `storedLock` is undefined where this process knows no file. */
 export function createLockApproval(
-  { clock, log, store }: Pick<Runtime, 'clock' | 'log' | 'store'>,
+  { clock, log, store }: Runtime,
   getServers: () => ReadonlyMap<string, ApprovableServer>,
   getLock: () => Lock | undefined,
   storedLock: StoredLock | undefined,

@@ -1,19 +1,37 @@
 // Checks of the gateway's authorization request at the provider, before anybody logs in. With `prompt=none`
 // (OpenID Connect Core §3.1.2.1) it shows no page: it comes back to the redirect URI with `login_required`,
 // which it may do only where it knows that URI. Nothing that it answers is followed.
-import { buildLoginRequest, buildProviderRequest, chooseProviderScope } from '../../logins/broker/login.ts';
+import {
+  buildLoginRequest,
+  buildProviderRequest,
+  chooseProviderScope,
+} from '../../logins/broker/login.ts';
 import { createCodeChallenge } from '../../logins/provider/provider-parameters.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { quote } from '../../platform/text.ts';
-import { type Advice, defineCheck, type Finding, type Found, failure, ok, unknown, warning } from './finding.ts';
-import { describeNetworkFailure, type Probe, type ProbeAnswer, readHeaderWords } from './instruments.ts';
+import {
+  type Advice,
+  defineCheck,
+  type Finding,
+  type Found,
+  failure,
+  ok,
+  unknown,
+  warning,
+} from './finding.ts';
+import {
+  describeNetworkFailure,
+  type Probe,
+  type ProbeAnswer,
+  readHeaderWords,
+} from './instruments.ts';
 import { LOOPBACK_REDIRECT_URI } from './log-in.ts';
-import { defineProviderCheck, type SettingsAtHand, findBrokerConfig } from './settings-at-hand.ts';
+import { defineProviderCheck, findBrokerConfig, type SettingsAtHand } from './settings-at-hand.ts';
 
 type AuthorizationOutcome = Awaited<ReturnType<typeof askAuthorization>>;
 
 /** Errors that only say that nobody is logged in (OpenID Connect Core §3.1.2.6). */
-const NEEDS_USER: ReadonlySet<string> = new Set([
+const NEEDS_USER = new Set([
   'login_required',
   'interaction_required',
   'consent_required',

@@ -31,7 +31,7 @@ interface HttpUse {
 }
 
 /** Present in each request to a guard. */
-const OWN_HEADERS: ReadonlySet<string> = new Set(['accept', 'content-type', 'traceparent']);
+const OWN_HEADERS = new Set(['accept', 'content-type', 'traceparent']);
 
 const members = {
   url: defineMember(

@@ -183,6 +183,6 @@ function readHost(link: string): string | undefined {
   }
 }
 
-const LEADING_OUT: ReadonlySet<string> = new Set(['http', 'https', 'ws', 'wss', 'ftp', 'ftps']);
+const LEADING_OUT = new Set(['http', 'https', 'ws', 'wss', 'ftp', 'ftps']);
 
 const MAX_TOLD = 5;

@@ -198,7 +198,7 @@ function* mapMembers(
 const isPlain = (value: unknown): boolean => typeof value !== 'string' && typeof value !== 'object';
 
 /** MCP: bytes of resources, images and sounds. */
-const ENCODED: ReadonlySet<string> = new Set(['blob', 'data']);
+const ENCODED = new Set(['blob', 'data']);
 
 /** A text in which nothing else is, such as `//` of an address. */
 const BASE64 = /^[A-Za-z0-9+/=\r\n]*$/;

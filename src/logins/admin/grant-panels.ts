@@ -1,8 +1,33 @@
 // §22.2: the logins that there are, where the gateway issues tokens of its own: who, by which client, since when.
 import { fail } from '../../errors/gateway-error.ts';
 import type { AdminPanel } from '../../http/endpoint/admin-panel.ts';
-import { describeGrantPerson, type FoundPeople, findGrants, findOfPerson, lookThrough, matchesPerson, type Person, type RecentCaller } from '../../http/endpoint/admin-people.ts';
-import { type AdminPage, type AdminPageRequest, describeSelection, describeUser, endById, type Issuers, isClear, readAdminPageRequest, readPageRequest, readSelectedUser, readShort, renderNext, renderNextOf, renderTime } from '../../http/endpoint/admin-requests.ts';
+import {
+  describeGrantPerson,
+  type FoundPeople,
+  findGrants,
+  findOfPerson,
+  lookThrough,
+  matchesPerson,
+  type Person,
+  type RecentCaller,
+} from '../../http/endpoint/admin-people.ts';
+import {
+  type AdminPage,
+  type AdminPageRequest,
+  describeSelection,
+  describeUser,
+  endById,
+  type Issuers,
+  isClear,
+  readAdminPageRequest,
+  readPageRequest,
+  readSelectedUser,
+  readShort,
+  renderNext,
+  renderNextOf,
+  renderTime,
+} from '../../http/endpoint/admin-requests.ts';
+import type { AdminTable } from '../../http/endpoint/admin-table.ts';
 import { createJsonReply } from '../../http/endpoint/message.ts';
 import { isSessionId } from '../../platform/ids.ts';
 import { type JsonObject, parseObject } from '../../platform/json.ts';
@@ -11,9 +36,8 @@ import { readOwner } from '../../store/owner.ts';
 import type { PageRequest, StoredPage } from '../../store/page.ts';
 import type { ListedSession } from '../../store/store.ts';
 import type { GrantSelection } from '../broker/logouts.ts';
-import { type Grant, isGrantId, type UserIdentity } from '../grants/grant.ts';
-import type { AdminTable } from '../../http/endpoint/admin-table.ts';
 import type { Broker } from '../broker/open-broker.ts';
+import { type Grant, isGrantId, type UserIdentity } from '../grants/grant.ts';
 
 /** `broker` is undefined where clients get the provider's tokens. */
 export function createGrantPanels(
@@ -105,7 +129,7 @@ function readGrantSelection(query: URLSearchParams, issuers: Issuers): GrantSele
   });
 }
 
-const OF_GRANTS: ReadonlySet<string> = new Set(['user', 'issuer', 'client']);
+const OF_GRANTS = new Set(['user', 'issuer', 'client']);
 
 const GRANTS_OF_USER = 50;
 

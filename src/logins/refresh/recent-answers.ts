@@ -256,7 +256,7 @@ export interface AskedTokens {
 }
 
 /** Parameters of a code or a refresh token, and of the client: the same tokens are asked for with either. */
-const RIGHTS: ReadonlySet<string> = new Set([
+const RIGHTS = new Set([
   'grant_type',
   'code',
   'code_verifier',

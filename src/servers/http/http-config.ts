@@ -41,7 +41,7 @@ const addressShape = text(
 );
 
 /** Headers of the message, or of the protocol. */
-const OWN_HEADERS: ReadonlySet<string> = new Set([
+const OWN_HEADERS = new Set([
   'accept',
   'accept-encoding',
   'content-encoding',
