@@ -4,7 +4,7 @@ import { existsSync, lstatSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, extname, resolve } from 'node:path';
 import { hasVariable } from '../../config/file/expand.ts';
-import { type FileNode, readSyntax } from '../../config/file/syntax/read-syntax.ts';
+import { readSyntax, toValue } from '../../config/file/syntax/read-syntax.ts';
 import { deriveServerName } from '../../mcp/upstream/server-names.ts';
 import { describeCode } from '../../platform/error-code.ts';
 import { type Fetch, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
@@ -351,9 +351,3 @@ function read(path: string): JsonObject {
 }
 
 const refuse = (lines: readonly string[]) => new CommandError('Nothing was written:', ...lines);
-
-function toValue(node: FileNode): unknown {
-  if (node.kind === 'scalar') return node.value;
-  if (node.kind === 'list') return node.items.map(toValue);
-  return Object.fromEntries(node.members.map(({ name, value }) => [name, toValue(value)]));
-}

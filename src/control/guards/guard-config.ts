@@ -10,6 +10,7 @@ import {
   report,
   type Shape,
 } from '../../config/file/shapes/shape.ts';
+import { matching, textWith } from '../../config/rules.ts';
 import { GUARD_POINTS, type GuardConfig, type GuardUse } from '../../mcp/calls/guards.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 import {
@@ -127,10 +128,10 @@ const guardMembers = {
   name: defineMember(
     'name',
     text(
-      {
-        parse: (given) => (new RegExp(NAME_PATTERN).test(given) ? given : undefined),
-        allowed: 'a letter, then up to 31 letters, digits and hyphens, in lower case',
-      },
+      matching(
+        new RegExp(NAME_PATTERN),
+        'a letter, then up to 31 letters, digits and hyphens, in lower case',
+      ),
       { schema: { type: 'string', pattern: NAME_PATTERN } },
     ),
     'What the log, the audit log and metrics call it.',
@@ -152,10 +153,10 @@ const guardMembers = {
     'tools',
     list(
       text(
-        {
-          parse: (given) => (given !== '' && given.length <= MAX_GLOB_LENGTH ? given : undefined),
-          allowed: `1 to ${MAX_GLOB_LENGTH} characters: a tool’s name as clients of /mcp see it, in which * is any text`,
-        },
+        textWith(
+          (given) => given !== '' && given.length <= MAX_GLOB_LENGTH,
+          `1 to ${MAX_GLOB_LENGTH} characters: a tool’s name as clients of /mcp see it, in which * is any text`,
+        ),
         { schema: { type: 'string', minLength: 1, maxLength: MAX_GLOB_LENGTH } },
       ),
       { allowed: 'a list of tool names, in which * is any text', isNotEmpty: true },

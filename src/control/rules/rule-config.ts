@@ -18,10 +18,10 @@ import { isScopeToken } from '../../config/scope.ts';
 import type { RuleConfig, RuleSubject } from '../../mcp/calls/rules.ts';
 import { decodeResource } from '../../mcp/catalog/resource-text.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import { isObject, isScalar, type JsonObject } from '../../platform/json.ts';
 import { suggestName } from '../../platform/nearest-name.ts';
 import { quote } from '../../platform/text.ts';
-import { isScalar, loadConditions, parsePattern } from './compile-rules.ts';
+import { loadConditions, parsePattern } from './compile-rules.ts';
 
 const names = (what: string) =>
   list(

@@ -29,11 +29,10 @@ type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
  */
 export function readUserContext(
   claims: Claims,
-  token: string,
   rules: ClaimRules,
   now: number,
   age: TokenAge,
-): UserContext {
+): Writable<UserContext> {
   const { iss } = claims;
   if (iss !== rules.issuer) {
     failToken(
@@ -45,9 +44,7 @@ export function readUserContext(
   checkKind(claims, rules.foreignClaims);
   checkAudience[rules.audienceClaim](claims, rules);
   checkTimes(claims, rules.clockToleranceSeconds, now / 1000, age);
-  const user = describeClaims(readSubject(claims, rules.baseUrl), claims);
-  user.token = token;
-  return user;
+  return describeClaims(readSubject(claims, rules.baseUrl), claims);
 }
 
 /** §2.3: what claims say of a user. Optional ones of another type are left out, not refused. */

@@ -12,10 +12,10 @@ import {
   report,
   type Shape,
 } from '../../config/file/shapes/shape.ts';
-import type { FileNode } from '../../config/file/syntax/read-syntax.ts';
+import { toValue } from '../../config/file/syntax/read-syntax.ts';
 
 import type { Problem } from '../../config/problem.ts';
-import { httpUrl, type Rule } from '../../config/rules.ts';
+import { httpUrl, matching, type Rule, textWith } from '../../config/rules.ts';
 import { isScopeToken } from '../../config/scope.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
 import { getMessage } from '../../platform/error-code.ts';
@@ -75,10 +75,10 @@ const group = text(
 const RESOURCE_PATTERN = '^(https?://|/(mcp(/[A-Za-z0-9-]+)?|admin)/?$)';
 
 const resource = text(
-  {
-    parse: (given) => (new RegExp(RESOURCE_PATTERN).test(given) ? given : undefined),
-    allowed: 'a path of this gateway (/mcp, /mcp/<server or view> or /admin), or its whole URL',
-  },
+  matching(
+    new RegExp(RESOURCE_PATTERN),
+    'a path of this gateway (/mcp, /mcp/<server or view> or /admin), or its whole URL',
+  ),
   { schema: { type: 'string', pattern: RESOURCE_PATTERN } },
 );
 
@@ -91,7 +91,7 @@ const jwks: Shape<readonly VerificationKey[]> = {
   read(node, place) {
     if (node.kind !== 'object')
       return report(place, node.line, `${nameKind(node)} is not valid. It must be a JWK Set.`);
-    const set = toJson(node);
+    const set = toValue(node);
     if (hasPrivateKey(set))
       return report(
         place,
@@ -110,12 +110,6 @@ const jwks: Shape<readonly VerificationKey[]> = {
     }
   },
 };
-
-function toJson(node: FileNode): unknown {
-  if (node.kind === 'scalar') return node.value;
-  if (node.kind === 'list') return node.items.map(toJson);
-  return Object.fromEntries(node.members.map(({ name, value }) => [name, toJson(value)]));
-}
 
 const hasPrivateKey = (set: unknown): boolean =>
   isObject(set) &&
@@ -141,13 +135,9 @@ const clientMembers = {
   ),
   scopes: defineMember(
     'scopes',
-    list(
-      text(
-        { parse: (given) => (isScopeToken(given) ? given : undefined), allowed: 'one scope' },
-        { schema: { type: 'string', minLength: 1 } },
-      ),
-      { allowed: 'a list of scopes' },
-    ),
+    list(text(textWith(isScopeToken, 'one scope'), { schema: { type: 'string', minLength: 1 } }), {
+      allowed: 'a list of scopes',
+    }),
     'The scopes that its tokens may have. Without it they have none.',
   ),
   groups: defineMember(

@@ -13,7 +13,7 @@ import { renderLoggedIn, renderPage } from '../../http/endpoint/own-page-parts.t
 import { renderReturnLink } from '../../http/endpoint/render-error.ts';
 import { compileGlob } from '../../platform/glob.ts';
 import { UNSEEN } from '../../platform/invisible.ts';
-import { isStringArray, type JsonObject } from '../../platform/json.ts';
+import { isScalar, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote, shorten } from '../../platform/text.ts';
 import { readGroups } from './groups.ts';
 import { findClaim, type Identity, readText } from './identity.ts';
@@ -165,9 +165,6 @@ function createClaimCheck(claim: string, { allowedClaims }: IdentityConfig): Fin
     };
   };
 }
-
-const isScalar = (value: unknown): boolean =>
-  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
 
 /** Characters. */
 const MAX_WHO = 200;

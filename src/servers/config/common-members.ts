@@ -16,7 +16,7 @@ import {
   record,
   type Shape,
 } from '../../config/file/shapes/shape.ts';
-import { integer, type Rule } from '../../config/rules.ts';
+import { integer, matching, type Rule, textWith } from '../../config/rules.ts';
 import type { ToolSelection, UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 
@@ -43,10 +43,10 @@ const timeoutRule: Rule<number> = {
 
 const globs = list(
   text(
-    {
-      parse: (given) => (given !== '' && given.length <= MAX_GLOB_LENGTH ? given : undefined),
-      allowed: `1 to ${MAX_GLOB_LENGTH} characters: a tool’s name, in which * is any text and ? any character`,
-    },
+    textWith(
+      (given) => given !== '' && given.length <= MAX_GLOB_LENGTH,
+      `1 to ${MAX_GLOB_LENGTH} characters: a tool’s name, in which * is any text and ? any character`,
+    ),
     { schema: { type: 'string', minLength: 1, maxLength: MAX_GLOB_LENGTH } },
   ),
   { allowed: 'a list of tool names, in which * is any text and ? any character' },
@@ -99,11 +99,10 @@ export const commonMembers = {
   prefix: defineMember(
     'prefix',
     text(
-      {
-        parse: (given) => (PREFIX.test(given) ? given : undefined),
-        allowed:
-          'up to 32 letters, digits, hyphens, underscores and dots that begin and end with a letter or digit, or "" for none',
-      },
+      matching(
+        PREFIX,
+        'up to 32 letters, digits, hyphens, underscores and dots that begin and end with a letter or digit, or "" for none',
+      ),
       { schema: { type: 'string', pattern: PREFIX_PATTERN } },
     ),
     'Before the names of its tools and prompts, in place of the server’s name.',

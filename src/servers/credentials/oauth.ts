@@ -18,7 +18,7 @@ import {
   type Shape,
 } from '../../config/file/shapes/shape.ts';
 import type { FileNode } from '../../config/file/syntax/read-syntax.ts';
-import { httpUrl, integer } from '../../config/rules.ts';
+import { httpUrl, integer, textWith } from '../../config/rules.ts';
 import { isScopeToken } from '../../config/scope.ts';
 import type {
   ConfiguredAuthorizationServer,
@@ -32,11 +32,10 @@ const EXAMPLE = 'https://login.example.com';
 
 /** Logins and tokens go there: nobody on the way may read them. */
 const endpoint = text(
-  {
-    parse: (given) =>
-      httpUrl.parse(given) !== undefined && isSafeForTokens(given) ? given : undefined,
-    allowed: `an https URL in ASCII, without user info and fragment, such as ${EXAMPLE}; http on localhost, 127.0.0.1 or [::1] alone`,
-  },
+  textWith(
+    (given) => httpUrl.parse(given) !== undefined && isSafeForTokens(given),
+    `an https URL in ASCII, without user info and fragment, such as ${EXAMPLE}; http on localhost, 127.0.0.1 or [::1] alone`,
+  ),
   { schema: { type: 'string', pattern: '^https?://' } },
 );
 
@@ -83,11 +82,10 @@ const authorizationServerShape: Shape<ConfiguredAuthorizationServer> = {
 };
 
 const resourceText = text(
-  {
-    parse: (given) =>
-      URL.canParse(given) && !given.includes('#') && !/\s/.test(given) ? given : undefined,
-    allowed: 'an absolute URI without a fragment (RFC 8707), or false for none',
-  },
+  textWith(
+    (given) => URL.canParse(given) && !given.includes('#') && !/\s/.test(given),
+    'an absolute URI without a fragment (RFC 8707), or false for none',
+  ),
   { schema: { type: 'string', pattern: ':' } },
 );
 
@@ -163,13 +161,9 @@ const members = {
   scopes: defineMember(
     'scopes',
     list(
-      text(
-        {
-          parse: (given) => (isScopeToken(given) ? given : undefined),
-          allowed: 'one scope, without spaces and quotes',
-        },
-        { schema: { type: 'string', pattern: '^[\\x21\\x23-\\x5B\\x5D-\\x7E]+$' } },
-      ),
+      text(textWith(isScopeToken, 'one scope, without spaces and quotes'), {
+        schema: { type: 'string', pattern: '^[\\x21\\x23-\\x5B\\x5D-\\x7E]+$' },
+      }),
       { allowed: 'a list of scopes, such as ["read", "write"]; an empty one asks for none' },
     ),
     'What to ask users for. Left out, what the server names.',
