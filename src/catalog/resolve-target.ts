@@ -239,7 +239,7 @@ class ServerTarget implements Target, RelayedTasks {
     return this.path.passOn(this.server, this.who, request, context);
   }
 
-  failAsUnknown(_context: CallerContext, facts: Readonly<Record<string, unknown>>): Promise<never> {
+  failAsUnknown(_context: CallerContext, facts: JsonObject): Promise<never> {
     const { list, name } = this.wanted;
     return this.path.failAsUnknown(list, name, this.who, facts);
   }

@@ -383,7 +383,7 @@ function toAnswerLogMembers(answer: Answer | undefined): Pick<Reply, 'error' | '
   return error === undefined ? {} : toLogMembers(error);
 }
 
-type DescribeForLog = () => Readonly<Record<string, unknown>>;
+type DescribeForLog = () => JsonObject;
 
 const describeNothing: DescribeForLog = () => ({});
 

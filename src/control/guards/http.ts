@@ -38,7 +38,7 @@ const members = {
     'url',
     text(
       { ...httpUrl, allowed: `${httpUrl.allowed}, for example https://guard.example.com/judge` },
-      { schema: { type: 'string', pattern: '^https?://' }, isSecret: true },
+      { pattern: '^https?://', isSecret: true },
     ),
     'The address that each message is sent to.',
   ),

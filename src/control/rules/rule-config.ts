@@ -27,7 +27,7 @@ const names = (what: string) =>
   list(
     text(
       { parse: (given) => given || undefined, allowed: 'a text that is not empty' },
-      { schema: { type: 'string', minLength: 1 } },
+      { minLength: 1 },
     ),
     { allowed: `a list of ${what}`, isNotEmpty: true },
   );
@@ -64,7 +64,7 @@ const claim: Shape<unknown> = {
   },
 };
 
-const claimsShape: Shape<Readonly<Record<string, unknown>>> = record(claim, {
+const claimsShape: Shape<JsonObject> = record(claim, {
   allowed: 'an object of claims, such as { "department": ["it", "hr"] }',
 });
 
@@ -130,7 +130,7 @@ const ruleMembers = {
     'when',
     text(
       { parse: (given) => anyText.parse(given.trim()) || undefined, allowed: 'a CEL expression' },
-      { schema: { type: 'string', pattern: '\\S' } },
+      { pattern: '\\S' },
     ),
     'A CEL expression over user, client, tool and args that must hold, too.',
   ),

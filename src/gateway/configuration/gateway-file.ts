@@ -90,7 +90,7 @@ const fileMembers = {
   separator: defineMember(
     'separator',
     text(matching(new RegExp(SEPARATOR_PATTERN), '1 to 8 of the characters _ - and .'), {
-      schema: { type: 'string', pattern: SEPARATOR_PATTERN },
+      pattern: SEPARATOR_PATTERN,
     }),
     'What stands between a server’s prefix and a name of its own. The default is __.',
   ),

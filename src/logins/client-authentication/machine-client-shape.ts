@@ -69,7 +69,7 @@ const urlRule: Rule<string> = {
 
 const group = text(
   { parse: (given) => given.trim() || undefined, allowed: 'the name of a group' },
-  { schema: { type: 'string', minLength: 1 } },
+  { minLength: 1 },
 );
 
 const RESOURCE_PATTERN = '^(https?://|/(mcp(/[A-Za-z0-9-]+)?|admin)/?$)';
@@ -79,7 +79,7 @@ const resource = text(
     new RegExp(RESOURCE_PATTERN),
     'a path of this gateway (/mcp, /mcp/<server or view> or /admin), or its whole URL',
   ),
-  { schema: { type: 'string', pattern: RESOURCE_PATTERN } },
+  { pattern: RESOURCE_PATTERN },
 );
 
 const jwks: Shape<readonly VerificationKey[]> = {
@@ -119,23 +119,23 @@ const hasPrivateKey = (set: unknown): boolean =>
 const clientMembers = {
   id: defineMember(
     'id',
-    text(idRule, { schema: { type: 'string', pattern: ID_PATTERN } }),
+    text(idRule, { pattern: ID_PATTERN }),
     'The client ID. Rules and the audit log name the client by it; its sub is client:<id>.',
   ),
   secretSha256: defineMember(
     'secretSha256',
-    text(secretRule, { schema: { type: 'string', pattern: '^[0-9A-Fa-f]{64}$' }, isSecret: true }),
+    text(secretRule, { pattern: '^[0-9A-Fa-f]{64}$', isSecret: true }),
     'The SHA-256 of the secret, in hexadecimal. postern clients hash makes a secret, and this.',
   ),
   jwks: defineMember('jwks', jwks, 'The public keys of the client, by which it signs assertions.'),
   jwksUri: defineMember(
     'jwksUri',
-    text(urlRule, { schema: { type: 'string', pattern: '^https?://' }, isSecret: true }),
+    text(urlRule, { pattern: '^https?://', isSecret: true }),
     'Where the public keys of the client are.',
   ),
   scopes: defineMember(
     'scopes',
-    list(text(textWith(isScopeToken, 'one scope'), { schema: { type: 'string', minLength: 1 } }), {
+    list(text(textWith(isScopeToken, 'one scope'), { minLength: 1 }), {
       allowed: 'a list of scopes',
     }),
     'The scopes that its tokens may have. Without it they have none.',

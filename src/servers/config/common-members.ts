@@ -47,7 +47,7 @@ const globs = list(
       (given) => given !== '' && given.length <= MAX_GLOB_LENGTH,
       `1 to ${MAX_GLOB_LENGTH} characters: a tool’s name, in which * is any text and ? any character`,
     ),
-    { schema: { type: 'string', minLength: 1, maxLength: MAX_GLOB_LENGTH } },
+    { minLength: 1, maxLength: MAX_GLOB_LENGTH },
   ),
   { allowed: 'a list of tool names, in which * is any text and ? any character' },
 );
@@ -103,7 +103,7 @@ export const commonMembers = {
         PREFIX,
         'up to 32 letters, digits, hyphens, underscores and dots that begin and end with a letter or digit, or "" for none',
       ),
-      { schema: { type: 'string', pattern: PREFIX_PATTERN } },
+      { pattern: PREFIX_PATTERN },
     ),
     'Before the names of its tools and prompts, in place of the server’s name.',
   ),

@@ -208,7 +208,7 @@ const audience = defineMember(
   'audience',
   text(
     { parse: (given) => given.trim() || undefined, allowed: 'the name of an audience' },
-    { schema: { type: 'string', pattern: '\\S' } },
+    { pattern: '\\S' },
   ),
   'For whom the token is.',
 );

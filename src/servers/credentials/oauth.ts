@@ -36,7 +36,7 @@ const endpoint = text(
     (given) => httpUrl.parse(given) !== undefined && isSafeForTokens(given),
     `an https URL in ASCII, without user info and fragment, such as ${EXAMPLE}; http on localhost, 127.0.0.1 or [::1] alone`,
   ),
-  { schema: { type: 'string', pattern: '^https?://' } },
+  { pattern: '^https?://' },
 );
 
 const endpointMembers = {
@@ -86,7 +86,7 @@ const resourceText = text(
     (given) => URL.canParse(given) && !given.includes('#') && !/\s/.test(given),
     'an absolute URI without a fragment (RFC 8707), or false for none',
   ),
-  { schema: { type: 'string', pattern: ':' } },
+  { pattern: ':' },
 );
 
 const resource: Shape<string | false> = {
@@ -139,7 +139,7 @@ const parameters = (allowed: string) =>
 const nonBlank = (allowed: string, isSecret?: true) =>
   text(
     { parse: (given) => given.trim() || undefined, allowed },
-    { schema: { type: 'string', pattern: '\\S' }, ...(isSecret && { isSecret }) },
+    { pattern: '\\S', ...(isSecret && { isSecret }) },
   );
 
 const members = {
@@ -162,7 +162,7 @@ const members = {
     'scopes',
     list(
       text(textWith(isScopeToken, 'one scope, without spaces and quotes'), {
-        schema: { type: 'string', pattern: '^[\\x21\\x23-\\x5B\\x5D-\\x7E]+$' },
+        pattern: '^[\\x21\\x23-\\x5B\\x5D-\\x7E]+$',
       }),
       { allowed: 'a list of scopes, such as ["read", "write"]; an empty one asks for none' },
     ),

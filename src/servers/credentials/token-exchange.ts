@@ -42,7 +42,7 @@ const scopeMember = defineMember(
       (given) => given.split(' ').every(isScopeToken),
       'one or more scopes, with one space between them',
     ),
-    { schema: { type: 'string', pattern: '\\S' } },
+    { pattern: '\\S' },
   ),
   'The scopes to ask for, with token-exchange.',
 );

@@ -35,7 +35,7 @@ const EXAMPLE = 'https://wiki.example.com/mcp';
 const addressShape = text(
   { ...httpUrl, allowed: `${httpUrl.allowed}, for example ${EXAMPLE}` },
   {
-    schema: { type: 'string', pattern: '^https?://' },
+    pattern: '^https?://',
     isSecret: true,
   },
 );
