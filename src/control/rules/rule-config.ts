@@ -1,6 +1,6 @@
 // §18.5: `rules` of the configuration file, and what is wrong with them, told at start.
 
-import { choice, freeText, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
+import { choice, freeText, nonBlank, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
 import {
   defineMember,
   type FilePlace,
@@ -13,7 +13,6 @@ import {
 } from '../../config/file/shapes/shape.ts';
 import type { FileNode } from '../../config/file/syntax/read-syntax.ts';
 import type { Problem } from '../../config/problem.ts';
-import { anyText } from '../../config/rules.ts';
 import { isScopeToken } from '../../config/scope.ts';
 import type { RuleConfig, RuleSubject } from '../../mcp/calls/rules.ts';
 import { decodeResource } from '../../mcp/catalog/resource-text.ts';
@@ -128,10 +127,7 @@ const ruleMembers = {
   who: defineMember('who', whoShape, 'Whom the rule is about. All that is named must hold.'),
   when: defineMember(
     'when',
-    text(
-      { parse: (given) => anyText.parse(given.trim()) || undefined, allowed: 'a CEL expression' },
-      { pattern: '\\S' },
-    ),
+    nonBlank('a CEL expression'),
     'A CEL expression over user, client, tool and args that must hold, too.',
   ),
   may: defineMember(

@@ -1,7 +1,7 @@
 // §13.6: `clients` of the configuration file.
 
 import type { Config } from '../../config/config.ts';
-import { text, wholeNumber } from '../../config/file/shapes/scalar.ts';
+import { patternText, text, wholeNumber } from '../../config/file/shapes/scalar.ts';
 import type { MemberReader } from '../../config/file/shapes/shape.ts';
 import {
   defineMember,
@@ -15,7 +15,7 @@ import {
 import { toValue } from '../../config/file/syntax/read-syntax.ts';
 
 import type { Problem } from '../../config/problem.ts';
-import { httpUrl, matching, type Rule, textWith } from '../../config/rules.ts';
+import { httpUrl, type Rule, textWith } from '../../config/rules.ts';
 import { isScopeToken } from '../../config/scope.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
 import { getMessage } from '../../platform/error-code.ts';
@@ -74,12 +74,9 @@ const group = text(
 
 const RESOURCE_PATTERN = '^(https?://|/(mcp(/[A-Za-z0-9-]+)?|admin)/?$)';
 
-const resource = text(
-  matching(
-    new RegExp(RESOURCE_PATTERN),
-    'a path of this gateway (/mcp, /mcp/<server or view> or /admin), or its whole URL',
-  ),
-  { pattern: RESOURCE_PATTERN },
+const resource = patternText(
+  RESOURCE_PATTERN,
+  'a path of this gateway (/mcp, /mcp/<server or view> or /admin), or its whole URL',
 );
 
 const jwks: Shape<readonly VerificationKey[]> = {

@@ -3,6 +3,7 @@
 import {
   choice,
   freeText,
+  nonBlank,
   text,
   trueOrFalse,
   wholeNumber,
@@ -135,12 +136,6 @@ const parameters = (allowed: string) =>
     checkName: checkParameterName,
     names: { pattern: '^[\\w.-]{1,64}$', not: { enum: Object.keys(OWN_PARAMETERS) } },
   });
-
-const nonBlank = (allowed: string, isSecret?: true) =>
-  text(
-    { parse: (given) => given.trim() || undefined, allowed },
-    { pattern: '\\S', ...(isSecret && { isSecret }) },
-  );
 
 const members = {
   clientId: defineMember(

@@ -1,8 +1,17 @@
 // Texts, numbers and flags, by the same rules as settings.
 
+import { MAX_GLOB_LENGTH } from '../../../platform/glob.ts';
 import { isConnectionHeader } from '../../../platform/http-client/connection.ts';
 import { quote } from '../../../platform/text.ts';
-import { describeInvalid, flag, integer, oneOf, type Rule, textWith } from '../../rules.ts';
+import {
+  describeInvalid,
+  flag,
+  integer,
+  matching,
+  oneOf,
+  type Rule,
+  textWith,
+} from '../../rules.ts';
 import { expandVariables, hasVariable } from '../expand.ts';
 import type { FileNode } from '../syntax/read-syntax.ts';
 import {
@@ -29,6 +38,27 @@ interface TextLimits extends Pick<ScalarOptions, 'isSecret'> {
 
 export const text = <T>(rule: Rule<T>, { isSecret, ...limits }: TextLimits = {}): Shape<T> =>
   scalar('string', rule, { schema: { type: 'string', ...limits }, ...(isSecret && { isSecret }) });
+
+/** A text that the pattern fits, for this process and in JSON Schema. */
+export const patternText = (pattern: string, allowed: string): Shape<string> =>
+  text(matching(new RegExp(pattern), allowed), { pattern });
+
+/** A text that is more than space, without the space around it. */
+export const nonBlank = (allowed: string, isSecret?: true): Shape<string> =>
+  text(
+    { parse: (given) => given.trim() || undefined, allowed },
+    { pattern: '\\S', ...(isSecret && { isSecret }) },
+  );
+
+/** A pattern of names; `meaning` says what of, and what is any text in it. */
+export const globText = (meaning: string): Shape<string> =>
+  text(
+    textWith(
+      (given) => given !== '' && given.length <= MAX_GLOB_LENGTH,
+      `1 to ${MAX_GLOB_LENGTH} characters: ${meaning}`,
+    ),
+    { minLength: 1, maxLength: MAX_GLOB_LENGTH },
+  );
 
 /** Any text that has no NUL, which no program could be given. */
 export const freeText = (options: { readonly isSecret?: true } = {}): Shape<string> =>
