@@ -10,16 +10,8 @@ import { isObject, isStringArray, type JsonObject } from '../platform/json.ts';
 import type { FindItem } from './find-item.ts';
 import type { PassOn } from './pass-on.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
-import {
-  failAbsent,
-  findBuiltIn,
-  findDenial,
-  isUnseen,
-  type ServedPath,
-  toItem,
-  toWho,
-  type Who,
-} from './view.ts';
+import { findBuiltIn, isUnseen, type ServedPath } from './served-path.ts';
+import { failAbsent, findDenial, toItem, toWho, type Who } from './view.ts';
 
 /** MCP, completion: at most 100 values per answer. */
 const MAX_VALUES = 100;

@@ -162,7 +162,8 @@ const boundTtl = (ttlMs: unknown): number =>
 export async function readItems(
   clock: Clock,
   server: string,
-  { kind, items }: { readonly kind: ListKind; readonly items: readonly RawItem[] },
+  kind: ListKind,
+  items: readonly RawItem[],
   lock: Lock | undefined,
 ): Promise<void> {
   const locked = findLockedKind(kind);

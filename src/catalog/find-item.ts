@@ -7,13 +7,13 @@ import type { JsonObject } from '../platform/json.ts';
 import { createJudgeLikeness } from '../platform/nearest-name.ts';
 import { hasApp, isForApps } from './apps/app-tools.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
+import type { ServedPath } from './served-path.ts';
 import {
   type FoundItem,
   type FoundResource,
   JUDGED_AT_ONCE,
   type ResolveResource,
-  type ServedPath,
-  showName,
+  toShownName,
   type Who,
 } from './view.ts';
 
@@ -80,7 +80,7 @@ async function suggestName(
   await access.prepareFor(who, work);
   // Listed items may be refused for their arguments.
   const isMeant = (entry: Entry) =>
-    showName(view, entry) !== name &&
+    toShownName(view, entry) !== name &&
     view.findServer(entry.server)?.isDown() !== true &&
     access.mayList(entry, who);
 
@@ -101,7 +101,7 @@ async function suggestName(
   const searching = lastSearch.then(findNearest);
   lastSearch = searching.catch(() => {});
   const nearest = await searching;
-  return nearest && showName(view, nearest);
+  return nearest && toShownName(view, nearest);
 }
 
 // §30.2: apps call tools by the names that their server gave them: nobody tells them how clients of several servers see these.

@@ -14,23 +14,15 @@ import { computeOnce } from '../platform/compute-once.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
 import { nameOwner } from '../store/owner.ts';
 import type { Entry } from './prepare-list.ts';
-import {
-  createIsVisible,
-  isAnyDown,
-  JUDGED_AT_ONCE,
-  type ListView,
-  type ServedPath,
-  showItem,
-  showName,
-  toLister,
-} from './view.ts';
+import { createIsVisible, isAnyDown, type ServedPath } from './served-path.ts';
+import { JUDGED_AT_ONCE, type ListView, toLister, toShownItem, toShownName } from './view.ts';
 
 /** Many clients read one page only. */
 const PAGE_SIZE = 1_000;
 
 export function createListPage(served: ServedPath) {
   const { view, access, hub, missedLists, clock, getPlan } = served;
-  const getItem = (entry: Entry) => showItem(view, entry);
+  const getItem = (entry: Entry) => toShownItem(view, entry);
 
   /** True if callers may see different things. */
   const dependsOnCaller = () => getPlan().policies.dependOnCaller;
@@ -55,7 +47,7 @@ export function createListPage(served: ServedPath) {
     const { positions, last } = seesAllAtOnce
       ? { positions: turns.all, last: undefined }
       : await takeVisible(list, turns, cursor, createIsVisible(served, who), work);
-    const nextCursor = last && encodeCursor(showName(view, last));
+    const nextCursor = last && encodeCursor(toShownName(view, last));
     const { path } = view;
     const { user } = who.policy;
     const caller = user && nameOwner(user);
@@ -120,20 +112,13 @@ async function takeVisible(
 
 // §18.2: which entries of a list come first where a page does not hold all: those of each server in turn.
 
-interface ServerTurns {
-  /** Positions in the list, in the order in which pages take them. */
-  readonly positions: readonly number[];
-  /** The turn of each, by its position in the list. */
-  readonly places: readonly number[];
-  /** All positions, rising. */
-  readonly all: readonly number[];
-}
+type ServerTurns = ReturnType<typeof takeTurns>;
 
 /**
  * The first entry of each server in the order of the list, then the second of each, and so on: however much one lists,
  * the others' are on the first pages. Of one list it is always the same, on every replica.
  */
-const takeTurns = computeOnce((entries: readonly Entry[]): ServerTurns => {
+const takeTurns = computeOnce((entries: readonly Entry[]) => {
   const rounds: number[][] = [];
   const counts = new Map<string, number>();
   for (const [position, { server }] of entries.entries()) {
@@ -146,7 +131,14 @@ const takeTurns = computeOnce((entries: readonly Entry[]): ServerTurns => {
   const positions = rounds.flat();
   const places: number[] = [];
   for (const [place, position] of positions.entries()) places[position] = place;
-  return { positions, places, all: [...places.keys()] };
+  return {
+    /** Positions in the list, in the order in which pages take them. */
+    positions,
+    /** The turn of each, by its position in the list. */
+    places,
+    /** All positions, rising. */
+    all: [...places.keys()],
+  };
 });
 
 // §33: tools of servers of the stateless era, as clients of the session era can read them. Since 2026-07-28 a schema may be any

@@ -18,17 +18,9 @@ import { createPassWhenKnown } from '../platform/single-flight.ts';
 import { createBatch } from '../platform/throttle.ts';
 import { listClientUris } from './apps/app-tools.ts';
 import { BUILT_IN } from './prepare-list.ts';
+import { findBuiltIn, type ServedPath, seesSome } from './served-path.ts';
 import type { Server } from './server.ts';
-import {
-  findBuiltIn,
-  mayUseSome,
-  type ResolveResource,
-  type ServedPath,
-  seesSome,
-  toItem,
-  toWho,
-  type Who,
-} from './view.ts';
+import { mayUseSome, type ResolveResource, toItem, toWho, type Who } from './view.ts';
 
 // Resources that tell when they change, and those who subscribe to them.
 

@@ -19,7 +19,8 @@ import {
 import { cutJson, type JsonPath } from '../platform/splice-json.ts';
 import { isAppUri, listAppUris, toMovedUri, toSharedUri } from './apps/app-tools.ts';
 import { nameLinkOwner } from './linked-resources.ts';
-import type { ServedPath, Who } from './view.ts';
+import type { ServedPath } from './served-path.ts';
+import { failAtServer, type Who } from './view.ts';
 
 /** Sends a request to the server of this name. */
 export type PassOn = (
@@ -261,7 +262,7 @@ const showPath = (path: JsonPath): string =>
   path.map((step) => (typeof step === 'number' ? '[]' : step)).join('.');
 
 const failAnswer = (server: string, path: JsonPath): never =>
-  failUpstream(
-    `${server} answered with what MCP does not allow: ${showPath(path)} is missing, or has another form.`,
-    { facts: { server } },
+  failAtServer(
+    server,
+    `answered with what MCP does not allow: ${showPath(path)} is missing, or has another form`,
   );

@@ -31,7 +31,7 @@ import {
   showNumbers,
 } from './prepare-list.ts';
 import type { Server } from './server.ts';
-import { createPlannedView, type PlannedView } from './views/curated-view.ts';
+import { createPlannedView, type PlannedView } from './views/planned-view.ts';
 import type { ViewsConfig } from './views/view-shape.ts';
 
 /** The part of the configuration file that catalogues are made of. */

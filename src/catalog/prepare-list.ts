@@ -71,7 +71,7 @@ function prepare(
   const connect = kind === 'tools' && hasConnectTool ? createConnectEntry(controls) : undefined;
   const byOwnName = new Map<string, Entry>();
   const byName = new Map<string, Entry>();
-  const judgedList = toJudgedList(kind, items, controls);
+  const judgedList = toJudgedList(kind, items, config, controls.naming);
   if (cut !== undefined) warn(undefined, `is cut: ${cut}`);
   for (const raw of items) {
     const ownName = String(raw[LIST_KINDS[kind].key]);
@@ -127,7 +127,8 @@ const MAX_TOLD = 5;
 export function toJudgedList(
   kind: ListKind,
   items: readonly RawItem[],
-  { config, naming }: Pick<ServerControls, 'config' | 'naming'>,
+  config: UpstreamConfig,
+  naming: Naming,
 ) {
   const { key, ruled } = LIST_KINDS[kind];
   const names =

@@ -26,17 +26,9 @@ import type { FindItem } from './find-item.ts';
 import { failGone, type PassOn } from './pass-on.ts';
 import type { Plan } from './plan.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
+import { findBuiltIn, type ServedPath } from './served-path.ts';
 import type { Server } from './server.ts';
-import {
-  type AbsentItem,
-  type FoundItem,
-  failAbsent,
-  findBuiltIn,
-  type ServedPath,
-  toItem,
-  toWho,
-  type Who,
-} from './view.ts';
+import { type AbsentItem, type FoundItem, failAbsent, toItem, toWho, type Who } from './view.ts';
 
 export function createResolveTarget(
   path: ServedPath,

@@ -33,7 +33,7 @@ import { type ListJudgement, NOTHING_SAID } from './list-guards.ts';
 
 export type ServerLists = ReturnType<typeof createServerLists>;
 
-interface ListsOwner {
+export interface ListsOwner {
   /** Undefined where nothing is locked. */
   getLock(): Lock | undefined;
   /** Asks the guards about items as the server wrote them (§26.2). Never rejects. Left out where nobody looks at lists. */
@@ -170,7 +170,7 @@ export function createServerLists(
     const startedAt = clock.monotonic();
     try {
       const fetched = await fetchList(upstream, kind, holder.caller, signal);
-      await readItems(clock, upstream.config.name, { kind, items: fetched.items }, owner.getLock());
+      await readItems(clock, upstream.config.name, kind, fetched.items, owner.getLock());
       const list = addJudgement(fetched, await owner.judgeItems?.(kind, fetched.items));
       if (kind === 'resources') noteFormer(holder, list);
       const locked = findLockedKind(kind);

@@ -14,15 +14,13 @@ import { indexEntries } from './join-lists.ts';
 import { findOwnAnnotations, isComplete, loadPrepared, peekPrepared } from './joined-view.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import { BUILT_IN, type Entry, type PreparedList } from './prepare-list.ts';
+import { findBuiltIn, type ServedPath, seesSome } from './served-path.ts';
 import { findInSkillFolder, findSkillFile } from './skills/skill-files.ts';
 import {
   askByCurrentPlan,
   EMPTY_LIST,
   type FoundItem,
-  findBuiltIn,
   mayUseSome,
-  type ServedPath,
-  seesSome,
   toWho,
   type View,
   type Who,

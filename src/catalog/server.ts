@@ -1,7 +1,5 @@
 // §18.3, §18.4: one server behind the gateway: its connection, and what it lists.
 
-import type { Lock } from '../mcp/catalog/approved-items.ts';
-import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LIST_NAMES, type ListKind, type ListName } from '../mcp/protocol/list-kinds.ts';
 import type { Era } from '../mcp/protocol/revisions.ts';
 import type { ConnectionOwner } from '../mcp/upstream/connection.ts';
@@ -19,8 +17,7 @@ import { createUsage, type Usage } from '../mcp/upstream/usage.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { FetchedList } from './fetch-list.ts';
 import type { Patience } from './list-cache.ts';
-import type { ListJudgement } from './list-guards.ts';
-import { createServerLists, type ServerLists } from './server-lists.ts';
+import { createServerLists, type ListsOwner, type ServerLists } from './server-lists.ts';
 
 export interface Server {
   readonly name: string;
@@ -55,15 +52,9 @@ export interface ServerState {
 }
 
 /** The catalogues that serve a server. */
-export interface ServerOwner {
-  /** Undefined where nothing is locked. */
-  getLock(): Lock | undefined;
-  /** Asks the guards about items of one of its lists (§26.2). Never rejects. */
-  judgeItems(kind: ListKind, items: readonly RawItem[]): Promise<ListJudgement>;
+interface ServerOwner extends Omit<ListsOwner, 'onChange'> {
   /** A list that clients may have is not the same any more; for everybody unless it says for whom. */
   onListChange(server: Server, list: ListName, isAbout?: (caller: UpstreamCaller) => boolean): void;
-  /** One of its lists is another than before, or the first. */
-  onOther(kind: ListKind): void;
 }
 
 export function createServer(

@@ -30,7 +30,7 @@ const NOTHING: readonly never[] = [];
 
 // §22.4: all tools that a server lists, for operators: also those that clients do not see, and why.
 
-interface ServerTool {
+export interface ServerTool {
   /** As the server calls it; `''` where it has no name. */
   readonly name: string;
   /** As clients of `/mcp` see it; undefined where they do not. */
@@ -51,7 +51,7 @@ export function listServerTools(
   const { isPersonal } = server;
   const items = isPersonal ? [] : (server.lists.peek('tools', GATEWAY_CALLER)?.items ?? []);
   const selected = selectTools(config.tools);
-  const { join } = toJudgedList('tools', items, { config, naming });
+  const { join } = toJudgedList('tools', items, config, naming);
   const before = items.slice(0, skip).filter((item) => !findItemProblem('tools', item));
   const seen = new Set<unknown>(before.map(({ name }) => name));
 

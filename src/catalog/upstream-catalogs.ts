@@ -26,11 +26,12 @@ import { type CatalogSetup, createPlan, type Plan } from './plan.ts';
 import { toJudgedList } from './prepare-list.ts';
 import { createResolveTarget } from './resolve-target.ts';
 import { createSearchCatalog } from './search/search-catalog.ts';
+import { findBuiltIn, type ServedPath } from './served-path.ts';
 import { createServer, type Server, type ServerState } from './server.ts';
 import { ALL_OFFERS, createServerView, describeView } from './server-view.ts';
 import { createServeSkills } from './skills/serve-skills.ts';
 import { listJoinedTools, listServerTools } from './tools-for-operators.ts';
-import { createAccess, findBuiltIn, type ServedPath, toWho, type View } from './view.ts';
+import { createAccess, toWho, type View } from './view.ts';
 import { createCuratedView } from './views/curated-view.ts';
 
 /** All that catalogues are made of. */
@@ -115,7 +116,7 @@ export function createUpstreamCatalogs(
         for (;;) {
           const { listGuards, naming } = plan;
           if (listGuards === undefined) return NOTHING_SAID;
-          const judgement = await listGuards.judge(toJudgedList(kind, items, { config, naming }));
+          const judgement = await listGuards.judge(toJudgedList(kind, items, config, naming));
           if (plan.listGuards === listGuards) return judgement;
         }
       },
@@ -137,7 +138,7 @@ export function createUpstreamCatalogs(
           if (seen.has(items)) continue;
           seen.add(items);
           isComplete = false;
-          await listGuards.judge(toJudgedList(kind, items, { config, naming }));
+          await listGuards.judge(toJudgedList(kind, items, config, naming));
         }
       }
     }

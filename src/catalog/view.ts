@@ -1,22 +1,16 @@
 // §18.2: what one path serves, and to whom: what is there by which name.
 
-import { fail, failUpstream, GatewayError } from '../errors/gateway-error.ts';
-import type { GuardPoint } from '../mcp/calls/guards.ts';
+import { fail, failUpstream } from '../errors/gateway-error.ts';
 import type { Policies, PolicyCaller, PolicyItem } from '../mcp/calls/policy.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
-import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { CallerContext, IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
-import { ALL_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
+import type { ListKind } from '../mcp/protocol/list-kinds.ts';
 import { TASKS } from '../mcp/protocol/revisions.ts';
-import type { ConnectUser } from '../mcp/upstream/connection-ports.ts';
-import type { RelayCall } from '../mcp/upstream/server-request.ts';
 import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';
-import { type Clock, createTurns, type Turns } from '../platform/clock.ts';
-import type { ChangeHub, MissedLists } from './change-hub.ts';
+import type { Turns } from '../platform/clock.ts';
 import { DEFAULT_TTL_MS } from './fetch-list.ts';
 import type { JoinedList } from './join-lists.ts';
-import type { LinkedResources } from './linked-resources.ts';
 import type { Patience } from './list-cache.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import type { Entry } from './prepare-list.ts';
@@ -148,10 +142,13 @@ function withoutTasks(capabilities: ClientCapabilities): ClientCapabilities {
 /** No result: whether there is such a tool nobody knows, and series of metrics are named after tools. */
 export function failAbsent({ name, lists }: Server, who: Who): never {
   const problem = lists.peekProblem(who.upstream);
-  const reason = problem === undefined ? '' : ` The reason: ${problem}.`;
-  const message = `${name} is not available now; try again in a moment.${reason}`;
-  return failUpstream(message, { facts: { server: name } });
+  const reason = problem === undefined ? '' : `. The reason: ${problem}`;
+  return failAtServer(name, `is not available now; try again in a moment${reason}`);
 }
+
+/** `problem` is the rest of a sentence that begins with the server's name. @throws GatewayError always. */
+export const failAtServer = (server: string, problem: string, cause?: unknown): never =>
+  failUpstream(`${server} ${problem}.`, { facts: { server }, cause });
 
 /**
  * §18.5: false for whom no rule can allow anything of the server: to them it is as one that offers nothing, whether it runs or
@@ -179,10 +176,10 @@ export async function askByCurrentPlan<Answer>(
 }
 
 /** As clients of the view's path see it. */
-export const showName = ({ shown }: View, { ownName, name }: Entry): string =>
+export const toShownName = ({ shown }: View, { ownName, name }: Entry): string =>
   shown === 'own' ? ownName : name;
 
-export const showItem = ({ shown }: View, { ownItem, item }: Entry): RawItem =>
+export const toShownItem = ({ shown }: View, { ownItem, item }: Entry): RawItem =>
   shown === 'own' ? ownItem : item;
 
 // §18.5: one predicate for list, call, get, read, completion, templates and subscriptions.
@@ -218,56 +215,3 @@ export function findDenial(policies: Policies, item: PolicyItem, who: Who) {
 
 export const toItem = ({ server, uri, annotations }: FoundResource) =>
   ({ kind: 'resource', name: uri, server, annotations }) as const;
-
-// §18.2: a path that is served, with all that answers for it.
-
-export interface ServedPath {
-  readonly view: View;
-  /** That of `/mcp`, whose names are those of all paths but of a server's own. */
-  readonly joined: View;
-  readonly access: ItemAccess;
-  readonly relayCall: RelayCall;
-  readonly connectUser: ConnectUser;
-  readonly links: LinkedResources;
-  readonly hub: ChangeHub;
-  readonly missedLists: MissedLists;
-  readonly clock: Clock;
-  getPlan(): Plan;
-}
-
-/** The gateway's own catalogue; undefined where this path does not serve it. */
-export const findBuiltIn = ({ view, getPlan }: ServedPath): OwnCatalog | undefined =>
-  view.hasBuiltIn() ? getPlan().builtIn?.catalog : undefined;
-
-/** True of a server's own error where a guard looks at what it says there: nobody has looked at that one. */
-export const isUnseen = ({ guards }: Plan, point: GuardPoint, thrown: unknown): boolean =>
-  thrown instanceof GatewayError &&
-  thrown.failure.jsonRpc !== undefined &&
-  guards?.looksAt(point) === true;
-
-/** True if the caller sees one of these: they are listed kind by kind, until one is found. */
-export async function seesSome(
-  { access, clock }: ServedPath,
-  who: Who,
-  list: (kind: ListKind) => Promise<readonly Entry[]>,
-): Promise<boolean> {
-  const work = createTurns(clock);
-  await access.prepareFor(who, work);
-  for (const kind of ALL_KINDS) {
-    for (const [index, entry] of (await list(kind)).entries()) {
-      if (index % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
-      if (access.mayList(entry, who)) return true;
-    }
-  }
-  return false;
-}
-
-/** Lists have nothing of servers that are down. */
-export function createIsVisible({ view, access }: ServedPath, who: Who): (entry: Entry) => boolean {
-  const isSomeDown = isAnyDown(view);
-  return (entry) =>
-    !(isSomeDown && view.findServer(entry.server)?.isDown() === true) && access.mayList(entry, who);
-}
-
-export const isAnyDown = (view: View): boolean =>
-  view.listServers().some((server) => server.isDown());

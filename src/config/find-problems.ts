@@ -26,7 +26,7 @@ import {
 } from './groups/store.ts';
 import { auditSettings } from './groups/telemetry.ts';
 import { findRemovedSettings } from './misspelled.ts';
-import type { FindProblem, IsMissing, Problem } from './problem.ts';
+import type { Problem } from './problem.ts';
 import { describeInvalid } from './rules.ts';
 import {
   type Env,
@@ -38,9 +38,14 @@ import {
 } from './setting.ts';
 import { SETTINGS } from './settings.ts';
 
+/** True if no variable says it: a value that is not allowed is a complaint of its own, and its setting is not missing as well. */
+type IsMissing = (setting: Setting<unknown>) => boolean;
+
+/** One sentence about settings that do not go together, or nothing where nothing is wrong. */
+type FindProblem = (read: Read, isMissing: IsMissing) => string | false | undefined;
+
 export function findProblems(read: Read, env: Env): readonly Problem[] {
   const invalid = SETTINGS.flatMap((setting) => findInvalidValue(setting, env) ?? []);
-  // A value that is not allowed is a complaint of its own: its setting is not missing as well.
   const isMissing: IsMissing = (setting) => findVariable(setting, env) === undefined;
   const contradictions = PROBLEM_FINDERS.flatMap((find) => find(read, isMissing) || []);
   return [

@@ -74,7 +74,20 @@ export function createLockPanels(
       method: 'POST',
       path: '/lock',
       prepare({ body }) {
-        const digests = readDigests(getJson(body));
+        const given = getJson(body);
+        const servers =
+          isObject(given) && isObject(given.servers) ? Object.entries(given.servers) : [];
+        // Of each server the digest of what the operator was shown.
+        const digests = new Map(
+          servers.flatMap(([server, digest]) =>
+            typeof digest === 'string' && DIGEST.test(digest) ? [[server, digest] as const] : [],
+          ),
+        );
+        if (digests.size === 0 || digests.size !== servers.length)
+          return fail('bad_request', {
+            details:
+              'Send {"servers": {"NAME": "DIGEST"}}, with the digest of each server as /admin/api/lock/review says it.',
+          });
         return {
           action: 'approve',
           target: [...digests.keys()].join(', '),
@@ -85,23 +98,7 @@ export function createLockPanels(
   ];
 }
 
-// §22.6: what is to be approved: of each server the digest of what the operator was shown.
-
 const DIGEST = /^[\w-]{43}$/;
-
-/** @throws GatewayError `bad_request`. */
-function readDigests(body: unknown): ReadonlyMap<string, string> {
-  const servers = isObject(body) && isObject(body.servers) ? Object.entries(body.servers) : [];
-  const digests = servers.flatMap(([server, digest]) =>
-    typeof digest === 'string' && DIGEST.test(digest) ? [[server, digest] as const] : [],
-  );
-  return digests.length > 0 && digests.length === servers.length
-    ? new Map(digests)
-    : fail('bad_request', {
-        details:
-          'Send {"servers": {"NAME": "DIGEST"}}, with the digest of each server as /admin/api/lock/review says it.',
-      });
-}
 
 /** A line of its own for each: texts of the audit log are short. */
 const describeApproved = ({ server, kind, name, change }: LockedChange): AdminWork => ({

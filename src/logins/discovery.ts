@@ -61,9 +61,6 @@ const renderResourceMetadata = (baseUrl: string, path: string, title?: string): 
 
 // §4.10, RFC 8414: authorization server metadata.
 
-/** The algorithms of OpenID providers that name none (OpenID Connect Core §3.1.3.7). */
-const DEFAULT_ID_TOKEN_ALGORITHMS = ['RS256'] as const;
-
 /**
  * The two documents that name this service's endpoints. `providerMetadata` is the provider's discovery
  * document, itself cached for five minutes and served stale; undefined without an issuer.
@@ -111,17 +108,19 @@ export function createServerMetadata(
   }
 
   return {
-    async getMetadata(): Promise<Reply> {
+    async getMetadata() {
       return renderMetadata((await load()).members);
     },
     // OpenID clients insist on the two further members.
-    async getOpenidConfiguration(): Promise<Reply> {
+    async getOpenidConfiguration() {
       const { document, members } = await load();
       return renderMetadata({
         ...members,
         subject_types_supported: ['public'],
-        id_token_signing_alg_values_supported:
-          document?.id_token_signing_alg_values_supported ?? DEFAULT_ID_TOKEN_ALGORITHMS,
+        // RS256 for providers that name none (OpenID Connect Core §3.1.3.7).
+        id_token_signing_alg_values_supported: document?.id_token_signing_alg_values_supported ?? [
+          'RS256',
+        ],
       });
     },
   };

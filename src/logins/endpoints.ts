@@ -24,22 +24,22 @@ import { JWT_BEARER, readAskedFacts } from './request/login-facts.ts';
 /** The part of a mode at the endpoints. Each judges the request, and returns the work to run once it is counted. */
 export interface ModeAtEndpoints {
   /** `iss` of replies to clients (RFC 9207), where the gateway is its own issuer. */
-  readonly issuer: string | undefined;
+  readonly issuer?: string;
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
   /** `authorization` is the Authorization header of the caller. @throws GatewayError for an invalid request. */
   token(body: RequestBody, authorization: string | undefined): Promise<JudgedRequest>;
   /** Refreshes are counted apart: by login, so that one client's storm costs no other client anything. */
   readonly logins: LoginIndex;
-  /** Undefined where no client can log in as itself. */
-  readonly findMachineLogin: FindMachineLogin | undefined;
+  /** Not there where no client can log in as itself. */
+  readonly findMachineLogin?: FindMachineLogin;
   revoke(body: RequestBody, authorization: string | undefined): Promise<JudgedRequest>;
   /** `cookie` is the Cookie header. Not there in proxy mode. */
   callback?(query: string, cookie: string | undefined): Promise<PendingReply>;
   /** Pages for users, and where the provider ends grants. None in proxy mode. */
   readonly ownEndpoints: readonly Endpoint[];
-  /** For other features that have pages for users. Undefined in proxy mode. */
-  readonly ownPages: OwnPages | undefined;
+  /** For other features that have pages for users. Not there in proxy mode. */
+  readonly ownPages?: OwnPages;
 }
 
 /** The endpoints where a client registers, and where a user lets it log in. */

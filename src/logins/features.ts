@@ -3,7 +3,13 @@ import { createServerUrls } from '../config/server-urls.ts';
 import type { ErrorKey } from '../errors/catalogue.ts';
 import type { AdminPanel } from '../http/endpoint/admin-panel.ts';
 import type { FoundPeople } from '../http/endpoint/admin-people.ts';
-import { endById, readPageRequest, renderNext, renderTime } from '../http/endpoint/admin-requests.ts';
+import {
+  endById,
+  readPageRequest,
+  renderNext,
+  renderTime,
+} from '../http/endpoint/admin-requests.ts';
+import type { AdminTable } from '../http/endpoint/admin-table.ts';
 import { getOriginalToken } from '../http/endpoint/message.ts';
 import { createClientOf } from '../mcp/calls/call.ts';
 import { defineFeature, type Given } from '../mcp/feature.ts';
@@ -15,14 +21,22 @@ import type { Runtime } from '../runtime/runtime.ts';
 import { createGrantPanels, createSessionPanels } from './admin/grant-panels.ts';
 import { createProviderAccess, openOwnTokenAccess } from './auth/auth.ts';
 import type { KeySet, KeySetFacts } from './auth/key-set.ts';
-import { createMachineClients, findIssuerOf, type MachineClientsConfig } from './auth/machine-clients.ts';
+import {
+  createMachineClients,
+  findIssuerOf,
+  type MachineClientsConfig,
+} from './auth/machine-clients.ts';
 import { openBroker } from './broker/open-broker.ts';
 import { createClientDirectory } from './clients/registered-clients.ts';
 import type { ListShownTools } from './consent/consent-page.ts';
 import { openOwnTokens } from './grants/open-grants.ts';
-import { createLoginFailures, type LoginFailures, listLoginObservers, observeLogins } from './login-failures.ts';
+import {
+  createLoginFailures,
+  type LoginFailures,
+  listLoginObservers,
+  observeLogins,
+} from './login-failures.ts';
 import { createAuthorizationEndpoints } from './oauth.ts';
-import type { AdminTable } from '../http/endpoint/admin-table.ts';
 
 /** The rest of the gateway, as logins know it. */
 interface Surroundings {
@@ -286,8 +300,8 @@ const FAILURES_TABLE: AdminTable = {
     { title: 'Step', member: 'step' },
     { title: 'Address', member: 'ip' },
     { title: 'Client', member: 'client', kind: 'code' },
-    { title: 'Message', member: 'message' },
-    { title: 'What to do', member: 'remedy' },
+    { title: 'Message', member: 'message', kind: 'whole' },
+    { title: 'What to do', member: 'remedy', kind: 'whole' },
   ],
 };
 

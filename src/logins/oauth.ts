@@ -232,7 +232,7 @@ function createBrokerRequestReader(
     // One of the provider's own, by which everybody would get past the consent page.
     if (request.client === undefined) fail('unknown_client');
     try {
-      checkRequest(request.parameters, RULES);
+      checkRequest(request.parameters, { requiresState: false, requiresPlainScope: true });
       readResourceIndicators(request.parameters, runtime);
       return request;
     } catch (error) {
@@ -272,8 +272,6 @@ function createBrokerRequestReader(
     });
   }
 }
-
-const RULES = { requiresState: false, requiresPlainScope: true };
 
 /** From the approval to the provider. */
 const createBrokerRedirect = (broker: Broker): RedirectToProvider =>

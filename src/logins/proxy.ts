@@ -47,10 +47,7 @@ export function createProxy(
     token: requestTokens,
     revoke,
     logins: recentAnswers,
-    findMachineLogin: undefined,
     ownEndpoints: [],
-    ownPages: undefined,
-    issuer: undefined,
   };
 
   /** Errors are never redirected: the provider answers the client. */

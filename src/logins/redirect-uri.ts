@@ -87,7 +87,8 @@ function findRedirectUriProblem(uri: string, rules: RedirectUriRules): string | 
   if (uri.includes('#')) return 'has a fragment';
   if (!URL.canParse(uri)) return 'is not a valid URL';
   const url = new URL(uri);
-  if (url.username || url.password || readAuthority(uri).includes('@')) return 'has user info';
+  const [, authority = ''] = /^[^:]*:\/*([^/?]*)/.exec(uri) ?? [];
+  if (url.username || url.password || authority.includes('@')) return 'has user info';
   const parameter =
     rules.refusesResponseParameters &&
     RESPONSE_PARAMETERS.find((name) => url.searchParams.has(name));
@@ -145,8 +146,6 @@ function isNormalized(uri: string, url: URL): boolean {
   const normalRest = rest.startsWith('/') ? rest : `/${rest}`;
   return `${scheme}://${normalHost}${normalRest}` === url.href;
 }
-
-const readAuthority = (uri: string): string => /^[^:]*:\/*([^/?]*)/.exec(uri)?.[1] ?? '';
 
 // RFC 6749 §4.1.2: the way back to the client.
 

@@ -14,7 +14,7 @@ import { createPrepareList, type Entry } from '../prepare-list.ts';
 import { listSearched } from '../search/search-catalog.ts';
 import { loadCountTokens } from '../search/search-tools.ts';
 import { toWho, type View } from '../view.ts';
-import { createPlannedView, type PlannedView } from '../views/curated-view.ts';
+import { createPlannedView, type PlannedView } from '../views/planned-view.ts';
 
 export interface ListCost {
   readonly kind: 'all' | 'server' | 'view';

@@ -1,7 +1,7 @@
 // SEP-2640: one skill, and what lies in a directory, asked of whose it is. What comes is treated as what is listed: rules, the
 // lock and guards hold for it.
 
-import { fail, failUpstream } from '../../errors/gateway-error.ts';
+import { fail } from '../../errors/gateway-error.ts';
 import type { GuardPoint } from '../../mcp/calls/guards.ts';
 import type { Cursor, Page, RawItem, RawResult } from '../../mcp/catalog/catalog.ts';
 import { DIRECTORY, decodeName, isPlainName, listChildren } from '../../mcp/catalog/content.ts';
@@ -16,15 +16,14 @@ import { renameSkill } from '../join-lists.ts';
 import { findIn } from '../joined-view.ts';
 import type { PassOn } from '../pass-on.ts';
 import { BUILT_IN, type Entry, toJudgedList } from '../prepare-list.ts';
+import { findBuiltIn, isUnseen, type ServedPath } from '../served-path.ts';
 import {
   type FoundResource,
-  findBuiltIn,
+  failAtServer,
   findDenial,
-  isUnseen,
   type ResolveResource,
-  type ServedPath,
-  showItem,
   toItem,
+  toShownItem,
   toWho,
   type Who,
 } from '../view.ts';
@@ -48,7 +47,7 @@ export function createServeSkills(
       return await passOn(server, toWho(context, context), request, context);
     } catch (thrown) {
       if (!isUnseen(getPlan(), point, thrown)) throw thrown;
-      return failAnswer(server, 'could not say it', thrown);
+      return failAtServer(server, 'could not say it', thrown);
     }
   }
 
@@ -57,7 +56,7 @@ export function createServeSkills(
     const { servers, listGuards, naming } = getPlan();
     const planned = servers.get(server);
     if (planned === undefined) return [];
-    await listGuards?.judge(toJudgedList(kind, items, { config: planned.config, naming }));
+    await listGuards?.judge(toJudgedList(kind, items, planned.config, naming));
     return planned.prepareList(kind, { ...NO_LIST, items }).entries;
   }
 
@@ -67,7 +66,7 @@ export function createServeSkills(
     const who = toWho(context, context);
     const listed = findIn(await view.list('skills', who), uri);
     if (listed !== undefined && !access.mayList(listed, who)) return failUnknownItem('skills', uri);
-    if (listed?.server === BUILT_IN) return { skill: showItem(view, listed) };
+    if (listed?.server === BUILT_IN) return { skill: toShownItem(view, listed) };
     const place =
       listed === undefined
         ? await findUnlisted(uri, who)
@@ -76,12 +75,12 @@ export function createServeSkills(
     const request = { method: 'skills/get', params: { uri: ownUri } } as const;
     const { skill, cache } = await ask(server, request, 'skills/list', context);
     if (!isObject(skill) || skill.uri !== ownUri) {
-      return failAnswer(server, 'did not answer with the skill');
+      return failAtServer(server, 'did not answer with the skill');
     }
     const [own] = await prepare(server, 'skills', [skill]);
     const entry = own && place.isRenamed ? renameSkill(own) : own;
     if (entry === undefined || !(await isServed(entry, who))) return failUnknownItem('skills', uri);
-    return { skill: showItem(view, entry), ...(cache && { cache }) };
+    return { skill: toShownItem(view, entry), ...(cache && { cache }) };
   }
 
   /** SEP-2640: a skill need not be listed. Whoever has the resource is asked. */
@@ -180,7 +179,7 @@ export function createServeSkills(
     const params = { uri: ownUri, ...(cursor !== undefined && { cursor }) };
     const request = { method: 'resources/directory/read', params } as const;
     const { resources, nextCursor } = await ask(server, request, 'resources/list', context);
-    if (!Array.isArray(resources)) return failAnswer(server, `did not say what ${uri} has`);
+    if (!Array.isArray(resources)) return failAtServer(server, `did not say what ${uri} has`);
     const items = resources.slice(0, MAX_CHILDREN).filter((item) => isChild(item, ownUri));
     return { entries: await prepare(server, 'resources', items), nextCursor };
   }
@@ -236,6 +235,3 @@ function describeFile(file: unknown): { readonly uri: string; readonly name: str
   const uri = String(isObject(file) ? file.uri : '');
   return { uri, name: decodeName(uri.slice(uri.lastIndexOf('/') + 1)) };
 }
-
-const failAnswer = (server: string, problem: string, cause?: unknown): never =>
-  failUpstream(`${server} ${problem}.`, { facts: { server }, cause });

@@ -1,16 +1,12 @@
 // §25.1: /mcp/<view>: some of what /mcp serves, under the same names. It only takes away: rules and lock hold here as there.
 
-import { decodeResource } from '../../mcp/catalog/resource-text.ts';
 import { LIST_KINDS, type ListKind } from '../../mcp/protocol/list-kinds.ts';
-import { computeOnce } from '../../platform/compute-once.ts';
-import { canBegin, compileGlob } from '../../platform/glob.ts';
 import { isAppUri, readSharedUri } from '../apps/app-tools.ts';
 import { findTemplate } from '../find-template.ts';
-import { createJoinLists, indexEntries, type JoinedList, type JoinedPart } from '../join-lists.ts';
+import type { JoinedList } from '../join-lists.ts';
 import { findIn, findUnlisted, isCalled, joinAll, joinKnown } from '../joined-view.ts';
-import type { Naming } from '../naming.ts';
 import type { Plan } from '../plan.ts';
-import { BUILT_IN, type Entry } from '../prepare-list.ts';
+import { BUILT_IN } from '../prepare-list.ts';
 import {
   askByCurrentPlan,
   EMPTY_LIST,
@@ -19,7 +15,7 @@ import {
   type View,
   type Who,
 } from '../view.ts';
-import type { ViewConfig } from './view-shape.ts';
+import type { CuratedItem } from './planned-view.ts';
 
 /** `joined` is the view of `/mcp`. */
 export function createCuratedView(name: string, getPlan: () => Plan, joined: View): View {
@@ -115,75 +111,3 @@ export function createCuratedView(name: string, getPlan: () => Plan, joined: Vie
 
 /** The configuration has changed since it was found. */
 const GONE: ListView = { ...EMPTY_LIST, ttlMs: 0 };
-
-// §25.1: a view, as a configuration has it: what it takes of what `/mcp` serves, in which order, and how it describes it.
-
-export interface PlannedView extends JoinedPart {
-  readonly config: ViewConfig;
-  includes(item: CuratedItem): boolean;
-  /** The same list as long as it is given the same. */
-  curate(entries: readonly Entry[]): JoinedList;
-}
-
-/** As clients of `/mcp` see it. */
-interface CuratedItem extends Pick<Entry, 'kind' | 'server' | 'name'> {
-  readonly namesBegin?: string | undefined;
-}
-
-export function createPlannedView(config: ViewConfig, naming: Naming): PlannedView {
-  const servers = config.servers && new Map(config.servers.map((name, place) => [name, place]));
-  const { tools, prompts, resources } = config;
-  const patterns = {
-    tool: tools && compile(tools),
-    prompt: prompts && compile(prompts),
-    resource: resources && compile(resources),
-  };
-
-  /** At which place of the file's patterns something stands; `NOWHERE` where none fits. */
-  function rank({ kind, name, namesBegin }: CuratedItem): number {
-    const given = patterns[kind];
-    if (given === undefined) return 0;
-    // The tool by which users log in at a server stands for all that they find there (§24.3).
-    if (namesBegin !== undefined)
-      return given.globs.findIndex((glob) => canBegin(glob, namesBegin));
-    const text = kind === 'resource' ? decodeResource(name) : name;
-    return text === undefined ? NOWHERE : given.fits.findIndex((fits) => fits(text));
-  }
-
-  const hasServer = (name: string) => servers === undefined || servers.has(name);
-  const placeServer = (name: string): number => servers?.get(name) ?? 0;
-
-  const curate = computeOnce((entries: readonly Entry[]): JoinedList => {
-    const chosen = entries
-      .map((entry) => ({ entry, place: rank(entry), server: placeServer(entry.server) }))
-      .filter(({ entry, place }) => place !== NOWHERE && hasServer(entry.server))
-      // A skill of which a file is missing could not be checked.
-      .filter(({ entry: { files = [] } }) => files.every((file) => rank(file) !== NOWHERE));
-    // Sorting is stable: what is alike in both stays in the order of /mcp.
-    chosen.sort((one, other) => one.place - other.place || one.server - other.server);
-    return indexEntries(
-      chosen.map(({ entry }) => {
-        const description = entry.kind === 'tool' ? config.describe[entry.name] : undefined;
-        return description === undefined
-          ? entry
-          : { ...entry, item: { ...entry.item, description } };
-      }),
-    );
-  });
-
-  return {
-    config,
-    // A memory of its own: those of many views would push each other out of one.
-    joinLists: createJoinLists(naming, IGNORED),
-    hasServer,
-    includes: (item) => hasServer(item.server) && rank(item) !== NOWHERE,
-    curate,
-  };
-}
-
-/** The joined list tells where names collide. */
-const IGNORED = () => {};
-
-const NOWHERE = -1;
-
-const compile = (globs: readonly string[]) => ({ globs, fits: globs.map(compileGlob) });

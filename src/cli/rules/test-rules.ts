@@ -2,7 +2,7 @@
 import { builtInCatalog } from '../../built-in/index.ts';
 import { createNaming } from '../../catalog/naming.ts';
 import { createUpstreamCatalogs } from '../../catalog/upstream-catalogs.ts';
-import { createPlannedView } from '../../catalog/views/curated-view.ts';
+import { createPlannedView } from '../../catalog/views/planned-view.ts';
 import { parsePattern } from '../../control/rules/compile-rules.ts';
 import { createRules } from '../../control/rules/create-rules.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';

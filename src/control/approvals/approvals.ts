@@ -83,7 +83,7 @@ export type NoteApproval = (
 export type AskedWhom = 'form' | Approver;
 
 /** The outcome of a round of questions (2026-07-28) in which a call was asked about. */
-interface ApprovalRound {
+export interface ApprovalRound {
   /** `form`: its answer is the decision. `page`: the user was led there. `approved`: it goes on after other questions. */
   readonly kind: 'form' | 'page' | 'approved';
   /** The one whom the rules wanted to be asked: where they ask others by now, or at another path, it is good for nothing. */

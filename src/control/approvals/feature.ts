@@ -66,7 +66,14 @@ const createApprovalPanels = (kept: CallApprovals): readonly AdminPanel[] => [
     method: 'POST',
     path: '/approvals',
     prepare({ body, user }) {
-      const { id, decision } = readCallDecision(getJson(body));
+      const given = getJson(body);
+      const { id, decision: said } = isObject(given) ? given : {};
+      const decision = DECISIONS.get(said);
+      if (typeof id !== 'string' || !REQUEST_ID.test(id) || decision === undefined)
+        return fail('bad_request', {
+          details:
+            'Send {"id": "ID", "decision": "approve"}, or "refuse", with an id as GET /admin/api/approvals says it.',
+        });
       return {
         action: decision === 'approved' ? 'approve_call' : 'refuse_call',
         target: id,
@@ -110,18 +117,6 @@ const DECISIONS: ReadonlyMap<unknown, ApprovalDecision> = new Map([
 ]);
 
 const REQUEST_ID = /^[\w-]{43}$/;
-
-/** @throws GatewayError `bad_request`. */
-function readCallDecision(body: unknown): { id: string; decision: ApprovalDecision } {
-  const { id, decision: said } = isObject(body) ? body : {};
-  const decision = DECISIONS.get(said);
-  return typeof id === 'string' && REQUEST_ID.test(id) && decision !== undefined
-    ? { id, decision }
-    : fail('bad_request', {
-        details:
-          'Send {"id": "ID", "decision": "approve"}, or "refuse", with an id as GET /admin/api/approvals says it.',
-      });
-}
 
 // §21.1: approvals in the audit log and in metrics. Never the value of an argument.
 

@@ -22,7 +22,7 @@ import {
 } from './define-guard.ts';
 import { readAnswer, readInterceptorPayload, toInvocation } from './sep-2624.ts';
 
-interface HttpUse {
+export interface HttpUse {
   readonly kind: 'http';
   readonly url: string;
   /** Secrets are among them. */

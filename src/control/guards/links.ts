@@ -12,7 +12,7 @@ import {
   type GuardAction,
 } from './text-guard.ts';
 
-interface LinksUse {
+export interface LinksUse {
   readonly kind: 'links';
   readonly hosts: readonly string[];
   readonly action: GuardAction;

@@ -23,7 +23,7 @@ import {
 } from './define-guard.ts';
 import { nameEvent, readAnswer, readInterceptorPayload, toInvocation } from './sep-2624.ts';
 
-interface McpUse {
+export interface McpUse {
   readonly kind: 'mcp';
   /** A server of the file. */
   readonly server: string;
@@ -184,16 +184,14 @@ function readInterceptor(value: unknown): Interceptor {
   return {
     name,
     type,
-    hooks: given.flatMap(readHook),
+    hooks: given.flatMap((one: unknown) => {
+      const { events, phase } = isObject(one) ? one : {};
+      const names = Array.isArray(events) ? events.filter((it) => typeof it === 'string') : [];
+      return typeof phase === 'string' ? [{ events: names, phase }] : [];
+    }),
     isAudit: mode === 'audit',
     priorityHint,
   };
-}
-
-function readHook(value: unknown): Interceptor['hooks'] {
-  const { events, phase } = isObject(value) ? value : {};
-  const names = Array.isArray(events) ? events.filter((one) => typeof one === 'string') : [];
-  return typeof phase === 'string' ? [{ events: names, phase }] : [];
 }
 
 function readPriority({ priorityHint: hint }: Interceptor, phase: string): number {

@@ -17,7 +17,7 @@ import { isObject } from '../../platform/json.ts';
 import { type AskGuard, GuardFailure, readDecision } from './ask-guard.ts';
 import { DEFAULT_TIMEOUT_MS, defineGuard, type GuardHost, timeout } from './define-guard.ts';
 
-interface ModuleUse {
+export interface ModuleUse {
   readonly kind: 'module';
   /** Absolute once the file is complete. */
   readonly path: string;

@@ -3,7 +3,7 @@
 import { defineBuiltInGuard } from './define-guard.ts';
 import { action, createTextJudge, type FoundText, type GuardAction } from './text-guard.ts';
 
-interface SecretsUse {
+export interface SecretsUse {
   readonly kind: 'secrets';
   readonly action: GuardAction;
 }

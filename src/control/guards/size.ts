@@ -7,7 +7,7 @@ import { isObject } from '../../platform/json.ts';
 import { type AskedMessage, type Decision, PASS } from './ask-guard.ts';
 import { A_VALUE, defineBuiltInGuard, type Steps } from './define-guard.ts';
 
-interface SizeUse {
+export interface SizeUse {
   readonly kind: 'size';
   readonly maxBytes: number;
 }

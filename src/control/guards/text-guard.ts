@@ -125,18 +125,18 @@ const BOUNDARY = /[\s"'<>()][^\s"'<>()]*$/;
 
 function* cutParts(text: string) {
   for (let start = 0; start < text.length; ) {
-    const end = findCut(text, start + PART);
+    const latest = start + PART;
+    const boundary =
+      latest < text.length
+        ? BOUNDARY.exec(text.slice(latest - AROUND_CUT, latest))?.index
+        : undefined;
+    const end =
+      boundary === undefined ? Math.min(latest, text.length) : latest - AROUND_CUT + boundary + 1;
     const from = Math.max(0, start - BEFORE);
     // Anything that begins between `start` and `end` is this part's. The place of `part` in the whole text is `from`.
     yield { start, end, from, part: text.slice(from, end + OVERLAP) };
     start = end;
   }
-}
-
-function findCut(text: string, latest: number): number {
-  if (latest >= text.length) return text.length;
-  const boundary = BOUNDARY.exec(text.slice(latest - AROUND_CUT, latest))?.index;
-  return boundary === undefined ? latest : latest - AROUND_CUT + boundary + 1;
 }
 
 /** `base64`: what stands for bytes. `bytes`: one character for each of what is no text. */

@@ -55,9 +55,12 @@ function createJudge(rules: readonly CompiledRule[], clock: Clock): Rules {
       const { decision, pending, asked, pendingAsks } = findOpinion(item, caller);
       if (pending.length === 0 && pendingAsks.length === 0) return decision;
       const decided = addAsked(decideByArgs(decision, pending, item, caller), asked);
-      return pendingAsks.length === 0
-        ? decided
-        : addAsked(decided, askByArgs(asked, pendingAsks, item, caller));
+      if (pendingAsks.length === 0) return decided;
+      const isList = item.args === undefined;
+      const first = pendingAsks
+        .filter((rule) => isList || !rule.isRefuted(item, caller))
+        .reduce(strengthen, asked);
+      return addAsked(decided, first && isList ? { ...first, isAskedByArgs: true } : first);
     },
     mayAllowSome: (namesBegin, caller) =>
       openMemory(caller).facts.addressed.some(({ rule }) => rule.mayAllowSome(namesBegin, caller)),
@@ -161,19 +164,6 @@ export function strengthen(
   return ask !== undefined && ASK_ORDER.indexOf(ask) > ASK_ORDER.indexOf(asked?.ask)
     ? { ask, askRule: place }
     : asked;
-}
-
-function askByArgs(
-  first: Asked | undefined,
-  pendingAsks: readonly CompiledRule[],
-  item: RuledItem,
-  caller: PolicyCaller,
-): Asked | undefined {
-  const isList = item.args === undefined;
-  const asked = pendingAsks
-    .filter((rule) => isList || !rule.isRefuted(item, caller))
-    .reduce(strengthen, first);
-  return isList && asked !== undefined ? { ...asked, isAskedByArgs: true } : asked;
 }
 
 const addAsked = (decision: RuleDecision, asked: Asked | undefined): RuleDecision =>

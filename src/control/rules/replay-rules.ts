@@ -37,7 +37,7 @@ export type ReplayVerdict =
     }
   | ({ readonly kind: 'unknown' } & Untold);
 
-interface Untold {
+export interface Untold {
   /** Missing in the log, as conditions name it: `args`, `user.claims.level`. */
   readonly missing: readonly string[];
   /** Places of the rules that name it. */

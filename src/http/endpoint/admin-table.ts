@@ -28,10 +28,10 @@ export interface AdminColumn {
   /** Stands in rows without a value, which otherwise do not show the column. */
   readonly none?: string;
   /**
-   * `text` unless given; lists are shown one below the other. `user` names the user of the row by `name`, `email`, `user` and
+   * `text` unless given, of which 200 characters are shown; `whole` is a text that the gateway bounds itself. Lists are shown one below the other. `user` names the user of the row by `name`, `email`, `user` and
    * `issuer`, and `client` an object by `title`, `name`, `id` and `version`.
    */
-  readonly kind?: 'text' | 'code' | 'time' | 'user' | 'client';
+  readonly kind?: 'text' | 'whole' | 'code' | 'time' | 'user' | 'client';
 }
 
 /** A button of each row, which sends a DELETE after a question. */

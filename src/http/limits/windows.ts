@@ -305,7 +305,8 @@ export function createLimitErrors({ clock, metrics, log }: Runtime) {
     metrics.recordRateLimitCheck(rule.group, true);
     metrics.recordRateLimitHit(rule.group, verdict.scope);
     warnOnce(rule, verdict, caller);
-    const seconds = toRetryAfter(verdict);
+    // Whole seconds until the oldest entry leaves the window, at least 1.
+    const seconds = Math.max(1, Math.ceil(verdict.resetInMs / 1000));
     return new GatewayError(ERRORS[verdict.scope], {
       details: `At most ${verdict.limit} requests per ${rule.windowMs / 1000} s are allowed (${nameMaximum(rule, verdict)}). Try again in ${seconds} s.`,
       data: { retryAfter: seconds },
@@ -323,7 +324,3 @@ function nameMaximum({ prefix, max }: LimitRule, { scope, limit }: WindowVerdict
     return `the tenth of ${prefix}_GLOBAL_RATE_LIMIT_MAX that an IPv6 /48 has`;
   return `${prefix}_${VARIABLES[scope]}`;
 }
-
-/** Whole seconds until the oldest entry leaves the window, at least 1. */
-const toRetryAfter = ({ resetInMs }: WindowVerdict): number =>
-  Math.max(1, Math.ceil(resetInMs / 1000));

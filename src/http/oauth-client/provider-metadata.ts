@@ -271,7 +271,7 @@ const METADATA: { readonly [Login in ProviderLogin]: typeof createProviderMetada
   openid: createProviderMetadata,
   github: (_runtime, issuer) => ({
     issuer,
-    // How it calls itself as an authorization server: https://docs.github.com/apps/github-authentication-discovery-endpoints
+    // Its name as an authorization server: https://docs.github.com/apps/github-authentication-discovery-endpoints
     redirectIssuer: `${issuer}/login/oauth`,
     isFixed: true,
     get: async () => ({

@@ -190,7 +190,7 @@ export function cleanScopes(scopes: readonly string[]): readonly string[] {
  * OpenID Connect Core §5.1 and §3.1.3.7: it came from the token endpoint itself, by TLS, and is only shown, so no signature is
  * checked.
  */
-function readAccount(idToken: unknown): Pick<ServerTokens, 'account' | 'subject'> {
+function readAccount(idToken: unknown) {
   const claims =
     typeof idToken === 'string' && idToken.length <= 2 * MAX_TOKEN
       ? readUnverifiedClaims(idToken)

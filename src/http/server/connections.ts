@@ -241,7 +241,14 @@ export class Connection {
    */
   checkProgress(): 'moving' | 'stalled' | 'waiting for a body' {
     const { socket, pending } = this;
-    if (this.isStalled()) return 'stalled';
+    const unsentBytes = socket.writableLength;
+    if (unsentBytes === 0) this.stallDetector = undefined;
+    else {
+      this.stallDetector ??= new StallDetector();
+      const sentBytes = socket.bytesWritten - unsentBytes;
+      const progress = this.stallDetector.checkProgress({ unsentBytes, sentBytes });
+      if (progress === 'stalled') return progress;
+    }
     const isSilent = socket.bytesRead === this.bytesReadBefore;
     this.bytesReadBefore = socket.bytesRead;
     const [only] = pending;
@@ -249,32 +256,16 @@ export class Connection {
     return isWaiting ? 'waiting for a body' : 'moving';
   }
 
-  private isStalled(): boolean {
-    const { socket } = this;
-    const unsentBytes = socket.writableLength;
-    if (unsentBytes === 0) {
-      this.stallDetector = undefined;
-      return false;
-    }
-    this.stallDetector ??= new StallDetector();
-    const sentBytes = socket.bytesWritten - unsentBytes;
-    return this.stallDetector.checkProgress({ unsentBytes, sentBytes }) === 'stalled';
-  }
-
   private endRequest(link: Link<OwedReply>): void {
     if (link.list === undefined) return;
     this.unsentBytes -= link.value.bytes;
     link.remove();
-    this.runWaiting();
-    if (this.pending.size === 0) this.events.onIdle(this);
-  }
-
-  private runWaiting(): void {
     while (this.waitingTasks !== undefined && this.unsentBytes < MAX_UNSENT_BYTES) {
       const task = this.waitingTasks.shift();
       if (task === undefined) this.waitingTasks = undefined;
       else task();
     }
+    if (this.pending.size === 0) this.events.onIdle(this);
   }
 }
 

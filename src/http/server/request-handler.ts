@@ -80,7 +80,12 @@ export function createRequestHandler(
     const { method, path } = received.request;
     const error = findTransportError(req, connection, path);
     if (error !== undefined) {
-      refuseAtLast(res, received, error);
+      // The connection ends with it.
+      connection.isClosing = true;
+      const reply = renderTransportError(error, securityHeaders);
+      sendReply(res, reply, toHeaderList(reply.headers));
+      discardBody(req, clock);
+      record(received.request, received.receivedAt, reply, 'unmatched');
       return;
     }
     // Preflights are let in: without them a page cannot read the refusal of its call.
@@ -103,15 +108,6 @@ export function createRequestHandler(
       details: 'All connections of this service are busy (MAX_CONNECTIONS). Try again.',
       headers: { 'Retry-After': '1' },
     });
-  }
-
-  /** The connection ends with it. */
-  function refuseAtLast(res: ServerResponse, received: ReceivedRequest, error: GatewayError): void {
-    connections.get(res.req.socket).isClosing = true;
-    const reply = renderTransportError(error, securityHeaders);
-    sendReply(res, reply, toHeaderList(reply.headers));
-    discardBody(res.req, clock);
-    record(received.request, received.receivedAt, reply, 'unmatched');
   }
 
   /** The connection stays: a new one would cost more than the call. */

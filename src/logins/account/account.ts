@@ -40,7 +40,11 @@ export function createAccountEndpoints(
   { browsers, beginLogin }: OwnPages,
 ): readonly PublicEndpoint[] {
   const { config, baseUrl, audit, oauth } = runtime;
-  const ending = createSecretRecords<EndingSession>(runtime, 'provider-logout', ENDING_SECONDS);
+  /** Browsers that are at the provider, to be logged out there; found by the state that they bring back. */
+  const ending = createSecretRecords<{
+    readonly browser: string | undefined;
+    readonly host: string;
+  }>(runtime, 'provider-logout', ENDING_SECONDS);
   const url = `${baseUrl}/account`;
 
   async function show(session: StoredBrowserSession, shown: ShownOnce): Promise<Reply> {
@@ -159,12 +163,6 @@ export function createAccountEndpoints(
     serve('GET', '/account', ({ query }, cookie) => get(query, cookie)),
     serve('POST', '/account', ({ clientIp }, cookie, body) => post(body, cookie, clientIp)),
   ];
-}
-
-/** A browser that is at the provider, to be logged out there; found by the state that it brings back. */
-interface EndingSession {
-  readonly browser: string | undefined;
-  readonly host: string;
 }
 
 /** The provider may ask whether it is meant. */

@@ -62,7 +62,9 @@ function importKey({ kty, n, e, crv, x, y }: JsonObject): KeyObject | undefined 
   try {
     // node:crypto checks that they are there, and that a point lies on its curve.
     const key = createPublicKey({ key: { kty, ...members }, format: 'jwk' });
-    return key.asymmetricKeyType === 'rsa' && hasRocaWeakness(readModulus(key)) ? undefined : key;
+    if (key.asymmetricKeyType !== 'rsa') return key;
+    const modulus = Buffer.from(key.export({ format: 'jwk' }).n ?? '', 'base64url');
+    return hasRocaWeakness(BigInt(`0x${modulus.toString('hex')}`)) ? undefined : key;
   } catch {
     return undefined;
   }
@@ -70,9 +72,6 @@ function importKey({ kty, n, e, crv, x, y }: JsonObject): KeyObject | undefined 
 
 const hasStringsOnly = (members: JsonObject): members is Readonly<Record<string, string>> =>
   isStringArray(Object.values(members));
-
-const readModulus = (key: KeyObject): bigint =>
-  BigInt(`0x${Buffer.from(key.export({ format: 'jwk' }).n ?? '', 'base64url').toString('hex')}`);
 
 // CVE-2017-15361 (ROCA): RSA keys of a broken generator, whose private key can be computed.
 

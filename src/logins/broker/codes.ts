@@ -10,7 +10,7 @@ import type { Clients } from '../clients/clients.ts';
 import { createGrantId, type Grant, nameUser, type UserIdentity } from '../grants/grant.ts';
 import { createCodeChallenge } from '../provider/provider-parameters.ts';
 import { readAskedPair } from './decide-refresh.ts';
-import type { TokenIssue } from './issue-grant.ts';
+import { failGrant, type TokenIssue } from './issue-grant.ts';
 import type { Login } from './login.ts';
 import type { Broker } from './open-broker.ts';
 import { coversResource, failTarget } from './resources.ts';
@@ -44,7 +44,7 @@ export function createRedeemCode(
       const { code, grantId, problem } = use;
       const { user, scopes, resources, redirectUri } = code;
       try {
-        if (problem !== undefined) failCode(problem);
+        if (problem !== undefined) failGrant(problem);
         if (asked.scopes?.some((one) => !scopes.includes(one))) fail('invalid_scope');
         if (asked.resources?.some((one) => !coversResource(resources, one, runtime))) failTarget();
       } catch (refusal) {
@@ -214,10 +214,7 @@ function findCodeProblem(
 }
 
 const failUnknownCode = (): never =>
-  failCode('The code is unknown, has expired, or has already been used.');
+  failGrant('The code is unknown, has expired, or has already been used.');
 
 /** RFC 7636 §4.1. */
 const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/;
-
-/** @throws GatewayError `invalid_grant`, always. */
-const failCode = (details: string): never => fail('invalid_grant', { details });

@@ -54,7 +54,7 @@ export function createLoginEnds(
     connections && oauth.tokens.endsConnections
       ? createEndConnections(runtime, connections)
       : undefined;
-  endOutdatedGrants(runtime, grants, endHere, machineClients);
+  endOutdatedGrants(runtime, grants, machineClients, (id) => endHere(id, 'configuration'));
 
   /** RFC 7009: as far as that can be told. Never rejects, and never says what came of it. */
   async function tellProvider({ user, provider }: EndedLogin): Promise<void> {
@@ -250,15 +250,15 @@ const NOT_ENDED =
 function endOutdatedGrants(
   { oauth, baseUrl, clock, log }: BrokerRuntime,
   grants: Grants,
-  endHere: (id: string, by: GrantEndedBy) => Promise<Grant | undefined>,
   machineClients: MachineClients,
+  end: (id: string) => Promise<unknown>,
 ): void {
   const isOutdated = (grant: Grant): boolean =>
     getClientMark(grant) !== machineClients.find(grant.client.id)?.mark;
 
   async function endOfItself(id: string): Promise<void> {
     const listed = await grants.listOfUser(toMachineUser(id, baseUrl));
-    for (const grant of listed.filter(isOutdated)) await endHere(grant.id, 'configuration');
+    for (const grant of listed.filter(isOutdated)) await end(grant.id);
   }
 
   async function endOfUsers(ids: readonly string[]): Promise<void> {
@@ -271,7 +271,7 @@ function endOutdatedGrants(
       found.push(...ofThem.filter(isOutdated).map(({ id }) => id));
       if (turns.isOver()) await turns.next();
     }
-    for (const id of found) await endHere(id, 'configuration');
+    for (const id of found) await end(id);
   }
 
   machineClients.onChange((ids) => {

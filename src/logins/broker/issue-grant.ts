@@ -11,7 +11,7 @@ import type { Broker } from './open-broker.ts';
 
 export type TokenIssue = ReturnType<typeof createTokenIssue>;
 
-/** What is granted; the times and the first tokens are added when it is issued. */
+/** A grant without the times and the first tokens, which are added when it is issued. */
 type NewGrant = Omit<Grant, 'createdAt' | 'renewedAt' | 'issued'>;
 
 export function createTokenIssue({
@@ -68,7 +68,7 @@ export function createTokenIssue({
         endGrantSoon(id, 'unfinished').catch(() => {});
         throw cause;
       }
-      if (isOver) fail('invalid_grant', { details: over });
+      if (isOver) failGrant(over);
       makeRoom(grant).catch((cause: unknown) =>
         log.warn('A user has more logins than the gateway keeps, and none could be ended.', {
           ...nameUser(user),
@@ -109,4 +109,9 @@ export function createTokenIssue({
       return { ...reply, facts: { ...logLogin(log, login), grantId: id } };
     },
   };
+}
+
+/** @throws GatewayError `invalid_grant`, always. */
+export function failGrant(details: string): never {
+  return fail('invalid_grant', { details });
 }

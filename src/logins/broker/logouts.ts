@@ -41,7 +41,7 @@ export const isMeant = (by: GrantEndedBy): boolean => by === 'user' || by === 'o
 
 export type Logouts = ReturnType<typeof createLogouts>;
 
-interface MarkedLogin {
+export interface MarkedLogin {
   readonly user: UserIdentity;
   readonly clientId: string;
   /** The session at the provider that it came from; undefined where the provider names none. */
@@ -141,11 +141,7 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
 }
 
 /** Hashes, but for the client; what is not there stands for any. */
-interface Concerned {
-  readonly user?: string | undefined;
-  readonly client?: string | undefined;
-  readonly session?: string | undefined;
-}
+type Concerned = Readonly<Partial<Record<'user' | 'client' | 'session', string | undefined>>>;
 
 /** All that a logout which concerns a login may have said. */
 const listConcerned = (user: string, client: string): readonly Concerned[] => [

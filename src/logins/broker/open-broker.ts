@@ -22,7 +22,7 @@ import type { BrokerRuntime } from './runtime.ts';
 export type Broker = ReturnType<typeof openBroker>;
 
 /** The servers behind the gateway, as logins know them. */
-interface ServersOfBroker {
+export interface ServersOfBroker {
   readonly urls: ServerUrls;
   /** Claims that rules name, as they stand now. */
   readonly listNamedClaims: () => readonly string[];

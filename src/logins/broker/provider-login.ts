@@ -151,7 +151,7 @@ const OF_CLIENT_OR_USER = new Set([
 // to have it mended.
 
 /** The provider's answer: its tokens are good, whoever they turn out to be of. */
-interface ProviderAnswer {
+export interface ProviderAnswer {
   readonly answer: ProviderTokenResponse;
   readonly tokens: ProviderTokens;
   /** Why nothing can be done with it. Its refresh token is good all the same, and the one before may be worthless. */

@@ -4,7 +4,6 @@ import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.t
 import type { KnownLogin, PublicEndpoint } from '../../http/endpoint/endpoint.ts';
 import type { Reply, RequestBody } from '../../http/endpoint/message.ts';
 import { createNameCheck, parseBody } from '../../http/endpoint/parameters.ts';
-import type { ErrorFormat } from '../../http/endpoint/render-error.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { buildLogoutTokenKey } from '../../store/keys.ts';
 import { readPages } from '../../store/page.ts';
@@ -15,16 +14,6 @@ import { hashUser } from '../grants/token-codec.ts';
 import { auditEnd } from './ends.ts';
 import type { GrantSelection } from './logouts.ts';
 import type { Broker } from './open-broker.ts';
-
-/** Providers have no use for anything else than what §2.8 says. */
-const ERRORS: ErrorFormat = {
-  form: 'oauth',
-  body: 'invalid_request',
-  limit: 'temporarily_unavailable',
-};
-
-/** §2.8: no cache may keep the answer. */
-const NO_STORE = { 'Cache-Control': 'no-store' } as const;
 
 /** For the form: a logout token has a tenth of that. */
 const MAX_BODY_BYTES = 20_480;
@@ -53,7 +42,12 @@ export function createProviderLogout({
 
   function lookAnew(body: RequestBody): Look {
     try {
-      const text = readForm(body);
+      if (body.type !== 'form') {
+        fail('oauth_invalid_request', {
+          details: 'The body must be a form that has logout_token.',
+        });
+      }
+      const text = parseBody(body, checkFieldName).require('logout_token');
       const atHand = logoutTokens.verifyAtHand(text);
       let verifying: Promise<LogoutToken> | undefined;
       return {
@@ -101,7 +95,7 @@ export function createProviderLogout({
       const isNoted = await store.compareAndSet(key, claim, USED, ttlSeconds);
       if (!isNoted) await store.compareAndSet(key, undefined, USED, ttlSeconds);
     } catch (thrown) {
-      // Where the store fails, it can come again when its time here is over.
+      // If the store fails, it can come again when its time here is over.
       await store.compareAndDelete(key, claim).catch(() => false);
       throw thrown;
     }
@@ -137,8 +131,9 @@ export function createProviderLogout({
     kind: 'public',
     method: 'POST',
     path: '/oauth/backchannel-logout',
-    errors: ERRORS,
-    headers: NO_STORE,
+    // Providers have no use for anything else than what §2.8 says, and no cache may keep the answer.
+    errors: { form: 'oauth', body: 'invalid_request', limit: 'temporarily_unavailable' },
+    headers: { 'Cache-Control': 'no-store' },
     limit: 'logout',
     body: 'json or form',
     maxBodyBytes: MAX_BODY_BYTES,
@@ -192,14 +187,6 @@ const selectUser = (user: UserIdentity): GrantSelection => ({
   user,
   client: undefined,
 });
-
-/** §2.5. @throws GatewayError `oauth_invalid_request`. */
-function readForm(body: RequestBody): string {
-  if (body.type !== 'form') {
-    fail('oauth_invalid_request', { details: 'The body must be a form that has logout_token.' });
-  }
-  return parseBody(body, checkFieldName).require('logout_token');
-}
 
 const failReplayed = (): never =>
   failLogoutToken('jti', 'The logout token was used before.', {

@@ -15,7 +15,7 @@ import { type Grant, hasRefreshToken, nameUser, noteFirstUse } from '../grants/g
 import type { StoredGrant } from '../grants/grants.ts';
 import { addFacts } from '../request/login-facts.ts';
 import { decideRefresh, type RefreshDecision, readAskedPair } from './decide-refresh.ts';
-import type { TokenIssue } from './issue-grant.ts';
+import { failGrant, type TokenIssue } from './issue-grant.ts';
 import type { Broker } from './open-broker.ts';
 import { failTarget } from './resources.ts';
 
@@ -125,10 +125,6 @@ const REPLACED =
 
 const ENDED = 'The login has ended. Log in again.';
 
-function failGrant(details: string): never {
-  return fail('invalid_grant', { details });
-}
-
 // RFC 7009 in broker mode: whichever of its two tokens a client revokes, its login ends.
 
 export function createBrokerRevoke(
@@ -163,9 +159,7 @@ export function createBrokerRevoke(
       };
     const { id, client, user } = stored.grant;
     // RFC 7009 §2.1: a token of another client is refused.
-    if (client.id !== clientId) {
-      fail('invalid_grant', { details: 'The token was issued to another client.' });
-    }
+    if (client.id !== clientId) failGrant('The token was issued to another client.');
     return async function endAndAnswer() {
       await proven?.useUp();
       await ends.endGrant(id, 'client');

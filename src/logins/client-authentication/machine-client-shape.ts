@@ -287,17 +287,17 @@ export function findMachineClientProblems(
       },
     ];
   }
+  const { baseUrl } = server;
+  const isOwn = (one: string) =>
+    one.startsWith(baseUrl) && OWN_PATH.test(one.slice(baseUrl.length));
   return clients.flatMap(({ place, resources = [] }) =>
     resources
-      .filter((one) => !one.startsWith('/') && !isOwn(one, server.baseUrl))
+      .filter((one) => !one.startsWith('/') && !isOwn(one))
       .map((one) => ({
         place,
-        message: `The resource ${quote(one)} is not one of this gateway. It must begin with BASE_URL, which is ${server.baseUrl}, or be a path such as /mcp.`,
+        message: `The resource ${quote(one)} is not one of this gateway. It must begin with BASE_URL, which is ${baseUrl}, or be a path such as /mcp.`,
       })),
   );
 }
 
-const isOwn = (one: string, baseUrl: string): boolean => {
-  const path = one.slice(baseUrl.length);
-  return one.startsWith(baseUrl) && /^(\/?|\/(mcp(\/[A-Za-z0-9-]+)?|admin)\/?)$/.test(path);
-};
+const OWN_PATH = /^(\/?|\/(mcp(\/[A-Za-z0-9-]+)?|admin)\/?)$/;

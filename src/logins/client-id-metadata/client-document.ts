@@ -92,7 +92,8 @@ export function parseClientDocument(
   const [, problem] = problems.find(([applies]) => applies(members, clientId)) ?? [];
   if (problem !== undefined) failMembers(clientId, problem);
   const { client_name: name, client_uri, logo_uri } = members;
-  const common = { client_id: clientId, ...(isName(name) && { client_name: name }) };
+  const isName = typeof name === 'string' && name !== '' && name.length <= MAX_CLIENT_NAME;
+  const common = { client_id: clientId, ...(isName && { client_name: name }) };
   if (isKeyed) {
     const keys = readKeySource(clientId, members, rules.allowedHosts);
     return { ...common, token_endpoint_auth_method: KEYED, keys };
@@ -169,9 +170,6 @@ const DOCUMENT_PROBLEMS: DocumentProblems = [
 /** Absent means the default, which has it, and so does `null`. */
 const isWithout = (value: unknown, wanted: string): boolean =>
   value != null && !(Array.isArray(value) && value.includes(wanted));
-
-const isName = (value: unknown): value is string =>
-  typeof value === 'string' && value !== '' && value.length <= MAX_CLIENT_NAME;
 
 // A page makes links of these: javascript:, data: and white space must not get there.
 const isWebUrl = (value: unknown): value is string =>

@@ -24,7 +24,6 @@ import {
   type DocumentRules,
   failDocument,
   isClientDocumentId,
-  type KeyedClientDocument,
   type PublicClientDocument,
   parseClientDocument,
   parseClientIdUrl,
@@ -113,10 +112,7 @@ export function createClientDocuments(
           );
     },
     /** Likewise, of a client that has keys: with those that may have signed what names `hint`. */
-    async findKeyed(
-      clientId: string,
-      hint: KeyHint,
-    ): Promise<{ document: KeyedClientDocument; keys: readonly VerificationKey[] }> {
+    async findKeyed(clientId: string, hint: KeyHint) {
       const document = await findAny(clientId);
       return document.token_endpoint_auth_method === 'none'
         ? failDocument(

@@ -38,8 +38,16 @@ interface ConsentPageContent {
   readonly csrf: string;
 }
 
-export function renderConsentPage(content: ConsentPageContent): Reply {
-  const { service, client, redirectUri, scopes, tools, action, request, csrf } = content;
+export function renderConsentPage({
+  service,
+  client,
+  redirectUri,
+  scopes,
+  tools,
+  action,
+  request,
+  csrf,
+}: ConsentPageContent): Reply {
   const name = createDisplayName(client);
   const quoted = renderQuoted(name);
   const use = client.id === OPERATORS_CLIENT_ID ? OPERATE : USE + renderTools(tools);

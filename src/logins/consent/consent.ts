@@ -34,7 +34,7 @@ export type RedirectToProvider = (
 interface AskingMode {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
-  readonly issuer: string | undefined;
+  readonly issuer?: string;
 }
 
 /** Fields of the page's form. */

@@ -56,10 +56,10 @@ export function createReadIdentity(
     const token = readText(answer.id_token);
     const expected = { nonce, accessToken, earlier: earlier?.user };
     const idToken = token === undefined ? undefined : await verifier.verify(token, expected);
+    let user = idToken && { issuer: idToken.iss, sub: idToken.sub };
     // OpenID Connect Core §12.2: only the answer to a refresh may be without an ID token.
-    const before = earlier?.user.issuer === metadata.issuer ? earlier.user : undefined;
-    const said = idToken && !isHeldToken && { issuer: idToken.iss, sub: idToken.sub };
-    const user = said || (before ?? failWithoutIdToken());
+    if (user === undefined && earlier?.user.issuer === metadata.issuer) user = earlier.user;
+    if (user === undefined) return failWithoutIdToken();
     const userinfo = isHeldToken
       ? await askAgain(accessToken, user)
       : await askForMissing(idToken ?? {}, accessToken, user);
@@ -74,11 +74,11 @@ export function createReadIdentity(
     const claims = await addGroups(joined, given, accessToken);
     checkClaimSize(claims);
     // Those that are there by userinfo alone, now or since an earlier answer.
-    const kindBefore = earlier?.userinfoClaims ?? [];
+    const earlierNames = earlier?.userinfoClaims ?? [];
     const userinfoClaims = Object.keys(claims).filter(
       (name) =>
         !Object.hasOwn(idToken ?? {}, name) &&
-        (Object.hasOwn(userinfo ?? {}, name) || kindBefore.includes(name)),
+        (Object.hasOwn(userinfo ?? {}, name) || earlierNames.includes(name)),
     );
     return { user, claims, userinfoClaims, sid: readText(idToken?.sid) };
   };

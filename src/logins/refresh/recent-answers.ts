@@ -12,7 +12,6 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { buildOAuthKey } from '../../store/keys.ts';
 import { createRecords, jsonFormat, writeVersioned } from '../../store/records.ts';
 import { createSeal } from '../../store/seal/seal.ts';
-import type { KeyValue } from '../../store/store.ts';
 import type { Auth } from '../auth/auth.ts';
 
 interface IssuedTokens {
@@ -59,7 +58,6 @@ const answerFormat = jsonFormat<KeptAnswer>('The last answer of a grant');
 
 /** `verifyToken` judges a token as /mcp does, in full. */
 export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth['verifyToken']) {
-  const grants = createKnownGrants(store);
   /**
    * §8: the grants of refresh tokens that this process handed out or looked up lately. They are served however many made-up ones come
    * from the same address.
@@ -76,8 +74,29 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
     return kept?.asked.clientId === clientId ? kept : undefined;
   }
 
+  /** Finds by a token that the gateway handed out within the last day, or of a current refresh token of the last 30 days. */
+  async function readGrant(token: string): Promise<KnownGrant | undefined> {
+    const text = await store.get(buildGrantKey(token));
+    const { grantId, clientId, isReplaced } = (text && parseObject(text)) || {};
+    if (typeof grantId !== 'string' || typeof clientId !== 'string') return undefined;
+    return { grantId, clientId, isReplaced: isReplaced === true };
+  }
+
   /** The grant of a refresh or access token. Never rejects. */
-  const findGrant = (token: string) => grants.find(token).catch(() => undefined);
+  const findGrant = (token: string) => readGrant(token).catch(() => undefined);
+
+  /**
+   * Changes whenever something happens to the grant: the provider answers a refresh, or a token of it is revoked or refused. It says
+   * which answer is the last one, and that nothing came after it; on all replicas, whatever their clocks say.
+   */
+  const readMark = (grantId: string) => store.get(buildMarkKey(grantId));
+
+  /** False, and nothing is done, where `before` is the mark no more, and for a grant that has ended. */
+  const changeMark = async (grantId: string, before: string | undefined, mark: string) =>
+    before !== ENDED && store.compareAndSet(buildMarkKey(grantId), before, mark, MARK_SECONDS);
+
+  /** Nothing of this grant is given again for some minutes, in which the mark stays what it is then. */
+  const end = (grantId: string) => store.set(buildMarkKey(grantId), ENDED, MARK_SECONDS);
 
   /** Unless anything happened to the grant while the provider was asked: an answer from before that is not given again. */
   async function keepAnswers({ asked, grantId, mark, used, tokens }: IssuedTokens): Promise<void> {
@@ -85,13 +104,13 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
     if (used === undefined) return;
     const id = generateSecret();
     const issuedAt = clock.now();
-    if (!(await grants.changeMark(grantId, mark, id))) return;
+    if (!(await changeMark(grantId, mark, id))) return;
     const { access_token: access, refresh_token: current, expires_in: lifetimeSeconds } = tokens;
     if (typeof access !== 'string' || typeof lifetimeSeconds !== 'number') return;
     const answer = { id, asked, grantId, tokens, issuedAt, lifetimeSeconds };
     const ttlSeconds = Math.min(MAX_AGE_SECONDS, Math.floor(lifetimeSeconds));
     if (ttlSeconds < 1) return;
-    // By the refresh token that the client has from now on, and by the one that it used.
+    // Found by the refresh token that the client has from now on, and by the one that it used.
     const names = new Set(typeof current === 'string' ? [current, used] : [used]);
     await Promise.all(
       [...names].map((token) => answersOf(token).put(buildAnswerKey(token), answer, ttlSeconds)),
@@ -109,7 +128,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
       return undefined;
     const { access_token: access } = kept.tokens;
     if (typeof access !== 'string') return undefined;
-    if ((await grants.readMark(kept.grantId)) !== kept.id) return undefined;
+    if ((await readMark(kept.grantId)) !== kept.id) return undefined;
     try {
       return { secondsLeft, user: (await verifyToken(access))?.sub };
     } catch {
@@ -125,7 +144,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
     async findLogin(refreshToken: string, asked: AskedTokens): Promise<KnownLogin | undefined> {
       const { clientId } = asked;
       const [grant, kept] = await Promise.all([
-        grants.find(refreshToken),
+        readGrant(refreshToken),
         find(refreshToken, clientId),
       ]);
       // Whoever brings one that was replaced, or another's, must not use up what the login has.
@@ -138,7 +157,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
       return { id: grant.grantId, isAnswered: fresh !== undefined };
     },
     /** To be read before the provider is asked to refresh. */
-    readMark: grants.readMark,
+    readMark,
     /** Undefined unless it is fresh, the last thing that happened to its grant, what is asked for now, and its token is accepted. */
     async recall(kept: KeptAnswer, asked: AskedTokens) {
       const fresh = await findFreshToken(kept, asked);
@@ -162,19 +181,19 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
         .map((token) => {
           const isReplaced = token === used && token !== current;
           const grant = { grantId, clientId, isReplaced };
-          return grants.keep(token, grant, token === current);
+          const ttlSeconds = token === current ? CURRENT_SECONDS : GRANT_SECONDS;
+          return store.set(buildGrantKey(token), writeVersioned(grant), ttlSeconds);
         });
       await Promise.all([...keeping, keepAnswers(issued)]).catch(() => {});
     },
     findGrant,
-    /** Nothing of this grant is given again for some minutes. */
-    end: grants.end,
+    end,
     async noteRefusal(accessToken: string): Promise<void> {
       const { grantId } = (await findGrant(accessToken)) ?? {};
       if (grantId === undefined) return;
-      const changing = grants
-        .readMark(grantId)
-        .then((before) => grants.changeMark(grantId, before, generateSecret()));
+      const changing = readMark(grantId).then((before) =>
+        changeMark(grantId, before, generateSecret()),
+      );
       await changing.catch(() => {});
     },
     /**
@@ -183,7 +202,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
      */
     async endAfterRefusal(grantId: string | undefined, status: number): Promise<void> {
       if (grantId === undefined || status >= 500 || status === 429) return;
-      await grants.end(grantId).catch(() => {});
+      await end(grantId).catch(() => {});
     },
   };
 }
@@ -205,32 +224,6 @@ interface KnownGrant {
 const GRANT_SECONDS = 86_400;
 /** After a weekend or a holiday it still says whose login comes. */
 const CURRENT_SECONDS = 2_592_000;
-
-function createKnownGrants(store: KeyValue) {
-  return {
-    /** Finds by a token that the gateway handed out within the last day, or of a current refresh token of the last 30 days. */
-    async find(token: string): Promise<KnownGrant | undefined> {
-      const text = await store.get(buildGrantKey(token));
-      const { grantId, clientId, isReplaced } = (text && parseObject(text)) || {};
-      if (typeof grantId !== 'string' || typeof clientId !== 'string') return undefined;
-      return { grantId, clientId, isReplaced: isReplaced === true };
-    },
-    async keep(token: string, grant: KnownGrant, isCurrent: boolean) {
-      const ttlSeconds = isCurrent ? CURRENT_SECONDS : GRANT_SECONDS;
-      await store.set(buildGrantKey(token), writeVersioned(grant), ttlSeconds);
-    },
-    /**
-     * Changes whenever something happens to the grant: the provider answers a refresh, or a token of it is revoked or refused. It says
-     * which answer is the last one, and that nothing came after it; on all replicas, whatever their clocks say.
-     */
-    readMark: (grantId: string) => store.get(buildMarkKey(grantId)),
-    /** False, and nothing is done, where `before` is the mark no more, and for a grant that has ended. */
-    changeMark: async (grantId: string, before: string | undefined, mark: string) =>
-      before !== ENDED && store.compareAndSet(buildMarkKey(grantId), before, mark, MARK_SECONDS),
-    /** For some minutes the mark stays what it is then. */
-    end: (grantId: string) => store.set(buildMarkKey(grantId), ENDED, MARK_SECONDS),
-  };
-}
 
 /** The mark of a grant that has ended. */
 const ENDED = 'ended';

@@ -229,9 +229,9 @@ function describeMessage({
 const LONG_MS = 1000;
 const MAX_IN_ALL = 4096;
 
-type RunningCalls = LinkedList<{ readonly startedAt: number; readonly call: CountedCall }>;
+type RunningCalls = LinkedList<{ readonly startedAt: number; readonly call: RunningCall }>;
 
-export interface CountedCall extends Pick<Call, 'user' | 'holdBody' | 'abort'> {
+export interface RunningCall extends Pick<Call, 'user' | 'holdBody' | 'abort'> {
   readonly stream: Pick<Call['stream'], 'begin'>;
 }
 
@@ -257,7 +257,7 @@ export function createCountCall(
    *
    * @throws GatewayError `too_many_calls` for its user, `overloaded` for the process, `token_revoked`.
    */
-  return function countCall(call: CountedCall): () => void {
+  return function countCall(call: RunningCall): () => void {
     const { user } = call;
     // Let in just before, and not among those that ended then.
     if (user?.grant !== undefined && endedGrants?.hasEnded(user.grant.id)) fail('token_revoked');

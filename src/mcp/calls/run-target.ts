@@ -4,18 +4,27 @@ import { fail } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { forgetSource, readExact, toNoted } from '../../platform/noted-json.ts';
 import { quote } from '../../platform/text.ts';
+import type { TaskTool } from '../catalog/catalog.ts';
+import { isToolError, readFailure } from '../catalog/define/tool.ts';
 import type { ServedCatalog, Target, WantedItem } from '../catalog/served-catalog.ts';
 import { isMadeAnew } from '../protocol/json-rpc.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
 import type { CallRecord } from './call.ts';
 import type { CallContext, CallTask } from './context.ts';
 import { guardEnd } from './guard-end.ts';
-import { CallStopped, type Guard, type GuardPoint, type Guards, passGuard, QUESTION_POINTS, toGuardCaller, failStopped } from './guards.ts';
+import {
+  CallStopped,
+  failStopped,
+  type Guard,
+  type GuardPoint,
+  type Guards,
+  passGuard,
+  QUESTION_POINTS,
+  toGuardCaller,
+} from './guards.ts';
 import { failWithoutTasks } from './methods.ts';
 import { toErrorResult } from './outcome.ts';
 import type { AskWhom, Policies, Verdict } from './policy.ts';
-import type { TaskTool } from '../catalog/catalog.ts';
-import { isToolError, readFailure } from '../catalog/define/tool.ts';
 
 /** A call that the policies allow. */
 export interface AllowedCall {

@@ -1,17 +1,22 @@
 // A request of JSON-RPC as it is sent, nearly always once: again where its connection broke, or where there is another token.
+
+import type { IncomingHttpHeaders } from 'node:http';
+import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { CredentialHeaders, NoteRefusal } from '../../mcp/upstream/connection-ports.ts';
 import type { TokenRefusal } from '../../mcp/upstream/connections.ts';
 import type { RequestHeaders } from '../../mcp/upstream/envelope.ts';
 import { type UpstreamCaller, UpstreamError } from '../../mcp/upstream/upstream.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import type { Deadline, Clock } from '../../platform/clock.ts';
+import type { Clock, Deadline } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { type ServerNotification, type ServerRequest, readServerMessage } from '../messages/server-message.ts';
-import type { ExchangeListener, ExchangeRequest, ExchangeEnd } from './exchange.ts';
+import {
+  readServerMessage,
+  type ServerNotification,
+  type ServerRequest,
+} from '../messages/server-message.ts';
+import type { ExchangeEnd, ExchangeListener, ExchangeRequest } from './exchange.ts';
 import { ConnectionError, toRefusal } from './failures.ts';
 import type { SessionCookies } from './session-cookies.ts';
-import type { IncomingHttpHeaders } from 'node:http';
-import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 
 /** Headers by which a request names its session at the server, and the session's cookies; undefined if none are kept. */
 export interface SessionHeaders {

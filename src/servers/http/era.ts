@@ -29,7 +29,11 @@ import type { JsonObject } from '../../platform/json.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import { routeToRequest } from '../messages/server-message.ts';
 import { createDescriptionMemory } from '../transport/description-memory.ts';
-import { readSubscriptionChange, type SubscriptionMemory } from '../transport/session-records.ts';
+import {
+  readSubscriptionChange,
+  SUBSCRIBING,
+  type SubscriptionMemory,
+} from '../transport/session-records.ts';
 import { type CallOutcome, findError, getResult, isUnauthorized, toOutcome } from './attempt.ts';
 import type { Availability, Judge } from './availability.ts';
 import { isDownStatus, toRefusal } from './failures.ts';
@@ -270,7 +274,9 @@ export function speakStatelessEra(
   return {
     /** `sendAnew` sends what was not carried out, as the server is no longer a stateless one. */
     request(caller: UpstreamCaller, request: UpstreamRequest, sendAnew: SendAnew) {
-      const change = readSubscriptionChange(caller, request);
+      const change = SUBSCRIBING.has(request.method)
+        ? readSubscriptionChange(caller, request)
+        : undefined;
       if (change === undefined) return send(caller, request, sendAnew);
       const { sessionId, uri, isWanted } = change;
       // This era has no such requests: the stream of the client's session asks for the resource.

@@ -18,7 +18,11 @@ import {
   type ServerNotification,
   type ServerRequest,
 } from '../messages/server-message.ts';
-import { readSubscriptionChange, type SubscriptionChange } from '../transport/session-records.ts';
+import {
+  readSubscriptionChange,
+  SUBSCRIBING,
+  type SubscriptionChange,
+} from '../transport/session-records.ts';
 import { type CallOutcome, getResult, type Sending } from './attempt.ts';
 import type { SendAnew, ServerKnowledge } from './era.ts';
 import type { HttpConnection } from './http-connection.ts';
@@ -160,7 +164,9 @@ export function createSendInSession(
     sendAnew: SendAnew,
   ): Promise<JsonObject> {
     const sent = { caller, request, sendAnew };
-    const change = readSubscriptionChange(caller, request);
+    const change = SUBSCRIBING.has(request.method)
+      ? readSubscriptionChange(caller, request)
+      : undefined;
     return change === undefined ? sendInSession(sent) : changeSubscription(sent, change);
   };
 }

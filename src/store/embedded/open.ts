@@ -167,7 +167,9 @@ function watchWrites(
   function watchNext(): void {
     let grace: NodeJS.Timeout | undefined;
     const cancel = clock.after(STALL_MS, () => {
-      grace = setTimeout(() => noteFailure(createStallError()), GRACE_MS).unref();
+      const cause = `a write has taken ${STALL_MS / 1000} s, and goes on`;
+      const error = new StoreUnavailable('DATA_DIR cannot be written', { cause });
+      grace = setTimeout(() => noteFailure(error), GRACE_MS).unref();
     });
     stopWatching = () => {
       cancel();
@@ -205,8 +207,3 @@ function watchWrites(
     },
   };
 }
-
-const createStallError = () =>
-  new StoreUnavailable('DATA_DIR cannot be written', {
-    cause: `a write has taken ${STALL_MS / 1000} s, and goes on`,
-  });

@@ -7,10 +7,8 @@ import { readOwner } from '../owner.ts';
 import type { SessionRecord } from '../store.ts';
 import type { OpenFolder } from './folder.ts';
 import {
-  createPlace,
   createTimeBucket,
   type ExpiringRecord,
-  type LoggedTouch,
   openTouchLog,
   readExpiring,
   readExpiry,
@@ -217,7 +215,7 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
     const id = (key >>> 0) % BUCKETS;
     const bucket = buckets[id] ?? createTimeBucket(id, stored.get(id));
     buckets[id] = bucket;
-    return createPlace(bucket, key);
+    return { bucket, key, at: 0, touchedIn: -1 };
   }
 
   function set(place: TimesPlace, lastAccessedAt: number, expiresAt: number): void {
@@ -255,7 +253,14 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
     const oldest = changed[0]?.changedIn ?? sequence;
     hasLog = true;
     return commit(committing, () => {
-      log.put(sequence - 1, keys.flatMap(readTouch));
+      const touches = keys.flatMap((key) => {
+        const place = locateKey(key);
+        const lastAccessedAt = readLastAccess(place);
+        const expiresAt = readTouchedExpiry(place);
+        if (lastAccessedAt === undefined || expiresAt === undefined) return [];
+        return [{ key, lastAccessedAt, expiresAt }];
+      });
+      log.put(sequence - 1, touches);
       log.removeBefore(oldest);
     });
   }
@@ -297,14 +302,6 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
   function putBucket(bucket: TimeBucket): void {
     if (bucket.length > 0) stored.put(bucket.id, toBytes(bucket));
     else stored.remove(bucket.id);
-  }
-
-  function readTouch(key: number): readonly LoggedTouch[] {
-    const place = locateKey(key);
-    const lastAccessedAt = readLastAccess(place);
-    const expiresAt = readTouchedExpiry(place);
-    if (lastAccessedAt === undefined || expiresAt === undefined) return [];
-    return [{ key, lastAccessedAt, expiresAt }];
   }
 
   return {

@@ -27,13 +27,6 @@ export interface TimesPlace {
   touchedIn: number;
 }
 
-export const createPlace = (bucket: TimeBucket, key: number): TimesPlace => ({
-  bucket,
-  key,
-  at: 0,
-  touchedIn: -1,
-});
-
 const ENTRY_LENGTH = 3;
 const LAST_ACCESSED_AT = 1;
 const EXPIRES_AT = 2;

@@ -22,7 +22,8 @@ export function createSlidingWindows(clock: Clock) {
   function createVerdict(isAdmitted: boolean, window: LimitWindow, time: number): WindowVerdict {
     const { key, scope, max, windowMs } = window;
     const times = byKey.get(key);
-    const resetInMs = ((times && getOldestTime(times)) ?? time) + windowMs - time;
+    const oldest = times?.first.pairs[times.head] ?? time;
+    const resetInMs = oldest + windowMs - time;
     const remaining = isAdmitted ? max - (times?.count ?? 0) : 0;
     const resetAt = clock.now() + resetInMs;
     return { isAdmitted, scope, limit: max, remaining, resetAt, resetInMs };
@@ -149,8 +150,6 @@ function removeTime(times: RequestTimes, time: number): boolean {
   }
   return false;
 }
-
-const getOldestTime = ({ first, head }: RequestTimes): number | undefined => first.pairs[head];
 
 /** True if all have left the window, or were taken back. */
 const isOver = ({ last, windowMs }: RequestTimes, time: number): boolean =>

@@ -77,14 +77,15 @@ export function createAdmissionBatches(
     batch: readonly PendingAdmission[],
   ): Promise<void> {
     const sentAt = clock.monotonic();
-    const suffix = `${instance}${(serial++).toString(36)}`;
-    const requests = batch.map(({ request }) => request);
-    const asked = shares?.ask(requests.flatMap(({ windows }) => windows));
-    const wanted = asked?.permits ?? [];
-    const { keys, args, grantIndexes } = encodeRequests(requests, wanted, redis);
-    const sent = [suffix, clock.now(), ...args];
+    let asked: ReturnType<Shares['ask']> | undefined;
     let isSent = false;
     try {
+      const suffix = `${instance}${(serial++).toString(36)}`;
+      const requests = batch.map(({ request }) => request);
+      asked = shares?.ask(requests.flatMap(({ windows }) => windows));
+      const wanted = asked?.permits ?? [];
+      const { keys, args, grantIndexes } = encodeRequests(requests, wanted, redis);
+      const sent = [suffix, clock.now(), ...args];
       const { admissions, granted } = await commands.run(async (client) => {
         isSent = true;
         const reply = await admit(client, keys, sent);

@@ -4,7 +4,7 @@ import {
   readWorkerEnvironment,
   writeWorkerEnvironment,
 } from '../../../src/cli/serve/workers/worker-process.ts';
-import { describeProtection, findLosses } from '../../../src/cli/setup/config-file.ts';
+import { describeProtection, findLosses } from '../../../src/cli/setup/protection.ts';
 import { readFile } from '../../support/upstreams/gateway-file.ts';
 
 const AT = { url: 'http://127.0.0.1:9/mcp' };

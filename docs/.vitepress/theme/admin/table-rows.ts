@@ -1,6 +1,6 @@
 // §22.5: the values of a table's rows, as texts of the page.
 import type { AdminColumn, AdminTableAct } from '../../../../src/http/endpoint/admin-table.ts';
-import { type Named, namePerson, showId, showText } from './api.ts';
+import { escapeUnseen, type Named, namePerson, showId, showText } from './api.ts';
 
 /** Whatever an answer of the API has. */
 export type Row = Readonly<Record<string, unknown>>;
@@ -22,9 +22,11 @@ export function listTexts(row: Row, { member, kind, none }: AdminColumn): readon
   const value = member
     .split('.')
     .reduce<unknown>((at, name) => (isRow(at) ? at[name] : undefined), row);
-  if (value === undefined || value === null) return none === undefined ? [] : [none];
+  if (value === undefined || value === null || value === '')
+    return none === undefined ? [] : [none];
   if (kind === 'client') return [nameClient(value) ?? none ?? ''];
   if (kind === 'time') return [String(value)];
+  if (kind === 'whole') return [escapeUnseen(String(value))];
   return (Array.isArray(value) ? value : [value]).map((one) => {
     if (typeof one === 'boolean') return one ? 'yes' : 'no';
     return showText(String(one));

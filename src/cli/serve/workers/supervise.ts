@@ -8,13 +8,8 @@ import type { Log } from '../../../platform/log.ts';
 import { StartError } from '../../command-line/errors.ts';
 import { handleProcessEnd } from '../../command-line/process-end.ts';
 import type { EnvFile } from '../../command-line/read-input.ts';
-import {
-  type ConfigFile,
-  describeProtection,
-  onHangUp,
-  openServiceLog,
-  type Protection,
-} from '../../setup/config-file.ts';
+import { type ConfigFile, onHangUp, openServiceLog } from '../../setup/config-file.ts';
+import { describeProtection, type Protection } from '../../setup/protection.ts';
 import { startWorker, type WorkerEnd, type WorkerProcess } from './worker-process.ts';
 
 /**

@@ -7,7 +7,7 @@ import { systemClock } from '../../../platform/clock.ts';
 import { isObject } from '../../../platform/json.ts';
 import { getModuleUrl } from '../../../platform/own-files.ts';
 import { describeCommand } from '../../command-line/invocation.ts';
-import type { Protection } from '../../setup/config-file.ts';
+import type { Protection } from '../../setup/protection.ts';
 
 /** When a worker was asked for the metrics. */
 export interface WorkerMessage {

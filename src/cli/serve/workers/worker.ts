@@ -4,8 +4,9 @@ import { loadConfig } from '../../../config/load.ts';
 import { createLog, type Log } from '../../../platform/log.ts';
 import { endWithError, StartError } from '../../command-line/errors.ts';
 import { handleWorkerEnd } from '../../command-line/process-end.ts';
-import { describeProtection, openConfigFile } from '../../setup/config-file.ts';
+import { openConfigFile } from '../../setup/config-file.ts';
 import { loadCatalog } from '../../setup/load-catalog.ts';
+import { describeProtection } from '../../setup/protection.ts';
 import { runGateway } from '../serve.ts';
 import { readWorkerEnvironment } from './worker-process.ts';
 

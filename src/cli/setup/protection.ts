@@ -1,0 +1,77 @@
+// Protections of a configuration file: what one that is loaded anew must not lose unless it says so.
+import { createNaming } from '../../catalog/naming.ts';
+import {
+  describeProtections,
+  findFewerProtections,
+  type IsIdle,
+  type Protections,
+} from '../../control/compare-protections.ts';
+import type { Setup } from '../../gateway/configuration/gateway-file.ts';
+import { LOCK_FILE_NAME } from '../../lock/lock-file.ts';
+
+export interface Protection {
+  readonly hasRules: boolean;
+  readonly hasLock: boolean;
+  readonly hasGuards: boolean;
+  /** Undefined for a process that could not be told. */
+  readonly details?: Protections | undefined;
+}
+
+export function describeProtection({ file, lock }: Setup): Protection {
+  const { findStart } = createNaming(file);
+  const starts = file.servers.map((server) => [server.name, findStart(server)]);
+  return {
+    hasRules: file.rules.length > 0,
+    hasLock: lock !== undefined,
+    hasGuards: (file.guards?.length ?? 0) > 0,
+    details: describeProtections(file, Object.fromEntries(starts)),
+  };
+}
+
+/**
+ * A sentence for each: what is gone, and how to say that it is meant. A process that serves knows which patterns fit nothing;
+ * others take each for one that protects.
+ */
+export function findLosses(
+  served: Protection,
+  next: Setup,
+  {
+    isServedIdle = NEVER_IDLE,
+    isNextIdle = NEVER_IDLE,
+  }: { readonly isServedIdle?: IsIdle; readonly isNextIdle?: IsIdle } = {},
+): readonly string[] {
+  const { hasRules, hasLock, hasGuards, details } = describeProtection(next);
+  const { meansNoRules, allowsFewer } = next.file;
+  const isCompared = served.details && details && !allowsFewer;
+  // Without the built-in catalogue nobody can call what it had: that no pattern fits it any more is no loss.
+  const isOfServer = (pattern: string) =>
+    Object.values(details?.starts ?? {}).some((start) => start !== '' && pattern.startsWith(start));
+  const isIdle: IsIdle = (subject, pattern) =>
+    (next.file.builtIn || isOfServer(pattern)) && isNextIdle(subject, pattern);
+  return [
+    served.hasRules &&
+      !hasRules &&
+      !meansNoRules &&
+      'All rules are gone. Put them back. If everybody is to use everything, write "rules": "everyone" (rules: everyone in YAML).',
+    served.hasLock &&
+      !hasLock &&
+      !next.meansNoLock &&
+      `${LOCK_FILE_NAME} is gone. Put it back, or approve what the servers say now: postern lock. If nothing is to be compared any more, put a ${LOCK_FILE_NAME} there that is {}.`,
+    served.hasGuards &&
+      !hasGuards &&
+      next.file.meansNoGuards !== true &&
+      'All guards are gone. Put them back. If nobody is to look at what goes through any more, write "guards": [].',
+    ...(isCompared
+      ? findFewerProtections(
+          { ...served.details, isIdle: isServedIdle, ...((meansNoRules || !hasRules) && NO_RULES) },
+          { ...details, isIdle },
+        ).map((loss) => `${loss} ${FEWER}`)
+      : []),
+  ].filter((loss) => loss !== false);
+}
+
+const NEVER_IDLE: IsIdle = () => false;
+/** That they are gone is meant, or told already. */
+const NO_RULES = { rules: [] };
+const FEWER =
+  'Put it back. If it is to protect less, write "allowFewerProtections": true (allowFewerProtections: true in YAML).';
