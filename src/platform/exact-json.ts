@@ -1,6 +1,5 @@
 // JSON whose numbers stay as they were spelled. A double keeps neither 7205759403792793601 nor 1e400, and 1.0 is written as 1.
 import { randomUUID } from 'node:crypto';
-import type { JsonObject } from './json.ts';
 
 /** A value that is written as it was: `writeExactJson` puts its text there. */
 export class RawJson {
@@ -91,7 +90,7 @@ export function writeExactJson(value: unknown, indent?: number): string {
 }
 
 /** The same of an object, member by member: what is a `RawJson` takes no time then. */
-export function writeMembers(object: JsonObject): string {
+export function writeMembers(object: Readonly<Record<string, unknown>>): string {
   let members = '';
   for (const name of Object.keys(object)) {
     const member = object[name];
