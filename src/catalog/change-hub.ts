@@ -8,8 +8,8 @@ import {
 } from '../mcp/protocol/list-kinds.ts';
 import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';
 import { createCountedBus } from '../platform/counted-bus.ts';
+import type { ClockAndLog } from '../platform/log.ts';
 import { createThrottle } from '../platform/throttle.ts';
-import type { Runtime } from '../runtime/runtime.ts';
 import { nameOwner } from '../store/owner.ts';
 import type { Server } from './server.ts';
 import type { View } from './view.ts';
@@ -30,7 +30,7 @@ const MIN_DISTANCE_MS = 1_000;
 /** All listen to all servers: which they hear changes with the configuration file. */
 const ALL = 'all';
 
-export function createChangeHub({ clock, log }: Pick<Runtime, 'clock' | 'log'>) {
+export function createChangeHub({ clock, log }: ClockAndLog) {
   const bus = createCountedBus<typeof ALL, ListListener>({
     onError: (cause) => log.error('A listener failed; please report this.', { cause }),
   });

@@ -75,7 +75,7 @@ type Place =
   | 'example';
 
 /** Read by programs; URIs are judged by themselves. */
-const AS_IT_IS: ReadonlySet<string> = new Set(['_meta', 'icons', 'uri', 'uriTemplate']);
+const AS_IT_IS = new Set(['_meta', 'icons', 'uri', 'uriTemplate']);
 
 /** JSON Schema: what stands in the members of a schema. */
 const SCHEMA_PLACES: ReadonlyMap<string, Place> = new Map([

@@ -1,5 +1,5 @@
 // MCP "Completion": the server of the prompt or template says how its arguments go on.
-import { fail, GatewayError } from '../errors/gateway-error.ts';
+import { failUpstream, GatewayError } from '../errors/gateway-error.ts';
 import { guardCompletion, toCompletionParams } from '../mcp/calls/guard-end.ts';
 import type { GuardedItem } from '../mcp/calls/guards.ts';
 import type { PolicyItem } from '../mcp/calls/policy.ts';
@@ -28,8 +28,7 @@ export function createComplete(
     const found = await findReference(completion.ref, who).catch((cause: unknown) => {
       // It is not known which guards look at it.
       if (!isUnseen(getPlan(), 'completion/result', cause)) throw cause;
-      const message = 'The server is not available now; try again in a moment.';
-      return fail('upstream_error', { jsonRpc: { code: -32603, message }, cause });
+      return failUpstream('The server is not available now; try again in a moment.', { cause });
     });
     const { server, ref } = found;
     return guardCompletion(getPlan().guards, found.item, completion, context, async (passed) => {

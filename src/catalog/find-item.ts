@@ -3,6 +3,7 @@
 import { failUnknownItem, LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { APPS } from '../mcp/protocol/revisions.ts';
 import { createTurns } from '../platform/clock.ts';
+import type { JsonObject } from '../platform/json.ts';
 import { createJudgeLikeness } from '../platform/nearest-name.ts';
 import { hasApp, isForApps } from './apps/app-tools.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
@@ -30,7 +31,7 @@ export function createFindItem(path: ServedPath, resolveResource: ResolveResourc
     kind: ListKind,
     name: string,
     who: Who,
-    facts?: Readonly<Record<string, unknown>>,
+    facts?: JsonObject,
   ): Promise<never> {
     // Nothing is suggested if nobody can say what there is.
     const nearest = await suggestName(path, kind, name, who).catch(() => undefined);

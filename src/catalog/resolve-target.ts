@@ -231,7 +231,7 @@ class ServerTarget implements Target, RelayedTasks {
     return this.path.passOn(this.server, this.who, request, context);
   }
 
-  failAsUnknown(_context: CallerContext, facts: Readonly<Record<string, unknown>>): Promise<never> {
+  failAsUnknown(_context: CallerContext, facts: JsonObject): Promise<never> {
     const { list, name } = this.wanted;
     return this.path.failAsUnknown(list, name, this.who, facts);
   }
@@ -289,7 +289,7 @@ function mirror(entry: Entry, args: JsonObject): Readonly<Record<string, string>
 }
 
 const NOT_MIRRORED = {};
-const MIRRORED: ReadonlySet<string> = new Set(['string', 'number', 'boolean']);
+const MIRRORED = new Set(['string', 'number', 'boolean']);
 
 const getMember = (value: unknown, path: readonly string[]): unknown =>
   path.reduce<unknown>(

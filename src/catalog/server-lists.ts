@@ -112,6 +112,11 @@ export function createServerLists(
 
   const getAudience = createNameAudience(isPersonal);
 
+  function findLists(list: ListName, caller: UpstreamCaller) {
+    const { lists } = findHolder(caller);
+    return ALL_KINDS.filter((kind) => LIST_KINDS[kind].list === list).map((kind) => lists[kind]);
+  }
+
   function findHolder(caller: UpstreamCaller): Holder {
     const audience = getAudience(caller);
     const asking = isPersonal ? caller : GATEWAY_CALLER;
@@ -280,14 +285,12 @@ export function createServerLists(
     peekProblem: (caller: UpstreamCaller) => findHolder(caller).problem,
     /** The server says that a list has changed: for this caller, or for all. */
     invalidate(list: ListName, caller: UpstreamCaller): void {
-      const { lists } = findHolder(caller);
-      for (const kind of ALL_KINDS) if (LIST_KINDS[kind].list === list) lists[kind].invalidate();
+      for (const one of findLists(list, caller)) one.invalidate();
       owner.onChange(list, getAudience(caller));
     },
     /** It may have changed: it is fetched behind the one that is served, and clients are told only if it differs. */
     lookAgain(list: ListName, caller: UpstreamCaller): void {
-      const { lists } = findHolder(caller);
-      for (const kind of ALL_KINDS) if (LIST_KINDS[kind].list === list) lists[kind].lookAgain();
+      for (const one of findLists(list, caller)) one.lookAgain();
     },
     /** All that was used lately is asked for anew. */
     refresh() {

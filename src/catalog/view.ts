@@ -1,6 +1,6 @@
 // §18.2: what one path serves, and to whom: what is there by which name.
 
-import { fail } from '../errors/gateway-error.ts';
+import { fail, failUpstream } from '../errors/gateway-error.ts';
 import type { Policies, PolicyCaller, PolicyItem } from '../mcp/calls/policy.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
@@ -148,11 +148,7 @@ export function failAbsent({ name, lists }: Server, who: Who): never {
 
 /** `problem` is the rest of a sentence that begins with the server's name. @throws GatewayError always. */
 export const failAtServer = (server: string, problem: string, cause?: unknown): never =>
-  fail('upstream_error', {
-    jsonRpc: { code: -32603, message: `${server} ${problem}.` },
-    facts: { server },
-    ...(cause !== undefined && { cause }),
-  });
+  failUpstream(`${server} ${problem}.`, { facts: { server }, cause });
 
 /**
  * §18.5: false for whom no rule can allow anything of the server: to them it is as one that offers nothing, whether it runs or

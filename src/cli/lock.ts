@@ -22,10 +22,10 @@ import {
 } from '../mcp/upstream/upstream.ts';
 
 import { systemClock } from '../platform/clock.ts';
+import { getMessage } from '../platform/error-code.ts';
 import { escapeInvisible, toVisibleJson } from '../platform/invisible.ts';
 import { countNoun } from '../platform/text.ts';
 import { knowsUsers, needsUser } from '../servers/transport/transports.ts';
-
 import { prepareEnvironment } from './command-line/env-file.ts';
 import { CommandError } from './command-line/errors.ts';
 import type { Flags, Invocation, Texts } from './command-line/invocation.ts';
@@ -136,7 +136,7 @@ async function readAll(
 /** Nothing is tried again here, whatever the gateway would do. */
 function describeError(error: unknown): string {
   if (error instanceof UpstreamError) return error.logReason;
-  return error instanceof Error ? error.message : String(error);
+  return getMessage(error);
 }
 
 /** `former`: the lock that was compared with, where there was one; `written`: the one that took its place. */

@@ -13,7 +13,7 @@ import {
 } from './command-line/invocation.ts';
 import { COMMANDS, DEFAULT_COMMAND, GROUPS } from './commands.ts';
 
-const ABOUT_POSTERN: ReadonlySet<string> = new Set(['-h', '--help', '-v', '--version']);
+const ABOUT_POSTERN = new Set(['-h', '--help', '-v', '--version']);
 
 export async function runPostern(invocation: Invocation): Promise<void> {
   try {

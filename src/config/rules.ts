@@ -35,11 +35,15 @@ export const flag: Rule<boolean> = {
   allowed: 'true or false',
 };
 
-/** A text that the pattern fits, as it is. */
-export const matching = (pattern: RegExp, allowed: string): Rule<string> => ({
-  parse: (text) => (pattern.test(text) ? text : undefined),
+/** A text that is allowed, as it is. */
+export const textWith = (isAllowed: (text: string) => boolean, allowed: string): Rule<string> => ({
+  parse: (text) => (isAllowed(text) ? text : undefined),
   allowed,
 });
+
+/** A text that the pattern fits, as it is. */
+export const matching = (pattern: RegExp, allowed: string): Rule<string> =>
+  textWith((text) => pattern.test(text), allowed);
 
 export const integer = (min: number, max: number): Rule<number> => ({
   parse(text) {
@@ -164,10 +168,10 @@ export const host: Rule<string> = {
   allowed: 'a host such as gateway.example.com, or host:port',
 };
 
-export const listenAddress: Rule<string> = {
-  parse: (text) => (isIP(text) !== 0 || /^[a-z0-9.-]+$/i.test(text) ? text : undefined),
-  allowed: 'an IP address or host name to listen on',
-};
+export const listenAddress = textWith(
+  (text) => isIP(text) !== 0 || /^[a-z0-9.-]+$/i.test(text),
+  'an IP address or host name to listen on',
+);
 
 /** A user of the system: by name, by number, or as uid:gid, which needs no entry. */
 export const systemUser = matching(

@@ -199,7 +199,7 @@ function createConnectionPanels(
   ];
 }
 
-const OF_CONNECTIONS: ReadonlySet<string> = new Set(['server', 'user', 'issuer']);
+const OF_CONNECTIONS = new Set(['server', 'user', 'issuer']);
 
 const NONE =
   'There are no connections: they need OAUTH_MODE=broker, where clients get tokens of the gateway.';

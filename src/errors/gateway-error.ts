@@ -1,4 +1,5 @@
 import { toVisibleJson } from '../platform/invisible.ts';
+import type { JsonObject } from '../platform/json.ts';
 import { quote, shorten } from '../platform/text.ts';
 import { catalogue, type ErrorKey, type ErrorRow } from './catalogue.ts';
 
@@ -10,13 +11,13 @@ interface Failure {
   /** In place of all that the row says as JSON-RPC: the error of a server behind the gateway, as it was. */
   readonly jsonRpc?: JsonRpcErrorObject;
   /** Further members of JSON-RPC `data`. */
-  readonly data?: Readonly<Record<string, unknown>>;
+  readonly data?: JsonObject;
   /** Further response headers, such as `Allow`. */
   readonly headers?: Readonly<Record<string, string>>;
   /** For the log only, never echoed. */
   readonly cause?: unknown;
   /** Further facts for the log, never echoed: never a secret. */
-  readonly facts?: Readonly<Record<string, unknown>>;
+  readonly facts?: JsonObject;
   /** RFC 6749 §4.1.2.1: the address at which an OAuth client hears of it, in place of the browser. */
   readonly redirect?: ErrorRedirect;
 }
@@ -61,6 +62,10 @@ export function fail(key: ErrorKey, failure?: Failure): never {
 /** @throws GatewayError `internal_error` always. */
 export const failInternal = (cause: unknown): never => fail('internal_error', { cause });
 
+/** A server behind the gateway failed, in these words. @throws GatewayError `upstream_error` always. */
+export const failUpstream = (message: string, rest?: Pick<Failure, 'cause' | 'facts'>): never =>
+  fail('upstream_error', { jsonRpc: { code: -32603, message }, ...rest });
+
 /** @throws GatewayError `invalid_params` always. */
 export function failParams(details: string): never {
   return fail('invalid_params', { details });
@@ -75,7 +80,7 @@ export const toGatewayError = (thrown: unknown): GatewayError =>
   thrown instanceof GatewayError ? thrown : new GatewayError('internal_error', { cause: thrown });
 
 /** For the log: where an author's code threw. */
-export const getStackFacts = (thrown: unknown): Readonly<Record<string, unknown>> =>
+export const getStackFacts = (thrown: unknown): JsonObject =>
   thrown instanceof Error ? { stack: thrown.stack } : {};
 
 /**
@@ -90,9 +95,9 @@ interface UnknownItem {
   /** The name that may have been meant, among those that this caller sees. */
   readonly nearest?: string | undefined;
   /** Further members of `data`. */
-  readonly data?: Readonly<Record<string, unknown>>;
+  readonly data?: JsonObject;
   /** For the log only. */
-  readonly facts?: Readonly<Record<string, unknown>>;
+  readonly facts?: JsonObject;
 }
 
 /** Characters of a name that the message shows, and that `details` does. */

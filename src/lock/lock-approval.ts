@@ -4,7 +4,7 @@ import { fail } from '../errors/gateway-error.ts';
 import type { ApprovableServer, Lock } from '../mcp/catalog/approved-items.ts';
 import { UpstreamError } from '../mcp/upstream/upstream.ts';
 import { createTurns } from '../platform/clock.ts';
-import { getErrorCode } from '../platform/error-code.ts';
+import { describeCode } from '../platform/error-code.ts';
 import { createSingleFlight } from '../platform/single-flight.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import {
@@ -35,7 +35,7 @@ interface UnreadServer {
 
 /** `getLock` is that which is served now; `storedLock` is undefined where this process knows no file. */
 export function createLockApproval(
-  { clock, log, store }: Pick<Runtime, 'clock' | 'log' | 'store'>,
+  { clock, log, store }: Runtime,
   getServers: () => ReadonlyMap<string, ApprovableServer>,
   getLock: () => Lock | undefined,
   storedLock: StoredLock | undefined,
@@ -110,7 +110,7 @@ export function createLockApproval(
     const isLoaded = await lock
       .save({ servers: new Map([...former.servers, ...reviewed]) })
       .catch((cause: unknown) => {
-        const code = getErrorCode(cause) ?? String(cause);
+        const code = describeCode(cause);
         const hint = HINTS[code];
         return fail('lock_not_written', {
           details: `${lock.path} could not be written (${code}). ${hint === undefined ? '' : `${hint} `}Nothing was approved.`,

@@ -7,6 +7,7 @@ import type { GatewayRequest, PendingReply, Reply } from '../http/endpoint/messa
 import { toAddressKey } from '../platform/address.ts';
 import type { Clock } from '../platform/clock.ts';
 import { isObject, parseObject } from '../platform/json.ts';
+import type { ClockAndLog } from '../platform/log.ts';
 import { stripUrisIn } from '../platform/secret-texts.ts';
 import { createWarnThrottle } from '../platform/throttle.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -98,11 +99,7 @@ export function createLoginFailures({ store, clock, log }: Runtime) {
 }
 
 /** Reasons to refuse a token that its provider did sign: other tokens anybody can make up. */
-const OF_SIGNED_TOKENS: ReadonlySet<string> = new Set([
-  'invalid_audience',
-  'invalid_issuer',
-  'missing_claim',
-]);
+const OF_SIGNED_TOKENS = new Set(['invalid_audience', 'invalid_issuer', 'missing_claim']);
 
 /** A value that begins anew when the period in which it was made is over. */
 function createPeriod<Value>(clock: Clock, ms: number, create: () => Value): () => Value {
@@ -161,7 +158,7 @@ const OBSERVED = new Map<string, readonly [step: EndpointName, asks?: 'query' | 
 
 /** The same endpoints, whose replies and errors say for the log what was asked. What a limit refuses is not seen. */
 export function observeLogins(
-  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  { clock, log }: ClockAndLog,
   endpoints: readonly Endpoint[],
   observers: readonly LoginObserver[],
 ): readonly Endpoint[] {

@@ -66,7 +66,7 @@ export function createAuthorizationEndpoints(
   namedPaths: NamedPaths,
   listTools: ListShownTools | undefined,
 ) {
-  const { config, clock, outbound } = runtime;
+  const { config, clock, outbound, store, tracing } = runtime;
   const { oauth, server } = config;
   const { allowedHosts } = oauth.clientIdMetadata;
   const redirectUris = selectRedirectUriRules(oauth, server.baseUrl);
@@ -91,7 +91,15 @@ export function createAuthorizationEndpoints(
       const request = await mode.readRequest(query, cookie);
       return () => mode.redirectToProvider(request, browsers.getOrCreate(cookie));
     },
-    ...(oauth.consent.kind === 'page' && openConsent(runtime, broker, parties, mode, listTools)),
+    // The page between a client's request and the provider.
+    ...(oauth.consent.kind === 'page' &&
+      createConsent(
+        runtime,
+        { store, tracing, seal: requireSeal(runtime, broker) },
+        parties,
+        mode,
+        listTools,
+      )),
     register: createRegister(registered, clock, redirectUris, oauth.registration.accessToken),
   };
   const metadataDocuments = createServerMetadata(
@@ -132,18 +140,12 @@ function requireBroker(
   return broker;
 }
 
-/** The page between a client's request and the provider. */
-function openConsent(
-  runtime: Runtime,
-  broker: Broker | undefined,
-  parties: Parties,
-  mode: ModeAtEndpoints,
-  listTools: ListShownTools | undefined,
-) {
-  const { store, loginSeal, tracing } = runtime;
+/** For what the consent page keeps. */
+function requireSeal(runtime: Runtime, broker: Broker | undefined) {
+  const { loginSeal } = runtime;
   const seal = broker?.runtime.seal ?? (loginSeal && warnOfForeignSecrets(loginSeal, runtime));
   if (seal === undefined) throw new Error('The consent page needs a seal for its records');
-  return createConsent(runtime, { store, seal, tracing }, parties, mode, listTools);
+  return seal;
 }
 
 // OAUTH_MODE=broker: an authorization server of its own before the provider's. A login comes to a grant, by which its client gets tokens

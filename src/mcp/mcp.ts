@@ -361,7 +361,7 @@ function describeAnswer(answer: Answer | undefined): Pick<Reply, 'error' | 'fact
   return error === undefined ? {} : toLogMembers(error);
 }
 
-type DescribeForLog = () => Readonly<Record<string, unknown>>;
+type DescribeForLog = () => JsonObject;
 
 const describeNothing: DescribeForLog = () => ({});
 

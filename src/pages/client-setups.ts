@@ -1,5 +1,7 @@
 // Setups of MCP clients for a gateway: one table for `postern dev`, the front page and the documentation. It is
 // used in browsers as well, so it imports nothing of Node.js.
+
+import type { JsonObject } from '../platform/json.ts';
 import { toShellWord } from '../platform/text.ts';
 
 /** The entry that a client is given. */
@@ -48,11 +50,7 @@ const OWN_PAGE = {
 } as const;
 
 /** A snippet that is merged into a file of JSON, whose `member` has the client's servers by name. */
-const inJson = (
-  place: string,
-  member: string,
-  describe: (url: string) => Readonly<Record<string, unknown>>,
-): Snippet => ({
+const inJson = (place: string, member: string, describe: (url: string) => JsonObject): Snippet => ({
   place,
   language: 'json',
   render: ({ name, url }) => JSON.stringify({ [member]: { [name]: describe(url) } }, undefined, 2),

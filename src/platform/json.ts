@@ -19,6 +19,10 @@ import { openWorkspace } from './scan/scan-json.ts';
 /** The members of a JSON object; of each nothing is known yet. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
+/** `null` is none. */
+export const isScalar = (value: unknown): boolean =>
+  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' &&
   value !== null &&

@@ -3,7 +3,7 @@ import { type DestinationStream, pino } from 'pino';
 import { type Clock, systemClock } from './clock.ts';
 import { getErrorCode } from './error-code.ts';
 import { escapeInvisible, toVisibleJson } from './invisible.ts';
-import { isObject } from './json.ts';
+import { isObject, type JsonObject } from './json.ts';
 import { stripUrisIn } from './secret-texts.ts';
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
@@ -32,7 +32,7 @@ export interface Log {
  * Never put a token, code, verifier or secret here. `cause` may be any thrown value. Of URIs, neither user info nor query nor
  * fragment is written; where a fact is one URI, `stripUri` it, which sees where it ends.
  */
-export type Facts = Readonly<Record<string, unknown>> & { readonly cause?: unknown };
+export type Facts = JsonObject & { readonly cause?: unknown };
 
 /** Callers choose the text: enough of it to recognize it by. */
 export const truncateForLog = (text: string): string => text.slice(0, 200);

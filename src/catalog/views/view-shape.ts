@@ -49,7 +49,7 @@ const globs = (what: string) =>
             : undefined,
         allowed: `1 to ${MAX_GLOB_LENGTH} characters: ${what}, in which * is any text and ? any character`,
       },
-      { schema: { type: 'string', minLength: 1, maxLength: MAX_GLOB_LENGTH } },
+      { minLength: 1, maxLength: MAX_GLOB_LENGTH },
     ),
     { allowed: `a list of patterns: ${what}, in which * is any text and ? any character` },
   );
@@ -82,7 +82,7 @@ const serverName = text<string>(
     parse: (given) => (given === BUILT_IN_MEMBER ? BUILT_IN : deriveServerName(given)),
     allowed: `the name of a server, or ${BUILT_IN_MEMBER} for the built-in tools`,
   },
-  { schema: { type: 'string', pattern: '[A-Za-z0-9]' } },
+  { pattern: '[A-Za-z0-9]' },
 );
 
 const viewMembers = {
@@ -98,7 +98,7 @@ const viewMembers = {
         },
         allowed: `a line of 1 to ${MAX_TITLE_LENGTH} characters`,
       },
-      { schema: { type: 'string', minLength: 1, maxLength: MAX_TITLE_LENGTH } },
+      { minLength: 1, maxLength: MAX_TITLE_LENGTH },
     ),
     'What people see the view called. The default is its name.',
   ),

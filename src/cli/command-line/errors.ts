@@ -3,7 +3,7 @@
 import { ConfigError } from '../../config/problem.ts';
 import { DefinitionError } from '../../errors/gateway-error.ts';
 import { LockFileError } from '../../lock/lock-file.ts';
-import { getErrorCode } from '../../platform/error-code.ts';
+import { describeCode, getErrorCode } from '../../platform/error-code.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import type { Invocation } from './invocation.ts';
 
@@ -44,7 +44,7 @@ export function describeListenError(
     case 'EACCES':
       return `PORT: this process is not allowed to listen on port ${port}. Set PORT to 1024 or above.`;
     default:
-      return `HOST: cannot listen on ${host}:${port} (${getErrorCode(error) ?? String(error)}). Set HOST to an address of this machine.`;
+      return `HOST: cannot listen on ${host}:${port} (${describeCode(error)}). Set HOST to an address of this machine.`;
   }
 }
 

@@ -31,7 +31,7 @@ import { defineProviderCheck, findBrokerConfig, type SettingsAtHand } from './se
 type AuthorizationOutcome = Awaited<ReturnType<typeof askAuthorization>>;
 
 /** Errors that only say that nobody is logged in (OpenID Connect Core §3.1.2.6). */
-const NEEDS_USER: ReadonlySet<string> = new Set([
+const NEEDS_USER = new Set([
   'login_required',
   'interaction_required',
   'consent_required',

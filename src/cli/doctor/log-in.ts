@@ -178,7 +178,7 @@ function describeWait({ headers }: ProbeAnswer): string {
 }
 
 /** `data` of a JSON-RPC error; empty where there is none. */
-export function readErrorData({ json }: ProbeAnswer): Readonly<Record<string, unknown>> {
+export function readErrorData({ json }: ProbeAnswer): JsonObject {
   const error = json?.error;
   return isObject(error) && isObject(error.data) ? error.data : {};
 }

@@ -1,57 +1,29 @@
 // `postern init`: a folder with which `postern dev` starts.
-
 import { existsSync, lstatSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, extname, resolve } from 'node:path';
 import { hasVariable } from '../../config/file/expand.ts';
-import { type FileNode, readSyntax } from '../../config/file/syntax/read-syntax.ts';
+import { readSyntax, toValue } from '../../config/file/syntax/read-syntax.ts';
 import { deriveServerName } from '../../mcp/upstream/upstream-config.ts';
-import { getErrorCode } from '../../platform/error-code.ts';
 import { type Fetch, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { openOutboundNetwork } from '../../platform/outbound/outbound-network.ts';
 import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
 import { PACKAGE_ROOT } from '../../platform/own-files.ts';
-import {
-  ALLOWED_SERVER_NAME,
-  describeSameName,
-  isOtherName,
-} from '../../servers/config/servers.ts';
+import { ALLOWED_SERVER_NAME, describeSameName, isOtherName } from '../../servers/config/servers.ts';
 import { addressMembers } from '../../servers/http/http-config.ts';
 import { CommandError, UsageError } from '../command-line/errors.ts';
-import {
-  type Flags,
-  type Invocation,
-  isInCheckout,
-  type Texts,
-} from '../command-line/invocation.ts';
+import { type Flags, type Invocation, isInCheckout, type Texts } from '../command-line/invocation.ts';
 import { readSecretOption, readTextFile } from '../command-line/read-input.ts';
 import { alignColumns } from '../command-line/terminal.ts';
-import { createCall } from '../doctor/log-in.ts';
 import { loadOutbound } from '../setup/read-setup.ts';
-import {
-  checkGivenAnswers,
-  completeAnswers,
-  type GivenAnswers,
-  type InitAnswers,
-} from './answers.ts';
-import {
-  convertServerJson,
-  isServerJson,
-  readServerJsonName,
-  ServerJsonError,
-} from './import-server-json.ts';
+import { checkGivenAnswers, completeAnswers, type GivenAnswers, type InitAnswers } from './answers.ts';
+import { convertServerJson, isServerJson, readServerJsonName, ServerJsonError } from './import-server-json.ts';
 import { type MovedSecret, moveSecrets } from './move-secrets.ts';
-import {
-  CATALOG_FILE,
-  CATALOG_TEST_FILE,
-  CONFIG_FILE,
-  describeNextSteps,
-  renderConfig,
-  renderEnv,
-  renderGitIgnore,
-} from './render-files.ts';
+import { CATALOG_FILE, CATALOG_TEST_FILE, CONFIG_FILE, describeNextSteps, renderConfig, renderEnv, renderGitIgnore } from './render-files.ts';
+import { createCall } from '../doctor/log-in.ts';
+import { describeCode } from '../../platform/error-code.ts';
 
 const SCHEMA_FILE = 'postern.schema.json';
 const INSTALLED_SCHEMA = `node_modules/postern/${SCHEMA_FILE}`;
@@ -170,7 +142,7 @@ async function writeFiles(
     } catch (error) {
       throw new CommandError(
         'A file could not be written:',
-        `${resolve(name)} (${getErrorCode(error) ?? String(error)}). Run postern init in a folder that this user can write.`,
+        `${resolve(name)} (${describeCode(error)}). Run postern init in a folder that this user can write.`,
       );
     }
   }
@@ -340,9 +312,3 @@ function read(path: string): JsonObject {
 }
 
 const refuse = (...lines: readonly string[]) => new CommandError('Nothing was written:', ...lines);
-
-function toValue(node: FileNode): unknown {
-  if (node.kind === 'scalar') return node.value;
-  if (node.kind === 'list') return node.items.map(toValue);
-  return Object.fromEntries(node.members.map(({ name, value }) => [name, toValue(value)]));
-}

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { PassThrough, pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { ItemKind } from '../../mcp/protocol/list-kinds.ts';
-import { getErrorCode } from '../../platform/error-code.ts';
+import { getErrorCode, getMessage } from '../../platform/error-code.ts';
 import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
 import { UsageError } from '../command-line/errors.ts';
 import type { InvokedProcess } from '../command-line/invocation.ts';
@@ -45,7 +45,7 @@ export async function* readAuditLog(
       if (line !== '') yield readLine(line);
     }
   } catch (error) {
-    const said = getErrorCode(error) ?? (error instanceof Error ? error.message : String(error));
+    const said = getErrorCode(error) ?? getMessage(error);
     throw new UsageError(`--audit: ${path} cannot be read (${said}).`);
   }
 }

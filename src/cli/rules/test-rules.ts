@@ -14,6 +14,7 @@ import type { Cursor } from '../../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import { ALL_KINDS } from '../../mcp/protocol/list-kinds.ts';
 import { systemClock } from '../../platform/clock.ts';
+import { getMessage } from '../../platform/error-code.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
@@ -123,7 +124,7 @@ function readClaims(path: string | undefined): UserContext {
     );
   }
   const text = readTextFile(path, (error) => {
-    const said = error instanceof Error ? error.message : String(error);
+    const said = getMessage(error);
     throw new UsageError(`--claims: ${path} cannot be read (${said}).`);
   });
   const claims = parseObject(text);

@@ -71,7 +71,7 @@ function expandReference(reference: string, env: Env): Expanded {
 const LITERAL = 'For the characters ${ themselves, write $${.';
 
 /** Variables that editors put in by themselves: none of them exists here. */
-const EDITOR_VARIABLES: ReadonlySet<string> = new Set([
+const EDITOR_VARIABLES = new Set([
   'workspaceFolder',
   'workspaceFolderBasename',
   'userHome',

@@ -7,8 +7,8 @@ import {
   NONE,
   ONE_YEAR_SECONDS,
   oneOf,
-  type Rule,
   THIRTY_DAYS_SECONDS,
+  textWith,
 } from '../rules.ts';
 import { defineSetting, type Read, readAll, type ValuesOf } from '../setting.ts';
 import { chooseByMode } from './provider.ts';
@@ -37,10 +37,10 @@ const DANGEROUS = new Set([
   'wss',
 ]);
 
-const scheme: Rule<string> = {
-  parse: (text) => (/^[a-z][a-z0-9+.-]*$/.test(text) && !DANGEROUS.has(text) ? text : undefined),
-  allowed: 'a scheme',
-};
+const scheme = textWith(
+  (text) => /^[a-z][a-z0-9+.-]*$/.test(text) && !DANGEROUS.has(text),
+  'a scheme',
+);
 
 const schemes = listOrNone(
   scheme,

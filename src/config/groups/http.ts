@@ -10,6 +10,7 @@ import {
   ONE_YEAR_SECONDS,
   origin,
   type Rule,
+  textWith,
 } from '../rules.ts';
 import { defineSetting, type Read, readAll } from '../setting.ts';
 
@@ -176,11 +177,10 @@ export const readMcpConfig = (read: Read) => ({
 
 // The way out, where only a proxy gets there: the variables that other programs read, too.
 
-const proxyUrl: Rule<string> = {
-  parse: (text) => (/^https?:\/\/\S+$/i.test(text) && isProxy(text) ? text : undefined),
-  allowed:
-    'http://host:port or https://host:port, with user:password@ before the host where the proxy asks for it (percent-encoded)',
-};
+const proxyUrl = textWith(
+  (text) => /^https?:\/\/\S+$/i.test(text) && isProxy(text),
+  'http://host:port or https://host:port, with user:password@ before the host where the proxy asks for it (percent-encoded)',
+);
 
 function isProxy(text: string): boolean {
   if (!URL.canParse(text)) return false;

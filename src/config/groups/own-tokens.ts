@@ -13,6 +13,7 @@ import {
   oneOf,
   type Rule,
   scope,
+  textWith,
 } from '../rules.ts';
 import { defineSetting, type Read, readAll } from '../setting.ts';
 import { chooseByProvider, providerSettings, readProfile } from './provider.ts';
@@ -170,11 +171,10 @@ const claimName = matching(
 );
 
 /** With one @, so that `*@example.com` means a domain and nothing that only ends like it. */
-const emailGlob: Rule<string> = {
-  parse: (text) =>
-    text.length <= MAX_GLOB_LENGTH && /^[^@\s]+@[^@\s]+$/.test(text) ? text : undefined,
-  allowed: 'an address',
-};
+const emailGlob = textWith(
+  (text) => text.length <= MAX_GLOB_LENGTH && /^[^@\s]+@[^@\s]+$/.test(text),
+  'an address',
+);
 
 const emailGlobs = listOf(
   emailGlob,

@@ -15,6 +15,7 @@ import {
   oneOf,
   type Rule,
   systemUser,
+  textWith,
 } from '../rules.ts';
 import { defineSetting, type Read, readAll, type ValuesOf } from '../setting.ts';
 
@@ -144,11 +145,10 @@ export function readSiteConfig(read: Read) {
 /** The schemas of server cards and of `server.json` take 200 characters; those of `/mcp/<name>` end in a name of up to 32. */
 const MAX_NAME = 160;
 
-const reverseDnsName: Rule<string> = {
-  parse: (text) =>
-    text.length <= MAX_NAME && /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/.test(text) ? text : undefined,
-  allowed: `a domain in reverse order, a slash and a name, such as com.example/tools, of at most ${MAX_NAME} characters`,
-};
+const reverseDnsName = textWith(
+  (text) => text.length <= MAX_NAME && /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/.test(text),
+  `a domain in reverse order, a slash and a name, such as com.example/tools, of at most ${MAX_NAME} characters`,
+);
 
 /** Characters, in both schemas. */
 export const MAX_DESCRIPTION = 100;

@@ -1,5 +1,5 @@
 // The place where the state of the service lies.
-import { anyText, listOf, oneOf, redisUrl } from '../rules.ts';
+import { anyText, listOf, oneOf, redisUrl, textWith } from '../rules.ts';
 import { formatAddress, isSentinelUrl, requireSentinelUrl } from '../sentinel-url.ts';
 import { defineSetting, type Read } from '../setting.ts';
 import { consentSettings } from './clients.ts';
@@ -150,7 +150,7 @@ export const isLongEnough = (secretText: string): boolean =>
   Buffer.byteLength(secretText) >= MIN_SECRET_BYTES;
 
 const secretList = listOf(
-  { parse: (text) => (isLongEnough(text) ? text : undefined), allowed: 'a secret' },
+  textWith((text) => isLongEnough(text), 'a secret'),
   `at least ${MIN_SECRET_BYTES} bytes, for example the output of \`openssl rand -base64 48\`; separate several with commas`,
 );
 

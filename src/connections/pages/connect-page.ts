@@ -6,10 +6,15 @@ import {
   DONE_MARK,
   type PageOwner,
   renderBrand,
+  renderField,
+  renderForeignPage,
+  renderForm,
+  renderLoggedIn,
   renderMinute,
   renderPage,
   renderRows,
   renderScopes,
+  SWITCH,
   WARNING_MARK,
 } from '../../http/endpoint/own-page-parts.ts';
 import type { BrowserSession } from '../../http/endpoint/own-pages.ts';
@@ -74,7 +79,7 @@ log in there, with an account of yours.`;
     title: `Connect ${server.name}?`,
     body: `<p>${what}</p>
 ${renderRows(rows)}${advice}
-${renderForm(owner, session, { server: server.name, requestId, hosts }, [
+${renderServerForm(owner, session, { server: server.name, requestId, hosts }, [
   '<button class="primary" name="action" value="connect">Continue</button>',
   '<button name="action" value="decline">Not now</button>',
 ])}`,
@@ -120,25 +125,19 @@ export const renderDeclinedPage = (owner: PageOwner, server: string): Reply =>
 <p class="aside">You can close this page.</p>`,
   });
 
-/** The link was made for somebody else, who is not named: it can still be used by them. */
+/** It can still be used by whom it was made for. */
 export const renderForeignConnectionPage = (
   owner: PageOwner,
   session: BrowserSession,
   link: { readonly server: string; readonly requestId: string },
 ): Reply =>
-  renderPage(owner, {
-    status: 403,
-    title: 'This link is for somebody else',
-    mark: WARNING_MARK,
-    body: `<p>You are logged in as <strong><bdi>${escapeHtml(session.displayName)}</bdi></strong>, and this link was made for
-another login. Nothing was connected.</p>
-<p>If somebody sent it to you, tell them that they have to open it themselves. If you have another account, log in with
-that one.</p>
-${renderForm(owner, session, link, [
-  '<button name="action" value="switch">Log in as somebody else</button>',
-])}
+  renderForeignPage(
+    owner,
+    session.displayName,
+    'connected',
+    `${renderServerForm(owner, session, link, [SWITCH])}
 ${renderLinks(owner)}`,
-  });
+  );
 
 export const renderExpiredPage = (owner: PageOwner): Reply =>
   renderPage(owner, {
@@ -218,28 +217,26 @@ const renderButton = ({ baseUrl }: PageOwner): string =>
 const renderLinks = ({ baseUrl }: PageOwner): string =>
   `<p class="links"><a href="${escapeHtml(baseUrl)}/connections">Your connections</a></p>`;
 
-const renderForm = (
+const renderServerForm = (
   { baseUrl }: PageOwner,
-  { csrf }: BrowserSession,
+  session: BrowserSession,
   link: {
     readonly server: string;
     readonly requestId: string | undefined;
     readonly hosts?: readonly string[] | undefined;
   },
   buttons: readonly string[],
-): string => `<form method="post" action="${escapeHtml(baseUrl)}/connections" class="actions">
-<input type="hidden" name="csrf" value="${escapeHtml(csrf)}">
-<input type="hidden" name="server" value="${escapeHtml(link.server)}">${
-  link.requestId === undefined
-    ? ''
-    : `\n<input type="hidden" name="request" value="${escapeHtml(link.requestId)}">`
-}${
-  link.hosts === undefined
-    ? ''
-    : `\n<input type="hidden" name="login" value="${escapeHtml(link.hosts.join(' '))}">`
-}
-${buttons.join('\n')}
-</form>`;
+): string =>
+  renderForm(
+    `${baseUrl}/connections`,
+    session,
+    [
+      renderField('server', link.server),
+      ...(link.requestId === undefined ? [] : [renderField('request', link.requestId)]),
+      ...(link.hosts === undefined ? [] : [renderField('login', link.hosts.join(' '))]),
+      ...buttons,
+    ].join('\n'),
+  );
 
 // Characters.
 /** No name in the DNS is longer, and the end of one says whose it is. */
@@ -275,7 +272,7 @@ deleted. But ${escapeHtml(ended.problem)}.</p>`;
   const page = renderHtmlPage(
     'Your connections',
     `${warning ?? ''}
-<p>You are logged in as <strong><bdi>${escapeHtml(session.displayName)}</bdi></strong>. These servers want to know who you
+<p>${renderLoggedIn(session.displayName)}. These servers want to know who you
 are: once you connect one, your apps can use it as you, through ${escapeHtml(service)}.</p>
 ${shown.length === 0 ? '<p>There are none.</p>' : entries.join('\n')}
 <p class="links"><a href="${escapeHtml(baseUrl)}/account">Apps that act for you</a>
@@ -344,7 +341,7 @@ function renderActions(
       : `<button${state === 'active' ? '' : ' class="primary"'} name="action" value="connect" aria-label="Reconnect ${label}">Reconnect</button>`;
   const disconnect = `<button name="action" value="disconnect" aria-label="Disconnect ${label}">Disconnect</button>`;
   const buttons = state === 'missing' ? [connect] : [connect, disconnect];
-  return renderForm(owner, session, { server: name, requestId: undefined }, buttons);
+  return renderServerForm(owner, session, { server: name, requestId: undefined }, buttons);
 }
 
 /** Characters. */

@@ -9,8 +9,8 @@ import {
   type RequestBody,
 } from '../../http/endpoint/message.ts';
 import {
+  actForUser,
   type BrowserSession,
-  checkCsrf,
   createOwnPageEndpoint,
   type OwnPage,
   type OwnPages,
@@ -69,7 +69,7 @@ export function createConnectionEndpoints(
   listServers: () => readonly ConnectionServer[],
 ): readonly Endpoint[] {
   const { baseUrl } = owner;
-  const { sessions, browsers, beginLogin } = ownPages;
+  const { sessions, browsers } = ownPages;
   /** Users of it are named without it. */
   const issuer = oauth.provider?.issuer;
 
@@ -172,29 +172,21 @@ export function createConnectionEndpoints(
     const server = findServer(parameters.require('server'));
     if (server === undefined) return renderUnknownPage(owner);
     const requestId = readRequestId(parameters);
-    const found = await sessions.find(cookie);
-    // What was on the page is over: whoever comes now logs in first.
-    if (found === undefined)
-      return createRedirectReply(baseUrl + buildPage(server.name, requestId));
-    const { session } = found;
-    checkCsrf(parameters, session);
-    const action = parameters.require('action');
-    if (action === 'switch') {
-      await found.end();
-      // The provider asks who it is, or it would bring back the same person.
-      return beginLogin(cookie, { page: buildPage(server.name, requestId), isFresh: true });
-    }
-    if (action === 'disconnect') return disconnect(server, session);
-    if (action !== 'connect' && action !== 'decline') {
-      fail('oauth_invalid_request', {
-        details: 'action must be connect, decline, disconnect or switch.',
+    const form = { page: buildPage(server.name, requestId), parameters, cookie };
+    return actForUser(owner, ownPages, form, async (action, session) => {
+      if (action === 'disconnect') return disconnect(server, session);
+      if (action !== 'connect' && action !== 'decline') {
+        fail('oauth_invalid_request', {
+          details: 'action must be connect, decline, disconnect or switch.',
+        });
+      }
+      return followLink(server, session, requestId, async (request) => {
+        const shownHosts = parameters.get('login');
+        if (action === 'connect')
+          return connect(request, server, { requestId, shownHosts }, cookie);
+        if (requestId !== undefined) await requests.decline(requestId);
+        return renderDeclinedPage(owner, server.name);
       });
-    }
-    return followLink(server, session, requestId, async (request) => {
-      const shownHosts = parameters.get('login');
-      if (action === 'connect') return connect(request, server, { requestId, shownHosts }, cookie);
-      if (requestId !== undefined) await requests.decline(requestId);
-      return renderDeclinedPage(owner, server.name);
     });
   }
 

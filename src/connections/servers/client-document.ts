@@ -66,13 +66,13 @@ export const buildRedirectUri = (baseUrl: string, server: Server): string =>
     : buildOwnRedirectUri(baseUrl, server);
 
 /** The one that it has, or should have. */
-export const buildOwnRedirectUri = (baseUrl: string, { name }: Pick<Server, 'name'>): string =>
+export const buildOwnRedirectUri = (baseUrl: string, { name }: Server): string =>
   `${baseUrl}${CALLBACK_PATH}/${name}`;
 
 /** True if the server has the redirect URI of all, and nothing would say which authorization server sent the browser back there. */
 export const isRedirectAmbiguous = (
   { auth }: Server,
-  { sendsIssuer }: Pick<AuthorizationServer, 'sendsIssuer'>,
+  { sendsIssuer }: AuthorizationServer,
 ): boolean => auth.redirectUri === 'common' && !sendsIssuer;
 
 export const adviseToCreate = (baseUrl: string, server: Server): string =>

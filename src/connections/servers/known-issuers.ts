@@ -96,7 +96,7 @@ export function createKnownIssuers(
 
 /** Endpoints of one that a server itself names, which are another’s. */
 export function findForeignEndpoints(
-  { name, auth }: Pick<ConnectionServer, 'name' | 'auth'>,
+  { name, auth }: ConnectionServer,
   at: AuthorizationServer,
   others: readonly KnownIssuer[],
 ): ConnectionProblem | undefined {

@@ -4,21 +4,25 @@ import { fail } from '../../errors/gateway-error.ts';
 import { renderQuoted } from '../../http/endpoint/display-name.ts';
 import type { PublicEndpoint } from '../../http/endpoint/endpoint.ts';
 import { escapeHtml } from '../../http/endpoint/html-page.ts';
-import { createRedirectReply, type Reply, type RequestBody } from '../../http/endpoint/message.ts';
+import type { Reply, RequestBody } from '../../http/endpoint/message.ts';
 import {
   createShowApp,
   DONE_MARK,
   listAppRows,
   type PageOwner,
+  renderField,
+  renderForeignPage,
+  renderForm,
+  renderLoggedIn,
   renderMinute,
   renderPage,
   renderRows,
   type ShownApp,
-  WARNING_MARK,
+  SWITCH,
 } from '../../http/endpoint/own-page-parts.ts';
 import {
+  actForUser,
   type BrowserSession,
-  checkCsrf,
   createOwnPageEndpoint,
   type OwnPage,
   type OwnPages,
@@ -47,8 +51,7 @@ export function createApprovalEndpoints(
   ownPages: OwnPages,
   approvals: CallApprovals,
 ): readonly PublicEndpoint[] {
-  const { baseUrl } = owner;
-  const { sessions, beginLogin, listClients } = ownPages;
+  const { sessions, listClients } = ownPages;
   /** Users of it are named without it. */
   const issuer = oauth.provider?.issuer;
 
@@ -71,16 +74,11 @@ export function createApprovalEndpoints(
     const parameters = parseBody(body, checkFieldName);
     const id = parameters.require('request');
     if (!REQUEST_ID.test(id)) return renderGonePage(owner);
-    const found = await sessions.find(cookie);
-    // What was on the page is over: whoever comes now logs in first.
-    if (found === undefined) return createRedirectReply(baseUrl + buildPage(id));
-    const { session } = found;
-    checkCsrf(parameters, session);
-    const action = parameters.require('action');
-    if (action === 'switch') {
-      await found.end();
-      return beginLogin(cookie, { page: buildPage(id), isFresh: true });
-    }
+    const form = { page: buildPage(id), parameters, cookie };
+    return actForUser(owner, ownPages, form, (action, session) => decide(id, action, session));
+  }
+
+  async function decide(id: string, action: string, session: BrowserSession): Promise<Reply> {
     if (action !== 'approve' && action !== 'refuse') {
       fail('oauth_invalid_request', { details: 'action must be approve, refuse or switch.' });
     }
@@ -145,7 +143,7 @@ const renderListPage = (
   renderPage(owner, {
     status: 200,
     title: 'Waiting for an approval',
-    body: `<p>You are logged in as <strong><bdi>${escapeHtml(session.displayName)}</bdi></strong>. Your apps want to do
+    body: `<p>${renderLoggedIn(session.displayName)}. Your apps want to do
 these things through ${escapeHtml(owner.displayName)}. None of this has happened yet.</p>
 ${shown.length === 0 ? '<p>There is nothing to decide.</p>' : shown.map((one) => renderEntry(owner, one)).join('\n')}
 <p class="links"><a href="${escapeHtml(owner.baseUrl)}/account">Apps that act for you</a>
@@ -181,7 +179,7 @@ function renderRequestPage(
     ['For', `<bdi>${escapeHtml(session.displayName)}</bdi>`],
     ['Asked', renderMinute(request.createdAt)],
   ] as const;
-  const form = renderForm(
+  const form = renderRequestForm(
     owner,
     session,
     request.id,
@@ -230,19 +228,15 @@ ${renderLinks(owner)}`,
   });
 }
 
-/** It was made for somebody else, who is not named, and nothing of it is shown. */
+/** Nothing of the request is shown. */
 const renderForeignApprovalPage = (owner: PageOwner, session: BrowserSession, id: string): Reply =>
-  renderPage(owner, {
-    status: 403,
-    title: 'This link is for somebody else',
-    mark: WARNING_MARK,
-    body: `<p>You are logged in as <strong><bdi>${escapeHtml(session.displayName)}</bdi></strong>, and this link was made for
-another login. Nothing was approved.</p>
-<p>If somebody sent it to you, tell them that they have to open it themselves. If you have another account, log in with
-that one.</p>
-${renderForm(owner, session, id, '<button name="action" value="switch">Log in as somebody else</button>')}
+  renderForeignPage(
+    owner,
+    session.displayName,
+    'approved',
+    `${renderRequestForm(owner, session, id, SWITCH)}
 ${renderLinks(owner)}`,
-  });
+  );
 
 const renderGonePage = (owner: PageOwner): Reply =>
   renderPage(owner, {
@@ -256,16 +250,13 @@ more.</p>
 const renderLinks = ({ baseUrl }: PageOwner): string =>
   `<p class="links"><a href="${escapeHtml(baseUrl)}/approvals">What waits for you</a></p>`;
 
-const renderForm = (
+const renderRequestForm = (
   { baseUrl }: PageOwner,
-  { csrf }: BrowserSession,
+  session: BrowserSession,
   id: string,
   buttons: string,
-): string => `<form method="post" action="${escapeHtml(baseUrl)}/approvals" class="actions">
-<input type="hidden" name="csrf" value="${escapeHtml(csrf)}">
-<input type="hidden" name="request" value="${escapeHtml(id)}">
-${buttons}
-</form>`;
+): string =>
+  renderForm(`${baseUrl}/approvals`, session, `${renderField('request', id)}\n${buttons}`);
 
 /** Servers choose names. HTML. */
 const show = (name: string): string => escapeHtml(shorten(escapeInvisible(name), MAX_NAME));

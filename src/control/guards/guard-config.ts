@@ -1,6 +1,6 @@
 // §26.1: `guards` of the configuration file, and what is wrong with them beside the rest of it, told at start.
 
-import { choice, freeText, text } from '../../config/file/shapes/scalar.ts';
+import { choice, freeText, globText, patternText } from '../../config/file/shapes/scalar.ts';
 import {
   defineMember,
   type FilePlace,
@@ -11,7 +11,6 @@ import {
   type Shape,
 } from '../../config/file/shapes/shape.ts';
 import { GUARD_POINTS, type GuardConfig, type GuardUse } from '../../mcp/calls/guards.ts';
-import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 import {
   type BoundGuard,
   type FileAccess,
@@ -126,13 +125,7 @@ const NAME_PATTERN = '^[a-z][a-z0-9-]{0,31}$';
 const guardMembers = {
   name: defineMember(
     'name',
-    text(
-      {
-        parse: (given) => (new RegExp(NAME_PATTERN).test(given) ? given : undefined),
-        allowed: 'a letter, then up to 31 letters, digits and hyphens, in lower case',
-      },
-      { schema: { type: 'string', pattern: NAME_PATTERN } },
-    ),
+    patternText(NAME_PATTERN, 'a letter, then up to 31 letters, digits and hyphens, in lower case'),
     'What the log, the audit log and metrics call it.',
   ),
   on: defineMember(
@@ -150,16 +143,10 @@ const guardMembers = {
   ),
   tools: defineMember(
     'tools',
-    list(
-      text(
-        {
-          parse: (given) => (given !== '' && given.length <= MAX_GLOB_LENGTH ? given : undefined),
-          allowed: `1 to ${MAX_GLOB_LENGTH} characters: a tool’s name as clients of /mcp see it, in which * is any text`,
-        },
-        { schema: { type: 'string', minLength: 1, maxLength: MAX_GLOB_LENGTH } },
-      ),
-      { allowed: 'a list of tool names, in which * is any text', isNotEmpty: true },
-    ),
+    list(globText('a tool’s name as clients of /mcp see it, in which * is any text'), {
+      allowed: 'a list of tool names, in which * is any text',
+      isNotEmpty: true,
+    }),
     'Of tools it looks at these only: names as clients of /mcp see them, in which * is any text. Prompts and resources it looks at all the same.',
   ),
   use: defineMember('use', createUseShape(GUARD_KINDS), 'Which guard it is.'),

@@ -31,14 +31,14 @@ export interface HttpUse {
 }
 
 /** Present in each request to a guard. */
-const OWN_HEADERS: ReadonlySet<string> = new Set(['accept', 'content-type', 'traceparent']);
+const OWN_HEADERS = new Set(['accept', 'content-type', 'traceparent']);
 
 const members = {
   url: defineMember(
     'url',
     text(
       { ...httpUrl, allowed: `${httpUrl.allowed}, for example https://guard.example.com/judge` },
-      { schema: { type: 'string', pattern: '^https?://' }, isSecret: true },
+      { pattern: '^https?://', isSecret: true },
     ),
     'The address that each message is sent to.',
   ),

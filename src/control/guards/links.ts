@@ -27,7 +27,7 @@ const hostsMember = defineMember(
           /^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(given) ? given.toLowerCase() : undefined,
         allowed: 'a host such as example.com or *.example.com, without scheme and port',
       },
-      { schema: { type: 'string', pattern: '^(\\*\\.)?[A-Za-z0-9]' } },
+      { pattern: '^(\\*\\.)?[A-Za-z0-9]' },
     ),
     {
       allowed: 'a list of hosts, such as ["example.com", "*.example.com"]',
@@ -183,6 +183,6 @@ function readHost(link: string): string | undefined {
   }
 }
 
-const LEADING_OUT: ReadonlySet<string> = new Set(['http', 'https', 'ws', 'wss', 'ftp', 'ftps']);
+const LEADING_OUT = new Set(['http', 'https', 'ws', 'wss', 'ftp', 'ftps']);
 
 const MAX_TOLD = 5;

@@ -6,6 +6,7 @@ import { freeText } from '../../config/file/shapes/scalar.ts';
 import { defineMember } from '../../config/file/shapes/shape.ts';
 import { ConfigError } from '../../config/problem.ts';
 import type { Clock } from '../../platform/clock.ts';
+import { getMessage } from '../../platform/error-code.ts';
 import {
   copyPlain,
   type Originals,
@@ -45,7 +46,7 @@ export const moduleGuard = defineGuard<ModuleUse>({
       try {
         files.readText(path);
       } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error);
+        const reason = getMessage(error);
         report(`use.module: the file cannot be read (${reason}).`);
       }
       return { ...use, path };
@@ -70,7 +71,7 @@ async function loadModuleGuard(
     address.search = `written=${statSync(path).mtimeMs}`;
     exported = await import(address.href);
   } catch (error) {
-    return fail(`cannot be loaded: ${error instanceof Error ? error.message : String(error)}`);
+    return fail(`cannot be loaded: ${getMessage(error)}`);
   }
   const judge = isObject(exported) ? exported.default : undefined;
   if (typeof judge !== 'function') return fail('has no default export that is a function.');

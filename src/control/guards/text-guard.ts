@@ -3,7 +3,7 @@
 import { isUtf8 } from 'node:buffer';
 import { choice } from '../../config/file/shapes/scalar.ts';
 import { defineMember } from '../../config/file/shapes/shape.ts';
-import { isObject } from '../../platform/json.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
 import { PASS } from './ask-guard.ts';
 import { A_VALUE, type JudgeMessage, type Steps } from './define-guard.ts';
 import { listReadings, type Reading, type ReadText } from './readings.ts';
@@ -177,10 +177,7 @@ function* mapItems(
   return isChanged ? mapped : items;
 }
 
-function* mapMembers(
-  members: Readonly<Record<string, unknown>>,
-  map: MapText,
-): Steps<Readonly<Record<string, unknown>>> {
+function* mapMembers(members: JsonObject, map: MapText): Steps<JsonObject> {
   let isChanged = false;
   const mapped: (readonly [string, unknown])[] = [];
   for (const [name, member] of Object.entries(members)) {
@@ -198,7 +195,7 @@ function* mapMembers(
 const isPlain = (value: unknown): boolean => typeof value !== 'string' && typeof value !== 'object';
 
 /** MCP: bytes of resources, images and sounds. */
-const ENCODED: ReadonlySet<string> = new Set(['blob', 'data']);
+const ENCODED = new Set(['blob', 'data']);
 
 /** A text in which nothing else is, such as `//` of an address. */
 const BASE64 = /^[A-Za-z0-9+/=\r\n]*$/;

@@ -2,7 +2,7 @@ import type { PolicyCaller } from '../../mcp/calls/policy.ts';
 import type { RuleConfig, RuleDecision, RuledItem, RuleSubject } from '../../mcp/calls/rules.ts';
 import type { ItemKind } from '../../mcp/protocol/list-kinds.ts';
 import { canBegin, compileGlob } from '../../platform/glob.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import { isObject, isScalar, type JsonObject } from '../../platform/json.ts';
 import { nameFacts, readScopes } from './named-facts.ts';
 import type { Condition } from './when/condition.ts';
 
@@ -173,9 +173,6 @@ function hasValue(claim: unknown, wanted: unknown): boolean {
   const values: readonly unknown[] = Array.isArray(claim) ? claim : [claim];
   return values.some((value) => isScalar(value) && allowed.includes(value));
 }
-
-export const isScalar = (value: unknown): boolean =>
-  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
 
 // `may`: the patterns of a rule.
 

@@ -1,6 +1,6 @@
 // §18.5: `rules` of the configuration file, and what is wrong with them, told at start.
 
-import { choice, freeText, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
+import { choice, freeText, nonBlank, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
 import {
   defineMember,
   type FilePlace,
@@ -13,21 +13,20 @@ import {
 } from '../../config/file/shapes/shape.ts';
 import type { FileNode } from '../../config/file/syntax/read-syntax.ts';
 import type { Problem } from '../../config/problem.ts';
-import { anyText } from '../../config/rules.ts';
 import { isScopeToken } from '../../config/scope.ts';
 import type { RuleConfig, RuleSubject } from '../../mcp/calls/rules.ts';
 import { decodeResource } from '../../mcp/catalog/resource-text.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import { isObject, isScalar, type JsonObject } from '../../platform/json.ts';
 import { suggestName } from '../../platform/nearest-name.ts';
 import { quote } from '../../platform/text.ts';
-import { isScalar, loadConditions, parsePattern } from './compile-rules.ts';
+import { loadConditions, parsePattern } from './compile-rules.ts';
 
 const names = (what: string) =>
   list(
     text(
       { parse: (given) => given || undefined, allowed: 'a text that is not empty' },
-      { schema: { type: 'string', minLength: 1 } },
+      { minLength: 1 },
     ),
     { allowed: `a list of ${what}`, isNotEmpty: true },
   );
@@ -64,7 +63,7 @@ const claim: Shape<unknown> = {
   },
 };
 
-const claimsShape: Shape<Readonly<Record<string, unknown>>> = record(claim, {
+const claimsShape: Shape<JsonObject> = record(claim, {
   allowed: 'an object of claims, such as { "department": ["it", "hr"] }',
 });
 
@@ -128,10 +127,7 @@ const ruleMembers = {
   who: defineMember('who', whoShape, 'Whom the rule is about. All that is named must hold.'),
   when: defineMember(
     'when',
-    text(
-      { parse: (given) => anyText.parse(given.trim()) || undefined, allowed: 'a CEL expression' },
-      { schema: { type: 'string', pattern: '\\S' } },
-    ),
+    nonBlank('a CEL expression'),
     'A CEL expression over user, client, tool and args that must hold, too.',
   ),
   may: defineMember(

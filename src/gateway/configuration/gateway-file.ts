@@ -11,13 +11,12 @@ import { parseText, type TextSource } from '../../config/file/parse-text.ts';
 import {
   choice,
   freeText,
-  text,
+  patternText,
   trueOrFalse,
   wholeNumber,
 } from '../../config/file/shapes/scalar.ts';
 import { defineMember, object, report } from '../../config/file/shapes/shape.ts';
 import type { Problem } from '../../config/problem.ts';
-import { matching } from '../../config/rules.ts';
 import {
   completeGuards,
   guardsShape,
@@ -89,9 +88,7 @@ const fileMembers = {
   ),
   separator: defineMember(
     'separator',
-    text(matching(new RegExp(SEPARATOR_PATTERN), '1 to 8 of the characters _ - and .'), {
-      schema: { type: 'string', pattern: SEPARATOR_PATTERN },
-    }),
+    patternText(SEPARATOR_PATTERN, '1 to 8 of the characters _ - and .'),
     'What stands between a server’s prefix and a name of its own. The default is __.',
   ),
   maxNameLength: defineMember(

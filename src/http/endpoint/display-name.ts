@@ -28,10 +28,7 @@ const INVISIBLE = new RegExp(`[${UNSEEN}\\p{Z}]+`, 'gu');
 const QUOTES =
   /[\p{Quotation_Mark}\u02ba\u02bb-\u02bd\u02dd\u02ee\u02f4-\u02f6\u2032-\u2037\u05f3\u05f4\u3003]/gu;
 
-export function createDisplayName({
-  name = '',
-  id,
-}: Pick<NamedClient, 'id' | 'name'>): DisplayName {
+export function createDisplayName({ name = '', id }: NamedClient): DisplayName {
   const plain = name
     .normalize('NFKC')
     .replace(INVISIBLE, ' ')

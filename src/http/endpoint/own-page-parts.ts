@@ -37,6 +37,45 @@ export const renderPage = (
   ...renderHtmlPage(title, body, { before: renderBrand(displayName) + mark }),
 });
 
+/** HTML that begins a sentence. `name` is what a person knows the login by. */
+export const renderLoggedIn = (name: string): string =>
+  `You are logged in as <strong><bdi>${escapeHtml(name)}</bdi></strong>`;
+
+/** HTML: a form of the page `action`, whose fields and buttons are HTML. */
+export const renderForm = (
+  action: string,
+  { csrf }: { readonly csrf: string },
+  fields: string,
+): string => `<form method="post" action="${escapeHtml(action)}" class="actions">
+${renderField('csrf', csrf)}
+${fields}
+</form>`;
+
+/** HTML: a field that is not shown. */
+export const renderField = (name: string, value: string): string =>
+  `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
+
+/** The link was made for somebody else, who is not named, and who can still use it. `rest` is HTML. */
+export const renderForeignPage = (
+  owner: PageOwner,
+  name: string,
+  done: 'approved' | 'connected',
+  rest: string,
+): Reply =>
+  renderPage(owner, {
+    status: 403,
+    title: 'This link is for somebody else',
+    mark: WARNING_MARK,
+    body: `<p>${renderLoggedIn(name)}, and this link was made for
+another login. Nothing was ${done}.</p>
+<p>If somebody sent it to you, tell them that they have to open it themselves. If you have another account, log in with
+that one.</p>
+${rest}`,
+  });
+
+/** Its button that logs in as another user. */
+export const SWITCH = '<button name="action" value="switch">Log in as somebody else</button>';
+
 export const WARNING_MARK = `<div class="mark">${ICONS.warning}</div>`;
 export const DONE_MARK = `<div class="mark good">${ICONS.done}</div>`;
 

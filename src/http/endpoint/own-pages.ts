@@ -8,6 +8,7 @@ import type { Owner } from '../../store/store.ts';
 import type { NamedClient } from './display-name.ts';
 import type { PublicEndpoint } from './endpoint.ts';
 import {
+  createRedirectReply,
   type GatewayRequest,
   getHeader,
   type Reply,
@@ -95,7 +96,7 @@ type RunPage = (
  * else is to be judged before the request is counted.
  */
 export const createOwnPageEndpoint =
-  ({ has }: Pick<BrowserSessions, 'has'>, limit: LimitGroup) =>
+  ({ has }: BrowserSessions, limit: LimitGroup) =>
   (method: 'GET' | 'POST', path: string, run: RunPage): PublicEndpoint => ({
     kind: 'public',
     method,
@@ -118,7 +119,7 @@ export const createOwnPageEndpoint =
 /** Shows a page to the one who is logged in; anybody else logs in for it first. `error` is that of a login that led back to it. */
 export async function showToUser(
   { displayName, baseUrl }: PageOwner,
-  { sessions, beginLogin }: Pick<OwnPages, 'sessions' | 'beginLogin'>,
+  { sessions, beginLogin }: OwnPages,
   { page, error, cookie }: Record<'error' | 'cookie', string | undefined> & { page: OwnPage },
   show: (session: BrowserSession) => Promise<Reply>,
 ): Promise<Reply> {
@@ -127,10 +128,33 @@ export async function showToUser(
   return found === undefined ? beginLogin(cookie, { page, isFresh: false }) : show(found.session);
 }
 
+/** Carries out what a form of `page` asks for. What was on the page may be over: whoever comes now logs in first. */
+export async function actForUser(
+  { baseUrl }: PageOwner,
+  { sessions, beginLogin }: OwnPages,
+  { page, parameters, cookie }: OwnForm,
+  act: (action: string, session: BrowserSession) => Promise<Reply>,
+): Promise<Reply> {
+  const found = await sessions.find(cookie);
+  if (found === undefined) return createRedirectReply(baseUrl + page);
+  checkCsrf(parameters, found.session);
+  const action = parameters.require('action');
+  if (action !== 'switch') return act(action, found.session);
+  await found.end();
+  // The provider asks who it is, or it would bring back the same person.
+  return beginLogin(cookie, { page, isFresh: true });
+}
+
+interface OwnForm {
+  readonly page: OwnPage;
+  readonly parameters: RequestParameters;
+  readonly cookie: string | undefined;
+}
+
 /** RFC 9700 §4.7. @throws GatewayError where the form is none of this session. */
 export function checkCsrf(
   parameters: Pick<RequestParameters, 'get'>,
-  { csrf }: Pick<BrowserSession, 'csrf'>,
+  { csrf }: BrowserSession,
 ): void {
   if (isEqualSecret(parameters.get('csrf') ?? '', csrf)) return;
   fail('oauth_invalid_request', {

@@ -115,7 +115,7 @@ const REQUEST_PARAMETERS = `
 /** Each could carry another redirect_uri past the check (RFC 9101, OpenID Connect Core §6). */
 const UNSUPPORTED = ['request', 'request_uri', 'registration'] as const;
 
-const RESERVED: ReadonlySet<string> = new Set([...REQUEST_PARAMETERS, ...UNSUPPORTED]);
+const RESERVED = new Set([...REQUEST_PARAMETERS, ...UNSUPPORTED]);
 
 /**
  * `furtherNames`: further names that the endpoint knows.

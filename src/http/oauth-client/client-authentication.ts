@@ -82,7 +82,7 @@ export const createFormRequest = ({ form, headers }: AuthenticatedForm) => ({
   body: new URLSearchParams(form.map((pair): [string, string] => [...pair])).toString(),
 });
 
-const SECRETS: ReadonlySet<string> = new Set([
+const SECRETS = new Set([
   'code',
   'code_verifier',
   'refresh_token',

@@ -64,7 +64,7 @@ export function readServerTokens(
 }
 
 /** RFC 6749 §5.2, and how GitHub and Slack say the same, with 200. */
-const INVALID_GRANT: ReadonlySet<string> = new Set([
+const INVALID_GRANT = new Set([
   'invalid_grant',
   'invalid_refresh_token',
   'bad_refresh_token',
@@ -75,7 +75,7 @@ const INVALID_GRANT: ReadonlySet<string> = new Set([
 ]);
 
 /** The same for the client. */
-const INVALID_CLIENT: ReadonlySet<string> = new Set([
+const INVALID_CLIENT = new Set([
   'invalid_client',
   'incorrect_client_credentials',
   'bad_client_secret',

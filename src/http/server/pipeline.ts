@@ -250,7 +250,7 @@ const SOMEBODY: CountedCaller = { kind: 'admitted', user: undefined };
 function renderThrown(
   thrown: unknown,
   { received, endpoint }: Exchange,
-  { findFrontPage }: Pick<Router, 'findFrontPage'>,
+  { findFrontPage }: Router,
 ): Reply {
   const error = toGatewayError(thrown);
   const frontPage = endpoint?.hasFrontPage && findFrontPage(received.request, error);

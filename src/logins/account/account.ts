@@ -8,6 +8,8 @@ import {
   createShowApp,
   listAppRows,
   type PageOwner,
+  renderField,
+  renderLoggedIn,
   renderLoginFailed,
   renderMinute,
   renderPage,
@@ -196,7 +198,7 @@ function renderAccountPage(content: AccountPageContent): Reply {
     status: 200,
     title: 'Apps that act for you',
     body: `${notEnded === 0 ? '' : `<p class="warning" role="alert">${notEnded === 1 ? 'One app' : `${notEnded} apps`} could not be logged out. Try again in a moment.</p>`}${wasNotAsked ? NOT_ASKED : ''}
-<p>You are logged in as <strong><bdi>${escapeHtml(session.displayName)}</bdi></strong>. These apps may use
+<p>${renderLoggedIn(session.displayName)}. These apps may use
 ${escapeHtml(owner.displayName)} on your behalf. One that you log out has to ask you again before it can do anything.</p>
 ${grants.length === 0 ? '<p>There are none.</p>' : grants.map((grant) => renderGrant(grant, showApp(grant.client), content)).join('\n')}
 ${grants.length < 2 ? '' : renderAll(content)}
@@ -218,7 +220,7 @@ ${renderRows([
 ])}
 ${renderForm(
   content,
-  `<input type="hidden" name="grant" value="${escapeHtml(grant.id)}">
+  `${renderField('grant', grant.id)}
 <button name="action" value="end" aria-label="Log out ${escapeHtml([app.name.text, app.id].filter(Boolean).join(', '))}">Log out</button>`,
 )}
 </section>`;
@@ -249,7 +251,7 @@ const renderForm = (
   { owner, session }: AccountPageContent,
   fields: string,
 ): string => `<form method="post" action="${escapeHtml(owner.baseUrl)}/account">
-<input type="hidden" name="csrf" value="${escapeHtml(session.csrf)}">
+${renderField('csrf', session.csrf)}
 ${fields}
 </form>`;
 

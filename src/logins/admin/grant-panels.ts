@@ -129,7 +129,7 @@ function readGrantSelection(query: URLSearchParams, issuers: Issuers): GrantSele
   });
 }
 
-const OF_GRANTS: ReadonlySet<string> = new Set(['user', 'issuer', 'client']);
+const OF_GRANTS = new Set(['user', 'issuer', 'client']);
 
 const GRANTS_OF_USER = 50;
 

@@ -4,7 +4,7 @@ import type { ProviderConfig, RequiredAuthConfig } from '../../config/groups/pro
 import { fail } from '../../errors/gateway-error.ts';
 import { readEmail, type UserContext } from '../../http/endpoint/message.ts';
 import { describeIssuerMismatch } from '../../http/oauth-client/provider-metadata.ts';
-import { isStringArray } from '../../platform/json.ts';
+import { isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { failToken } from './parse-token.ts';
 
@@ -13,13 +13,12 @@ export interface ClaimRules
     Pick<RequiredAuthConfig, 'clockToleranceSeconds'> {
   /** `BASE_URL`: what the gateway is called, also towards servers (§18.6). No user may be. */
   readonly baseUrl: string;
-  /** Claims that only tokens of another kind have. */
+  /** JsonObject that only tokens of another kind have. */
   readonly foreignClaims: readonly ForeignClaim[];
   /** Tells whether an audience is that of a server behind the gateway, which counts, too (§18.2). */
   readonly isServerAudience: (audience: string) => boolean;
 }
 
-type Claims = Readonly<Record<string, unknown>>;
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
 
 /**
@@ -28,12 +27,11 @@ type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
  * @throws GatewayError with the reason of §7.1.
  */
 export function readUserContext(
-  claims: Claims,
-  token: string,
+  claims: JsonObject,
   rules: ClaimRules,
   now: number,
   age: TokenAge,
-): UserContext {
+): Writable<UserContext> {
   const { iss } = claims;
   if (iss !== rules.issuer) {
     failToken(
@@ -45,13 +43,11 @@ export function readUserContext(
   checkKind(claims, rules.foreignClaims);
   checkAudience[rules.audienceClaim](claims, rules);
   checkTimes(claims, rules.clockToleranceSeconds, now / 1000, age);
-  const user = describeClaims(readSubject(claims, rules.baseUrl), claims);
-  user.token = token;
-  return user;
+  return describeClaims(readSubject(claims, rules.baseUrl), claims);
 }
 
 /** §2.3: what claims say of a user. Optional ones of another type are left out, not refused. */
-export function describeClaims(sub: string, claims: Claims): Writable<UserContext> {
+export function describeClaims(sub: string, claims: JsonObject): Writable<UserContext> {
   const user: Writable<UserContext> = { sub, ...readEmail(claims), claims };
   const { name, groups } = claims;
   if (typeof name === 'string') user.name = name;
@@ -59,7 +55,7 @@ export function describeClaims(sub: string, claims: Claims): Writable<UserContex
   return user;
 }
 
-function checkKind(claims: Claims, foreignClaims: readonly ForeignClaim[]): void {
+function checkKind(claims: JsonObject, foreignClaims: readonly ForeignClaim[]): void {
   const foreign = findForeignClaim(claims, foreignClaims);
   if (foreign === undefined) return;
   const { claim, value, kind, advice } = foreign;
@@ -71,7 +67,7 @@ function checkKind(claims: Claims, foreignClaims: readonly ForeignClaim[]): void
 }
 
 const checkAudience: Readonly<
-  Record<ClaimRules['audienceClaim'], (claims: Claims, rules: ClaimRules) => void>
+  Record<ClaimRules['audienceClaim'], (claims: JsonObject, rules: ClaimRules) => void>
 > = {
   aud({ aud }, { audience, isServerAudience }) {
     if (!includesOneOf(aud, audience) && !listTexts(aud).some(isServerAudience)) {
@@ -108,7 +104,7 @@ export const describeWrong = (what: string, found: unknown, mustBe: string): str
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** @throws GatewayError `missing_claim` or `invalid_token`. */
-export function readSubject({ sub }: Claims, baseUrl: string): string {
+export function readSubject({ sub }: JsonObject, baseUrl: string): string {
   if (typeof sub === 'string' && sub !== '' && !LONE_SURROGATE.test(sub)) {
     if (isNameOf(sub, baseUrl)) {
       failToken(
@@ -151,12 +147,7 @@ export type TokenAge = 'new' | 'unknown';
  *
  * @throws GatewayError `expired_token`, or `invalid_token`.
  */
-function checkTimes(
-  claims: Readonly<Record<string, unknown>>,
-  tolerance: number,
-  now: number,
-  age: TokenAge,
-): void {
+function checkTimes(claims: JsonObject, tolerance: number, now: number, age: TokenAge): void {
   const exp = readTime('exp', claims.exp);
   if (now >= exp + tolerance) {
     fail('expired_token', {
@@ -251,7 +242,7 @@ export function listForeignClaims({
 
 /** The first of them that a token has. */
 export const findForeignClaim = <Foreign extends Pick<ForeignClaim, 'claim' | 'value'>>(
-  claims: Readonly<Record<string, unknown>>,
+  claims: JsonObject,
   foreignClaims: readonly Foreign[],
 ): Foreign | undefined =>
   foreignClaims.find(({ claim, value }) =>

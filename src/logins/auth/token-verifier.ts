@@ -50,8 +50,11 @@ export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRu
     findSigner: memory === undefined ? findSigner : rememberSigners(findSigner, memory),
   };
 
-  const readUser = (parsed: ParsedToken, age: TokenAge): UserContext =>
-    readUserContext(readPayload(parsed), parsed.text, rules, clock.now(), age);
+  function readUser(parsed: ParsedToken, age: TokenAge): UserContext {
+    const user = readUserContext(readPayload(parsed), rules, clock.now(), age);
+    user.token = parsed.text;
+    return user;
+  }
 
   return {
     /**

@@ -135,7 +135,7 @@ function failRefused({ status, refusal }: ProviderResponse, issuer: string): nev
 }
 
 /** RFC 6749 §4.1.2.1 and §5.2, OpenID Connect Core §3.1.2.6: these pass, or a new login helps. */
-const OF_CLIENT_OR_USER: ReadonlySet<string> = new Set([
+const OF_CLIENT_OR_USER = new Set([
   'invalid_grant',
   'invalid_scope',
   'access_denied',

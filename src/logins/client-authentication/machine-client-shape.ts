@@ -1,7 +1,7 @@
 // §13.6: `clients` of the configuration file.
 
 import type { Config } from '../../config/config.ts';
-import { text, wholeNumber } from '../../config/file/shapes/scalar.ts';
+import { patternText, text, wholeNumber } from '../../config/file/shapes/scalar.ts';
 import type { MemberReader } from '../../config/file/shapes/shape.ts';
 import {
   defineMember,
@@ -12,12 +12,13 @@ import {
   report,
   type Shape,
 } from '../../config/file/shapes/shape.ts';
-import type { FileNode } from '../../config/file/syntax/read-syntax.ts';
+import { toValue } from '../../config/file/syntax/read-syntax.ts';
 
 import type { Problem } from '../../config/problem.ts';
-import { httpUrl, type Rule } from '../../config/rules.ts';
+import { httpUrl, type Rule, textWith } from '../../config/rules.ts';
 import { isScopeToken } from '../../config/scope.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
+import { getMessage } from '../../platform/error-code.ts';
 import { generateSecret, hashSha256, isEqualSecret } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
@@ -68,17 +69,14 @@ const urlRule: Rule<string> = {
 
 const group = text(
   { parse: (given) => given.trim() || undefined, allowed: 'the name of a group' },
-  { schema: { type: 'string', minLength: 1 } },
+  { minLength: 1 },
 );
 
 const RESOURCE_PATTERN = '^(https?://|/(mcp(/[A-Za-z0-9-]+)?|admin)/?$)';
 
-const resource = text(
-  {
-    parse: (given) => (new RegExp(RESOURCE_PATTERN).test(given) ? given : undefined),
-    allowed: 'a path of this gateway (/mcp, /mcp/<server or view> or /admin), or its whole URL',
-  },
-  { schema: { type: 'string', pattern: RESOURCE_PATTERN } },
+const resource = patternText(
+  RESOURCE_PATTERN,
+  'a path of this gateway (/mcp, /mcp/<server or view> or /admin), or its whole URL',
 );
 
 const jwks: Shape<readonly VerificationKey[]> = {
@@ -90,7 +88,7 @@ const jwks: Shape<readonly VerificationKey[]> = {
   read(node, place) {
     if (node.kind !== 'object')
       return report(place, node.line, `${nameKind(node)} is not valid. It must be a JWK Set.`);
-    const set = toJson(node);
+    const set = toValue(node);
     if (hasPrivateKey(set))
       return report(
         place,
@@ -100,7 +98,7 @@ const jwks: Shape<readonly VerificationKey[]> = {
     try {
       return parseKeySet(Buffer.from(JSON.stringify(set))).usable;
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = getMessage(error);
       return report(
         place,
         node.line,
@@ -110,12 +108,6 @@ const jwks: Shape<readonly VerificationKey[]> = {
   },
 };
 
-function toJson(node: FileNode): unknown {
-  if (node.kind === 'scalar') return node.value;
-  if (node.kind === 'list') return node.items.map(toJson);
-  return Object.fromEntries(node.members.map(({ name, value }) => [name, toJson(value)]));
-}
-
 const hasPrivateKey = (set: unknown): boolean =>
   isObject(set) &&
   Array.isArray(set.keys) &&
@@ -124,29 +116,25 @@ const hasPrivateKey = (set: unknown): boolean =>
 const clientMembers = {
   id: defineMember(
     'id',
-    text(idRule, { schema: { type: 'string', pattern: ID_PATTERN } }),
+    text(idRule, { pattern: ID_PATTERN }),
     'The client ID. Rules and the audit log name the client by it; its sub is client:<id>.',
   ),
   secretSha256: defineMember(
     'secretSha256',
-    text(secretRule, { schema: { type: 'string', pattern: '^[0-9A-Fa-f]{64}$' }, isSecret: true }),
+    text(secretRule, { pattern: '^[0-9A-Fa-f]{64}$', isSecret: true }),
     'The SHA-256 of the secret, in hexadecimal. postern clients hash makes a secret, and this.',
   ),
   jwks: defineMember('jwks', jwks, 'The public keys of the client, by which it signs assertions.'),
   jwksUri: defineMember(
     'jwksUri',
-    text(urlRule, { schema: { type: 'string', pattern: '^https?://' }, isSecret: true }),
+    text(urlRule, { pattern: '^https?://', isSecret: true }),
     'Where the public keys of the client are.',
   ),
   scopes: defineMember(
     'scopes',
-    list(
-      text(
-        { parse: (given) => (isScopeToken(given) ? given : undefined), allowed: 'one scope' },
-        { schema: { type: 'string', minLength: 1 } },
-      ),
-      { allowed: 'a list of scopes' },
-    ),
+    list(text(textWith(isScopeToken, 'one scope'), { minLength: 1 }), {
+      allowed: 'a list of scopes',
+    }),
     'The scopes that its tokens may have. Without it they have none.',
   ),
   groups: defineMember(

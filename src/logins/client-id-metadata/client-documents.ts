@@ -6,6 +6,7 @@ import { createExpiringMap } from '../../platform/bounded-map.ts';
 import { rejectOnAbort } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { readBody } from '../../platform/fetch-with-limits.ts';
+import type { ClockAndLog } from '../../platform/log.ts';
 import {
   HostNotPublic,
   type Network,
@@ -13,7 +14,6 @@ import {
 } from '../../platform/outbound/public-network.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import { createLogThrottle } from '../../platform/throttle.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
 import type { VerificationKey } from '../auth/jwk.ts';
 import { type KeyHint, selectCandidates } from '../auth/key-set.ts';
 import {
@@ -40,7 +40,7 @@ const MAX_LOGGED = 400;
 export type ClientDocuments = ReturnType<typeof createClientDocuments>;
 
 export function createClientDocuments(
-  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  { clock, log }: ClockAndLog,
   network: Network,
   rules: DocumentRules,
 ) {

@@ -3,10 +3,9 @@
 
 import { rejectOnAbort } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { describeCause } from '../../platform/log.ts';
+import { type ClockAndLog, describeCause } from '../../platform/log.ts';
 import type { Network } from '../../platform/outbound/public-network.ts';
 import { HostNotPublic, openPublicConnection } from '../../platform/outbound/public-network.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
 
 export interface DocumentOffer {
   /**
@@ -30,7 +29,7 @@ export const createUncheckedOffer = (allowedHosts: readonly string[]): DocumentO
 });
 
 export function createDocumentOffer(
-  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  { clock, log }: ClockAndLog,
   network: Network,
   allowedHosts: readonly string[],
 ): DocumentOffer {

@@ -8,7 +8,12 @@ import {
 import { escapeHtml, ICONS, renderHtmlPage } from '../../http/endpoint/html-page.ts';
 import type { Reply } from '../../http/endpoint/message.ts';
 import { OPERATORS_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
-import { renderBrand, renderRows, renderScopes } from '../../http/endpoint/own-page-parts.ts';
+import {
+  renderBrand,
+  renderField,
+  renderRows,
+  renderScopes,
+} from '../../http/endpoint/own-page-parts.ts';
 import { shorten } from '../../platform/text.ts';
 import type { Client } from '../clients/clients.ts';
 
@@ -62,8 +67,8 @@ ${grants.map((grant) => `<li>${ICONS.check}<span>${grant}</span></li>`).join('\n
 </ul>
 ${renderRows(rows)}
 <form method="post" action="${escapeHtml(action)}">
-<input type="hidden" name="request" value="${escapeHtml(request)}">
-<input type="hidden" name="csrf" value="${escapeHtml(csrf)}">
+${renderField('request', request)}
+${renderField('csrf', csrf)}
 ${WITHOUT_SCRIPT}
 <div class="choice-place">
 <div class="before-choice" role="group" aria-label="Approve and Deny become active after a moment" tabindex="0">

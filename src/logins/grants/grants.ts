@@ -121,6 +121,9 @@ export function createGrants(
     return { items: items.map(({ value }) => value), next };
   }
 
+  const listFirst = async (user: UserIdentity, limit: number) =>
+    (await listIds({ from: undefined, limit }, { kind: 'user', user })).items;
+
   async function readAll(ids: readonly string[]): Promise<readonly Grant[]> {
     const keys = ids.map(buildGrantKey);
     const texts = await Promise.all(keys.map((key) => store.get(key)));
@@ -224,15 +227,12 @@ export function createGrants(
       change(seen.grant.id, makeNext, seen),
     listIds,
     async listOfUser(user: UserIdentity): Promise<readonly Grant[]> {
-      const request = { from: undefined, limit: MAX_USER_GRANTS };
-      const { items } = await listIds(request, { kind: 'user', user });
-      return readAll(items);
+      return readAll(await listFirst(user, MAX_USER_GRANTS));
     },
     /** The ids of those that a user has too many, which would end first. Never `keptId`. */
     async listExcess(user: UserIdentity, keptId: string): Promise<readonly string[]> {
-      const request = { from: undefined, limit: MAX_USER_GRANTS + MAX_EXCESS };
-      const { items } = await listIds(request, { kind: 'user', user });
-      return items.filter((id) => id !== keptId).slice(MAX_USER_GRANTS - 1);
+      const ids = await listFirst(user, MAX_USER_GRANTS + MAX_EXCESS);
+      return ids.filter((id) => id !== keptId).slice(MAX_USER_GRANTS - 1);
     },
     /** The one that ends last first. */
     async list(request: PageRequest, owner: GrantOwner): Promise<StoredPage<Grant>> {

@@ -27,7 +27,7 @@ export function findOverageEndpoint(claims: JsonObject, groupsClaim: string): st
 }
 
 /** https://learn.microsoft.com/graph/deployments: each national cloud has a host of its own. */
-const GRAPH_HOSTS: ReadonlySet<string> = new Set([
+const GRAPH_HOSTS = new Set([
   'graph.microsoft.com',
   'graph.microsoft.us',
   'dod-graph.microsoft.us',

@@ -53,7 +53,7 @@ export function joinClaims({ idToken = {}, userinfo = {} }: ClaimSources): JsonO
 }
 
 /** All that is said of an address was said of no other: that it is verified, and that an organization has it (Google). */
-const ABOUT_EMAIL: ReadonlySet<string> = new Set(['email_verified', 'xms_edov', 'hd']);
+const ABOUT_EMAIL = new Set(['email_verified', 'xms_edov', 'hd']);
 
 const isNotAboutEmail = (name: string): boolean => !ABOUT_EMAIL.has(name);
 

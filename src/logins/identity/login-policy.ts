@@ -9,11 +9,11 @@ import {
   readEmail,
   type UserContext,
 } from '../../http/endpoint/message.ts';
-import { renderPage } from '../../http/endpoint/own-page-parts.ts';
+import { renderLoggedIn, renderPage } from '../../http/endpoint/own-page-parts.ts';
 import { renderReturnLink } from '../../http/endpoint/render-error.ts';
 import { compileGlob } from '../../platform/glob.ts';
 import { UNSEEN } from '../../platform/invisible.ts';
-import { isStringArray, type JsonObject } from '../../platform/json.ts';
+import { isScalar, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote, shorten } from '../../platform/text.ts';
 import { readGroups } from './groups.ts';
 import { findClaim, type Identity, readText } from './identity.ts';
@@ -52,7 +52,7 @@ export function createFindLoginRefusal(config: IdentityConfig, service: string):
         const page = {
           status: 403,
           title: 'You may not use this gateway',
-          body: `<p>You are logged in as <strong><bdi>${escapeHtml(shown)}</bdi></strong>, who may not use this gateway.</p>
+          body: `<p>${renderLoggedIn(shown)}, who may not use this gateway.</p>
 <p>${escapeHtml(advice)}</p>
 <p><a class="button" href="${escapeHtml(retryUrl)}">Use another account</a></p>${renderReturnLink(clientUrl)}`,
         };
@@ -68,7 +68,7 @@ export function createCheckTokenUser(config: IdentityConfig) {
   const exempt = new Set(config.exemptClients);
 
   /** @throws GatewayError `user_not_allowed`. */
-  return function checkTokenUser({ claims }: Pick<UserContext, 'claims'>): void {
+  return function checkTokenUser({ claims }: UserContext): void {
     const client = readClaimedClient(claims);
     if (client !== undefined && exempt.has(client)) return;
     const problem = findProblem({ ...claims, groups: readGroups(claims, config.groupsClaim) });
@@ -165,9 +165,6 @@ function createClaimCheck(claim: string, { allowedClaims }: IdentityConfig): Fin
     };
   };
 }
-
-const isScalar = (value: unknown): boolean =>
-  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
 
 /** Characters. */
 const MAX_WHO = 200;

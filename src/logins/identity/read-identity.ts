@@ -266,5 +266,5 @@ function readAnswer(
   );
 }
 
-const TEMPORARY: ReadonlySet<string> = new Set(['temporarily_unavailable', 'server_error']);
-const REFUSALS: ReadonlySet<string> = new Set(['invalid_token', 'invalid_grant']);
+const TEMPORARY = new Set(['temporarily_unavailable', 'server_error']);
+const REFUSALS = new Set(['invalid_token', 'invalid_grant']);

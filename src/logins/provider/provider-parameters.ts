@@ -3,6 +3,7 @@ import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { DEFAULT_SCOPES, parseScope } from '../../config/scope.ts';
 import type { FormPair } from '../../http/oauth-client/client-authentication.ts';
 import { hashSha256 } from '../../platform/ids.ts';
+import type { JsonObject } from '../../platform/json.ts';
 
 export type ProviderParametersConfig = Pick<
   BrokerConfig,
@@ -41,7 +42,7 @@ export function buildRefreshParameters(config: ProviderParametersConfig): readon
 }
 
 /** A provider's answer of RFC 6749 §5.1. */
-export type ProviderTokenResponse = Readonly<Record<string, unknown>>;
+export type ProviderTokenResponse = JsonObject;
 
 /** Whatever clients ask for, the provider has to say who logs in, by scopes that it knows. */
 const listOwnScopes = ({ addedScopes, provider }: ProviderParametersConfig): readonly string[] =>

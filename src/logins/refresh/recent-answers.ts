@@ -7,7 +7,7 @@ import { isOwnClient } from '../../http/endpoint/own-clients.ts';
 import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
-import { parseObject } from '../../platform/json.ts';
+import { type JsonObject, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildOAuthKey } from '../../store/keys.ts';
 import { createRecords, jsonFormat, writeVersioned } from '../../store/records.ts';
@@ -23,7 +23,7 @@ interface IssuedTokens {
   /** The refresh token that was used up; undefined for a code. */
   readonly used: string | undefined;
   /** The members of the token response (RFC 6749 §5.1). */
-  readonly tokens: Readonly<Record<string, unknown>>;
+  readonly tokens: JsonObject;
 }
 
 /** Sealed with the refresh token itself, so that nobody who reads the store can open it. */
@@ -249,7 +249,7 @@ export interface AskedTokens {
 }
 
 /** Parameters of a code or a refresh token, and of the client: the same tokens are asked for with either. */
-const RIGHTS: ReadonlySet<string> = new Set([
+const RIGHTS = new Set([
   'grant_type',
   'code',
   'code_verifier',

@@ -1,5 +1,5 @@
 // §26: guards see what goes through the gateway, and let it pass, change it or refuse it.
-import { fail } from '../../errors/gateway-error.ts';
+import { failUpstream } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
@@ -321,7 +321,7 @@ export class CallStopped extends Error {
 
 /** As an error, for whoever gets no result that says so. */
 export const failStopped = ({ by, message }: CallStopped): never =>
-  fail('upstream_error', { jsonRpc: { code: -32603, message }, facts: { deniedBy: by } });
+  failUpstream(message, { facts: { deniedBy: by } });
 
 // §26.3: a guard that puts something in place of a message has to put a message there. Problems are the rest of a sentence.
 

@@ -33,7 +33,7 @@ export interface RuleSubject {
   readonly groups?: readonly string[];
   readonly scopes?: readonly string[];
   /** A claim's exact value, or a list of those that it may have. */
-  readonly claims?: Readonly<Record<string, unknown>>;
+  readonly claims?: JsonObject;
   /** Globs over OAuth client IDs. */
   readonly clients?: readonly string[];
   /** Names of views (§25). */

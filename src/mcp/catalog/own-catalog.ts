@@ -2,9 +2,9 @@
 
 import { createCountedBus } from '../../platform/counted-bus.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { ClockAndLog } from '../../platform/log.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
 import { createThrottle } from '../../platform/throttle.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
 import {
   failNoDirectory,
   failUnknownItem,
@@ -25,10 +25,7 @@ export interface OwnCatalog extends ServedCatalog {
  * Names are the catalogue's matter: one that it does not have fails when it is called. Without `runtime` nobody
  * listens, as where it is only asked for its lists.
  */
-export function serveOwnCatalog(
-  catalog: Catalog,
-  runtime?: Pick<Runtime, 'clock' | 'log'>,
-): OwnCatalog {
+export function serveOwnCatalog(catalog: Catalog, runtime?: ClockAndLog): OwnCatalog {
   return {
     server: undefined,
     view: undefined,
@@ -70,10 +67,7 @@ const UPDATE_INTERVAL_MS = 250;
 const RESOURCES = 'resources';
 
 /** The catalogue is watched once for all, and only while somebody listens. */
-function createListen(
-  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
-  catalog: Catalog,
-): ServedCatalog['listen'] {
+function createListen({ clock, log }: ClockAndLog, catalog: Catalog): ServedCatalog['listen'] {
   const bus = createCountedBus<typeof RESOURCES, CatalogListener, () => void>({
     start() {
       let isWatching = true;

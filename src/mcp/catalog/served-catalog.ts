@@ -165,7 +165,7 @@ export interface Target {
    *
    * @throws GatewayError always, with the facts for the log.
    */
-  failAsUnknown(context: CallerContext, facts: Readonly<Record<string, unknown>>): Promise<never>;
+  failAsUnknown(context: CallerContext, facts: JsonObject): Promise<never>;
 }
 
 /** §29.5: about a task of a server, under the server's own id of it. */

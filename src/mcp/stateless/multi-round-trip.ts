@@ -37,7 +37,7 @@ export interface Round extends CallClient {
 
 /** @throws GatewayError `invalid_params` for answers or a state that cannot be read. */
 export async function startRound(
-  { user, request: httpRequest }: Pick<Call, 'user' | 'request'>,
+  { user, request: httpRequest }: Call,
   request: JsonRpcRequest,
   { client, logLevel }: Envelope,
   requestState: RequestState,

@@ -108,7 +108,7 @@ const canRead = (reading: Promise<JsonObject>): Promise<boolean> =>
     },
   );
 
-const HIDDEN: ReadonlySet<string> = new Set(['invalid_params', 'insufficient_scope']);
+const HIDDEN = new Set(['invalid_params', 'insufficient_scope']);
 
 /** As many as a session may have at one server. */
 const MAX_SUBSCRIPTIONS = 200;

@@ -101,7 +101,7 @@ function describeCall({ trace, onProgress }: Enveloped, token: number): JsonObje
 // Nothing of the client's request is among them.
 
 /** Headers of a connection, or decided by the transport (RFC 9110 §7.6.1). */
-const OWN_TO_TRANSPORT: ReadonlySet<string> = new Set([
+const OWN_TO_TRANSPORT = new Set([
   'accept',
   'connection',
   'content-length',

@@ -204,9 +204,9 @@ function readMembers(
   return Object.fromEntries(outline);
 }
 
-const LISTS: ReadonlySet<string> = new Set(['content', 'contents']);
+const LISTS = new Set(['content', 'contents']);
 /** It matters only that they are objects. */
-const OPEN: ReadonlySet<string> = new Set(['structuredContent', '_meta']);
+const OPEN = new Set(['structuredContent', '_meta']);
 
 /** Undefined, too, where one of them is no object. */
 function readList(

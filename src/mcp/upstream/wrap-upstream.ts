@@ -44,7 +44,7 @@ export const wrapUpstream = (
 // §18.8: what a server is asked is counted and timed, and whether it is up.
 
 /** Methods that the gateway sends: others, should there be any, are one series. */
-const METHODS: ReadonlySet<string> = new Set([
+const METHODS = new Set([
   'completion/complete',
   'prompts/get',
   'prompts/list',

@@ -199,7 +199,7 @@ const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const UNSENDABLE = /[^\t\x20-\x7e\x80-\xff]/;
 
 /** Headers that say where a message ends, or what becomes of its connection, and those for a proxy: only the client itself says that. */
-const OWN: ReadonlySet<string> = new Set([
+const OWN = new Set([
   'connection',
   'content-length',
   'expect',

@@ -3,7 +3,8 @@ import type { Config } from '../../config/config.ts';
 import {
   choice,
   freeText,
-  text,
+  globText,
+  patternText,
   trueOrFalse,
   wholeNumber,
 } from '../../config/file/shapes/scalar.ts';
@@ -18,10 +19,8 @@ import {
 } from '../../config/file/shapes/shape.ts';
 import { integer, type Rule } from '../../config/rules.ts';
 import type { ToolSelection, UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
-import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 
 const PREFIX_PATTERN = '^([A-Za-z0-9]([A-Za-z0-9_.-]{0,30}[A-Za-z0-9])?)?$';
-const PREFIX = new RegExp(PREFIX_PATTERN);
 
 const MIN_TIMEOUT_MS = 1000;
 const MAX_TIMEOUT_MS = 86_400_000;
@@ -41,16 +40,9 @@ const timeoutRule: Rule<number> = {
   },
 };
 
-const globs = list(
-  text(
-    {
-      parse: (given) => (given !== '' && given.length <= MAX_GLOB_LENGTH ? given : undefined),
-      allowed: `1 to ${MAX_GLOB_LENGTH} characters: a tool’s name, in which * is any text and ? any character`,
-    },
-    { schema: { type: 'string', minLength: 1, maxLength: MAX_GLOB_LENGTH } },
-  ),
-  { allowed: 'a list of tool names, in which * is any text and ? any character' },
-);
+const globs = list(globText('a tool’s name, in which * is any text and ? any character'), {
+  allowed: 'a list of tool names, in which * is any text and ? any character',
+});
 
 const toolsMembers = {
   include: defineMember(
@@ -98,13 +90,9 @@ export const commonMembers = {
   disabled: defineMember('disabled', trueOrFalse, 'true leaves the server out.'),
   prefix: defineMember(
     'prefix',
-    text(
-      {
-        parse: (given) => (PREFIX.test(given) ? given : undefined),
-        allowed:
-          'up to 32 letters, digits, hyphens, underscores and dots that begin and end with a letter or digit, or "" for none',
-      },
-      { schema: { type: 'string', pattern: PREFIX_PATTERN } },
+    patternText(
+      PREFIX_PATTERN,
+      'up to 32 letters, digits, hyphens, underscores and dots that begin and end with a letter or digit, or "" for none',
     ),
     'Before the names of its tools and prompts, in place of the server’s name.',
   ),

@@ -1,6 +1,6 @@
 // §18.6: what a type of credentials is: how `auth` of a server names it, what it needs, and what it tells the server of the caller.
 import type { Config } from '../../config/config.ts';
-import { text } from '../../config/file/shapes/scalar.ts';
+import { nonBlank } from '../../config/file/shapes/scalar.ts';
 import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/shape.ts';
 import { isOwnToken } from '../../http/endpoint/bearer.ts';
 import type { Endpoint } from '../../http/endpoint/endpoint.ts';
@@ -206,10 +206,7 @@ const NO_PROVIDER_TOKEN =
 
 const audience = defineMember(
   'audience',
-  text(
-    { parse: (given) => given.trim() || undefined, allowed: 'the name of an audience' },
-    { schema: { type: 'string', pattern: '\\S' } },
-  ),
+  nonBlank('the name of an audience'),
   'For whom the token is.',
 );
 

@@ -1,6 +1,6 @@
 // §18.6: what a server learns of the caller: nothing, unless its `auth` says so.
 
-import { text } from '../../config/file/shapes/scalar.ts';
+import { choice } from '../../config/file/shapes/scalar.ts';
 import { defineMember, object, type Shape } from '../../config/file/shapes/shape.ts';
 import { oneOf } from '../../config/rules.ts';
 import type { Endpoint } from '../../http/endpoint/endpoint.ts';
@@ -75,10 +75,10 @@ export const authShape: Shape<UpstreamAuth> = createAuthShape<UpstreamAuth>(CRED
 export function createAuthShape<Auth extends TypedAuth>(
   types: readonly CredentialType<Auth>[],
 ): Shape<Auth> {
-  const typeRule = oneOf(...types.map(({ type }) => type));
+  const names = types.map(({ type }) => type);
   const typeMember = defineMember(
     'type',
-    text(typeRule, { schema: { enum: types.map(({ type }) => type) } }),
+    choice(...names),
     types.map(({ type, summary }) => `${type}: ${summary}`).join(' '),
   );
   /** Members of all types, each once. */
@@ -103,7 +103,8 @@ export function createAuthShape<Auth extends TypedAuth>(
     },
     build(members) {
       const { has, read, report } = members;
-      if (!has(typeMember)) return report(`"type" is missing. It must be ${typeRule.allowed}.`);
+      if (!has(typeMember))
+        return report(`"type" is missing. It must be ${oneOf(...names).allowed}.`);
       const given = read(typeMember);
       const type = types.find((one) => one.type === given);
       if (type === undefined) return undefined;

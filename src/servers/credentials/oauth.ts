@@ -3,6 +3,7 @@
 import {
   choice,
   freeText,
+  nonBlank,
   text,
   trueOrFalse,
   wholeNumber,
@@ -18,7 +19,7 @@ import {
   type Shape,
 } from '../../config/file/shapes/shape.ts';
 import type { FileNode } from '../../config/file/syntax/read-syntax.ts';
-import { httpUrl, integer } from '../../config/rules.ts';
+import { httpUrl, integer, textWith } from '../../config/rules.ts';
 import { isScopeToken } from '../../config/scope.ts';
 import type {
   ConfiguredAuthorizationServer,
@@ -32,12 +33,11 @@ const EXAMPLE = 'https://login.example.com';
 
 /** Logins and tokens go there: nobody on the way may read them. */
 const endpoint = text(
-  {
-    parse: (given) =>
-      httpUrl.parse(given) !== undefined && isSafeForTokens(given) ? given : undefined,
-    allowed: `an https URL in ASCII, without user info and fragment, such as ${EXAMPLE}; http on localhost, 127.0.0.1 or [::1] alone`,
-  },
-  { schema: { type: 'string', pattern: '^https?://' } },
+  textWith(
+    (given) => httpUrl.parse(given) !== undefined && isSafeForTokens(given),
+    `an https URL in ASCII, without user info and fragment, such as ${EXAMPLE}; http on localhost, 127.0.0.1 or [::1] alone`,
+  ),
+  { pattern: '^https?://' },
 );
 
 const endpointMembers = {
@@ -83,12 +83,11 @@ const authorizationServerShape: Shape<ConfiguredAuthorizationServer> = {
 };
 
 const resourceText = text(
-  {
-    parse: (given) =>
-      URL.canParse(given) && !given.includes('#') && !/\s/.test(given) ? given : undefined,
-    allowed: 'an absolute URI without a fragment (RFC 8707), or false for none',
-  },
-  { schema: { type: 'string', pattern: ':' } },
+  textWith(
+    (given) => URL.canParse(given) && !given.includes('#') && !/\s/.test(given),
+    'an absolute URI without a fragment (RFC 8707), or false for none',
+  ),
+  { pattern: ':' },
 );
 
 const resource: Shape<string | false> = {
@@ -138,12 +137,6 @@ const parameters = (allowed: string) =>
     names: { pattern: '^[\\w.-]{1,64}$', not: { enum: Object.keys(OWN_PARAMETERS) } },
   });
 
-const nonBlank = (allowed: string, isSecret?: true) =>
-  text(
-    { parse: (given) => given.trim() || undefined, allowed },
-    { schema: { type: 'string', pattern: '\\S' }, ...(isSecret && { isSecret }) },
-  );
-
 const members = {
   clientId: defineMember(
     'clientId',
@@ -163,13 +156,9 @@ const members = {
   scopes: defineMember(
     'scopes',
     list(
-      text(
-        {
-          parse: (given) => (isScopeToken(given) ? given : undefined),
-          allowed: 'one scope, without spaces and quotes',
-        },
-        { schema: { type: 'string', pattern: '^[\\x21\\x23-\\x5B\\x5D-\\x7E]+$' } },
-      ),
+      text(textWith(isScopeToken, 'one scope, without spaces and quotes'), {
+        pattern: '^[\\x21\\x23-\\x5B\\x5D-\\x7E]+$',
+      }),
       { allowed: 'a list of scopes, such as ["read", "write"]; an empty one asks for none' },
     ),
     'What to ask users for. Left out, what the server names.',

@@ -2,6 +2,7 @@
 
 import { text } from '../../config/file/shapes/scalar.ts';
 import { defineMember } from '../../config/file/shapes/shape.ts';
+import { textWith } from '../../config/rules.ts';
 import { isScopeToken } from '../../config/scope.ts';
 import {
   type GetProviderToken,
@@ -37,11 +38,11 @@ export interface TokenExchangeAuth {
 const scopeMember = defineMember(
   'scope',
   text(
-    {
-      parse: (given) => (given.split(' ').every(isScopeToken) ? given : undefined),
-      allowed: 'one or more scopes, with one space between them',
-    },
-    { schema: { type: 'string', pattern: '\\S' } },
+    textWith(
+      (given) => given.split(' ').every(isScopeToken),
+      'one or more scopes, with one space between them',
+    ),
+    { pattern: '\\S' },
   ),
   'The scopes to ask for, with token-exchange.',
 );

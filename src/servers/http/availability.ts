@@ -2,7 +2,7 @@
 // once.
 import { CredentialError, UpstreamError } from '../../mcp/upstream/upstream.ts';
 import { createAttempts } from '../../platform/clock.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
+import type { ClockAndLog } from '../../platform/log.ts';
 import { BACK_OFF, pauseAfter } from '../transport/process-share.ts';
 import type { CallOutcome } from './attempt.ts';
 import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
@@ -17,7 +17,7 @@ const NO_SUSPICION = { lookedAt: Number.NEGATIVE_INFINITY, looks: 1 };
 
 /** `name` is that of the configuration. `probe` rejects with an UpstreamError while the server is down. */
 export function createAvailability(
-  { clock, log }: Pick<Runtime, 'clock' | 'log'>,
+  { clock, log }: ClockAndLog,
   name: string,
   probe: () => Promise<unknown>,
 ) {

@@ -5,6 +5,7 @@ import { defineMember, type MemberReader } from '../../config/file/shapes/shape.
 import { httpUrl } from '../../config/rules.ts';
 import type { UpstreamConfig, UpstreamFacts } from '../../mcp/upstream/upstream-config.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
+import { getMessage } from '../../platform/error-code.ts';
 import {
   commonMembers,
   type FileSurroundings,
@@ -34,13 +35,13 @@ const EXAMPLE = 'https://wiki.example.com/mcp';
 const addressShape = text(
   { ...httpUrl, allowed: `${httpUrl.allowed}, for example ${EXAMPLE}` },
   {
-    schema: { type: 'string', pattern: '^https?://' },
+    pattern: '^https?://',
     isSecret: true,
   },
 );
 
 /** Headers of the message, or of the protocol. */
-const OWN_HEADERS: ReadonlySet<string> = new Set([
+const OWN_HEADERS = new Set([
   'accept',
   'accept-encoding',
   'content-encoding',
@@ -154,7 +155,7 @@ export function completeHttp(
       httpMembers.ca,
     );
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = getMessage(error);
     report(`The file cannot be read (${reason}).`, httpMembers.ca);
   }
   return server;

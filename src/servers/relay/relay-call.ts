@@ -156,8 +156,8 @@ function toRawUnread(
   );
 }
 
-const OF_ERA: ReadonlySet<string> = new Set(['resultType', 'ttlMs', 'cacheScope']);
-const OF_ERA_AND_META: ReadonlySet<string> = new Set([...OF_ERA, '_meta']);
+const OF_ERA = new Set(['resultType', 'ttlMs', 'cacheScope']);
+const OF_ERA_AND_META = new Set([...OF_ERA, '_meta']);
 
 /** The copy is written as the result was, without what the copy lacks. */
 function noteCopy<Copy extends JsonObject>(result: JsonObject, copy: Copy): Copy {
@@ -199,7 +199,7 @@ function toMetaMember(meta: unknown): JsonObject {
 const NO_META: JsonObject = {};
 
 /** Servers say how long results of these may be kept. */
-const CACHED: ReadonlySet<string> = new Set(['resources/read', 'skills/get']);
+const CACHED = new Set(['resources/read', 'skills/get']);
 
 /** Behind a login nothing is public: rules may show one user what another does not see. */
 function readCacheHint(

@@ -85,8 +85,7 @@ export function createProgramListeners(
   const findSubscriptions = (caller: UpstreamCaller): Subscriptions =>
     findRoom(findProcessKey(isolation, caller));
 
-  const hasSubscriptions = ({ id }: Pick<ProcessKey, 'id'>): boolean =>
-    (rooms.get(id)?.count ?? 0) > 0;
+  const hasSubscriptions = ({ id }: ProcessKey): boolean => (rooms.get(id)?.count ?? 0) > 0;
 
   function tell(keyId: string, change: ServerChange): void {
     // A process that all share could ask nobody.

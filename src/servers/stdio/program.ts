@@ -33,7 +33,7 @@ export interface ProgramHost {
 }
 
 export function openProgram(
-  { config: settings, clock, log }: Pick<UpstreamRuntime, 'config' | 'clock' | 'log'>,
+  { config: settings, clock, log }: UpstreamRuntime,
   config: StdioUpstreamConfig,
   share: ProcessShare,
   host: ProgramHost,

@@ -81,7 +81,7 @@ export const stdioMembers = {
   ),
   runAs: defineMember(
     'runAs',
-    text(systemUser, { schema: { type: 'string' } }),
+    text(systemUser),
     'The user of the system that it runs as, such as postern-files or 1001:1001, in place of RUN_PROGRAMS_AS.',
   ),
   isolation: defineMember(

@@ -179,10 +179,7 @@ function wantLogLevel(running: RunningServer, level: LogSeverity | undefined): v
 
 // §18.4: whether a server is up, as its callers and the operator are told.
 
-function createProgramState(
-  { clock, log }: Pick<UpstreamRuntime, 'clock' | 'log'>,
-  server: string,
-) {
+function createProgramState({ clock, log }: UpstreamRuntime, server: string) {
   const listeners = new Set<(isUp: boolean, reason: string) => void>();
   let isUp: boolean | undefined;
 

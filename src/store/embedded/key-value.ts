@@ -63,6 +63,14 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
     listed.put([list, put(key, value, ttlSeconds), key], true);
   }
 
+  /** False where something else stands there: then it stays. */
+  const changeExpected = (key: string, expected: string | undefined, makeChange: () => void) =>
+    change(key, () => {
+      const isExpected = read(key) === expected;
+      if (isExpected) makeChange();
+      return isExpected;
+    });
+
   const port: KeyValue = {
     get: async (key) => read(key),
     set: (key, value, ttlSeconds) => change(key, () => void put(key, value, ttlSeconds)),
@@ -73,17 +81,8 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
         return stored ?? value;
       }),
     compareAndSet: (key, expected, value, ttlSeconds) =>
-      change(key, () => {
-        const isExpected = read(key) === expected;
-        if (isExpected) put(key, value, ttlSeconds);
-        return isExpected;
-      }),
-    compareAndDelete: (key, expected) =>
-      change(key, () => {
-        const isExpected = read(key) === expected;
-        if (isExpected) values.remove(key);
-        return isExpected;
-      }),
+      changeExpected(key, expected, () => put(key, value, ttlSeconds)),
+    compareAndDelete: (key, expected) => changeExpected(key, expected, () => values.remove(key)),
     getAndDelete: (key) =>
       change(key, () => {
         const value = read(key);

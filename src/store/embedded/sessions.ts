@@ -41,6 +41,19 @@ export function createEmbeddedSessions(
     return index.remove(id, owner);
   }
 
+  /** False where there is no such session of the owner. */
+  const changeOwned = (
+    id: string,
+    owner: Owner | undefined,
+    change: (session: StoredSession) => void,
+  ): Promise<boolean> =>
+    write(() => {
+      const session = records.findInTransaction(id);
+      if (session === undefined || !isOwnedBy(session.record, owner)) return false;
+      change(session);
+      return true;
+    });
+
   /** One index entry: removed (true) when its session is gone, else given its new time. */
   function sweepIndexEntry(id: string): boolean {
     const owner = records.readOwner(id);
@@ -77,22 +90,14 @@ export function createEmbeddedSessions(
     },
     /** On disk before the answer, with the time that a call has just set. */
     async setSessionLogLevel(id, owner, logLevel) {
-      const isSet = await write(() => {
-        const session = records.findInTransaction(id);
-        if (session === undefined || !isOwnedBy(session.record, owner)) return false;
-        records.replace(session, { ...toRecord(session), logLevel });
-        return true;
-      });
+      const isSet = await changeOwned(id, owner, (session) =>
+        records.replace(session, { ...toRecord(session), logLevel }),
+      );
       records.forgetChanged(id);
       return isSet;
     },
     async endSession(id, owner) {
-      const hasEnded = await write(() => {
-        const session = records.findInTransaction(id);
-        if (session === undefined || !isOwnedBy(session.record, owner)) return false;
-        remove(id, owner);
-        return true;
-      });
+      const hasEnded = await changeOwned(id, owner, () => remove(id, owner));
       if (hasEnded) records.forgetRemoved(id);
       return hasEnded;
     },

@@ -113,10 +113,34 @@ export function readReply(
   if (!Array.isArray(reply) || reply.length !== firstShare + VALUES * wanted.length) {
     throw new Error('Redis answered the admission script with no list of its length');
   }
-  const admissions = requests.map(({ windows, grantKey }, at) => {
+  const now = Number(reply[0]);
+  const admissions = requests.map(({ windows, grantKey }, at): Admission => {
     const index = grantKey === undefined ? undefined : grantIndexes.get(grantKey);
     const grant = index === undefined ? NO_GRANT : readGrant(reply[firstVersion + index - 1]);
-    return readAdmission(reply, at, windows, suffix, grant);
+    const first = 1 + VALUES * at;
+    const decision: unknown = reply[first];
+    const session = readSession(reply[first + 3]);
+    if (typeof decision !== 'number') {
+      const limitFailure = createFailure(decision);
+      return { verdict: undefined, entry: undefined, limitFailure, session, grant };
+    }
+    const window = windows[Math.abs(decision) - 1];
+    if (window === undefined) return { verdict: undefined, entry: undefined, session, grant };
+    const isAdmitted = decision > 0;
+    const resetAt = Number(reply[first + 2]) + window.windowMs;
+    return {
+      verdict: {
+        isAdmitted,
+        scope: window.scope,
+        limit: window.max,
+        remaining: isAdmitted ? window.max - Number(reply[first + 1]) : 0,
+        resetAt,
+        resetInMs: resetAt - now,
+      },
+      entry: isAdmitted ? `${now}-${suffix}.${at}` : undefined,
+      session,
+      grant,
+    };
   });
   const granted = wanted.map(({ window: { max, windowMs } }, at): GrantedPermits => {
     const first = firstShare + VALUES * at;
@@ -126,44 +150,10 @@ export function readReply(
       end: String(reply[first + 1]),
       remaining: max - Number(reply[first + 2]),
       resetAt,
-      resetInMs: resetAt - Number(reply[0]),
+      resetInMs: resetAt - now,
     };
   });
   return { admissions, granted };
-}
-
-function readAdmission(
-  reply: readonly unknown[],
-  at: number,
-  windows: readonly LimitWindow[],
-  suffix: string,
-  grant: GrantLookup,
-): Admission {
-  const first = 1 + VALUES * at;
-  const decision = reply[first];
-  const session = readSession(reply[first + 3]);
-  if (typeof decision !== 'number') {
-    const limitFailure = createFailure(decision);
-    return { verdict: undefined, entry: undefined, limitFailure, session, grant };
-  }
-  const window = windows[Math.abs(decision) - 1];
-  if (window === undefined) return { verdict: undefined, entry: undefined, session, grant };
-  const isAdmitted = decision > 0;
-  const now = Number(reply[0]);
-  const resetAt = Number(reply[first + 2]) + window.windowMs;
-  return {
-    verdict: {
-      isAdmitted,
-      scope: window.scope,
-      limit: window.max,
-      remaining: isAdmitted ? window.max - Number(reply[first + 1]) : 0,
-      resetAt,
-      resetInMs: resetAt - now,
-    },
-    entry: isAdmitted ? `${now}-${suffix}.${at}` : undefined,
-    session,
-    grant,
-  };
 }
 
 /** Redis reads nothing where there is no value. */

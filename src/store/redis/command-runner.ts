@@ -35,7 +35,7 @@ export const DEADLINE_MS = 250;
 const RETRY_EVERY_MS = 1000;
 
 /** The states of a client between two attempts to connect, or before the first. */
-const UNCONNECTED: ReadonlySet<string> = new Set(['wait', 'reconnecting', 'end']);
+const UNCONNECTED = new Set(['wait', 'reconnecting', 'end']);
 
 /**
  * `isCluster` decides what one command that times out says. Of a single server: all others would, too,

@@ -4,7 +4,7 @@ import { closeSync, constants, fstatSync, openSync, readSync, statSync, writeSyn
 import type { Config } from '../../config/config.ts';
 import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { getErrorCode } from '../../platform/error-code.ts';
+import { describeCode } from '../../platform/error-code.ts';
 import { toVisibleJson } from '../../platform/invisible.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import {
@@ -286,7 +286,7 @@ function openPathSink(path: string, clock: Clock): LineSink {
     open = openPath(path, clock);
   } catch (error) {
     throw new AuditLogError(
-      `AUDIT_LOG: ${path} cannot be opened for writing (${getErrorCode(error) ?? String(error)}). Its folder must exist, and this user must be allowed to read and write there.`,
+      `AUDIT_LOG: ${path} cannot be opened for writing (${describeCode(error)}). Its folder must exist, and this user must be allowed to read and write there.`,
     );
   }
   let checkedAt = clock.monotonic();

@@ -1,8 +1,17 @@
 // Texts, numbers and flags, by the same rules as settings.
 
+import { MAX_GLOB_LENGTH } from '../../../platform/glob.ts';
 import { isConnectionHeader } from '../../../platform/http-client/connection.ts';
 import { quote } from '../../../platform/text.ts';
-import { describeInvalid, flag, integer, oneOf, type Rule } from '../../rules.ts';
+import {
+  describeInvalid,
+  flag,
+  integer,
+  matching,
+  oneOf,
+  type Rule,
+  textWith,
+} from '../../rules.ts';
 import { expandVariables, hasVariable } from '../expand.ts';
 import type { FileNode } from '../syntax/read-syntax.ts';
 import {
@@ -20,19 +29,47 @@ type ScalarOptions = Pick<Shape<unknown>, 'schema' | 'isSecret'>;
 /** A value that holds a variable is a text, whatever it becomes. */
 const WITH_VARIABLE = { type: 'string', pattern: '\\$\\{' } as const;
 
-export const text = <T>(rule: Rule<T>, options: ScalarOptions): Shape<T> =>
-  scalar('string', rule, options);
+/** What JSON Schema can say of a text that the rule takes. */
+interface TextLimits extends Pick<ScalarOptions, 'isSecret'> {
+  readonly pattern?: string;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+}
+
+export const text = <T>(rule: Rule<T>, { isSecret, ...limits }: TextLimits = {}): Shape<T> =>
+  scalar('string', rule, { schema: { type: 'string', ...limits }, ...(isSecret && { isSecret }) });
+
+/** A text that the pattern fits, for this process and in JSON Schema. */
+export const patternText = (pattern: string, allowed: string): Shape<string> =>
+  text(matching(new RegExp(pattern), allowed), { pattern });
+
+/** A text that is more than space, without the space around it. */
+export const nonBlank = (allowed: string, isSecret?: true): Shape<string> =>
+  text(
+    { parse: (given) => given.trim() || undefined, allowed },
+    { pattern: '\\S', ...(isSecret && { isSecret }) },
+  );
+
+/** A pattern of names; `meaning` says what of, and what is any text in it. */
+export const globText = (meaning: string): Shape<string> =>
+  text(
+    textWith(
+      (given) => given !== '' && given.length <= MAX_GLOB_LENGTH,
+      `1 to ${MAX_GLOB_LENGTH} characters: ${meaning}`,
+    ),
+    { minLength: 1, maxLength: MAX_GLOB_LENGTH },
+  );
 
 /** Any text that has no NUL, which no program could be given. */
 export const freeText = (options: { readonly isSecret?: true } = {}): Shape<string> =>
   text(
-    { parse: (given) => (given.includes('\0') ? undefined : given), allowed: 'text' },
-    { schema: { type: 'string' }, ...options },
+    textWith((given) => !given.includes('\0'), 'text'),
+    options,
   );
 
 /** One of these texts. */
 export const choice = <const T extends string>(...values: T[]): Shape<T> =>
-  text(oneOf(...values), { schema: { enum: values } });
+  scalar('string', oneOf(...values), { schema: { enum: values } });
 
 export const wholeNumber = (
   minimum: number,
@@ -119,7 +156,7 @@ const headerValue = text(
     explain: (given) =>
       /[\r\n]/.test(given) ? 'It contains a line break, perhaps at its end.' : undefined,
   },
-  { schema: { type: 'string' }, isSecret: true },
+  { isSecret: true },
 );
 
 /** Names are read in lower case. `ownNames` are those that Postern itself gives to such a request, in lower case. */

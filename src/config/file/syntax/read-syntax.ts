@@ -236,3 +236,10 @@ export interface MemberNode {
 type SyntaxResult =
   | { readonly kind: 'tree'; readonly root: FileNode }
   | { readonly kind: 'broken'; readonly line: number; readonly message: string };
+
+/** As `JSON.parse` has it; of a name that comes twice the last one. */
+export function toValue(node: FileNode): unknown {
+  if (node.kind === 'scalar') return node.value;
+  if (node.kind === 'list') return node.items.map(toValue);
+  return Object.fromEntries(node.members.map(({ name, value }) => [name, toValue(value)]));
+}

@@ -28,7 +28,7 @@ const VARIABLES = {
 } as const;
 
 /** Functions that take no longer than their operands are long. */
-const FUNCTIONS: ReadonlySet<string> = new Set([
+const FUNCTIONS = new Set([
   ...['_&&_', '_||_', '!_', '_?_:_', '@not_strictly_false', '_[_]', '@in'],
   ...['_==_', '_!=_', '_<_', '_<=_', '_>_', '_>=_', '_+_', '_-_', '_*_', '_/_', '_%_', '-_'],
   ...['size', 'contains', 'startsWith', 'endsWith', 'matches'],

@@ -1,6 +1,7 @@
 // JSON Schemas of authors, compiled once, where a tool is defined.
 import type { Ajv, ErrorObject, Options, ValidateFunction } from 'ajv';
 import { DefinitionError } from '../../../errors/gateway-error.ts';
+import { getMessage } from '../../../platform/error-code.ts';
 import { isObject } from '../../../platform/json.ts';
 import { createLoader } from '../../../platform/load-package.ts';
 import type { ObjectSchema } from '../content.ts';
@@ -120,7 +121,7 @@ function explainSchemaError(
   const isValid = ajv.validateSchema(schema);
   const mistake = isValid === false && describeSchemaMistake(owner, schema, ajv.errors ?? []);
   if (mistake) return new DefinitionError(mistake);
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = getMessage(error);
   const [, keyword] = /unknown keyword: "(.*)"$/.exec(reason) ?? [];
   const unknownKeyword =
     keyword && describeUnknownKeyword(owner, schema, keyword, Object.keys(ajv.RULES.keywords));

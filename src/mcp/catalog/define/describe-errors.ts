@@ -197,7 +197,7 @@ const suggest = (near: string | undefined): string =>
   near === undefined ? '' : ` Did you mean "${near}"?`;
 
 /** Their members are names that authors choose. */
-const SCHEMA_MAPS: ReadonlySet<string> = new Set([
+const SCHEMA_MAPS = new Set([
   'properties',
   'patternProperties',
   'definitions',
@@ -206,7 +206,7 @@ const SCHEMA_MAPS: ReadonlySet<string> = new Set([
   'dependentSchemas',
 ]);
 /** Nothing below these is a schema. */
-const VALUE_KEYWORDS: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples']);
+const VALUE_KEYWORDS = new Set(['enum', 'const', 'default', 'examples']);
 
 /** `isMap`: its members are schemas, and their names no keywords. */
 function findPath(
@@ -226,7 +226,7 @@ function findPath(
   return undefined;
 }
 
-const COMBINATIONS: ReadonlySet<string> = new Set(['anyOf', 'oneOf', 'allOf']);
+const COMBINATIONS = new Set(['anyOf', 'oneOf', 'allOf']);
 
 const describeError = ({ message, params }: ErrorObject): string => {
   const allowed: unknown = params.allowedValues;
