@@ -62,7 +62,7 @@ export function fail(key: ErrorKey, failure?: Failure): never {
 /** @throws GatewayError `internal_error` always. */
 export const failInternal = (cause: unknown): never => fail('internal_error', { cause });
 
-/** A server behind the gateway failed, in these words. @throws GatewayError `upstream_error` always. */
+/** The error of a server, or one in its place: `message` reaches the client. @throws GatewayError `upstream_error` always. */
 export const failUpstream = (message: string, rest?: Pick<Failure, 'cause' | 'facts'>): never =>
   fail('upstream_error', { jsonRpc: { code: -32603, message }, ...rest });
 
@@ -70,10 +70,6 @@ export const failUpstream = (message: string, rest?: Pick<Failure, 'cause' | 'fa
 export function failParams(details: string): never {
   return fail('invalid_params', { details });
 }
-
-/** The error of a server, or one in its place: `message` reaches the client. @throws GatewayError `upstream_error` always. */
-export const failUpstream = (message: string): never =>
-  fail('upstream_error', { jsonRpc: { code: -32603, message } });
 
 /** Anything thrown as a GatewayError: what is unknown becomes an `internal_error` with its cause. */
 export const toGatewayError = (thrown: unknown): GatewayError =>

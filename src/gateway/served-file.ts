@@ -1,8 +1,8 @@
 // The configuration file that is served now.
 import { listGuardServers } from '../catalog/plan.ts';
 import type { ServedFile } from '../mcp/upstream/upstream-config.ts';
-import type { GatewayFile } from './configuration/gateway-file.ts';
 import { findFacts } from '../servers/transport/transports.ts';
+import type { GatewayFile } from './configuration/gateway-file.ts';
 
 /** `replace` is called once the servers are those of the file. */
 export interface OpenServedFile extends ServedFile {

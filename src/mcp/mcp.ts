@@ -12,6 +12,7 @@ import {
 } from '../http/endpoint/message.ts';
 import { JSONRPC, toLogMembers } from '../http/endpoint/render-error.ts';
 import { pause } from '../platform/clock.ts';
+import type { JsonObject } from '../platform/json.ts';
 import { truncateForLog } from '../platform/log.ts';
 import { stripUri } from '../platform/secret-texts.ts';
 import { EVENT_STREAM_HEADERS } from '../platform/text.ts';

@@ -1,8 +1,10 @@
 // REDIS_URL, or the folder of the embedded store.
+
 import { constants, existsSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { RedisStoreConfig, StoreOf } from '../../config/groups/store.ts';
+import { getErrorCode } from '../../platform/error-code.ts';
 import { describeCause } from '../../platform/log.ts';
 import { toSentence } from '../../platform/text.ts';
 import type { GrantCount } from '../../store/redis/examine.ts';
@@ -11,7 +13,6 @@ import { createLoginSeal, HOW_TO_CHANGE_SECRET } from '../../store/seal/secrets.
 import type { RedisServerFacts } from '../../store/store.ts';
 import { defineCheck, type Finding, type Found, failure, ok, unknown, warning } from './finding.ts';
 import { findBrokerConfig, type SettingsAtHand } from './settings-at-hand.ts';
-import { describeCode } from '../../platform/error-code.ts';
 
 export const storeCheck = defineCheck({
   section: 'Store',

@@ -5,25 +5,52 @@ import { basename, extname, resolve } from 'node:path';
 import { hasVariable } from '../../config/file/expand.ts';
 import { readSyntax, toValue } from '../../config/file/syntax/read-syntax.ts';
 import { deriveServerName } from '../../mcp/upstream/upstream-config.ts';
+import { describeCode } from '../../platform/error-code.ts';
 import { type Fetch, fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { openOutboundNetwork } from '../../platform/outbound/outbound-network.ts';
 import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
 import { PACKAGE_ROOT } from '../../platform/own-files.ts';
-import { ALLOWED_SERVER_NAME, describeSameName, isOtherName } from '../../servers/config/servers.ts';
+import {
+  ALLOWED_SERVER_NAME,
+  describeSameName,
+  isOtherName,
+} from '../../servers/config/servers.ts';
 import { addressMembers } from '../../servers/http/http-config.ts';
 import { CommandError, UsageError } from '../command-line/errors.ts';
-import { type Flags, type Invocation, isInCheckout, type Texts } from '../command-line/invocation.ts';
+import {
+  type Flags,
+  type Invocation,
+  isInCheckout,
+  type Texts,
+} from '../command-line/invocation.ts';
 import { readSecretOption, readTextFile } from '../command-line/read-input.ts';
 import { alignColumns } from '../command-line/terminal.ts';
-import { loadOutbound } from '../setup/read-setup.ts';
-import { checkGivenAnswers, completeAnswers, type GivenAnswers, type InitAnswers } from './answers.ts';
-import { convertServerJson, isServerJson, readServerJsonName, ServerJsonError } from './import-server-json.ts';
-import { type MovedSecret, moveSecrets } from './move-secrets.ts';
-import { CATALOG_FILE, CATALOG_TEST_FILE, CONFIG_FILE, describeNextSteps, renderConfig, renderEnv, renderGitIgnore } from './render-files.ts';
 import { createCall } from '../doctor/log-in.ts';
-import { describeCode } from '../../platform/error-code.ts';
+import { loadOutbound } from '../setup/read-setup.ts';
+import {
+  checkGivenAnswers,
+  completeAnswers,
+  type GivenAnswers,
+  type InitAnswers,
+} from './answers.ts';
+import {
+  convertServerJson,
+  isServerJson,
+  readServerJsonName,
+  ServerJsonError,
+} from './import-server-json.ts';
+import { type MovedSecret, moveSecrets } from './move-secrets.ts';
+import {
+  CATALOG_FILE,
+  CATALOG_TEST_FILE,
+  CONFIG_FILE,
+  describeNextSteps,
+  renderConfig,
+  renderEnv,
+  renderGitIgnore,
+} from './render-files.ts';
 
 const SCHEMA_FILE = 'postern.schema.json';
 const INSTALLED_SCHEMA = `node_modules/postern/${SCHEMA_FILE}`;
