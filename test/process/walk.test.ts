@@ -28,7 +28,7 @@ test('§1 walk: tools/list names the files, functions and imports of one warm ca
   expect(files.map(([, file]) => file)).not.toContain('logins/broker/token.ts');
   expect(files.map(([, file]) => file)).not.toContain('gateway/gateway.ts');
   const functions = [...stdout.matchAll(/^ {6}(\S.*) :\d+( ×\d+)?$/gm)];
-  expect(functions.map(([, name]) => name)).toContain('runPipeline');
+  expect(functions.map(([, name]) => name)).toContain('handle');
   // What a timer runs.
   expect(functions.map(([, name]) => name)).not.toContain('tick');
 
