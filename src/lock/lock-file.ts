@@ -1,5 +1,4 @@
 // §18.7: the text of postern.lock.
-import { hash } from 'node:crypto';
 import {
   LOCKED_ITEMS,
   type LockedItemKind,
@@ -10,7 +9,7 @@ import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { UpstreamError } from '../mcp/upstream/upstream.ts';
 import { type Clock, createTurns } from '../platform/clock.ts';
 import { toVisibleJson } from '../platform/invisible.ts';
-import { isObject, type JsonObject, parseObject, toCanonicalJson } from '../platform/json.ts';
+import { digestJson, isObject, type JsonObject, parseObject } from '../platform/json.ts';
 import { quote } from '../platform/text.ts';
 
 export const LOCK_FILE_NAME = 'postern.lock';
@@ -197,7 +196,7 @@ export function computeFingerprint(kind: LockedKind, item: unknown): Fingerprint
   if (sha256 === undefined) return undefined;
   const parts = Object.entries(selectMembers(kind, item)).map(([name, value]) => [
     name,
-    hashHex(toCanonicalJson(value)).slice(0, PART_CHARACTERS),
+    digestJson(value).slice(0, PART_CHARACTERS),
   ]);
   return { sha256, parts: Object.fromEntries(parts) };
 }
@@ -205,7 +204,7 @@ export function computeFingerprint(kind: LockedKind, item: unknown): Fingerprint
 /** The hash alone, for each list and call. */
 export function computeSha256(kind: LockedKind, item: unknown): string | undefined {
   try {
-    return hashHex(toCanonicalJson(selectMembers(kind, item)));
+    return digestJson(selectMembers(kind, item));
   } catch (error) {
     if (error instanceof RangeError) return undefined;
     throw error;
@@ -218,8 +217,6 @@ export function selectMembers(kind: LockedKind, item: unknown): JsonObject {
   const present = MEMBERS[kind].filter((name) => source[name] !== undefined);
   return Object.fromEntries(present.map((name) => [name, source[name]]));
 }
-
-const hashHex = (text: string): string => hash('sha256', text, 'hex');
 
 // §18.7: a server as it would be approved.
 

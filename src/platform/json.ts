@@ -1,5 +1,6 @@
 // JSON from elsewhere, read without trust.
 import { isAscii } from 'node:buffer';
+import { hash } from 'node:crypto';
 import {
   CLOSE_ARRAY,
   CLOSE_OBJECT,
@@ -269,6 +270,9 @@ export function toCanonicalJson(value: unknown, levels = MAX_LEVELS): string {
     .map((name) => `${JSON.stringify(name)}:${write(value[name])}`);
   return `{${members.join(',')}}`;
 }
+
+/** The SHA-256 of a value, in hex: the same for the same value however it is written. @throws as `toCanonicalJson`. */
+export const digestJson = (value: unknown): string => hash('sha256', toCanonicalJson(value), 'hex');
 
 /** More than any schema has; a server must not fill the stack. */
 const MAX_LEVELS = 200;

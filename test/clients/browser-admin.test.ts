@@ -75,6 +75,8 @@ test('§22.5 operators: a login, sessions, and one that is ended, after a questi
   const { page, complaints, tokens } = await own.open('/admin', { viewport });
   await logInToPlayground(page);
   await page.getByText('left-behind 3').waitFor();
+  // The user ID stands apart from the name, which its user chose.
+  expect(await page.getByRole('heading', { level: 3 }).innerText()).toMatch(/^grace.*\ngrace$/s);
   expect(page.url()).toBe(`${own.service.baseUrl}/admin`);
   expect(await findSerious(page)).toEqual([]);
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(viewport.width);
@@ -134,6 +136,7 @@ test('§22.5 operators: names that others chose are text, and hide nothing', asy
     'An\u3164n\ufe0f ⚠️',
     '{{ 1 + 1 }}',
     `long${'A'.repeat(900)}`,
+    '',
   ];
   for (const client_name of names) {
     await fetch(`${own.service.baseUrl}/oauth/register`, {
@@ -148,7 +151,13 @@ test('§22.5 operators: names that others chose are text, and hide nothing', asy
   await page.getByText(names[0] ?? '').waitFor();
   const shown = await page.getByRole('heading', { level: 3 }).allInnerTexts();
   expect(shown).toEqual(
-    expect.arrayContaining([names[0], '\\u{202e}gnp.exe', 'An\\u{3164}n\\u{fe0f} ⚠️', names[3]]),
+    expect.arrayContaining([
+      names[0],
+      '\\u{202e}gnp.exe',
+      'An\\u{3164}n\\u{fe0f} ⚠️',
+      names[3],
+      'unnamed',
+    ]),
   );
   expect(Math.max(...shown.map((text) => text.length))).toBeLessThan(210);
   expect(await page.locator('.ad-list img').count()).toBe(0);

@@ -1,14 +1,14 @@
 // §27: who has to agree to a call is asked before it runs: by a form of the client, at the gateway's own page, or among
 // operators. Whatever the way, the approval is of this call alone, and of one run of it.
 
-import { hash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { fail } from '../../errors/gateway-error.ts';
 import { askInSession, askToOpen, createPageQuestion } from '../../mcp/calls/client-answers.ts';
 import { CallStopped, toGuardCaller } from '../../mcp/calls/guards.ts';
 import type { AskWhom } from '../../mcp/calls/policy.ts';
 import type { AllowedCall, AskFirst, CallControl } from '../../mcp/calls/run-target.ts';
 import type { Relay } from '../../mcp/catalog/catalog.ts';
-import { hasHalfCharacters, isObject, toCanonicalJson } from '../../platform/json.ts';
+import { digestJson, hasHalfCharacters, isObject, toCanonicalJson } from '../../platform/json.ts';
 import { readExact } from '../../platform/noted-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { withoutDefault } from '../../store/owner.ts';
@@ -243,11 +243,11 @@ function toQuestion(call: AllowedCall, defaultIssuer: string | undefined): Quest
     const bound = {
       server,
       tool,
-      definition: hashHex(toCanonicalJson(target.own?.ownItem ?? null)),
+      definition: digestJson(target.own?.ownItem ?? null),
       arguments: exactArgs,
       ...(exactMeta && { _meta: exactMeta }),
     };
-    const digest = hashHex(toCanonicalJson(bound));
+    const digest = digestJson(bound);
     const owner = user && withoutDefault({ sub: user.sub, issuer: user.issuer }, defaultIssuer);
     const asked = { owner, clientId, view, name, server, tool, args, meta, digest };
     return { call, asked, relay };
@@ -256,8 +256,6 @@ function toQuestion(call: AllowedCall, defaultIssuer: string | undefined): Quest
     throw error;
   }
 }
-
-const hashHex = (text: string): string => hash('sha256', text, 'hex');
 
 const requireRounds = ({ context }: AllowedCall) =>
   context.approvalRounds ?? fail('client_cannot_be_asked');
