@@ -243,12 +243,12 @@ export function createRequestHandler(
       void writeSlices(res, toBytes(body, pieces), counter).then(() => res.end());
       return;
     }
-    if (pieces === undefined) res.end(body);
-    else {
-      // They go to the system together, with the head, by one call: nothing is copied before.
-      for (const piece of pieces) res.write(piece);
-      res.end();
-    }
+    // Head and body go to the system by one call. `end` with a body would add an empty write to them: 3 us of a call.
+    const { socket } = res;
+    socket?.cork();
+    for (const piece of pieces ?? [body]) res.write(piece);
+    socket?.uncork();
+    res.end();
     if (bytes <= SLICE_BYTES) return;
     // Nearly always the system has taken all of it by now.
     if (res.writableLength > 0 && !res.destroyed) {
