@@ -1,15 +1,6 @@
 // Values whose text is known: whoever passes one on writes that text, and not the value, in which doubles stand for numbers.
 
-import {
-  addExactNumbers,
-  COLON,
-  findEndOfString,
-  parseExactJson,
-  QUOTE,
-  RawJson,
-  toPlain,
-  writeExactJson,
-} from './exact-json.ts';
+import { addExactNumbers, parseExactJson, RawJson, toPlain, writeExactJson } from './exact-json.ts';
 import {
   decodeUtf8,
   findWritten,
@@ -21,7 +12,7 @@ import {
   parseObject,
 } from './json.ts';
 import { createNote } from './note.ts';
-import { cutJson, cutMembers, cutOnlyMember, type JsonPath, spliceJson } from './splice-json.ts';
+import { cutJson, cutMembers, findOnlyMember, type JsonPath, spliceJson } from './splice-json.ts';
 
 /** Text and path of a value. The text is searched only once the value is passed on. */
 interface Source {
@@ -82,31 +73,13 @@ function cutText({ text, path }: Source): string | undefined {
   return cut !== undefined && hasRepeatedNames(cut) ? writeExactJson(parseExactJson(cut)) : cut;
 }
 
-/** Undefined where a look at each character is needed, as it is nearly never. */
+/** Undefined where a look at each character is needed: most clients write what `JSON.stringify` does, and each member once. */
 function findUsualText(value: object, { text, path }: Source): string | undefined {
   const name = path.at(-1);
-  const cut = typeof name === 'string' ? cutOnlyMember(text, name) : undefined;
-  if (cut === undefined) return undefined;
-  let names = 0;
-  for (let at = 0; at < cut.length; at++) {
-    const character = cut.charCodeAt(at);
-    if (character === QUOTE) at = findEndOfString(cut, at);
-    else if (character === COLON) names++;
-  }
-  // One that is there twice in the text is there once in the value.
-  return names === countMembers(value) ? cut : undefined;
-}
-
-/** For a value that was parsed, so it is no deeper than JSON may be. */
-function countMembers(value: unknown): number {
-  if (typeof value !== 'object' || value === null) return 0;
-  let count = 0;
-  if (Array.isArray(value)) {
-    for (const entry of value) count += countMembers(entry);
-    return count;
-  }
-  for (const member of Object.values(value)) count += 1 + countMembers(member);
-  return count;
+  const start = typeof name === 'string' ? findOnlyMember(text, name) : undefined;
+  if (start === undefined) return undefined;
+  const written = JSON.stringify(value);
+  return text.startsWith(written, start) ? written : undefined;
 }
 
 /** The value with its numbers as they were spelled: a copy, or itself where it is not known how it was written. */

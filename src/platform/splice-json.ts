@@ -77,15 +77,13 @@ export function removeMembers(text: string, names: readonly (string | number)[])
   return `{${start === -1 ? kept.slice(0, -1) : kept + text.slice(start, end)}}`;
 }
 
-/** As `cutJson`, of a member that is there, found by the engine's search; undefined where its name may be there twice, at any depth. */
-export function cutOnlyMember(text: string, name: string): string | undefined {
+/** Where the value of a member begins that is there, by the engine's search; undefined where its name may be there twice, at any depth. */
+export function findOnlyMember(text: string, name: string): number | undefined {
   const quoted = `"${name}"`;
   const start = text.indexOf(quoted);
   // Its name, without characters that JSON may escape, is there once in quotes, and none is spelled by its code: so it is no other's.
   const isOnly = start !== -1 && text.indexOf(quoted, start + 1) === -1 && !text.includes('\\u');
-  if (!isOnly) return undefined;
-  const value = findValueOfMember(text, start);
-  return text.slice(value, findEndOfValue(text, value));
+  return isOnly ? findValueOfMember(text, start) : undefined;
 }
 
 /** The place where it begins. */
