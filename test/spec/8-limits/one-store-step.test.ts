@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { servicePing } from '../../../src/built-in/service-ping.ts';
+import { servicePing } from '../../../src/built-in/entries.ts';
 import { createLocalCatalog } from '../../../src/index.ts';
 import { age } from '../../contract/redis-age.ts';
 import { statelessRequest } from '../../support/clients/stateless.ts';
