@@ -1,9 +1,43 @@
+import { isLoopbackHost } from '../platform/address.ts';
+import { REGISTERED_CLIENT_PREFIX } from '../platform/ids.ts';
 import { freezeDeep } from '../platform/json.ts';
 import { type Config, readConfig } from './config.ts';
-import { findProblems } from './find-problems.ts';
-import { describeMisspelled, findMisspelledVariables } from './misspelled.ts';
-import { ConfigError, formatProblem } from './problem.ts';
-import { createReader, type Env } from './setting.ts';
+import { clientSettings, consentSettings } from './groups/clients.ts';
+import { outboundSettings } from './groups/http.ts';
+import { readLimitsConfig } from './groups/limits.ts';
+import { loginPolicySettings, ownTokenSettings } from './groups/own-tokens.ts';
+import {
+  clientId,
+  idJagSettings,
+  isBrokerMode,
+  mode,
+  providerClientSettings,
+  providerSettings,
+  readProfile,
+} from './groups/provider.ts';
+import { adminSettings, serverSettings, siteSettings } from './groups/server.ts';
+import {
+  isClusterUrl,
+  isSharedStore,
+  needsStateSecret,
+  readStoreConfig,
+  stateSecrets,
+  storeSettings,
+} from './groups/store.ts';
+import { auditSettings } from './groups/telemetry.ts';
+import { describeMisspelled, findMisspelledVariables, findRemovedSettings } from './misspelled.ts';
+import { ConfigError, formatProblem, type Problem } from './problem.ts';
+import { describeInvalid } from './rules.ts';
+import {
+  createReader,
+  type Env,
+  findVariable,
+  hideSecrets,
+  isDefault,
+  type Read,
+  type Setting,
+} from './setting.ts';
+import { SETTINGS } from './settings.ts';
 
 /**
  * Reads the settings from environment variables; an empty one counts as unset, as compose files pass them.
@@ -12,7 +46,14 @@ import { createReader, type Env } from './setting.ts';
  */
 export function loadConfig(env: Env): Config {
   const read = createReader(env);
-  const problems = findProblems(read, env);
+  const isMissing: IsMissing = (setting) => findVariable(setting, env) === undefined;
+  const invalid = SETTINGS.flatMap((setting) => findInvalidValue(setting, env) ?? []);
+  const contradictions = PROBLEM_FINDERS.flatMap((find) => find(read, isMissing) || []);
+  const problems = [
+    ...findRemovedSettings(env),
+    ...invalid,
+    ...contradictions.map((message) => ({ message })),
+  ];
   if (problems.length > 0) {
     // The one that was misspelled may be the one that is missing.
     throw new ConfigError([
@@ -22,3 +63,329 @@ export function loadConfig(env: Env): Config {
   }
   return freezeDeep(readConfig(read, env));
 }
+
+// Problems of the settings, one sentence each: values that are not allowed, and settings that
+// do not go together.
+
+/** True if no variable says it: a value that is not allowed is a complaint of its own, and its setting is not missing as well. */
+type IsMissing = (setting: Setting<unknown>) => boolean;
+
+/** One sentence about settings that do not go together, or nothing where nothing is wrong. */
+type FindProblem = (read: Read, isMissing: IsMissing) => string | false | undefined;
+
+/** The placeholder of the README and other examples. */
+const PLACEHOLDER = '…';
+
+function findInvalidValue(setting: Setting<unknown>, env: Env): Problem | undefined {
+  const { rule } = setting;
+  const given = findVariable(setting, env);
+  if (given?.text === PLACEHOLDER)
+    return {
+      place: given.name,
+      message: `${PLACEHOLDER} is the placeholder of the documentation. Replace it with a value of your own, or remove the variable.`,
+    };
+  if (given === undefined || rule.parse(given.text) !== undefined) return undefined;
+  const visible = hideSecrets(given.text, setting);
+  const shown = visible === null ? 'the value given (not shown)' : JSON.stringify(visible);
+  return { place: given.name, message: describeInvalid(shown, rule, given.text) };
+}
+
+const PROBLEM_FINDERS: readonly FindProblem[] = [
+  (read, isMissing) =>
+    read(serverSettings.authRequired) &&
+    hasNoIssuer(read, isMissing) &&
+    'OIDC_ISSUER is missing: set it to the issuer URL of your OpenID provider, for example OIDC_ISSUER=https://id.example.com (or set AUTH_REQUIRED=false for local development). To try Postern without a provider, run: postern dev',
+
+  // The endpoint is BASE_URL/mcp: the address would end in /mcp/mcp.
+  (read) => {
+    const baseUrl = read(serverSettings.baseUrl);
+    const right = baseUrl.replace(/([^/])(\/mcp)+$/, '$1');
+    return (
+      right !== baseUrl &&
+      `BASE_URL: ${JSON.stringify(baseUrl)} ends in /mcp, which Postern adds itself. Set BASE_URL=${right} (clients then connect to ${right}/mcp).`
+    );
+  },
+
+  // RFC 8414 §2: an issuer is https; on this machine http does.
+  (read) => {
+    const baseUrl = read(serverSettings.baseUrl);
+    const { protocol, hostname } = new URL(baseUrl);
+    return !isBrokerMode(read) || protocol === 'https:' || isLoopbackHost(hostname)
+      ? undefined
+      : `BASE_URL: ${JSON.stringify(baseUrl)} is not valid with OAUTH_MODE=broker. It must be https, or http on localhost, 127.0.0.1 or [::1].`;
+  },
+
+  (read, isMissing) =>
+    isBrokerMode(read) &&
+    isMissing(clientId) &&
+    'OAUTH_CLIENT_ID is missing: OAUTH_MODE=broker needs a client that is registered at the provider, for example OAUTH_CLIENT_ID=postern',
+
+  (read, isMissing) =>
+    isBrokerMode(read) &&
+    !read(serverSettings.authRequired) &&
+    hasNoIssuer(read, isMissing) &&
+    'OIDC_ISSUER is missing: OAUTH_MODE=broker needs it, for example OIDC_ISSUER=https://id.example.com.',
+
+  (read, isMissing) =>
+    isSharedStore(readStoreConfig(read)) &&
+    needsStateSecret(read(mode), read(consentSettings.kind)) &&
+    isMissing(stateSecrets) &&
+    'OAUTH_STATE_SECRET is missing: all replicas need the same secret of at least 32 bytes, for example the output of openssl rand -base64 48. This adds one to .env: echo "OAUTH_STATE_SECRET=$(openssl rand -base64 48)" >> .env',
+
+  (read) =>
+    read(serverSettings.workers) !== 1 &&
+    !isSharedStore(readStoreConfig(read)) &&
+    `WORKERS: ${read(serverSettings.workers)} needs REDIS_URL. Without Redis, sessions and registered clients are kept in DATA_DIR, which only one process can use. Remove WORKERS, or set REDIS_URL, for example REDIS_URL=redis://localhost:6379`,
+
+  (read) => {
+    if (read(storeSettings.reads) !== 'tracked') return undefined;
+    const store = readStoreConfig(read);
+    if (store.kind !== 'redis')
+      return 'STORE_READS: tracked needs REDIS_URL. Without Redis, sessions and logins are read from the memory of the one process anyway. Remove STORE_READS, or set REDIS_URL, for example REDIS_URL=redis://localhost:6379';
+    return (
+      isClusterUrl(store.url) &&
+      'STORE_READS: tracked does not work with a Redis Cluster (?cluster=true in REDIS_URL). Set STORE_READS=direct, or use one Redis, or Redis Sentinel.'
+    );
+  },
+
+  (read) => {
+    const limits = readLimitsConfig(read);
+    return (
+      limits.enabled &&
+      limits.counting === 'leased' &&
+      !isSharedStore(readStoreConfig(read)) &&
+      'RATE_LIMIT_COUNTING: "leased" needs REDIS_URL: it is for processes that share windows. Without Redis there is one process, which counts in its memory. Remove RATE_LIMIT_COUNTING, or set REDIS_URL, for example REDIS_URL=redis://localhost:6379'
+    );
+  },
+
+  (read) =>
+    ![siteSettings.logoUrl, siteSettings.logoFile].map(read).includes(undefined) &&
+    'SERVICE_LOGO_URL and SERVICE_LOGO_FILE are both set. There is one logo: remove one of them.',
+
+  (read, isMissing) =>
+    read(auditSettings.required) &&
+    isMissing(auditSettings.destination) &&
+    'AUDIT_LOG is missing: AUDIT_REQUIRED=true needs it. Set AUDIT_LOG=stdout, or AUDIT_LOG=file:/var/log/postern/audit.log.',
+
+  (read, isMissing) =>
+    read(auditSettings.claims) &&
+    isMissing(auditSettings.destination) &&
+    'AUDIT_LOG is missing: AUDIT_CLAIMS=true needs it. Set AUDIT_LOG=stdout, or AUDIT_LOG=file:/var/log/postern/audit.log.',
+
+  (read) =>
+    read(adminSettings.groups).length > 0 &&
+    !read(serverSettings.authRequired) &&
+    "ADMIN_GROUPS: the operators' page needs a login, and with AUTH_REQUIRED=false there is none. Remove ADMIN_GROUPS, or set AUTH_REQUIRED=true.",
+
+  (read) => {
+    const isOffered =
+      isBrokerMode(read) ||
+      [providerClientSettings.authorizationUrl, providerClientSettings.tokenUrl, clientId].every(
+        (setting) => read<string | undefined>(setting) !== undefined,
+      );
+    return (
+      read(adminSettings.groups).length > 0 &&
+      read(adminSettings.clients).length === 0 &&
+      !isOffered &&
+      "ADMIN_GROUPS: nobody can log in at the operators' page, because clients of this gateway get their tokens elsewhere. Set OAUTH_AUTHORIZATION_URL, OAUTH_TOKEN_URL and OAUTH_CLIENT_ID (or OAUTH_MODE=broker), or name in ADMIN_CLIENTS the clients whose tokens its API takes."
+    );
+  },
+
+  (read) => {
+    const own = read(clientId);
+    const wrong = read(adminSettings.clients).find(
+      (client) => client === own || client.startsWith(REGISTERED_CLIENT_PREFIX),
+    );
+    if (wrong !== undefined)
+      return `ADMIN_CLIENTS: ${JSON.stringify(wrong)} is ${wrong === own ? 'the client that all MCP clients log in by (OAUTH_CLIENT_ID)' : 'a client that registered itself here'}: any of its tokens could end sessions. Name clients of the provider that only operators use.`;
+    return (
+      read(adminSettings.clients).length > 0 &&
+      read(adminSettings.groups).length === 0 &&
+      'ADMIN_GROUPS is missing: ADMIN_CLIENTS says by which clients operators come, and ADMIN_GROUPS who they are. Set it to their groups, for example ADMIN_GROUPS=operators'
+    );
+  },
+
+  // A setting that nothing reads would seem to work. A line of .env.example at its default asks for nothing.
+  (read, isMissing) => {
+    if (!isBrokerMode(read)) {
+      const useless = OF_OWN_TOKENS.find((setting) => !isDefault(setting, read));
+      return (
+        useless &&
+        `${useless.variable} is for tokens of the gateway's own, and in proxy mode clients get those of the provider. Remove it, or set OAUTH_MODE=broker.`
+      );
+    }
+    const useless = OF_PROVIDER_TOKENS.find((setting) => !isMissing(setting));
+    return (
+      useless &&
+      !read(ownTokenSettings.acceptsProviderTokens) &&
+      `${useless.variable} has no use: the gateway issues tokens of its own, whatever the provider's are like. Remove it. To accept tokens of the provider beside its own, set OAUTH_ACCEPT_PROVIDER_TOKENS=true.`
+    );
+  },
+
+  // ID_JAG.
+
+  (read) =>
+    isBrokerMode(read) &&
+    !read(idJagSettings.isEnabled) &&
+    !isDefault(idJagSettings.issuers, read) &&
+    'ID_JAG_ISSUERS has no use without ID_JAG=true: no assertion is taken. Set ID_JAG=true, or remove ID_JAG_ISSUERS.',
+
+  // Its clients are users of that issuer.
+  (read) => {
+    const baseUrl = read(serverSettings.baseUrl);
+    const own = read(idJagSettings.issuers).find(
+      (issuer) => issuer.replace(/\/+$/, '') === baseUrl,
+    );
+    return (
+      read(idJagSettings.isEnabled) &&
+      own !== undefined &&
+      `ID_JAG_ISSUERS: ${JSON.stringify(own)} is this gateway (BASE_URL), which makes no such assertions. Name the identity provider of your users.`
+    );
+  },
+
+  (read, isMissing) =>
+    isBrokerMode(read) &&
+    read(ownTokenSettings.acceptsProviderTokens) &&
+    isMissing(providerSettings.audience) &&
+    'OIDC_AUDIENCE is missing: OAUTH_ACCEPT_PROVIDER_TOKENS=true accepts tokens of the provider that name it. Set it to the audience of your service accounts, for example OIDC_AUDIENCE=https://mcp.example.com/mcp',
+
+  (read) =>
+    read(outboundSettings.httpsProxy) !== undefined &&
+    read(clientSettings.allowedHosts).includes('*') &&
+    'CIMD_ALLOWED_HOSTS: * cannot be used with HTTPS_PROXY or HTTP_PROXY, because the proxy resolves the host names, so the gateway cannot refuse addresses inside your network. List the hosts.',
+
+  (read) =>
+    isBrokerMode(read) &&
+    !read(ownTokenSettings.acceptsProviderTokens) &&
+    read(loginPolicySettings.exemptClients).length > 0 &&
+    'LOGIN_EXEMPT_CLIENTS has no use without OAUTH_ACCEPT_PROVIDER_TOKENS=true: it is about tokens of the provider, and none is accepted. Remove it.',
+
+  // A combination that can never work with a provider is refused at start, with the reason.
+  (read) => {
+    const profile = readProfile(read);
+    const form = (isBrokerMode(read) ? profile.loginIssuer : undefined) ?? profile.issuer;
+    const issuer = read(providerSettings.issuer);
+    // An issuer on this machine stands in for the provider: it has its habits, and cannot have its address.
+    if (form === undefined || issuer === undefined || isStandIn(issuer)) return undefined;
+    return form.form.test(issuer)
+      ? undefined
+      : `OIDC_ISSUER: ${JSON.stringify(issuer)} cannot work with ${nameProvider(read)}: ${form.why}.`;
+  },
+
+  (read, isMissing) => {
+    const { ownTokensOnly } = readProfile(read);
+    // The setting by which somebody would get in with tokens of the provider.
+    const inProxyMode = isMissing(mode) ? 'OAUTH_MODE (proxy)' : 'OAUTH_MODE=proxy';
+    const beside =
+      read(ownTokenSettings.acceptsProviderTokens) && 'OAUTH_ACCEPT_PROVIDER_TOKENS=true';
+    const wrong = isBrokerMode(read) ? beside : inProxyMode;
+    return (
+      ownTokensOnly !== undefined &&
+      wrong &&
+      `${wrong} cannot work with ${nameProvider(read)}: ${ownTokensOnly}, so the gateway could check none of its tokens. Set OAUTH_MODE=broker, where clients get tokens of the gateway's own, and remove OAUTH_ACCEPT_PROVIDER_TOKENS.`
+    );
+  },
+
+  // OIDC_PROVIDER=github, which has no discovery, no key set and no ID tokens.
+
+  // A line of .env.example at its default asks for nothing.
+  (read) =>
+    !isGithub(read) &&
+    !isDefault(providerSettings.githubUrl, read) &&
+    'GITHUB_URL has no use without OIDC_PROVIDER=github. Set OIDC_PROVIDER=github, or remove GITHUB_URL.',
+
+  (read) => {
+    const issuer = read(providerSettings.issuer);
+    const url = read(providerSettings.githubUrl);
+    return (
+      isGithub(read) &&
+      issuer !== url &&
+      `OIDC_ISSUER: ${JSON.stringify(issuer)} cannot work with OIDC_PROVIDER=github, whose issuer is GITHUB_URL (${url}). Remove OIDC_ISSUER; for a GitHub Enterprise Server set GITHUB_URL to its address.`
+    );
+  },
+
+  // Its access tokens go there, and what it says of users comes from there, with no signature.
+  (read) => {
+    const url = read(providerSettings.githubUrl);
+    const { protocol, hostname, pathname } = new URL(url);
+    if (!isGithub(read)) return undefined;
+    if (protocol !== 'https:' && !isLoopbackHost(hostname)) {
+      return `GITHUB_URL: ${JSON.stringify(url)} is not valid. It must be https, or http on localhost, 127.0.0.1 or [::1].`;
+    }
+    return (
+      pathname !== '/' &&
+      `GITHUB_URL: ${JSON.stringify(url)} is not valid. It must be the address of GitHub itself, without a path, for example https://github.example.com.`
+    );
+  },
+
+  (read, isMissing) =>
+    isGithub(read) &&
+    isBrokerMode(read) &&
+    isMissing(providerClientSettings.secret) &&
+    'OAUTH_CLIENT_SECRET is missing: GitHub gives no tokens without the secret of the OAuth app or GitHub App.',
+
+  (read) =>
+    isGithub(read) &&
+    read(idJagSettings.isEnabled) &&
+    read(idJagSettings.issuers).includes(read(providerSettings.githubUrl)) &&
+    'ID_JAG=true cannot work with OIDC_PROVIDER=github alone: GitHub makes no such assertions. Name the identity provider that makes them in ID_JAG_ISSUERS, or remove ID_JAG.',
+
+  (read, isMissing) => {
+    const useless = isGithub(read) && USELESS_WITH_GITHUB.find((setting) => !isMissing(setting));
+    return (
+      useless &&
+      `${useless.variable} has no use with OIDC_PROVIDER=github, which has neither ID tokens nor a userinfo or revocation endpoint: the gateway asks GitHub's API. Remove it.`
+    );
+  },
+
+  (read) =>
+    needsReadableTokens(read) &&
+    read(providerSettings.audience).length === 0 &&
+    `OIDC_AUDIENCE is missing: ${explainClientAudience(read)}. Set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to what tokens name, for example OAUTH_CLIENT_ID=postern`,
+
+  (read) =>
+    needsReadableTokens(read) &&
+    readProfile(read).quirks.opaqueAccessTokens &&
+    `OAUTH_MODE=proxy cannot work with ${nameProvider(read)}: clients would get its access tokens, which are opaque, so the gateway cannot check them. Set OAUTH_MODE=broker, where clients get tokens of the gateway's own.`,
+];
+
+/** A wrong value is complained of by itself. */
+const hasNoIssuer = (read: Read, isMissing: IsMissing): boolean =>
+  isMissing(providerSettings.issuer) && read(providerSettings.issuer) === undefined;
+
+const isStandIn = (issuer: string): boolean => {
+  const { protocol, hostname } = new URL(issuer);
+  return protocol === 'http:' && isLoopbackHost(hostname);
+};
+
+/** They say how the provider's tokens have to be. */
+const OF_PROVIDER_TOKENS: readonly Setting<unknown>[] = [
+  providerSettings.audience,
+  providerSettings.audienceClaim,
+];
+
+const OF_OWN_TOKENS: readonly Setting<unknown>[] = [
+  ...Object.values(loginPolicySettings),
+  ...Object.values(idJagSettings),
+  ...Object.values(ownTokenSettings),
+];
+
+/** True if clients come with tokens of the provider. */
+const needsReadableTokens = (read: Read): boolean =>
+  read(serverSettings.authRequired) && !isBrokerMode(read);
+
+const nameProvider = (read: Read): string => `OIDC_PROVIDER=${read(providerSettings.provider)}`;
+
+const explainClientAudience = (read: Read): string =>
+  read(providerSettings.audienceClaim) === 'client_id'
+    ? 'OIDC_AUDIENCE_CLAIM=client_id compares it with the client that the token was issued to'
+    : `tokens of ${nameProvider(read)} name the client`;
+
+const isGithub = (read: Read): boolean => readProfile(read).login === 'github';
+
+const USELESS_WITH_GITHUB: readonly Setting<unknown>[] = [
+  providerSettings.jwksUrl,
+  providerClientSettings.revocationUrl,
+  loginPolicySettings.groupsClaim,
+  loginPolicySettings.followsGroupsOverage,
+];

@@ -72,7 +72,7 @@ const writeValue = (value: unknown): string =>
 /** Words that YAML takes for something else than a text. */
 const RESERVED = /^(true|false|null|yes|no|on|off|y|n)$/i;
 
-/** A value that the gateway refuses, and asks to replace (config/find-problems.ts). */
+/** A value that the gateway refuses, and asks to replace (config/load.ts). */
 const PLACEHOLDER = '…';
 
 /** `secrets` were taken from the file with servers, which then names the variables. */

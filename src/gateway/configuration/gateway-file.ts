@@ -7,7 +7,6 @@ import {
   type ViewsConfig,
   viewsShape,
 } from '../../catalog/views/view-shape.ts';
-import { parseText, type TextSource } from '../../config/file/parse-text.ts';
 import {
   choice,
   freeText,
@@ -15,7 +14,13 @@ import {
   trueOrFalse,
   wholeNumber,
 } from '../../config/file/shapes/scalar.ts';
-import { defineMember, object, report } from '../../config/file/shapes/shape.ts';
+import {
+  defineMember,
+  object,
+  parseText,
+  report,
+  type TextSource,
+} from '../../config/file/shapes/shape.ts';
 import type { Problem } from '../../config/problem.ts';
 import {
   completeGuards,

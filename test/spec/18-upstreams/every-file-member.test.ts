@@ -1,6 +1,6 @@
 // A member of the configuration file that nothing reads would be taken, described by editors, and mean nothing.
 import { expect, test } from 'vitest';
-import { parseText } from '../../../src/config/file/parse-text.ts';
+import { parseText } from '../../../src/config/file/shapes/shape.ts';
 import {
   createGatewayFileSchema,
   fileShape,
