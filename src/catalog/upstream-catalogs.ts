@@ -1,18 +1,18 @@
 // §18.2: all servers behind the gateway as catalogues: one of everything, and one of each.
 import { isDeepStrictEqual } from 'node:util';
 import type { Policies } from '../mcp/calls/policy.ts';
-import type { ApprovableServer } from '../mcp/catalog/approved-items.ts';
+import { type ApprovableServer, LOCKED, NO_LOCK } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
-import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
+import { LISTING_CONTEXT, type OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { CallerContext, ServedCatalog } from '../mcp/catalog/served-catalog.ts';
 import type { ConnectionOwner } from '../mcp/upstream/connections.ts';
-import type { Upstream, UpstreamRuntime } from '../mcp/upstream/upstream.ts';
+import { GATEWAY_CALLER, type Upstream, type UpstreamRuntime } from '../mcp/upstream/upstream.ts';
 import type { FindFacts, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { observeUpstream } from '../mcp/upstream/wrap-upstream.ts';
 import { listPathsForOperators, listPathsOf, measureLists } from './budget/list-costs.ts';
 import { createBuiltIn } from './built-in.ts';
 import { createChangeHub, createMissedLists } from './change-hub.ts';
-import { createComplete } from './completions.ts';
+import { findItemProblem, findOwnNameProblem } from './check-item.ts';
 import { createFindItem } from './find-item.ts';
 import { createPatternWatch } from './idle-patterns.ts';
 import { createJoinedView } from './joined-view.ts';
@@ -22,20 +22,18 @@ import { createListPage } from './list-page.ts';
 import { createWatching } from './listen-to-servers.ts';
 import { createNaming } from './naming.ts';
 import { createPassOn } from './pass-on.ts';
-import { type CatalogSetup, createPlan, type Plan } from './plan.ts';
-import { toJudgedList } from './prepare-list.ts';
-import { createResolveTarget } from './resolve-target.ts';
+import { type CatalogSetup, createPlan, type Plan, type PlannedServer } from './plan.ts';
+import { selectTools, toJudgedList } from './prepare-list.ts';
+import { createComplete, createResolveTarget } from './resolve-target.ts';
 import { createSearchCatalog } from './search/search-catalog.ts';
 import { findBuiltIn, type ServedPath } from './served-path.ts';
 import { createServer, type Server, type ServerState } from './server.ts';
-import { ALL_OFFERS, createServerView, describeView } from './server-view.ts';
+import { ALL_OFFERS, createCuratedView, createServerView, describeView } from './server-view.ts';
 import { createServeSkills } from './skills/serve-skills.ts';
-import { listJoinedTools, listServerTools } from './tools-for-operators.ts';
 import { createAccess, toWho, type View } from './view.ts';
-import { createCuratedView } from './views/curated-view.ts';
 
 /** All that catalogues are made of. */
-export interface CatalogSources {
+interface CatalogSources {
   readonly builtIn: OwnCatalog;
   /** Nothing has to be reachable. */
   openUpstream(config: UpstreamConfig): Upstream;
@@ -236,8 +234,27 @@ export function createUpstreamCatalogs(
         listPathsOf(plan, (name) => (name === '' ? all : findNamed(name)), caller),
         clock,
       ),
-    /** For operators: the tools of `/mcp`, whoever may see them. */
-    listJoinedTools: () => listJoinedTools(plan),
+    /**
+     * For operators: the tools of `/mcp`, whoever may see them, as servers listed them last. Tools that the lock or the configuration
+     * hides are seen by nobody, and left out.
+     */
+    async listJoinedTools() {
+      const { joinLists } = plan;
+      const servers = [...plan.servers.values()];
+      const builtInTools = await plan.builtIn?.list('tools', LISTING_CONTEXT);
+      const listed = servers.map(({ server, prepareList }) => {
+        const list = server.isPersonal ? undefined : server.lists.peek('tools', GATEWAY_CALLER);
+        return list === undefined ? [] : prepareList('tools', list).entries;
+      });
+      return {
+        /** In the order of the joined list. */
+        tools: joinLists('tools', [builtInTools?.entries ?? [], ...listed]).entries,
+        /** Servers whose tools differ between users: which they are is not known here. */
+        personal: servers
+          .filter(({ server }) => server.isPersonal)
+          .map(({ config }) => config.name),
+      };
+    },
     /** Patterns that fit nothing: of the file that is served, or of another one. */
     findIdlePatterns: patterns.findIdle,
     async close(graceMs: number): Promise<void> {
@@ -294,5 +311,59 @@ function createViewCatalog(path: ServedPath): ServedCatalog {
       for (const { upstream } of view.listServers())
         upstream.endSession(who.upstream).catch(() => {});
     },
+  };
+}
+
+// §22.4: all tools that a server lists, for operators: also those that clients do not see, and why. As it listed them last: no server
+// is asked.
+
+export interface ServerTool {
+  /** As the server calls it; `''` where it has no name. */
+  readonly name: string;
+  /** As clients of `/mcp` see it; undefined where they do not. */
+  readonly listedAs?: string;
+  /** `left_out` by the configuration file; `new` and `changed` are what the lock says of it. */
+  readonly state: 'listed' | 'left_out' | 'unusable' | 'new' | 'changed';
+  /** Why it is not listed: the rest of a sentence that begins with its name. */
+  readonly problem?: string;
+}
+
+/** Those from `skip` on, `limit` at most. Tools that an operator looks at count as no refusal of the lock. */
+function listServerTools(
+  planned: PlannedServer,
+  { naming, lock = NO_LOCK }: Plan,
+  { skip, limit }: { readonly skip: number; readonly limit: number },
+) {
+  const { config, server } = planned;
+  const { isPersonal } = server;
+  const items = isPersonal ? [] : (server.lists.peek('tools', GATEWAY_CALLER)?.items ?? []);
+  const selected = selectTools(config.tools);
+  const { join } = toJudgedList('tools', items, config, naming);
+  const before = items.slice(0, skip).filter((item) => !findItemProblem('tools', item));
+  const seen = new Set<unknown>(before.map(({ name }) => name));
+
+  function describe(item: RawItem): ServerTool {
+    const name = typeof item.name === 'string' ? item.name : '';
+    const problem =
+      findItemProblem('tools', item) ??
+      (naming.isStrict ? undefined : findOwnNameProblem('tools', name));
+    if (problem !== undefined) return { name, state: 'unusable', problem };
+    if (!selected.has(name))
+      return { name, state: 'left_out', problem: 'is left out by "tools" in the configuration' };
+    if (seen.has(name)) return { name, state: 'unusable', problem: 'is listed twice' };
+    seen.add(name);
+    const verdict = lock.check(config.name, 'tool', item);
+    return verdict === 'approved'
+      ? { name, listedAs: join(name), state: 'listed' }
+      : { name, state: verdict, problem: LOCKED[verdict] };
+  }
+
+  return {
+    /** Each user has a list of their own: then there is none for the gateway itself. */
+    isPersonal,
+    /** The number of all. */
+    total: items.length,
+    /** Some of them, in the server's order. */
+    tools: items.slice(skip, skip + limit).map(describe),
   };
 }
