@@ -1,6 +1,6 @@
 // A part of the composition root: the servers behind the gateway, by the configuration file.
 import { WARNED_TOKENS } from '../catalog/budget/list-costs.ts';
-import type { CatalogSetup } from '../catalog/plan.ts';
+import { type CatalogSetup, listGuardServers } from '../catalog/plan.ts';
 import { createUpstreamCatalogs, type UpstreamCatalogs } from '../catalog/upstream-catalogs.ts';
 import type { Env } from '../config/setting.ts';
 import { createGuards } from '../control/guards/create-guards.ts';
@@ -19,6 +19,7 @@ import { joinPolicies } from '../mcp/calls/policy.ts';
 import type { Rules } from '../mcp/calls/rules.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { createToFailedResult } from '../mcp/upstream/failures.ts';
+import type { ServedFile } from '../mcp/upstream/upstream-config.ts';
 import { traceUpstream } from '../mcp/upstream/wrap-upstream.ts';
 import { createWorkQueue } from '../platform/work-queue.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -204,3 +205,43 @@ const createPathsEndpoint = (
     },
   }),
 });
+
+// The configuration file that is served now.
+
+/** `replace` is called once the servers are those of the file. */
+export interface OpenServedFile extends ServedFile {
+  replace(file: GatewayFile): void;
+}
+
+export function createServedFile(file: GatewayFile): OpenServedFile {
+  let served = readFile(file);
+
+  return {
+    has: (name) => served.titles.has(name),
+    getTitle: (name) => served.titles.get(name),
+    listConnectionServers: () => served.connectionServers,
+    listNamedClaims: () => served.namedClaims,
+    replace(next) {
+      served = readFile(next);
+    },
+  };
+}
+
+const readFile = (file: GatewayFile) => {
+  const guards = listGuardServers(file);
+  return {
+    /** By the names of `/mcp/<name>`; undefined for a server, which has none. */
+    titles: new Map<string, string | undefined>([
+      ...file.servers
+        .filter(({ name }) => !guards.includes(name))
+        .map(({ name }) => [name, undefined] as const),
+      ...(file.views ?? []).map(({ name, title }) => [name, title] as const),
+    ]),
+    connectionServers: file.servers.flatMap((server) => findFacts(server).connection ?? []),
+    namedClaims: file.rules.flatMap(({ who }) =>
+      who === 'everyone'
+        ? []
+        : [...Object.keys(who.claims ?? {}), ...(who.groups === undefined ? [] : ['groups'])],
+    ),
+  };
+};

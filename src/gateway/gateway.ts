@@ -38,14 +38,14 @@ import { serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { beginFeatures, closeAll, type FeatureParts } from '../mcp/feature.ts';
 import { callFeature } from '../mcp/mcp.ts';
 import { createOperatorEndpoints } from '../pages/admin.ts';
+import { createLogo, type Logo } from '../pages/open-site.ts';
 import {
   createHealthEndpoints,
   createMetricsEndpoints,
+  createSite,
   operatorsNotes,
   site,
-} from '../pages/features.ts';
-import { createLogo, type Logo } from '../pages/open-site.ts';
-import { createSite } from '../pages/site.ts';
+} from '../pages/site.ts';
 import { pause } from '../platform/clock.ts';
 import {
   type OpenRuntime,

@@ -11,12 +11,18 @@ import {
   renderTime,
 } from '../http/endpoint/admin-requests.ts';
 import { readEmail } from '../http/endpoint/message.ts';
+import { createLockPanels } from '../lock/lock-approval.ts';
 import type { RuleDecision } from '../mcp/calls/rules.ts';
 import type { JsonObject } from '../platform/json.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import type { GatewayUpstreams } from './create-upstreams.ts';
 
-/** `opened` is undefined without a configuration file. */
-export const createServerPanels = (opened: GatewayUpstreams | undefined): readonly AdminPanel[] => [
+/** With those of the lock. `opened` is undefined without a configuration file. */
+export const createServerPanels = (
+  runtime: Runtime,
+  opened: GatewayUpstreams | undefined,
+  lockCommand: string,
+): readonly AdminPanel[] => [
   {
     method: 'GET',
     path: '/servers',
@@ -78,6 +84,7 @@ export const createServerPanels = (opened: GatewayUpstreams | undefined): readon
       return { ...found, tools, ...renderNextOf(found.total, skip + limit) };
     },
   },
+  ...createLockPanels(runtime, opened?.lockApproval, lockCommand),
 ];
 
 const NO_PREVIEW: Awaited<ReturnType<typeof previewAccess>> = {

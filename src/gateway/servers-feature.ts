@@ -2,12 +2,13 @@
 
 import { describeNamed } from '../control/rules/named-facts.ts';
 import type { UserContext } from '../http/endpoint/message.ts';
-import { createLockPanels } from '../lock/lock-panels.ts';
 import { joinPolicies } from '../mcp/calls/policy.ts';
 import { defineFeature } from '../mcp/feature.ts';
 import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
-import type { UpstreamPorts } from './create-upstreams.ts';
-import type { OpenServedFile } from './served-file.ts';
+import type { OpenServedFile, UpstreamPorts } from './create-upstreams.ts';
+
+/** Loaded where there is a configuration file: a quarter of all code. */
+const loadUpstreams = () => import('./create-upstreams.ts');
 
 export const servers = defineFeature({
   name: 'servers',
@@ -22,8 +23,6 @@ export const servers = defineFeature({
     },
   ) {
     const { setup, ownCatalog, lockCommand } = needs;
-    // Loaded where there is a configuration file: a quarter of all code.
-    const loadUpstreams = () => import('./create-upstreams.ts');
     const opened = setup && (await (await loadUpstreams()).openUpstreams(runtime, setup, needs));
     const catalogs = opened?.catalogs ?? {
       all: ownCatalog,
@@ -42,11 +41,12 @@ export const servers = defineFeature({
         describeUser: (user: UserContext) => opened && describeNamed(user, opened.getNamedFacts()),
       },
       ...(needs.operated && {
-        panels: [
-          // Loaded where there are operators.
-          ...(await import('./server-panels.ts')).createServerPanels(opened),
-          ...createLockPanels(runtime, opened?.lockApproval, lockCommand),
-        ],
+        // Loaded where there are operators.
+        panels: (await import('./server-panels.ts')).createServerPanels(
+          runtime,
+          opened,
+          lockCommand,
+        ),
       }),
       ...(opened && {
         endpoints: opened.endpoints,
@@ -66,7 +66,7 @@ export const servers = defineFeature({
 
 /** Without a configuration file nothing of servers is loaded. */
 export const openServedFile = async (file: GatewayFile | undefined): Promise<OpenServedFile> =>
-  file === undefined ? NO_FILE : (await import('./served-file.ts')).createServedFile(file);
+  file === undefined ? NO_FILE : (await loadUpstreams()).createServedFile(file);
 
 const NO_FILE: OpenServedFile = {
   has: () => false,

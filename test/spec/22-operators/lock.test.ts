@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { createLock } from '../../../src/lock/lock.ts';
 import { computeFingerprint } from '../../../src/lock/lock-file.ts';
-import { EXCERPT, renderDifference } from '../../../src/lock/lock-panels.ts';
+import { EXCERPT, renderDifference } from '../../../src/lock/lock-approval.ts';
 import { type CatalogGateway, startForTest } from '../../support/upstreams/catalog-gateway.ts';
 import { buildTool, serveForTest } from '../../support/upstreams/listing-server.ts';
 
