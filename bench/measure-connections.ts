@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { loadConfig } from '../src/config/load.ts';
-import { createConnections } from '../src/connections/create-connections.ts';
+import { createConnections } from '../src/connections/feature.ts';
 import type { ConnectionPorts, ConnectionServer } from '../src/mcp/upstream/connections.ts';
 import { openRuntime } from '../src/runtime/runtime.ts';
 import { noInternet } from '../test/support/gateway/no-internet.ts';

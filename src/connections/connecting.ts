@@ -22,7 +22,7 @@ import {
 } from './connection-record.ts';
 import type { KeptConnections } from './kept-connections.ts';
 import type { LinkRequests } from './link-requests.ts';
-import { describeTokens } from './new-tokens.ts';
+import { describeTokens } from './renewal.ts';
 import {
   type AuthorizationServer,
   type AwaitedResponse,

@@ -262,7 +262,7 @@ export class ConnectionProblem extends Error {
   }
 }
 
-/** All of it, as `create-connections.ts` makes it. */
+/** All of it, as `connections/feature.ts` makes it. */
 export interface ConnectionPorts {
   readonly connections: Connections;
   readonly requests: ConnectionRequests;

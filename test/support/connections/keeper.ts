@@ -1,6 +1,6 @@
 // What keeps connections, without a gateway around it: for what two of them do with one store, and what lies in it.
 
-import { createConnections } from '../../../src/connections/create-connections.ts';
+import { createConnections } from '../../../src/connections/feature.ts';
 import type {
   ConnectionAuth,
   ConnectionOwner,
