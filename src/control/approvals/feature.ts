@@ -3,16 +3,49 @@
 import { fail } from '../../errors/gateway-error.ts';
 import type { AdminPanel } from '../../http/endpoint/admin-panel.ts';
 import { readPageRequest, renderNext, renderTime } from '../../http/endpoint/admin-requests.ts';
-import { createJsonReply, getJson } from '../../http/endpoint/message.ts';
-import type { OwnPages } from '../../http/endpoint/own-pages.ts';
+import { renderQuoted } from '../../http/endpoint/display-name.ts';
+import type { PublicEndpoint } from '../../http/endpoint/endpoint.ts';
+import { escapeHtml } from '../../http/endpoint/html-page.ts';
+import {
+  createJsonReply,
+  getJson,
+  type Reply,
+  type RequestBody,
+} from '../../http/endpoint/message.ts';
+import {
+  createShowApp,
+  DONE_MARK,
+  listAppRows,
+  type PageOwner,
+  renderField,
+  renderForeignPage,
+  renderForm,
+  renderLoggedIn,
+  renderMinute,
+  renderPage,
+  renderRows,
+  type ShownApp,
+  SWITCH,
+} from '../../http/endpoint/own-page-parts.ts';
+import {
+  actForUser,
+  type BrowserSession,
+  createOwnPageEndpoint,
+  type OwnPage,
+  type OwnPages,
+  showToUser,
+} from '../../http/endpoint/own-pages.ts';
+import { createNameCheck, parseBody, parseQuery } from '../../http/endpoint/parameters.ts';
 import type { CallControl } from '../../mcp/calls/run-target.ts';
 import { defineFeature } from '../../mcp/feature.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import { shorten } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildApprovalsChannelName } from '../../store/keys.ts';
+import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import { createReplicas } from '../../store/replicas/replicas.ts';
-import { createApprovalEndpoints } from './approval-endpoints.ts';
+import type { Owner } from '../../store/store.ts';
 import {
   type ApprovalDecision,
   type ApprovalMessage,
@@ -150,3 +183,233 @@ const OUTCOMES = {
   refused: 'denied',
   used: 'success',
 } as const;
+
+// §27.4: where users decide about calls that wait for them. A link alone does nothing: who opens it has to be who it was made for.
+
+/** Fields of the forms. */
+const checkFieldName = createNameCheck(['csrf', 'action', 'request']);
+
+/** What the id of a request can look like in the address of its page. */
+const PAGE_ID = /^[\w-]{1,128}$/;
+
+const PATH = '/approvals';
+
+const buildPage = (id: string): OwnPage => `${PATH}/${id}`;
+
+function createApprovalEndpoints(
+  { config: { server: owner, oauth } }: Pick<Runtime, 'config'>,
+  ownPages: OwnPages,
+  kept: CallApprovals,
+): readonly PublicEndpoint[] {
+  const { sessions, listClients } = ownPages;
+  /** Users of it are named without it. */
+  const issuer = oauth.provider?.issuer;
+
+  const getPerson = ({ user }: BrowserSession): Owner => withoutDefault(user, issuer);
+  const isOf = (request: ApprovalRequest, session: BrowserSession): boolean =>
+    nameOwner(request.owner) === nameOwner(getPerson(session));
+
+  /** As at `/account`. */
+  async function createAddApp({ user }: BrowserSession) {
+    const clients = await listClients(user);
+    const showApp = createShowApp(clients);
+    return (request: ApprovalRequest): ShownRequest => {
+      const { clientId = '' } = request;
+      const client = clients.find(({ id }) => id === clientId) ?? { id: clientId, name: clientId };
+      return { request, app: showApp(client) };
+    };
+  }
+
+  async function post(body: RequestBody, cookie: string | undefined): Promise<Reply> {
+    const parameters = parseBody(body, checkFieldName);
+    const id = parameters.require('request');
+    if (!PAGE_ID.test(id)) return renderGonePage(owner);
+    const form = { page: buildPage(id), parameters, cookie };
+    return actForUser(owner, ownPages, form, (action, session) => decide(id, action, session));
+  }
+
+  async function decide(id: string, action: string, session: BrowserSession): Promise<Reply> {
+    if (action !== 'approve' && action !== 'refuse') {
+      fail('oauth_invalid_request', { details: 'action must be approve, refuse or switch.' });
+    }
+    const request = await kept.find(id);
+    if (request === undefined) return renderGonePage(owner);
+    if (!isOf(request, session)) return renderForeignApprovalPage(owner, session, id);
+    if (request.approver !== 'page') {
+      fail('oauth_invalid_request', { details: 'Operators decide about this call.' });
+    }
+    const decision = action === 'approve' ? 'approved' : 'refused';
+    const by = { kind: 'user', name: session.user.sub } as const;
+    const decided = (await kept.decide(id, decision, by)) ?? (await kept.find(id));
+    return decided === undefined ? renderGonePage(owner) : renderDecidedPage(owner, decided);
+  }
+
+  const serve = createOwnPageEndpoint(sessions, 'approvals');
+  return [
+    serve('GET', PATH, ({ query }, cookie) =>
+      showToUser(
+        owner,
+        ownPages,
+        { page: PATH, error: readError(query), cookie },
+        async (session) => {
+          const requests = await kept.listOfUser(getPerson(session));
+          return renderListPage(owner, session, requests.map(await createAddApp(session)));
+        },
+      ),
+    ),
+    serve('POST', PATH, (_request, cookie, body) => post(body, cookie)),
+    serve('GET', `${PATH}/:id`, async ({ path, query }, cookie) => {
+      const id = path.slice(PATH.length + 1);
+      if (!PAGE_ID.test(id)) return renderGonePage(owner);
+      const at = { page: buildPage(id), error: readError(query), cookie };
+      return showToUser(owner, ownPages, at, async (session) => {
+        const request = await kept.find(id);
+        if (request === undefined) return renderGonePage(owner);
+        if (!isOf(request, session)) return renderForeignApprovalPage(owner, session, id);
+        if (request.state !== 'pending') return renderDecidedPage(owner, request);
+        const addApp = await createAddApp(session);
+        return renderRequestPage(owner, session, addApp(request));
+      });
+    }),
+  ];
+}
+
+/** The error of a login that led back to a page. */
+const readError = (query: string): string | undefined => parseQuery(query, () => {}).get('error');
+
+// §27.4: the pages on which users see the calls that wait for them, each exactly as it would be sent, and decide.
+
+/** A request, and the app that sent it. */
+interface ShownRequest {
+  readonly request: ApprovalRequest;
+  readonly app: ShownApp;
+}
+
+const renderListPage = (
+  owner: PageOwner,
+  session: BrowserSession,
+  shown: readonly ShownRequest[],
+): Reply =>
+  renderPage(owner, {
+    status: 200,
+    title: 'Waiting for an approval',
+    body: `<p>${renderLoggedIn(session.displayName)}. Your apps want to do
+these things through ${escapeHtml(owner.displayName)}. None of this has happened yet.</p>
+${shown.length === 0 ? '<p>There is nothing to decide.</p>' : shown.map((one) => renderEntry(owner, one)).join('\n')}
+<p class="links"><a href="${escapeHtml(owner.baseUrl)}/account">Apps that act for you</a>
+<a href="${escapeHtml(owner.baseUrl)}/">Start page</a></p>`,
+  });
+
+function renderEntry({ baseUrl }: PageOwner, { request, app }: ShownRequest): string {
+  const tool = show(request.name);
+  const isYours = request.approver === 'page';
+  return `<section class="entry">
+<div class="entry-head">
+<h2>${tool}</h2>
+<span class="state ${isYours ? 'bad' : 'plain'}">${isYours ? 'Waits for you' : 'Waits for an operator'}</span>
+</div>
+<p class="aside">${[renderQuoted(app.name), escapeHtml(app.host), escapeHtml(app.id ?? '')].filter((one) => one !== '').join(', ')}, ${renderMinute(request.createdAt)}</p>
+<p><a href="${escapeHtml(baseUrl)}/approvals/${escapeHtml(request.id)}" aria-label="See what it would do: ${tool}">See what it would do</a></p>
+</section>`;
+}
+
+/** What one is about to approve. */
+function renderRequestPage(
+  owner: PageOwner,
+  session: BrowserSession,
+  { request, app }: ShownRequest,
+): Reply {
+  const { tool, server, view } = request;
+  const isYours = request.approver === 'page';
+  const rows = [
+    ['Tool', `<strong>${show(tool)}</strong>`],
+    ['Server', server === '' ? escapeHtml(owner.displayName) : show(server)],
+    ...listAppRows(app),
+    ...(view === undefined ? [] : [['View', show(view)] as const]),
+    ['For', `<bdi>${escapeHtml(session.displayName)}</bdi>`],
+    ['Asked', renderMinute(request.createdAt)],
+  ] as const;
+  const form = renderRequestForm(
+    owner,
+    session,
+    request.id,
+    `<button class="primary" name="action" value="approve">Approve</button>
+<button name="action" value="refuse">Refuse</button>`,
+  );
+  return renderPage(owner, {
+    status: 200,
+    title: isYours ? 'May this app do this?' : 'This waits for an operator',
+    body: `<p>An app of yours wants to call a tool, with exactly what is shown here. ${
+      isYours
+        ? 'If you approve, it may do so once, within ten minutes. If you did not just use that app, refuse.'
+        : `Operators of ${escapeHtml(owner.displayName)} decide about it. You have nothing to do.`
+    }</p>
+${renderRows(rows)}
+${renderJson('arguments', 'Arguments', request.args)}${
+  request.meta === undefined ? '' : renderJson('metadata', 'Metadata (_meta)', request.meta)
+}
+${isYours ? form : renderLinks(owner)}`,
+  });
+}
+
+const renderJson = (id: string, title: string, canonical: string): string =>
+  `<h2 id="${id}">${title}</h2>
+<pre tabindex="0" role="region" aria-labelledby="${id}">${escapeHtml(showJson(canonical))}</pre>
+`;
+
+function renderDecidedPage(
+  owner: PageOwner,
+  { state, name }: Pick<ApprovalRequest, 'state' | 'name'>,
+): Reply {
+  const isApproved = state === 'approved';
+  const tool = `<strong>${show(name)}</strong>`;
+  return renderPage(owner, {
+    status: 200,
+    title: isApproved ? 'Approved' : 'Refused',
+    ...(isApproved && { mark: DONE_MARK }),
+    body: `${
+      isApproved
+        ? `<p>${tool} may be called once, with exactly what you saw, within ten minutes. Go back to
+your app: it goes on by itself. If it does not, ask once more.</p>`
+        : `<p>Nothing was done, and your app is told so: ${tool} is not called.</p>`
+    }
+<p class="aside">You can close this page.</p>
+${renderLinks(owner)}`,
+  });
+}
+
+/** Nothing of the request is shown. */
+const renderForeignApprovalPage = (owner: PageOwner, session: BrowserSession, id: string): Reply =>
+  renderForeignPage(
+    owner,
+    session.displayName,
+    'approved',
+    `${renderRequestForm(owner, session, id, SWITCH)}
+${renderLinks(owner)}`,
+  );
+
+const renderGonePage = (owner: PageOwner): Reply =>
+  renderPage(owner, {
+    status: 410,
+    title: 'There is nothing to decide here',
+    body: `<p>What waited here was decided and used, or nobody decided within ten minutes. Go back to your app and ask once
+more.</p>
+<p><a class="button primary" href="${escapeHtml(owner.baseUrl)}/approvals">What waits for you</a></p>`,
+  });
+
+const renderLinks = ({ baseUrl }: PageOwner): string =>
+  `<p class="links"><a href="${escapeHtml(baseUrl)}/approvals">What waits for you</a></p>`;
+
+const renderRequestForm = (
+  { baseUrl }: PageOwner,
+  session: BrowserSession,
+  id: string,
+  buttons: string,
+): string =>
+  renderForm(`${baseUrl}/approvals`, session, `${renderField('request', id)}\n${buttons}`);
+
+/** Servers choose names. HTML. */
+const show = (name: string): string => escapeHtml(shorten(escapeInvisible(name), MAX_NAME));
+
+/** Characters. */
+const MAX_NAME = 200;
