@@ -1,17 +1,20 @@
 // The stateless era, 2026-07-28: every request brings its version and what its client can do; no
 // session, no requests to the client.
-import { fail } from '../../errors/gateway-error.ts';
+import { fail, failParams, GatewayError } from '../../errors/gateway-error.ts';
+import type { ReplyStream } from '../../http/endpoint/message.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import {
   addMembers,
   findWritten,
   isObject,
+  isStringArray,
   type JsonObject,
   noteWritten,
   type Written,
 } from '../../platform/json.ts';
 import { findText, noteMembers, readExact } from '../../platform/noted-json.ts';
 import { removeMembers } from '../../platform/splice-json.ts';
+import { toSseEvent } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Call, EraHandler } from '../calls/call.ts';
 import { createContext } from '../calls/context.ts';
@@ -26,19 +29,28 @@ import {
   type Answer,
   type MethodResult,
   type Outcome,
+  renderResponse,
   type StreamResponse,
   toAnswer,
   toErrorAnswer,
 } from '../calls/outcome.ts';
 import type { Calls } from '../calls/run-call.ts';
+import type { CatalogListener } from '../catalog/catalog.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
-import type { JsonRpcRequest } from '../protocol/json-rpc.ts';
+import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
+import {
+  isShortId,
+  type JsonRpcRequest,
+  type RequestId,
+  readParams,
+} from '../protocol/json-rpc.ts';
+import { LIST_NAMES } from '../protocol/list-kinds.ts';
 import { SUPPORTED_VERSIONS, TASKS } from '../protocol/revisions.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
+import type { KeepStream } from '../streaming/response-stream.ts';
 import type { TaskOffer, Tasks } from '../tasks/tasks.ts';
 import { checkNameHeader, type Envelope, readEnvelope } from './envelope.ts';
 import { createRequestState, type Round, startRound } from './multi-round-trip.ts';
-import { createOpeningStream, createOpenSubscription, readFilter } from './subscriptions.ts';
 
 /** Like the lists: new with a deploy. */
 const DISCOVER_CACHE = { ttlMs: 60_000, scope: 'public' } as const;
@@ -73,7 +85,6 @@ export function createStatelessEraHandler(
       Object.entries(tasks.methods).map(([method, run]) => [method, requireTasks(run)]),
     ),
   };
-  const openSubscription = createOpenSubscription(notificationStreams, tasks, serverInfo);
 
   return {
     accessSession: () => undefined,
@@ -126,26 +137,94 @@ export function createStatelessEraHandler(
       const clientId = calls.findClientId({ user });
       call.record.clientId = clientId;
       const caller = { user, session: undefined, client, clientId, view: catalog.view };
-      const filter = readFilter(message.params);
-      if (filter.taskIds.length > 0) checkDeclaresTasks(client);
-      return await openSubscription(message, filter, call, caller, async (record) =>
-        createContext(
-          {
-            user,
-            session: call.session,
-            // Whoever asks for a task is not whoever waits for the answer of this call.
-            record,
-            stream: call.stream,
-            signal: () => call.signal(),
-            abortSignal: () => call.abortSignal(),
-          },
-          await startRound(call, message, envelope, requestState, undefined),
-          calls.services,
-          message.params,
-        ),
-      );
+      return await openSubscription(call, message, envelope, caller);
     } finally {
       stopCounting();
+    }
+  }
+
+  /** Answers with a stream of what the client opted in to, and this service can tell. */
+  async function openSubscription(
+    call: Call,
+    message: JsonRpcRequest,
+    envelope: Envelope,
+    caller: IdentifiedCaller,
+  ): Promise<StreamResponse> {
+    const { catalog, user } = call;
+    const { id } = message;
+    const filter = readFilter(message.params);
+    if (filter.taskIds.length > 0) checkDeclaresTasks(envelope.client);
+    if (!isShortId(id)) {
+      failParams('The id of a subscription may have at most 256 characters');
+    }
+    const lists = catalog.offers.listChanges === true ? filter.lists : [];
+    const uris = new Set<string>();
+    // One after the other: each may ask a server.
+    for (const uri of filter.uris) if (await catalog.canWatch(uri, caller)) uris.add(uri);
+    const readTask = async (taskId: string): Promise<JsonObject> => {
+      // Which guards look at a task, its own record says: whoever asks for it is not whoever waits for the answer of this call.
+      const record = { ...call.record, target: undefined };
+      const context = createContext(
+        {
+          user,
+          session: call.session,
+          record,
+          stream: call.stream,
+          signal: () => call.signal(),
+          abortSignal: () => call.abortSignal(),
+        },
+        await startRound(call, message, envelope, requestState, undefined),
+        calls.services,
+        message.params,
+      );
+      return tasks.read(taskId, context, { catalog, record });
+    };
+    const wanted = [...new Set(filter.taskIds)];
+    const release = tasks.reserveWatches(user, wanted.length);
+    try {
+      // Those that the caller may read; of others nothing is told.
+      const taskIds: string[] = [];
+      for (const taskId of wanted) if (await canRead(readTask(taskId))) taskIds.push(taskId);
+      const subscription = { [SUBSCRIPTION_ID]: id };
+      const result = { resultType: 'complete', _meta: { ...subscription, ...serverInfo } };
+      const notifications = {
+        ...Object.fromEntries(lists.map((list) => [`${list}ListChanged`, true])),
+        ...(uris.size > 0 && { resourceSubscriptions: [...uris] }),
+        ...(taskIds.length > 0 && { taskIds }),
+      };
+      const { response } = notificationStreams.open({
+        user,
+        lastMessage: { jsonrpc: '2.0', result, id },
+        listen(stream) {
+          const notify = (method: string, members: object) => {
+            const params = { ...members, _meta: subscription };
+            stream.send({ method: `notifications/${method}`, params });
+          };
+          notify('subscriptions/acknowledged', { notifications });
+          const listener: CatalogListener = {
+            listChanged(list) {
+              if (lists.includes(list)) notify(`${list}/list_changed`, {});
+            },
+            resourceUpdated(uri) {
+              if (uris.has(uri)) notify('resources/updated', { uri });
+            },
+          };
+          const stopListening = catalog.listen(caller, listener, [...uris]);
+          const tell = (task: JsonObject) => notify('tasks', task);
+          const watches = taskIds.map((taskId) =>
+            tasks.watch(taskId, call, () => readTask(taskId), tell),
+          );
+          return () => {
+            for (const stop of watches) stop();
+            release();
+            stopListening();
+          };
+        },
+      });
+      return response;
+    } catch (thrown) {
+      release();
+      throw thrown;
     }
   }
 
@@ -251,3 +330,75 @@ function findTextWithout(result: object, names: readonly string[]): Written | un
   const text = findText(result);
   return text && removeMembers(text, replaced);
 }
+
+// MCP 2026-07-28 "Subscriptions": subscriptions/listen with MCP_STREAMS=true.
+
+const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
+
+const canRead = (reading: Promise<JsonObject>): Promise<boolean> =>
+  reading.then(
+    () => true,
+    (thrown: unknown) => {
+      if (thrown instanceof GatewayError && HIDDEN.has(thrown.key)) return false;
+      throw thrown;
+    },
+  );
+
+const HIDDEN = new Set(['invalid_params', 'insufficient_scope']);
+
+/** As many as a session may have at one server. */
+const MAX_SUBSCRIPTIONS = 200;
+
+function readFilter(params: unknown) {
+  const { notifications } = readParams(params);
+  if (!isObject(notifications)) {
+    return failParams('params.notifications must be an object');
+  }
+  return {
+    uris: readNames(notifications, 'resourceSubscriptions', 'URIs'),
+    taskIds: readNames(notifications, 'taskIds', 'ids of tasks'),
+    lists: LIST_NAMES.filter((list) => notifications[`${list}ListChanged`] === true),
+  };
+}
+
+function readNames(notifications: JsonObject, member: string, what: string): readonly string[] {
+  const { [member]: names = [] } = notifications;
+  if (Array.isArray(names) && names.length > MAX_SUBSCRIPTIONS) {
+    return failParams(
+      `params.notifications.${member} may have at most ${MAX_SUBSCRIPTIONS} ${what}`,
+    );
+  }
+  return isStringArray(names)
+    ? names
+    : failParams(`params.notifications.${member} must be an array of ${what}`);
+}
+
+// The stream of a subscription that takes long to open, as servers are asked first. It
+// begins before that, so that nobody on its way takes its silence for an end.
+
+/** For `ResponseStream.keep`. Whether it is needed shows while it opens. */
+const createOpeningStream = (opening: Promise<StreamResponse>, id: RequestId): KeepStream => ({
+  canPrime: false,
+  start() {
+    const opened: Promise<ReplyStream> = opening.then(
+      ({ events }) => events,
+      async function* tellError(thrown: unknown) {
+        yield toSseEvent(renderResponse(toErrorAnswer(thrown), id).text);
+      },
+    );
+    const reading = opened.then((events) => events[Symbol.asyncIterator]());
+    const items: ReplyStream = {
+      watchWaiting: (watcher) => void opened.then((events) => events.watchWaiting?.(watcher)),
+      [Symbol.asyncIterator]: () => ({
+        next: async () => (await reading).next(),
+        // A client that leaves before it is open ends it once it is.
+        async return() {
+          await (await reading).return?.();
+          return { done: true, value: undefined };
+        },
+      }),
+    };
+    // All that is sent comes of what opens.
+    return { items, begin() {}, send() {}, end() {}, disconnect() {} };
+  },
+});
