@@ -1,5 +1,5 @@
 // deploy/helm/postern/values.schema.json: what it knows of the gateway's settings.
-import { SETTINGS } from '../../src/config/settings.ts';
+import { SETTINGS } from '../../src/config/config.ts';
 
 /** Of the rest of the chart the file says itself what is allowed. */
 export function renderChartSchema(present: string): string {

@@ -1,5 +1,5 @@
+import { SETTING_GROUPS, type SettingGroup } from '../../src/config/config.ts';
 import type { Default, Setting } from '../../src/config/setting.ts';
-import { SETTING_GROUPS, type SettingGroup } from '../../src/config/settings.ts';
 import { renderTable } from './table.ts';
 
 /** `docs/settings.md`: for each group a short table, and what else there is to know below it. */

@@ -88,7 +88,7 @@ export async function fetchList(
   async function requestPage(at: unknown): Promise<JsonObject> {
     const { method, member } = LIST_KINDS[kind];
     const params = typeof at === 'string' ? { cursor: at } : {};
-    const request = { method, params, signal, trace: {}, logLevel: undefined };
+    const request = { method, params, signal, trace: {} };
     try {
       return await upstream.request(caller, request);
     } catch (error) {
@@ -224,7 +224,7 @@ export async function countUndeclared(
     undeclared.map(async (list) => {
       const { method, member } = LIST_KINDS[list];
       const limit = AbortSignal.any([signal, AbortSignal.timeout(TIME_LIMIT_MS)]);
-      const request = { method, params: {}, signal: limit, trace: {}, logLevel: undefined };
+      const request = { method, params: {}, signal: limit, trace: {} };
       const result = await upstream.request(caller, request).catch(() => undefined);
       const items = result?.[member];
       return { list, count: Array.isArray(items) ? items.length : 0 };

@@ -65,7 +65,6 @@ export function createWatching(path: ServedPath, resolveResource: ResolveResourc
         // It ends by the server's own time-out.
         signal: new AbortController().signal,
         trace: {},
-        logLevel: undefined,
       };
       try {
         await server.upstream.request(who.upstream, request);

@@ -5,15 +5,16 @@ import type { Era } from '../mcp/protocol/revisions.ts';
 import type { ConnectionOwner } from '../mcp/upstream/connections.ts';
 import {
   bindCaller,
+  createUsage,
   GATEWAY_CALLER,
   isCallerOf,
   type LoginAccess,
   type Upstream,
   type UpstreamCaller,
   type UpstreamLogins,
+  type Usage,
 } from '../mcp/upstream/upstream.ts';
 import type { UpstreamFacts } from '../mcp/upstream/upstream-config.ts';
-import { createUsage, type Usage } from '../mcp/upstream/usage.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { FetchedList } from './fetch-list.ts';
 import type { Patience } from './list-cache.ts';

@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { styleText } from 'node:util';
-import type { Config } from '../config/config.ts';
+import { type Config, SETTING_GROUPS } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { describeMisspelled, findMisspelledVariables } from '../config/misspelled.ts';
 import { ConfigError, formatProblem } from '../config/problem.ts';
@@ -14,7 +14,6 @@ import {
   type Read,
   type Setting,
 } from '../config/setting.ts';
-import { SETTING_GROUPS } from '../config/settings.ts';
 import { escapeInvisible } from '../platform/invisible.ts';
 import { describeServer, findTransport } from '../servers/transport/transports.ts';
 import { prepareEnvironment } from './command-line/env-file.ts';

@@ -1,7 +1,7 @@
 import { isLoopbackHost } from '../platform/address.ts';
 import { REGISTERED_CLIENT_PREFIX } from '../platform/ids.ts';
 import { freezeDeep } from '../platform/json.ts';
-import { type Config, readConfig } from './config.ts';
+import { type Config, readConfig, SETTINGS } from './config.ts';
 import { clientSettings, consentSettings } from './groups/clients.ts';
 import { outboundSettings } from './groups/http.ts';
 import { readLimitsConfig } from './groups/limits.ts';
@@ -37,7 +37,6 @@ import {
   type Read,
   type Setting,
 } from './setting.ts';
-import { SETTINGS } from './settings.ts';
 
 /**
  * Reads the settings from environment variables; an empty one counts as unset, as compose files pass them.

@@ -1,8 +1,8 @@
 // Variables that look like misspelled settings.
 import { createCountEdits } from '../platform/nearest-name.ts';
+import { SETTINGS } from './config.ts';
 import type { Problem } from './problem.ts';
 import { type Env, listVariables } from './setting.ts';
-import { SETTINGS } from './settings.ts';
 
 export interface MisspelledVariable {
   readonly variable: string;

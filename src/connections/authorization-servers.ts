@@ -10,8 +10,7 @@ import { createFindLoginPlace } from './servers/authorization-server.ts';
 import { createOAuthClients } from './servers/clients.ts';
 import { createKnownIssuers, describeProvider } from './servers/known-issuers.ts';
 import { createOutbound } from './servers/outbound.ts';
-import { createRevocation } from './servers/revocation.ts';
-import { createTokenEndpoint } from './tokens/token-endpoint.ts';
+import { createRevocation, createTokenEndpoint } from './servers/token-endpoint.ts';
 
 export type AuthorizationServers = ReturnType<typeof createAuthorizationServers>;
 

@@ -32,7 +32,7 @@ import {
 } from './servers/authorization-server.ts';
 import { buildRedirectUri } from './servers/client-document.ts';
 import { NoAnswer } from './servers/outbound.ts';
-import { TooManyRequests } from './tokens/token-endpoint.ts';
+import { TooManyRequests } from './servers/token-endpoint.ts';
 
 /** Found by `state`, which only this login's browser brings back. It names server and issuer: an answer of another is none. */
 interface Login extends AwaitedResponse {

@@ -66,7 +66,7 @@ import {
   findLoginNeed,
   type TokenRenewal,
 } from './renewal.ts';
-import { readBearerChallenge } from './servers/protected-resource.ts';
+import { readBearerChallenge } from './servers/authorization-server.ts';
 
 export const connections = defineFeature({
   name: 'connections',

@@ -22,8 +22,7 @@ import { findRenewalTime, type KeptConnections, RESERVE_MS, toAccess } from './k
 import type { ConnectionRecords } from './records.ts';
 import { createRunExclusively, StillUnderWay } from './run-exclusively.ts';
 import { NoAnswer } from './servers/outbound.ts';
-import { isSameAccount, type Revocation } from './servers/revocation.ts';
-import { TooManyRequests } from './tokens/token-endpoint.ts';
+import { isSameAccount, type Revocation, TooManyRequests } from './servers/token-endpoint.ts';
 
 export type TokenRenewal = ReturnType<typeof createRenewal>;
 

@@ -3,8 +3,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { GuardConfig, GuardsConfig } from '../mcp/calls/guards.ts';
-import { ASK_ORDER } from '../mcp/calls/policy.ts';
-import type { RuleConfig, RulesConfig } from '../mcp/calls/rules.ts';
+import { ASK_ORDER, type RuleConfig, type RulesConfig } from '../mcp/calls/policy.ts';
 import { compileGlob, readGlobHead } from '../platform/glob.ts';
 import { quote } from '../platform/text.ts';
 import { bindGuard } from './guards/guard-config.ts';

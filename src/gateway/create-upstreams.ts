@@ -5,8 +5,12 @@ import { createUpstreamCatalogs, type UpstreamCatalogs } from '../catalog/upstre
 import type { Env } from '../config/setting.ts';
 import { createGuards } from '../control/guards/create-guards.ts';
 import type { AskServer } from '../control/guards/define-guard.ts';
-import { createRules, createRulesPolicy } from '../control/rules/create-rules.ts';
-import { type PreviewRequest, previewAccess } from '../control/rules/preview-access.ts';
+import {
+  createRules,
+  createRulesPolicy,
+  type PreviewRequest,
+  previewAccess,
+} from '../control/rules/create-rules.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
 import type { ProtectedEndpoint } from '../http/endpoint/endpoint.ts';
 import { createJsonReply } from '../http/endpoint/message.ts';
@@ -15,8 +19,7 @@ import { createLockPolicy } from '../lock/lock.ts';
 import { createLockApproval } from '../lock/lock-approval.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import type { ClientOf } from '../mcp/calls/call.ts';
-import { joinPolicies } from '../mcp/calls/policy.ts';
-import type { Rules } from '../mcp/calls/rules.ts';
+import { joinPolicies, type Rules } from '../mcp/calls/policy.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { createToFailedResult } from '../mcp/upstream/failures.ts';
 import type { ServedFile } from '../mcp/upstream/upstream-config.ts';

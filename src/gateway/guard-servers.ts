@@ -38,7 +38,6 @@ export function createAskGuardServer(
           params,
           signal: cancellation,
           trace: traceparent === undefined ? {} : { traceparent },
-          logLevel: undefined,
         }),
       );
     } catch (error) {
@@ -73,7 +72,7 @@ export async function tryGuards(
         const upstream = opened.get(name);
         if (upstream === undefined) throw new Error(`${name} is not there`);
         const signal = AbortSignal.timeout(timeoutMs);
-        const request = { method, params, signal, trace: {}, logLevel: undefined };
+        const request = { method, params, signal, trace: {} };
         return upstream.request(GATEWAY_CALLER, request);
       },
     );

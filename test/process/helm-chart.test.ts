@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { SETTING_GROUPS } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { SETTING_GROUPS } from '../../src/config/settings.ts';
 import { findUnknownMembers, validateManifest } from '../support/deploy/helm/check-manifests.ts';
 import { buildRenderer, type Rendered, type Values } from '../support/deploy/helm/render-chart.ts';
 

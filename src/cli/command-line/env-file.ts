@@ -1,7 +1,7 @@
 // The file .env: it completes the environment of commands, and the log says so.
 
+import { SETTINGS } from '../../config/config.ts';
 import { describeMisspelled, findMisspelledVariables } from '../../config/misspelled.ts';
-import { SETTINGS } from '../../config/settings.ts';
 import type { Log } from '../../platform/log.ts';
 import type { Texts } from './invocation.ts';
 import { type EnvFile, readEnvFile } from './read-input.ts';

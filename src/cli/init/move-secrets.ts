@@ -1,7 +1,7 @@
 // Moves what looks like a secret out of a server's entry, and writes a variable in its place.
 
+import { SETTINGS } from '../../config/config.ts';
 import { hasVariable, toVariableName } from '../../config/file/expand.ts';
-import { SETTINGS } from '../../config/settings.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import {
   isSecretName,

@@ -8,8 +8,12 @@ import { createRules } from '../../control/rules/create-rules.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import { readClaimedClient, readEmail, type UserContext } from '../../http/endpoint/message.ts';
 import { createLock, createLockPolicy } from '../../lock/lock.ts';
-import { joinPolicies, type Policy, type PolicyCaller } from '../../mcp/calls/policy.ts';
-import type { RuledItem } from '../../mcp/calls/rules.ts';
+import {
+  joinPolicies,
+  type Policy,
+  type PolicyCaller,
+  type RuledItem,
+} from '../../mcp/calls/policy.ts';
 import type { Cursor } from '../../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import { ALL_KINDS } from '../../mcp/protocol/list-kinds.ts';

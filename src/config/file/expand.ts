@@ -1,8 +1,8 @@
 // Variables of the environment in values of the configuration file: `${VAR}`, `${VAR:-default}`, `${env:VAR}`.
 
 import { findNearestName } from '../../platform/nearest-name.ts';
+import { SETTINGS } from '../config.ts';
 import { type Env, listVariables } from '../setting.ts';
-import { SETTINGS } from '../settings.ts';
 
 /** §18.3: of the gateway's environment only what every program needs; the rest are secrets of the gateway. */
 export const PASSED_ON: readonly string[] = ['PATH', 'HOME', 'USER', 'LANG', 'TMPDIR'];

@@ -3,8 +3,7 @@
 import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../config/problem.ts';
 import type { GuardConfig } from '../../mcp/calls/guards.ts';
-import type { AskWhom } from '../../mcp/calls/policy.ts';
-import type { RuleConfig } from '../../mcp/calls/rules.ts';
+import type { AskWhom, RuleConfig } from '../../mcp/calls/policy.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { parseExactJson, writeExactJson } from '../../platform/exact-json.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';

@@ -3,13 +3,13 @@
 import { text as textShape } from '../../config/file/shapes/scalar.ts';
 import { defineMember, list } from '../../config/file/shapes/shape.ts';
 import { defineBuiltInGuard, type JudgeMessage } from './define-guard.ts';
-import type { ReadText } from './readings.ts';
 import {
   action,
   createTextJudge,
   type Form,
   type FoundText,
   type GuardAction,
+  type ReadText,
 } from './text-guard.ts';
 
 export interface LinksUse {

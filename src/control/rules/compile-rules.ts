@@ -1,5 +1,10 @@
-import type { PolicyCaller } from '../../mcp/calls/policy.ts';
-import type { RuleConfig, RuleDecision, RuledItem, RuleSubject } from '../../mcp/calls/rules.ts';
+import type {
+  PolicyCaller,
+  RuleConfig,
+  RuleDecision,
+  RuledItem,
+  RuleSubject,
+} from '../../mcp/calls/policy.ts';
 import type { ItemKind } from '../../mcp/protocol/list-kinds.ts';
 import { canBegin, compileGlob } from '../../platform/glob.ts';
 import { isObject, isScalar, type JsonObject } from '../../platform/json.ts';

@@ -1,11 +1,19 @@
 // §18.5: one predicate decides what a caller may list, call, get, read, complete and subscribe to.
 
 import { identifyCredential, type UserContext } from '../../http/endpoint/message.ts';
-import { ASK_ORDER, type Policy, type PolicyCaller } from '../../mcp/calls/policy.ts';
-import type { RuleConfig, RuleDecision, RuledItem, Rules } from '../../mcp/calls/rules.ts';
+import {
+  ASK_ORDER,
+  type Policy,
+  type PolicyCaller,
+  type PolicyItem,
+  type RuleConfig,
+  type RuleDecision,
+  type RuledItem,
+  type Rules,
+} from '../../mcp/calls/policy.ts';
 import { createDecodeResource } from '../../mcp/catalog/resource-text.ts';
 import type { ItemKind } from '../../mcp/protocol/list-kinds.ts';
-import type { Clock } from '../../platform/clock.ts';
+import { type Clock, createTurns } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type CompiledRule, compileRules } from './compile-rules.ts';
@@ -348,4 +356,39 @@ function readExpiry(user: UserContext | undefined): number {
   if (user === undefined || user.grant !== undefined) return Number.POSITIVE_INFINITY;
   const { exp } = user.claims;
   return typeof exp === 'number' ? exp * 1000 : 0;
+}
+
+// §22.4: which tools somebody would see, and by which rule, for operators. Nobody's token is needed, and no server is asked.
+
+export interface PreviewRequest {
+  readonly caller: PolicyCaller;
+  readonly skip: number;
+  readonly limit: number;
+}
+
+export async function previewAccess(
+  clock: Clock,
+  compiled: Rules,
+  listed: { readonly tools: readonly PolicyItem[]; readonly personal: readonly string[] },
+  { caller, skip, limit }: PreviewRequest,
+) {
+  // Rules remember callers: a preview must not change what a real one gets.
+  const rules = compiled.withOwnMemory();
+  const work = createTurns(clock);
+  await rules.prepareFor(caller, work);
+  const judged: { name: string; server: string; decision: RuleDecision }[] = [];
+  for (const { name, server, annotations } of listed.tools) {
+    const item = { kind: 'tool', name, server, annotations, args: undefined } as const;
+    judged.push({ name, server, decision: rules.decide(item, caller) });
+    if (work.isOver()) await work.next();
+  }
+  return {
+    total: judged.length,
+    /** The number of those that are seen. */
+    seen: judged.filter(({ decision }) => decision.kind !== 'denied').length,
+    /** In the order of the joined list. */
+    tools: judged.slice(skip, skip + limit),
+    /** Servers whose tools differ between users: which they are is not known here. */
+    personal: listed.personal,
+  };
 }

@@ -3,7 +3,7 @@
 
 import { parseScope } from '../../config/scope.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
-import type { Lookup, NamedFacts, RuleConfig, RuleSubject } from '../../mcp/calls/rules.ts';
+import type { Lookup, NamedFacts, RuleConfig, RuleSubject } from '../../mcp/calls/policy.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 
 export function nameFacts(who: RuleConfig['who'], ofUser: Lookup | undefined): NamedFacts {

@@ -1,8 +1,13 @@
 // §28: what rules would say of a call that somebody made, of which not everything is known any more.
 
 import type { UserContext } from '../../http/endpoint/message.ts';
-import type { PolicyCaller } from '../../mcp/calls/policy.ts';
-import type { RuleConfig, RuleDecision, RuledItem, RuleSubject } from '../../mcp/calls/rules.ts';
+import type {
+  PolicyCaller,
+  RuleConfig,
+  RuleDecision,
+  RuledItem,
+  RuleSubject,
+} from '../../mcp/calls/policy.ts';
 import { createDecodeResource } from '../../mcp/catalog/resource-text.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { type CompiledRule, compileMay, compileRules, compileWho } from './compile-rules.ts';

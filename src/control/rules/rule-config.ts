@@ -14,7 +14,7 @@ import {
 import type { FileNode } from '../../config/file/syntax/read-syntax.ts';
 import type { Problem } from '../../config/problem.ts';
 import { isScopeToken } from '../../config/scope.ts';
-import type { RuleConfig, RuleSubject } from '../../mcp/calls/rules.ts';
+import type { RuleConfig, RuleSubject } from '../../mcp/calls/policy.ts';
 import { decodeResource } from '../../mcp/catalog/resource-text.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 import { isObject, isScalar, type JsonObject } from '../../platform/json.ts';

@@ -39,7 +39,7 @@ import {
   completeClients,
 } from '../../logins/client-authentication/machine-client-shape.ts';
 import type { GuardsConfig } from '../../mcp/calls/guards.ts';
-import type { RulesConfig } from '../../mcp/calls/rules.ts';
+import type { RulesConfig } from '../../mcp/calls/policy.ts';
 import type { Lock } from '../../mcp/catalog/approved-items.ts';
 import type { ServersConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { JsonObject } from '../../platform/json.ts';

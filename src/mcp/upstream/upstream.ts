@@ -3,6 +3,7 @@ import { hash } from 'node:crypto';
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
+import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner } from '../../store/owner.ts';
@@ -110,7 +111,7 @@ export interface UpstreamRequest {
   /** W3C trace context of the caller. */
   readonly trace: TraceContext;
   /** Least severe log message that the client wants; undefined for none. */
-  readonly logLevel: LogSeverity | undefined;
+  readonly logLevel?: LogSeverity | undefined;
   /** The name or URI that the request is about, for `Mcp-Name`. */
   readonly name?: string | undefined;
   /** Arguments that go into headers, too (`x-mcp-header`), as header name and value. */
@@ -276,7 +277,7 @@ export const bindCaller = (caller: UpstreamCaller, connectionId: string): Upstre
 // §18.4: who is told the same by a server.
 
 /** A name for each user and client where the server can tell them apart (`isPersonal`), else one for all. */
-export type NameAudience = (caller: UpstreamCaller) => string;
+type NameAudience = (caller: UpstreamCaller) => string;
 
 export const createNameAudience = (isPersonal: boolean): NameAudience =>
   isPersonal ? nameCaller : () => EVERYBODY;
@@ -296,3 +297,72 @@ const nameCaller: NameAudience = (caller) =>
         JSON.stringify([caller.user && nameOwner(caller.user), caller.clientId]),
         'base64url',
       ));
+
+// Work that is under way at a server, so that it can end before the server is let go.
+
+export type Usage = ReturnType<typeof createUsage>;
+
+export function createUsage(clock: Clock) {
+  let underWay = 0;
+  let hasEnded = false;
+  let onIdle = () => {};
+
+  function leave(): void {
+    underWay -= 1;
+    if (underWay === 0) onIdle();
+  }
+
+  return {
+    /** Rejects with UpstreamError once it has ended. */
+    run<Value>(work: () => Promise<Value>): Promise<Value> {
+      if (hasEnded) return refuse();
+      underWay += 1;
+      const working = startWork(work);
+      // Beside what the caller waits for, not around it.
+      working.then(leave, leave);
+      return working;
+    },
+    /** As `run`, and resolves to what `finish` makes of it: between a server and its caller each promise costs both. */
+    runAndFinish<Value, Result>(
+      work: () => Promise<Value>,
+      finish: (value: Value) => Result | Promise<Result>,
+    ): Promise<Result> {
+      if (hasEnded) return refuse();
+      underWay += 1;
+      return startWork(work).then(
+        (value) => {
+          leave();
+          return finish(value);
+        },
+        (thrown: unknown) => {
+          leave();
+          throw thrown;
+        },
+      );
+    },
+    /** Takes nothing more, and resolves when nothing is under way, or after so many milliseconds. */
+    async end(graceMs: number): Promise<void> {
+      hasEnded = true;
+      if (underWay === 0) return;
+      await new Promise<void>((resolve) => {
+        const cancel = clock.after(graceMs, resolve);
+        onIdle = () => {
+          cancel();
+          resolve();
+        };
+      });
+    },
+  };
+}
+
+const refuse = (): Promise<never> =>
+  Promise.reject(new UpstreamError('unavailable', 'it is no longer served'));
+
+/** Anything that it throws is a rejection. */
+function startWork<Value>(work: () => Promise<Value>): Promise<Value> {
+  try {
+    return work();
+  } catch (thrown) {
+    return Promise.reject(thrown);
+  }
+}

@@ -150,7 +150,6 @@ const DISCOVER = {
   params: {},
   signal: new AbortController().signal,
   trace: {},
-  logLevel: undefined,
 } as const;
 
 /** True if `initialize` would be refused, too. */
@@ -324,7 +323,7 @@ const isForeign = (outcome: CallOutcome): boolean =>
   [400, 404, 405].includes(outcome.status) &&
   !KNOWN_CODES.includes(findError(outcome)?.code);
 
-const LISTEN = { method: 'subscriptions/listen', trace: {}, logLevel: undefined } as const;
+const LISTEN = { method: 'subscriptions/listen', trace: {} } as const;
 
 const isRefusal = (outcome: CallOutcome): boolean =>
   findError(outcome)?.code === METHOD_NOT_FOUND ||

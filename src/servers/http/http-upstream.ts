@@ -1,6 +1,7 @@
 // §18.3: a server behind the gateway that is reached by streamable HTTP, of whichever era.
 
 import {
+  createUsage,
   GATEWAY_CALLER,
   nameOwnSession,
   type Upstream,
@@ -9,7 +10,6 @@ import {
   type UpstreamRequest,
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
-import { createUsage } from '../../mcp/upstream/usage.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';

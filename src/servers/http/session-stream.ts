@@ -231,7 +231,6 @@ const SUBSCRIBE = {
   method: 'resources/subscribe',
   signal: new AbortController().signal,
   trace: {},
-  logLevel: undefined,
 } as const;
 
 /** Some servers number the events of each connection: what they say then is new, and what is told twice does no harm. */

@@ -348,11 +348,7 @@ function createStatelessWire({ connection, description }: RunningServer): Subscr
       params === undefined
         ? () => {}
         : connection.openSubscription(
-            toStatelessParams(
-              { params, trace: {}, logLevel: undefined },
-              0,
-              GATEWAY_CALLER.capabilities,
-            ),
+            toStatelessParams({ params, trace: {} }, 0, GATEWAY_CALLER.capabilities),
           );
     cancelFormer();
   }

@@ -239,7 +239,7 @@ export function createRpcConnection(
   };
 }
 
-const OWN: RequestHandlers = { caller: GATEWAY_CALLER, logLevel: undefined };
+const OWN: RequestHandlers = { caller: GATEWAY_CALLER };
 
 /** What was made of a message. */
 interface Received {
@@ -284,7 +284,7 @@ const SHARED =
 /** The part of a request that is kept while it is under way. */
 interface RequestHandlers {
   readonly caller: UpstreamCaller;
-  readonly logLevel: UpstreamRequest['logLevel'];
+  readonly logLevel?: UpstreamRequest['logLevel'];
   readonly onProgress?: UpstreamRequest['onProgress'];
   readonly onLog?: UpstreamRequest['onLog'];
   readonly onRequest?: UpstreamRequest['onRequest'] | undefined;

@@ -209,7 +209,7 @@ async function shakeHands(
 
 /** Undefined where the server does not speak 2026-07-28. @throws UpstreamError when it has ended. */
 async function discover(connection: RpcConnection): Promise<UpstreamDescription | undefined> {
-  const request = { params: {}, trace: {}, logLevel: undefined };
+  const request = { params: {}, trace: {} };
   const params = toStatelessParams(request, 0, GATEWAY_CALLER.capabilities);
   let result: JsonObject;
   try {

@@ -4,7 +4,7 @@
 import { inject } from 'light-my-request';
 import { describe, expect, test } from 'vitest';
 import { type Check, runChecks } from '../../../src/cli/doctor/finding.ts';
-import { parseText, type Member, type Shape } from '../../../src/config/file/shapes/shape.ts';
+import { type Member, parseText, type Shape } from '../../../src/config/file/shapes/shape.ts';
 import { chooseStore, type StoreKind, type StoreKinds } from '../../../src/config/groups/store.ts';
 import { integer } from '../../../src/config/rules.ts';
 import { createReader, defineSetting, readAll, type Setting } from '../../../src/config/setting.ts';

@@ -5,7 +5,7 @@ import { parsePattern } from '../../../src/control/rules/compile-rules.ts';
 import { createRules } from '../../../src/control/rules/create-rules.ts';
 import { checkRules } from '../../../src/control/rules/rule-config.ts';
 import { createClientOf } from '../../../src/mcp/calls/call.ts';
-import type { RuleDecision, RuledItem } from '../../../src/mcp/calls/rules.ts';
+import type { RuleDecision, RuledItem } from '../../../src/mcp/calls/policy.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
 import { readFile } from '../../support/upstreams/gateway-file.ts';

@@ -1,8 +1,8 @@
 // §22.4: what operators see of what the lock hides.
 import { expect, test } from 'vitest';
 import { createLock } from '../../../src/lock/lock.ts';
-import { computeFingerprint } from '../../../src/lock/lock-file.ts';
 import { EXCERPT, renderDifference } from '../../../src/lock/lock-approval.ts';
+import { computeFingerprint } from '../../../src/lock/lock-file.ts';
 import { type CatalogGateway, startForTest } from '../../support/upstreams/catalog-gateway.ts';
 import { buildTool, serveForTest } from '../../support/upstreams/listing-server.ts';
 

@@ -4,7 +4,7 @@ import { createOutbound } from '../../../src/connections/servers/outbound.ts';
 import {
   createTokenEndpoint,
   TooManyRequests,
-} from '../../../src/connections/tokens/token-endpoint.ts';
+} from '../../../src/connections/servers/token-endpoint.ts';
 import type { ConnectionServer } from '../../../src/mcp/upstream/connections.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { noInternet } from '../../support/gateway/no-internet.ts';

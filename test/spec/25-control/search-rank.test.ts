@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { AT_ONCE } from '../../../bench/search/set.ts';
 import type { Entry } from '../../../src/catalog/prepare-list.ts';
-import { rank, readQuery, listNameTerms, listTerms } from '../../../src/catalog/search/rank.ts';
+import { listNameTerms, listTerms, rank, readQuery } from '../../../src/catalog/search/rank.ts';
 
 function entry(server: string, ownName: string, members: object = {}): Entry {
   const ownItem = { name: ownName, inputSchema: { type: 'object' }, ...members };

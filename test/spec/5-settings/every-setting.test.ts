@@ -1,8 +1,7 @@
 // A setting that nothing reads would seem to work, and one that no group lists would be neither checked nor documented.
 import { expect, test } from 'vitest';
-import { readConfig } from '../../../src/config/config.ts';
+import { readConfig, SETTINGS } from '../../../src/config/config.ts';
 import { createReader, type Env, type Read, type Setting } from '../../../src/config/setting.ts';
-import { SETTINGS } from '../../../src/config/settings.ts';
 
 const BROKER = {
   OAUTH_MODE: 'broker',

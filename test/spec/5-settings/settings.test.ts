@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import { describe, expect, test } from 'vitest';
+import { SETTINGS } from '../../../src/config/config.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { ConfigError } from '../../../src/config/problem.ts';
 import { requireSentinelUrl } from '../../../src/config/sentinel-url.ts';
-import { SETTINGS } from '../../../src/config/settings.ts';
 import { uncommentSettings } from '../../support/gateway/documentation-pages.ts';
 
 const ISSUER = 'https://idp.example';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { SETTINGS } from '../../../src/config/config.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { findMisspelledVariables } from '../../../src/config/misspelled.ts';
 import { ConfigError } from '../../../src/config/problem.ts';
-import { SETTINGS } from '../../../src/config/settings.ts';
 import { startGateway, type TestGateway } from '../../support/gateway/gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 

@@ -2,7 +2,7 @@
 // everybody's: so no expression can take longer than its length times the size of what it looks at.
 
 import type { parse } from '@bufbuild/cel';
-import type { Lookup } from '../../../mcp/calls/rules.ts';
+import type { Lookup } from '../../../mcp/calls/policy.ts';
 import { JsonNumber } from '../../../platform/exact-json.ts';
 import { isObject } from '../../../platform/json.ts';
 import { suggestName } from '../../../platform/nearest-name.ts';
