@@ -13,7 +13,7 @@ import {
   type ListKind,
   type ListName,
 } from '../mcp/protocol/list-kinds.ts';
-import { offersList } from '../mcp/upstream/description.ts';
+import { offersList } from '../mcp/upstream/envelope.ts';
 import {
   METHOD_NOT_FOUND,
   type Upstream,
@@ -203,7 +203,7 @@ export const readInstructions = (text: string | undefined): string | undefined =
 
 // Lists that a server has and does not declare: neither the gateway nor clients ask for them, but `postern doctor` does.
 
-export interface UndeclaredList {
+interface UndeclaredList {
   readonly list: ListName;
   /** Entries on its first page, at least one. */
   readonly count: number;

@@ -10,9 +10,16 @@ import type { Log } from '../platform/log.ts';
 import { findNearestName } from '../platform/nearest-name.ts';
 import { quote } from '../platform/text.ts';
 import { type BuiltIn, isFixed } from './built-in.ts';
-import { createNaming, type Naming, type NamingConfig } from './naming.ts';
 import { type CatalogSetup, listGuardServers, type Plan } from './plan.ts';
-import { BUILT_IN, CONNECT, selectTools, toJudgedList } from './prepare-list.ts';
+import {
+  BUILT_IN,
+  CONNECT,
+  createNaming,
+  type Naming,
+  type NamingConfig,
+  selectTools,
+  toJudgedList,
+} from './prepare-list.ts';
 
 /** A pattern that fits nothing, though all that could have such a name have listed what they have. */
 export interface IdlePattern {

@@ -5,8 +5,7 @@ import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { isObject } from '../platform/json.ts';
 import { isAppUri, toMovedUri } from './apps/app-tools.ts';
 import type { WarnOfItem } from './check-item.ts';
-import type { Naming } from './naming.ts';
-import { BUILT_IN, type Entry } from './prepare-list.ts';
+import { BUILT_IN, type Entry, type Naming } from './prepare-list.ts';
 
 /** The part of `/mcp` that a view is made of. */
 export interface JoinedPart {

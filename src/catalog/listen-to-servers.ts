@@ -11,7 +11,7 @@ import {
 import type { CatalogListener } from '../mcp/catalog/catalog.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { IdentifiedCaller, ServedCatalog } from '../mcp/catalog/served-catalog.ts';
-import { canSubscribe } from '../mcp/upstream/description.ts';
+import { canSubscribe } from '../mcp/upstream/envelope.ts';
 import { UpstreamError } from '../mcp/upstream/upstream.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
 import { createPassWhenKnown } from '../platform/single-flight.ts';

@@ -4,7 +4,7 @@ import type { CatalogDescription, Offers } from '../mcp/catalog/catalog.ts';
 import type { IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { TASKS } from '../mcp/protocol/revisions.ts';
-import { canSubscribe, offersList } from '../mcp/upstream/description.ts';
+import { canSubscribe, offersList } from '../mcp/upstream/envelope.ts';
 import type { UpstreamDescription } from '../mcp/upstream/upstream.ts';
 import { computeOnce } from '../platform/compute-once.ts';
 import { isObject } from '../platform/json.ts';
@@ -29,7 +29,7 @@ import {
   loadPrepared,
   peekPrepared,
 } from './joined-view.ts';
-import type { Plan, PlannedServer } from './plan.ts';
+import type { CuratedItem, Plan, PlannedServer } from './plan.ts';
 import { BUILT_IN, type Entry, type PreparedList } from './prepare-list.ts';
 import { findBuiltIn, type ServedPath, seesSome } from './served-path.ts';
 import { findInSkillFolder, findSkillFile } from './skills/skill-files.ts';
@@ -43,7 +43,6 @@ import {
   type View,
   type Who,
 } from './view.ts';
-import type { CuratedItem } from './views/planned-view.ts';
 
 /** `joined` is the view of `/mcp`. */
 export function createServerView(name: string, getPlan: () => Plan, joined: View): View {

@@ -20,10 +20,9 @@ import { createLinkedResources, createResolveResource } from './linked-resources
 import { createListGuards, type ListGuards, NOTHING_SAID } from './list-guards.ts';
 import { createListPage } from './list-page.ts';
 import { createWatching } from './listen-to-servers.ts';
-import { createNaming } from './naming.ts';
 import { createPassOn } from './pass-on.ts';
 import { type CatalogSetup, createPlan, type Plan, type PlannedServer } from './plan.ts';
-import { selectTools, toJudgedList } from './prepare-list.ts';
+import { createNaming, selectTools, toJudgedList } from './prepare-list.ts';
 import { createComplete, createResolveTarget } from './resolve-target.ts';
 import { createSearchCatalog } from './search/search-catalog.ts';
 import { findBuiltIn, type ServedPath } from './served-path.ts';

@@ -15,7 +15,7 @@ import type { Patience } from './list-cache.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import type { Entry } from './prepare-list.ts';
 import type { Server } from './server.ts';
-import type { ViewConfig } from './views/view-shape.ts';
+import type { ViewConfig } from './view-shape.ts';
 
 /** The caller, as views need to know it. */
 export interface Who {

@@ -23,10 +23,10 @@ import type { ConnectionCount } from '../telemetry/metrics/metrics.ts';
 import {
   type ConnectionPlace,
   type ConnectionRecord,
+  createConnectionRecords,
   createPlaces,
   type FindPlace,
 } from './connection-record.ts';
-import { createConnectionRecords } from './records.ts';
 
 export type KeptConnections = ReturnType<typeof createKeptConnections>;
 
@@ -53,7 +53,7 @@ export function createKeptConnections(
 // A change, told to all replicas: what they know of it ends, and whoever waits for it goes on.
 
 /** `renewed`: it has another token, and is the same. `declined`: somebody said no to a link for it. */
-export type ConnectionChange = ConnectionState | 'renewed' | 'declined';
+type ConnectionChange = ConnectionState | 'renewed' | 'declined';
 
 export type ConnectionMessage = (
   | { readonly owner: ConnectionOwner; readonly server: string; readonly change: ConnectionChange }

@@ -14,12 +14,12 @@ import type { AuthorizationServers } from './authorization-servers.ts';
 import {
   type ConnectionPlace,
   type ConnectionRecord,
+  type ConnectionRecords,
   describeChanged,
   isMadeFor,
   type StoredConnection,
 } from './connection-record.ts';
 import { findRenewalTime, type KeptConnections, RESERVE_MS, toAccess } from './kept-connections.ts';
-import type { ConnectionRecords } from './records.ts';
 import { createRunExclusively, StillUnderWay } from './run-exclusively.ts';
 import { NoAnswer } from './servers/outbound.ts';
 import { isSameAccount, type Revocation, TooManyRequests } from './servers/token-endpoint.ts';

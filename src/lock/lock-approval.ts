@@ -16,14 +16,14 @@ import type { Runtime } from '../runtime/runtime.ts';
 import {
   type AnsweredServer,
   askServer,
+  createLock,
   describeReview,
   type LockedChange,
   listLockDifferences,
   reviewServer,
   type ServerReview,
   type ShownDifference,
-} from './differences.ts';
-import { createLock } from './lock.ts';
+} from './lock.ts';
 import { type LockFile, LockFileError, type StoredLock } from './lock-file.ts';
 
 export type LockApproval = ReturnType<typeof createLockApproval>;

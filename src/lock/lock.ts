@@ -2,6 +2,7 @@
 
 import type { Policy } from '../mcp/calls/policy.ts';
 import {
+  type ApprovableServer,
   LOCKED,
   LOCKED_ITEM_KINDS,
   LOCKED_ITEMS,
@@ -9,18 +10,25 @@ import {
   type LockedItemKind,
   type LockedKind,
   type LockVerdict,
+  type ServerContent,
 } from '../mcp/catalog/approved-items.ts';
+import { UpstreamError } from '../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
-import { isObject } from '../platform/json.ts';
+import type { Clock, Turns } from '../platform/clock.ts';
+import { hashSha256 } from '../platform/ids.ts';
+import { isObject, toCanonicalJson } from '../platform/json.ts';
 import type { Metrics } from '../telemetry/metrics/metrics.ts';
 import {
   computeFingerprint,
   computeSha256,
   EMPTY_LOCK_FILE,
   type Fingerprint,
+  indexItems,
   type LockedItems,
   type LockedServer,
   type LockFile,
+  selectMembers,
+  toLockedServer,
 } from './lock-file.ts';
 
 export function createLock({ servers }: LockFile): Lock {
@@ -108,7 +116,7 @@ export function findDifferences(
 
 type ServerDifference = Omit<LockDifference, 'server'>;
 
-export const compareServers = (
+const compareServers = (
   approved: LockedServer | undefined,
   found: LockedServer | undefined,
 ): readonly ServerDifference[] => [
@@ -205,4 +213,230 @@ export function updateLockFile(
     return updated === undefined ? [] : [[config.name, updated] as const];
   });
   return { servers: new Map(servers) };
+}
+
+// §22.4, §22.6: what differs from what was approved, for operators: what clients do not see of servers for that, and what approving
+// a server would change.
+
+/** A part of a server that is not as it was approved. */
+export interface LockedChange {
+  readonly server: string;
+  readonly kind: LockedKind;
+  /** The server's own; undefined for instructions. */
+  readonly name: string | undefined;
+  readonly change: 'new' | 'changed' | 'gone';
+}
+
+/** With what it says now, and what was approved. */
+export interface ShownDifference extends LockedChange {
+  /** True if `before` is known: the lock has only hashes, and this process may never have seen what was approved. */
+  readonly isFormerKnown: boolean;
+  /** All of a new item, otherwise those that changed. */
+  readonly members: readonly {
+    /** Such as `description`. */
+    readonly name: string;
+    /** As it was approved; undefined where there was none, or it is not known. */
+    readonly before?: unknown;
+    /** Undefined where there is none any more. */
+    readonly now?: unknown;
+  }[];
+}
+
+/** Those from `skip` on, `limit` at most. No server is asked: it is what they said last. */
+export function listLockDifferences(
+  servers: Iterable<ApprovableServer>,
+  lock: Lock,
+  { skip, limit }: { readonly skip: number; readonly limit: number },
+) {
+  const all = [...servers];
+  const byServer = all
+    .filter(({ isPersonal }) => !isPersonal)
+    .map((server) => ({ server: server.name, hidden: findHidden(server, lock) }))
+    .filter(({ hidden }) => hidden.length > 0);
+  const differences = byServer.flatMap(({ hidden }) => hidden);
+  return {
+    total: differences.length,
+    servers: byServer.map(({ server, hidden }) => ({ server, total: hidden.length })),
+    /** Server by server. */
+    differences: differences.slice(skip, skip + limit).map((one) => describeHidden(one, lock)),
+    /** What of them is hidden differs between users, and is not known here. */
+    personal: all.filter(({ isPersonal }) => isPersonal).map(({ name }) => name),
+  };
+}
+
+/** Something that is there now, and not approved so. */
+interface Hidden extends LockedChange {
+  readonly item: unknown;
+  /** As it was approved, where this process has seen it. */
+  readonly former: unknown;
+}
+
+function findHidden(server: ApprovableServer, lock: Lock): readonly Hidden[] {
+  const content = server.peek();
+
+  function judge(kind: LockedKind, item: unknown, name?: string, former?: unknown): Hidden[] {
+    const change = lock.check(server.name, kind, item);
+    return change === 'approved' ? [] : [{ server: server.name, kind, name, change, item, former }];
+  }
+
+  return [
+    ...(content.instructions === undefined ? [] : judge('instructions', content.instructions)),
+    ...LOCKED_ITEM_KINDS.flatMap((kind) => {
+      const { list, key } = LOCKED_ITEMS[kind];
+      const seen = new Set<string>();
+      return content[list].items.flatMap((item) => {
+        const name = String(item[key]);
+        if (seen.has(name) || !server.isUsable(list, item)) return [];
+        seen.add(name);
+        return judge(kind, item, name, server.peekApproved(list, name));
+      });
+    }),
+  ];
+}
+
+/**
+ * Changes are told by the short hashes of the lock where what was approved is not known here. A server can find a
+ * text with the same short hash as another: `isWhole` shows such members, too, and whoever approves has to see them.
+ */
+function describeHidden(
+  { item, former, ...hidden }: Hidden,
+  lock: Lock,
+  isWhole = false,
+): ShownDifference {
+  const { server, kind, change } = hidden;
+  const now = selectMembers(kind, item);
+  // The item approved under this name may have been approved in another form since.
+  const isFormerKnown = former !== undefined && change === 'changed';
+  const before = isFormerKnown ? selectMembers(kind, former) : {};
+  const all = [...new Set([...Object.keys(before), ...Object.keys(now)])];
+  const shown = all.filter((one) => one !== 'name');
+  function listChanged(): readonly string[] {
+    if (isFormerKnown) return shown.filter((one) => !isSame(before[one], now[one]));
+    const told = change === 'changed' ? lock.findChanges(server, kind, item) : [];
+    return isWhole ? [...new Set([...told, ...shown])] : told;
+  }
+  const changed = listChanged();
+  const names = changed.length > 0 ? changed : shown;
+  return {
+    ...hidden,
+    isFormerKnown,
+    members: names.map((one) => ({ name: one, before: before[one], now: now[one] })),
+  };
+}
+
+function isSame(before: unknown, now: unknown): boolean {
+  try {
+    return toCanonicalJson(before) === toCanonicalJson(now);
+  } catch (error) {
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
+}
+
+// §22.6: what approving a server would change in postern.lock: as it answers now, not as it was last listed.
+
+export interface ServerReview {
+  readonly server: string;
+  /** Hash of what was approved and of what the server says now: another one means that either has changed. */
+  readonly digest: string;
+  /** All that `postern lock` would change of this server; also what clients do not see for other reasons. */
+  readonly changes: readonly LockedChange[];
+  /** As it would be approved. */
+  readonly found: LockedServer;
+}
+
+/** A server as it answered. */
+export interface AnsweredServer {
+  readonly server: ApprovableServer;
+  readonly content: ServerContent;
+  readonly found: LockedServer;
+}
+
+/** An operator waits for the answer, so a server gets no more time than this. */
+const READ_LIMIT_MS = 15_000;
+
+/** @throws UpstreamError */
+export async function askServer(server: ApprovableServer, clock: Clock): Promise<AnsweredServer> {
+  const ending = new AbortController();
+  let cancel = () => {};
+  const tooLate = new Promise<never>((_, reject) => {
+    cancel = clock.after(READ_LIMIT_MS, () => {
+      reject(new UpstreamError('timeout', `it did not answer within ${READ_LIMIT_MS / 1000} s`));
+      ending.abort();
+    });
+  });
+  try {
+    const content = await Promise.race([server.read(ending.signal), tooLate]);
+    return { server, content, found: await toLockedServer(content, clock) };
+  } finally {
+    cancel();
+  }
+}
+
+export function reviewServer(
+  { server: { name: server }, found }: AnsweredServer,
+  { servers }: LockFile,
+): ServerReview {
+  const approved = servers.get(server);
+  return {
+    server,
+    digest: hashSha256(JSON.stringify([server, ...[approved, found].map(listHashes)])),
+    changes: compareServers(approved, found).map(({ kind, name, change }) => ({
+      server,
+      kind,
+      name,
+      change: CHANGES[change],
+    })),
+    found,
+  };
+}
+
+/** All that decides, and less than half of what the file has: a server may have thousands of tools. */
+const listHashes = (server: LockedServer | undefined): unknown =>
+  server && [
+    server.instructions && sortHashes(server.instructions),
+    ...[server.prompts, server.skills, server.tools].map((items) =>
+      [...items]
+        .map(([name, all]) => [name, ...sortHashes(all)])
+        .sort(([a = ''], [b = '']) => (a < b ? -1 : 1)),
+    ),
+  ];
+
+const sortHashes = (all: readonly Fingerprint[]): readonly string[] =>
+  all.map(({ sha256 }) => sha256).sort();
+
+const CHANGES = { added: 'new', changed: 'changed', removed: 'gone' } as const;
+
+/** Takes long for a server with many tools. */
+export async function describeReview(
+  { server, content }: AnsweredServer,
+  changes: readonly LockedChange[],
+  lock: Lock,
+  work: Turns,
+): Promise<readonly ShownDifference[]> {
+  const now = indexItems(content);
+  const served = indexItems(server.peek());
+
+  /** The item of that name as it was approved, where this process has seen it. */
+  const findFormer = (kind: LockedItemKind, name: string) =>
+    [served[kind].get(name), server.peekApproved(LOCKED_ITEMS[kind].list, name)].find(
+      (one) => one && lock.check(server.name, kind, one) === 'approved',
+    );
+
+  function describe(one: LockedChange): ShownDifference {
+    const { kind, name, change } = one;
+    if (change === 'gone') return { ...one, isFormerKnown: false, members: [] };
+    const [item, former] =
+      kind === 'instructions' || name === undefined
+        ? [content.instructions, undefined]
+        : [now[kind].get(name), findFormer(kind, name)];
+    return describeHidden({ ...one, item, former }, lock, true);
+  }
+
+  const differences: ShownDifference[] = [];
+  for (const one of changes) {
+    differences.push(describe(one));
+    if (work.isOver()) await work.next();
+  }
+  return differences;
 }

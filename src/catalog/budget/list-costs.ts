@@ -8,13 +8,17 @@ import type { JsonObject } from '../../platform/json.ts';
 import { createBuiltIn } from '../built-in.ts';
 import type { FetchedList } from '../fetch-list.ts';
 import { createJoinLists } from '../join-lists.ts';
-import { createNaming } from '../naming.ts';
-import { type CatalogFile, listGuardServers, type Plan } from '../plan.ts';
-import { createPrepareList, type Entry } from '../prepare-list.ts';
+import {
+  type CatalogFile,
+  createPlannedView,
+  listGuardServers,
+  type Plan,
+  type PlannedView,
+} from '../plan.ts';
+import { createNaming, createPrepareList, type Entry } from '../prepare-list.ts';
 import { listSearched } from '../search/search-catalog.ts';
 import { loadCountTokens } from '../search/search-tools.ts';
 import { toWho, type View } from '../view.ts';
-import { createPlannedView, type PlannedView } from '../views/planned-view.ts';
 
 export interface ListCost {
   readonly kind: 'all' | 'server' | 'view';
@@ -42,7 +46,7 @@ export const WARNED_TOKENS = 20_000;
 const MOST_EXPENSIVE = 10;
 
 /** A list to measure. */
-export interface MeasuredPath extends Pick<ListCost, 'kind' | 'name' | 'title' | 'isPersonal'> {
+interface MeasuredPath extends Pick<ListCost, 'kind' | 'name' | 'title' | 'isPersonal'> {
   /** The tools as clients of this path get them. */
   list(): Promise<readonly JsonObject[]>;
 }

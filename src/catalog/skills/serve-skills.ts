@@ -7,7 +7,7 @@ import type { Cursor, Page, RawItem, RawResult } from '../../mcp/catalog/catalog
 import { DIRECTORY, decodeName, isPlainName, listChildren } from '../../mcp/catalog/content.ts';
 import type { CallerContext, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { failNoDirectory, failUnknownItem } from '../../mcp/protocol/list-kinds.ts';
-import { canReadDirectories, offersList } from '../../mcp/upstream/description.ts';
+import { canReadDirectories, offersList } from '../../mcp/upstream/envelope.ts';
 import type { RelayedRequest } from '../../mcp/upstream/server-request.ts';
 import { isObject } from '../../platform/json.ts';
 import { toMovedUri } from '../apps/app-tools.ts';

@@ -2,9 +2,8 @@
 import { WARNED_TOKENS } from '../../catalog/budget/list-costs.ts';
 
 import { countUndeclared, type FetchedList, fetchList } from '../../catalog/fetch-list.ts';
-import { createNaming } from '../../catalog/naming.ts';
 import { listGuardServers } from '../../catalog/plan.ts';
-import { createPrepareList } from '../../catalog/prepare-list.ts';
+import { createNaming, createPrepareList } from '../../catalog/prepare-list.ts';
 import type { Config } from '../../config/config.ts';
 import { ConfigError, type Problem } from '../../config/problem.ts';
 import type { Setup } from '../../gateway/configuration/gateway-file.ts';

@@ -1,7 +1,6 @@
 // `postern rules replay`: what rules would have done with the calls of an audit log.
 import { toSharedUri } from '../../catalog/apps/app-tools.ts';
-import { createNaming } from '../../catalog/naming.ts';
-import { CONNECT } from '../../catalog/prepare-list.ts';
+import { CONNECT, createNaming } from '../../catalog/prepare-list.ts';
 import { isSearchTool } from '../../catalog/search/search-tools.ts';
 import {
   createReplay,

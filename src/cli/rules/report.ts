@@ -1,7 +1,7 @@
 // The output of `postern rules test`: a line for each item, and what is said of no single one.
 
 import { builtInCatalog } from '../../built-in/index.ts';
-import { createNaming } from '../../catalog/naming.ts';
+import { createNaming } from '../../catalog/prepare-list.ts';
 import { compileMay, parsePattern } from '../../control/rules/compile-rules.ts';
 import type { LoggedCall, ReplayVerdict } from '../../control/rules/replay-rules.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';

@@ -1,8 +1,8 @@
 // `postern rules test`: what a user sees, and which rule says so.
 import { builtInCatalog } from '../../built-in/index.ts';
-import { createNaming } from '../../catalog/naming.ts';
+import { createPlannedView } from '../../catalog/plan.ts';
+import { createNaming } from '../../catalog/prepare-list.ts';
 import { createUpstreamCatalogs } from '../../catalog/upstream-catalogs.ts';
-import { createPlannedView } from '../../catalog/views/planned-view.ts';
 import { parsePattern } from '../../control/rules/compile-rules.ts';
 import { createRules } from '../../control/rules/create-rules.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';

@@ -1,5 +1,5 @@
 // Protections of a configuration file: what one that is loaded anew must not lose unless it says so.
-import { createNaming } from '../../catalog/naming.ts';
+import { createNaming } from '../../catalog/prepare-list.ts';
 import {
   describeProtections,
   findFewerProtections,

@@ -6,7 +6,7 @@ import {
   describeMissingServers,
   type ViewsConfig,
   viewsShape,
-} from '../../catalog/views/view-shape.ts';
+} from '../../catalog/view-shape.ts';
 import {
   choice,
   freeText,

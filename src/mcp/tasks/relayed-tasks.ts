@@ -32,9 +32,9 @@ import {
   findKindProblem,
   findQuestionProblem,
   nameAsker,
+  type RelayedRequest,
   readQuestion,
-} from '../upstream/questions.ts';
-import type { RelayedRequest } from '../upstream/server-request.ts';
+} from '../upstream/server-request.ts';
 import { readTaskError, type TaskOwner } from './task-records.ts';
 
 /** Which task of which server. */

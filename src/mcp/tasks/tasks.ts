@@ -30,8 +30,12 @@ import {
   guardTask,
   isRelayed,
 } from './relayed-tasks.ts';
-import { createTaskRuns, type RunningTask } from './running-tasks.ts';
-import { createTaskChanges, isTaskMessage } from './task-changes.ts';
+import {
+  createTaskChanges,
+  createTaskRuns,
+  isTaskMessage,
+  type RunningTask,
+} from './running-tasks.ts';
 import {
   createTaskRecords,
   describeInDetail,

@@ -9,8 +9,7 @@ import { URL_REQUIRED } from '../calls/client-answers.ts';
 import type { RawResult } from '../catalog/catalog.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
 import type { Era } from '../protocol/revisions.ts';
-import { nameAskerInMessage } from './questions.ts';
-import type { RelayedRequest } from './server-request.ts';
+import { nameAskerInMessage, type RelayedRequest } from './server-request.ts';
 import { UpstreamError, type UpstreamFailure } from './upstream.ts';
 
 /**

@@ -6,7 +6,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import type { Attributes, Tracing } from '../../telemetry/tracing/tracing.ts';
 import { describeItem, findMethod } from '../protocol/methods.ts';
 import { CallRefusedError } from './failures.ts';
-import { refuseQuestion } from './questions.ts';
+import { refuseQuestion } from './server-request.ts';
 import {
   METHOD_NOT_FOUND,
   type Upstream,

@@ -3,12 +3,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Era } from '../../mcp/protocol/revisions.ts';
 import {
+  describeInHeaders,
   NOT_STATELESS,
   readDiscoverResult,
   toListenParams,
-} from '../../mcp/upstream/description.ts';
-import {
-  describeInHeaders,
   toStatelessParams,
   traceInHeaders,
 } from '../../mcp/upstream/envelope.ts';

@@ -1,7 +1,10 @@
 // Servers of 2024-11-05 to 2025-11-25: requests within a session that begins with `initialize`.
 
-import { NO_SESSIONS, readInitializeResult } from '../../mcp/upstream/description.ts';
-import { toInitializeParams } from '../../mcp/upstream/envelope.ts';
+import {
+  NO_SESSIONS,
+  readInitializeResult,
+  toInitializeParams,
+} from '../../mcp/upstream/envelope.ts';
 import {
   nameOwnSession,
   type UpstreamCaller,

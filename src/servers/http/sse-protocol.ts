@@ -1,8 +1,11 @@
 // §18.3: servers of 2024-11-05: each client's session has a connection of its own, in this process.
 
 import type { LogSeverity } from '../../mcp/protocol/methods.ts';
-import { readInitializeResult } from '../../mcp/upstream/description.ts';
-import { toInitializeParams, toSessionParams } from '../../mcp/upstream/envelope.ts';
+import {
+  readInitializeResult,
+  toInitializeParams,
+  toSessionParams,
+} from '../../mcp/upstream/envelope.ts';
 import {
   GATEWAY_CALLER,
   type UpstreamCaller,

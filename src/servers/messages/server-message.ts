@@ -4,7 +4,7 @@ import { isUtf8 } from 'node:buffer';
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { RequestId } from '../../mcp/protocol/json-rpc.ts';
 import type { ListName } from '../../mcp/protocol/list-kinds.ts';
-import { findListsThatChange } from '../../mcp/upstream/description.ts';
+import { findListsThatChange } from '../../mcp/upstream/envelope.ts';
 import { createUnreadResult } from '../../mcp/upstream/unread-result.ts';
 import type {
   UpstreamDescription,

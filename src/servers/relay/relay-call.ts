@@ -11,17 +11,15 @@ import { CallRefusedError, type ToFailedResult } from '../../mcp/upstream/failur
 import {
   findQuestionProblem,
   nameAsker,
-  refuseQuestion,
-  toQuestionError,
-} from '../../mcp/upstream/questions.ts';
-import {
   passLog,
   passProgress,
   type RelayCall,
   type RelayedCall,
   type RelayedRequest,
   type RequestClient,
+  refuseQuestion,
   sendToServer,
+  toQuestionError,
 } from '../../mcp/upstream/server-request.ts';
 import { changeUnread, findUnreadMeta, isUnread } from '../../mcp/upstream/unread-result.ts';
 import {

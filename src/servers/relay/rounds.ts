@@ -6,7 +6,7 @@ import { GatewayError } from '../../errors/gateway-error.ts';
 import { CallStopped, passQuestions, type QuestionGuards } from '../../mcp/calls/guards.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { CallRefusedError } from '../../mcp/upstream/failures.ts';
-import { findQuestionProblem, readQuestion } from '../../mcp/upstream/questions.ts';
+import { findQuestionProblem, readQuestion } from '../../mcp/upstream/server-request.ts';
 import type { UpstreamQuestion, UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toRawMembers } from '../../platform/noted-json.ts';

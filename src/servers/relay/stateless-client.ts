@@ -5,12 +5,13 @@ import { passAnswers } from '../../mcp/calls/guards.ts';
 import type { Context, StatelessRelay } from '../../mcp/catalog/catalog.ts';
 import { TASKS } from '../../mcp/protocol/revisions.ts';
 import { CallRefusedError } from '../../mcp/upstream/failures.ts';
-import { nameAsker, refuseQuestion } from '../../mcp/upstream/questions.ts';
 import {
+  nameAsker,
   passLog,
   passProgress,
   type RelayedCall,
   type RequestClient,
+  refuseQuestion,
   sendToServer,
 } from '../../mcp/upstream/server-request.ts';
 import { UpstreamError, type UpstreamRuntime } from '../../mcp/upstream/upstream.ts';

@@ -1,7 +1,6 @@
 // §18.3: who is told what changes at the processes of a server, and of which resources: at this replica and at others.
 
-import { toListenParams } from '../../mcp/upstream/description.ts';
-import { toStatelessParams } from '../../mcp/upstream/envelope.ts';
+import { toListenParams, toStatelessParams } from '../../mcp/upstream/envelope.ts';
 import {
   GATEWAY_CALLER,
   type UpstreamCaller,

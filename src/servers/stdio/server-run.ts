@@ -5,8 +5,9 @@ import {
   NOT_STATELESS,
   readDiscoverResult,
   readInitializeResult,
-} from '../../mcp/upstream/description.ts';
-import { toInitializeParams, toStatelessParams } from '../../mcp/upstream/envelope.ts';
+  toInitializeParams,
+  toStatelessParams,
+} from '../../mcp/upstream/envelope.ts';
 import {
   GATEWAY_CALLER,
   type UpstreamCaller,

@@ -4,11 +4,11 @@ import type { JsonRpcErrorObject } from '../../../errors/gateway-error.ts';
 import type { ClientCapabilities } from '../../../mcp/catalog/client-requests.ts';
 import {
   findQuestionProblem,
+  type RequestClient,
   readQuestion,
   refuseAsOver,
   refuseQuestion,
-} from '../../../mcp/upstream/questions.ts';
-import type { RequestClient } from '../../../mcp/upstream/server-request.ts';
+} from '../../../mcp/upstream/server-request.ts';
 import {
   ConnectionNeeded,
   UpstreamError,

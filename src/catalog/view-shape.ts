@@ -1,6 +1,6 @@
 // §25.1: `views` of the configuration file.
 
-import { freeText, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
+import { freeText, text, trueOrFalse } from '../config/file/shapes/scalar.ts';
 import {
   createRecordShape,
   defineMember,
@@ -12,17 +12,17 @@ import {
   record,
   report,
   type Shape,
-} from '../../config/file/shapes/shape.ts';
-import { decodeResource } from '../../mcp/catalog/resource-text.ts';
+} from '../config/file/shapes/shape.ts';
+import { decodeResource } from '../mcp/catalog/resource-text.ts';
 import {
   deriveServerName,
   describeTakenName,
   SERVER_CARD_PATH_NAME,
-} from '../../mcp/upstream/upstream-config.ts';
-import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
-import { findNearestName } from '../../platform/nearest-name.ts';
-import { quote } from '../../platform/text.ts';
-import { BUILT_IN } from '../prepare-list.ts';
+} from '../mcp/upstream/upstream-config.ts';
+import { MAX_GLOB_LENGTH } from '../platform/glob.ts';
+import { findNearestName } from '../platform/nearest-name.ts';
+import { quote } from '../platform/text.ts';
+import { BUILT_IN } from './prepare-list.ts';
 
 /** A view, and where the file has it. */
 export interface PlacedView {
