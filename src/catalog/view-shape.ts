@@ -13,7 +13,7 @@ import {
   report,
   type Shape,
 } from '../config/file/shapes/shape.ts';
-import { decodeResource } from '../mcp/catalog/resource-text.ts';
+import { decodeResource, NEVER_FITS } from '../mcp/catalog/resource-text.ts';
 import {
   deriveServerName,
   describeTakenName,
@@ -67,11 +67,7 @@ const resourceGlobs: Shape<readonly string[]> = {
     const given = resourceGlob.read(node, place);
     for (const glob of given ?? []) {
       if (decodeResource(glob) === glob) continue;
-      report(
-        place,
-        node.line,
-        `${quote(glob)} can never fit: URIs are compared decoded, and those with . or .. as a part of the path are refused. Write characters as they are, not as %20, and without such parts.`,
-      );
+      report(place, node.line, `${quote(glob)} ${NEVER_FITS}`);
     }
     return given;
   },

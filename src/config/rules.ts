@@ -1,7 +1,6 @@
 import { isIP } from 'node:net';
 import { extname } from 'node:path';
 import { isStringArray, parseObject } from '../platform/json.ts';
-import { SCOPE_TOKEN } from './scope.ts';
 import { isSentinelUrl, parseSentinelUrl } from './sentinel-url.ts';
 
 /** Media types of images, by how a file's name ends. */
@@ -180,8 +179,25 @@ export const systemUser = matching(
   'a user of this system, such as postern-programs, or uid:gid, such as 1001:1001',
 );
 
+/** One scope: printable ASCII without space, quote and backslash. */
+export const SCOPE_TOKEN = /^[\x21\x23-\x5B\x5D-\x7E]+$/;
+
 export const scope = matching(SCOPE_TOKEN, 'a scope');
 
 export const ONE_YEAR_SECONDS = 31_536_000;
 export const THIRTY_DAYS_SECONDS = 2_592_000;
 export const THIRTY_DAYS_MS = 2_592_000_000;
+
+// RFC 6749 §3.3: scope = scope-token *( SP scope-token ).
+
+/** The scopes that the metadata offers, and that a client gets that asks for nothing (§4.9). */
+export const DEFAULT_SCOPES = ['openid', 'profile', 'email'] as const;
+
+/** The scopes that the parameter names, in their order. */
+export const parseScope = (scopes = ''): readonly string[] =>
+  scopes.split(' ').filter((name) => name !== '');
+
+export const isScopeToken = (text: string): boolean => SCOPE_TOKEN.test(text);
+
+/** True if every reader takes the parameter apart as `parseScope` does. */
+export const isWellFormedScope = (scopes: string): boolean => scopes.split(' ').every(isScopeToken);

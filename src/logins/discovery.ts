@@ -1,7 +1,7 @@
 // §4.1, §4.9, §4.10: the metadata documents.
 
 import type { Config } from '../config/config.ts';
-import { DEFAULT_SCOPES } from '../config/scope.ts';
+import { DEFAULT_SCOPES } from '../config/rules.ts';
 import { fail } from '../errors/gateway-error.ts';
 import type { Endpoint, NamedPaths, OpenEndpoint } from '../http/endpoint/endpoint.ts';
 import { createJsonReply, type Reply } from '../http/endpoint/message.ts';

@@ -1,6 +1,6 @@
 // §4.6–§4.8: the authorization server that clients see: its endpoints, in either mode, and the documents that lead to it.
 
-import { parseScope } from '../config/scope.ts';
+import { parseScope } from '../config/rules.ts';
 import { fail, GatewayError } from '../errors/gateway-error.ts';
 import type { NamedPaths } from '../http/endpoint/endpoint.ts';
 import type { OwnPages } from '../http/endpoint/own-pages.ts';

@@ -1,6 +1,6 @@
 // §4.6: the parties of a login, in both modes: clients, and browsers with what their users approved in them.
 
-import { parseScope } from '../config/scope.ts';
+import { parseScope } from '../config/rules.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { Logouts } from './broker/logouts.ts';
 import type { ClientDocuments } from './client-id-metadata/client-documents.ts';

@@ -1,7 +1,7 @@
 // §28: what rules name of users: the members of `user` in conditions, which `who` names by words of its own. The audit log
 // writes these, and nothing else of a token.
 
-import { parseScope } from '../../config/scope.ts';
+import { parseScope } from '../../config/rules.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { Lookup, NamedFacts, RuleConfig, RuleSubject } from '../../mcp/calls/policy.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';

@@ -13,9 +13,9 @@ import {
 } from '../../config/file/shapes/shape.ts';
 import type { FileNode } from '../../config/file/syntax/read-syntax.ts';
 import type { Problem } from '../../config/problem.ts';
-import { isScopeToken } from '../../config/scope.ts';
+import { isScopeToken } from '../../config/rules.ts';
 import type { RuleConfig, RuleSubject } from '../../mcp/calls/policy.ts';
-import { decodeResource } from '../../mcp/catalog/resource-text.ts';
+import { decodeResource, NEVER_FITS } from '../../mcp/catalog/resource-text.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 import { isObject, isScalar, type JsonObject } from '../../platform/json.ts';
 import { suggestName } from '../../platform/nearest-name.ts';
@@ -279,7 +279,7 @@ function checkPattern(pattern: string): string | undefined {
   }
   if (/[\p{Cc}\p{Cs}]/u.test(glob)) return `${shown} has a control character, as no name has.`;
   if (kind === 'resource' && decodeResource(glob) !== glob) {
-    return `${shown} can never fit: URIs are compared decoded, and those with . or .. as a part of the path are refused. Write characters as they are, not as %20, and without such parts.`;
+    return `${shown} ${NEVER_FITS}`;
   }
   return undefined;
 }

@@ -1,6 +1,6 @@
 // RFC 6749 §5: the answers of token endpoints, read without trust: many do not keep to the RFC.
 
-import { isScopeToken } from '../../config/scope.ts';
+import { isScopeToken } from '../../config/rules.ts';
 import { removeUnseen } from '../../platform/invisible.ts';
 import {
   decodeUtf8,

@@ -1,6 +1,6 @@
 // RFC 6749 §4.4: a client of the configuration file gets a token for itself. There is no refresh token: it authenticates again.
 
-import { DEFAULT_SCOPES, parseScope } from '../../config/scope.ts';
+import { DEFAULT_SCOPES, parseScope } from '../../config/rules.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { KnownLogin, LoginSearch } from '../../http/endpoint/endpoint.ts';
 import type { PendingReply, RequestBody } from '../../http/endpoint/message.ts';

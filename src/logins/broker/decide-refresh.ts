@@ -1,6 +1,6 @@
 // §5.11, RFC 6749 §6, RFC 9700 §4.14.2: what becomes of a refresh token that a client brings.
 
-import { parseScope } from '../../config/scope.ts';
+import { parseScope } from '../../config/rules.ts';
 import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import type { Client } from '../clients/clients.ts';
 import type { Grant, IssuedPair } from '../grants/grant.ts';

@@ -15,8 +15,7 @@ import {
 import { toValue } from '../../config/file/syntax/read-syntax.ts';
 
 import type { Problem } from '../../config/problem.ts';
-import { httpUrl, type Rule, textWith } from '../../config/rules.ts';
-import { isScopeToken } from '../../config/scope.ts';
+import { httpUrl, isScopeToken, type Rule, textWith } from '../../config/rules.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
 import { getMessage } from '../../platform/error-code.ts';
 import { generateSecret, hashSha256, isEqualSecret } from '../../platform/ids.ts';

@@ -1,7 +1,7 @@
 // draft-ietf-oauth-identity-assertion-authz-grant §3.1, RFC 7523 §3: what an identity provider says of one of its users, to one
 // authorization server and for one client.
 
-import { isWellFormedScope, parseScope } from '../../config/scope.ts';
+import { isWellFormedScope, parseScope } from '../../config/rules.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import {
   createProviderMetadata,

@@ -1,7 +1,7 @@
 // RFC 7523 §2.1, draft-ietf-oauth-identity-assertion-authz-grant §4.4: a client brings what its user's identity provider says, and gets a
 // token for that user. There is no refresh token: the provider is asked again, so that it goes on deciding.
 
-import { parseScope } from '../../config/scope.ts';
+import { parseScope } from '../../config/rules.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { PendingReply } from '../../http/endpoint/message.ts';
 import type { RequestParameters } from '../../http/endpoint/parameters.ts';

@@ -1,6 +1,6 @@
 // Parameters that the gateway adds when it asks the provider. Pure: the broker sends and receives.
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
-import { DEFAULT_SCOPES, parseScope } from '../../config/scope.ts';
+import { DEFAULT_SCOPES, parseScope } from '../../config/rules.ts';
 import type { FormPair } from '../../http/oauth-client/client-authentication.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';

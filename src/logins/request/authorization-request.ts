@@ -1,7 +1,7 @@
 // §4.6, RFC 6749 §4.1.1, RFC 7636 §4.3: what a client asks for, checked in one order: who asks
 // and where the answer goes first, for until then there is nobody to answer to.
 
-import { isWellFormedScope } from '../../config/scope.ts';
+import { isWellFormedScope } from '../../config/rules.ts';
 import type { ServerUrls } from '../../config/server-urls.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { parseQuery, type RequestParameters } from '../../http/endpoint/parameters.ts';

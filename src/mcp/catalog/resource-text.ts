@@ -73,3 +73,7 @@ function decode(uri: string): string | undefined {
 }
 
 const isDotSegment = (segment: string): boolean => /^\s*\.{1,2}\s*$/.test(segment);
+
+/** Why a pattern that `decodeResource` would change fits nothing: the rest of a sentence that begins with it. */
+export const NEVER_FITS =
+  'can never fit: URIs are compared decoded, and those with . or .. as a part of the path are refused. Write characters as they are, not as %20, and without such parts.';

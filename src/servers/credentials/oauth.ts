@@ -19,8 +19,7 @@ import {
   type Shape,
 } from '../../config/file/shapes/shape.ts';
 import type { FileNode } from '../../config/file/syntax/read-syntax.ts';
-import { httpUrl, integer, textWith } from '../../config/rules.ts';
-import { isScopeToken } from '../../config/scope.ts';
+import { httpUrl, integer, isScopeToken, textWith } from '../../config/rules.ts';
 import type {
   ConfiguredAuthorizationServer,
   ConnectionAuth,

@@ -2,8 +2,7 @@
 
 import { text } from '../../config/file/shapes/scalar.ts';
 import { defineMember } from '../../config/file/shapes/shape.ts';
-import { textWith } from '../../config/rules.ts';
-import { isScopeToken } from '../../config/scope.ts';
+import { isScopeToken, textWith } from '../../config/rules.ts';
 import {
   type GetProviderToken,
   identifyCredential,
