@@ -1,7 +1,8 @@
 // §18.2: the built-in catalogue among the servers: first in order, without a prefix.
 import type { Cursor } from '../mcp/catalog/catalog.ts';
 import type { CacheHint } from '../mcp/catalog/content.ts';
-import type { CallerContext, OwnCatalog } from '../mcp/catalog/served-catalog.ts';
+import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
+import type { CallerContext } from '../mcp/catalog/served-catalog.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { isObject } from '../platform/json.ts';
 import { listFiles } from './check-item.ts';

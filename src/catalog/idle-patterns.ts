@@ -2,7 +2,7 @@
 // one that is misspelled, or by the former name of a tool, is not, and nothing else shows it.
 import { isDeepStrictEqual } from 'node:util';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
-import { LISTING_CONTEXT } from '../mcp/catalog/served-catalog.ts';
+import { LISTING_CONTEXT } from '../mcp/catalog/own-catalog.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { FindFacts, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { canBegin, compileGlob, readGlobHead } from '../platform/glob.ts';

@@ -9,7 +9,8 @@ import {
   type NotificationGate,
 } from '../mcp/calls/guards.ts';
 import type { CatalogListener } from '../mcp/catalog/catalog.ts';
-import type { IdentifiedCaller, OwnCatalog, ServedCatalog } from '../mcp/catalog/served-catalog.ts';
+import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
+import type { IdentifiedCaller, ServedCatalog } from '../mcp/catalog/served-catalog.ts';
 import { canSubscribe } from '../mcp/upstream/envelope.ts';
 import { UpstreamError } from '../mcp/upstream/upstream.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';

@@ -2,7 +2,7 @@
 
 import { GatewayError } from '../errors/gateway-error.ts';
 import type { GuardPoint } from '../mcp/calls/guards.ts';
-import type { OwnCatalog } from '../mcp/catalog/served-catalog.ts';
+import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { ALL_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { ConnectUser } from '../mcp/upstream/connection-ports.ts';
 import type { RelayCall } from '../mcp/upstream/server-request.ts';

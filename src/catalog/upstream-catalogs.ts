@@ -3,12 +3,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Policies } from '../mcp/calls/policy.ts';
 import { type ApprovableServer, LOCKED, NO_LOCK } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
-import {
-  type CallerContext,
-  LISTING_CONTEXT,
-  type OwnCatalog,
-  type ServedCatalog,
-} from '../mcp/catalog/served-catalog.ts';
+import { LISTING_CONTEXT, type OwnCatalog } from '../mcp/catalog/own-catalog.ts';
+import type { CallerContext, ServedCatalog } from '../mcp/catalog/served-catalog.ts';
 import type { ConnectionOwner } from '../mcp/upstream/connections.ts';
 import { GATEWAY_CALLER, type Upstream, type UpstreamRuntime } from '../mcp/upstream/upstream.ts';
 import type { FindFacts, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';

@@ -20,7 +20,7 @@ import { createLockApproval } from '../lock/lock-approval.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import type { ClientOf } from '../mcp/calls/call.ts';
 import { joinPolicies, type Rules } from '../mcp/calls/policy.ts';
-import type { OwnCatalog } from '../mcp/catalog/served-catalog.ts';
+import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { createToFailedResult } from '../mcp/upstream/failures.ts';
 import type { ServedFile } from '../mcp/upstream/upstream-config.ts';
 import { traceUpstream } from '../mcp/upstream/wrap-upstream.ts';

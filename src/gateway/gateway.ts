@@ -10,9 +10,7 @@ import { logListening, logStartWarnings } from '../config/start-log.ts';
 import { connectionPages, connections } from '../connections/feature.ts';
 import { findAskProblems } from '../control/approvals/approvals.ts';
 import { approvals } from '../control/approvals/feature.ts';
-import { describeNamed } from '../control/rules/named-facts.ts';
 import type { Endpoint } from '../http/endpoint/endpoint.ts';
-import type { UserContext } from '../http/endpoint/message.ts';
 import { createLimiter } from '../http/limits/limiter.ts';
 import { type CorsHeaderNames, createSecurityHeaders } from '../http/server/headers.ts';
 import type { CallerChecks } from '../http/server/judge-protected.ts';
@@ -34,11 +32,10 @@ import {
   ownTokens,
   sessionPanels,
 } from '../logins/features.ts';
-import { joinPolicies } from '../mcp/calls/policy.ts';
 import type { Lock } from '../mcp/catalog/approved-items.ts';
 import type { Catalog } from '../mcp/catalog/catalog.ts';
-import { serveOwnCatalog } from '../mcp/catalog/served-catalog.ts';
-import { beginFeatures, closeAll, defineFeature, type FeatureParts } from '../mcp/feature.ts';
+import { serveOwnCatalog } from '../mcp/catalog/own-catalog.ts';
+import { beginFeatures, closeAll, type FeatureParts } from '../mcp/feature.ts';
 import { callFeature } from '../mcp/mcp.ts';
 import { createOperatorEndpoints } from '../pages/admin.ts';
 import { createLogo, type Logo } from '../pages/open-site.ts';
@@ -57,7 +54,8 @@ import {
   type RuntimeParts,
 } from '../runtime/runtime.ts';
 import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
-import type { OpenServedFile, UpstreamPorts } from './create-upstreams.ts';
+import type { UpstreamPorts } from './create-upstreams.ts';
+import { openServedFile, servers } from './servers-feature.ts';
 
 /** In place of what a gateway opens by itself; defaults are used for those left out. */
 export interface Deps extends RuntimeParts {
@@ -106,79 +104,6 @@ export interface Gateway {
 
 /** Milliseconds for what is in flight when a process stops; more where `SHUTDOWN_DELAY_MS` is more. */
 const MIN_GRACE_MS = 10_000;
-
-// The servers behind the gateway, as it opens them.
-
-/** Loaded where there is a configuration file: a quarter of all code. */
-const loadUpstreams = () => import('./create-upstreams.ts');
-
-const servers = defineFeature({
-  name: 'servers',
-  async open(
-    runtime,
-    needs: UpstreamPorts & {
-      /** Undefined without a configuration file: the gateway serves its own catalogue alone. */
-      readonly setup: Setup | undefined;
-      readonly servedFile: OpenServedFile;
-      readonly lockCommand: string;
-      readonly operated: object | undefined;
-    },
-  ) {
-    const { setup, ownCatalog, lockCommand } = needs;
-    const opened = setup && (await (await loadUpstreams()).openUpstreams(runtime, setup, needs));
-    const catalogs = opened?.catalogs ?? {
-      all: ownCatalog,
-      findNamed: () => undefined,
-      policies: joinPolicies([]),
-    };
-    return {
-      gives: {
-        upstreams: opened,
-        all: catalogs.all,
-        findNamed: catalogs.findNamed,
-        catalog: catalogs.all,
-        hasPaths: opened !== undefined,
-        judge: catalogs.policies.judge,
-        getGuards: () => opened?.getGuards(),
-        describeUser: (user: UserContext) => opened && describeNamed(user, opened.getNamedFacts()),
-      },
-      ...(needs.operated && {
-        // Loaded where there are operators.
-        panels: (await import('./server-panels.ts')).createServerPanels(
-          runtime,
-          opened,
-          lockCommand,
-        ),
-      }),
-      ...(opened && {
-        endpoints: opened.endpoints,
-        readiness: { servers: opened.checkRequired },
-        async prepare(next: Setup) {
-          const commit = await opened.prepare(next);
-          return async () => {
-            await commit();
-            needs.servedFile.replace(next.file);
-          };
-        },
-        close: opened.close,
-      }),
-    };
-  },
-});
-
-/** Without a configuration file nothing of servers is loaded. */
-const openServedFile = async (file: GatewayFile | undefined): Promise<OpenServedFile> =>
-  file === undefined ? NO_FILE : (await loadUpstreams()).createServedFile(file);
-
-const NO_FILE: OpenServedFile = {
-  has: () => false,
-  getTitle: () => undefined,
-  listConnectionServers: () => [],
-  listNamedClaims: () => [],
-  replace() {},
-};
-
-// All features, and the gateway that they make.
 
 /** In the order in which they open: each gives those after it what they need of it. */
 const FEATURES = beginFeatures<Setup, Awaited<ReturnType<typeof begin>>>()

@@ -13,7 +13,8 @@ import {
 } from '../http/endpoint/message.ts';
 import { JSONRPC } from '../http/endpoint/render-error.ts';
 import type { Site } from '../http/server/router.ts';
-import { listTools, type ServedCatalog } from '../mcp/catalog/served-catalog.ts';
+import { listTools } from '../mcp/catalog/own-catalog.ts';
+import type { ServedCatalog } from '../mcp/catalog/served-catalog.ts';
 import { defineFeature, type Gauges } from '../mcp/feature.ts';
 import type { ServedFile } from '../mcp/upstream/upstream-config.ts';
 import { getErrorCode } from '../platform/error-code.ts';

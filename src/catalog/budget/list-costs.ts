@@ -1,13 +1,8 @@
 // §25.2: what the list of tools of each path costs a model that reads it.
 
 import type { Policies } from '../../mcp/calls/policy.ts';
-import {
-  type CallerContext,
-  LISTING_CONTEXT,
-  listTools,
-  type OwnCatalog,
-  type ServedCatalog,
-} from '../../mcp/catalog/served-catalog.ts';
+import { LISTING_CONTEXT, listTools, type OwnCatalog } from '../../mcp/catalog/own-catalog.ts';
+import type { CallerContext, ServedCatalog } from '../../mcp/catalog/served-catalog.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { createBuiltIn } from '../built-in.ts';

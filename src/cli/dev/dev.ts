@@ -7,7 +7,7 @@ import type { Env } from '../../config/setting.ts';
 import type { Setup } from '../../gateway/configuration/gateway-file.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Catalog } from '../../mcp/catalog/catalog.ts';
-import { listTools, serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
+import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { countNoun } from '../../platform/text.ts';
 import { prepareEnvironment } from '../command-line/env-file.ts';

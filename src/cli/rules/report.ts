@@ -7,7 +7,7 @@ import type { LoggedCall, ReplayVerdict } from '../../control/rules/replay-rules
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { AskWhom, RuleConfig, RuleDecision, RuledItem } from '../../mcp/calls/policy.ts';
-import { listTools, serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
+import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import { findNearestName } from '../../platform/nearest-name.ts';
 import { alignColumns, toVisibleName } from '../command-line/terminal.ts';
 import { findLockPath, readLockFile } from '../setup/lock-file-on-disk.ts';

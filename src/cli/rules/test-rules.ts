@@ -15,7 +15,7 @@ import {
   type RuledItem,
 } from '../../mcp/calls/policy.ts';
 import type { Cursor } from '../../mcp/catalog/catalog.ts';
-import { LISTING_CONTEXT, serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
+import { LISTING_CONTEXT, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import { ALL_KINDS } from '../../mcp/protocol/list-kinds.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { getMessage } from '../../platform/error-code.ts';

@@ -10,7 +10,7 @@ import type { Config } from '../../config/config.ts';
 import type { Setup } from '../../gateway/configuration/gateway-file.ts';
 import { createLockPolicy } from '../../lock/lock.ts';
 import { joinPolicies } from '../../mcp/calls/policy.ts';
-import { listTools, serveOwnCatalog } from '../../mcp/catalog/served-catalog.ts';
+import { listTools, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import { GATEWAY_CALLER } from '../../mcp/upstream/upstream.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { countNoun } from '../../platform/text.ts';

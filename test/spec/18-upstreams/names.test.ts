@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createLocalCatalog, definePrompt, defineTool } from '../../../src/index.ts';
-import { LISTING_CONTEXT } from '../../../src/mcp/catalog/served-catalog.ts';
+import { LISTING_CONTEXT } from '../../../src/mcp/catalog/own-catalog.ts';
 import { startForTest as start } from '../../support/upstreams/catalog-gateway.ts';
 import { buildTool, serveForTest as serve } from '../../support/upstreams/listing-server.ts';
 

@@ -14,7 +14,7 @@ import {
 import { createLimiter } from '../../../src/http/limits/limiter.ts';
 import type { CallerChecks } from '../../../src/http/server/judge-protected.ts';
 import { joinPolicies } from '../../../src/mcp/calls/policy.ts';
-import { serveOwnCatalog } from '../../../src/mcp/catalog/served-catalog.ts';
+import { serveOwnCatalog } from '../../../src/mcp/catalog/own-catalog.ts';
 import { createMcp } from '../../../src/mcp/mcp.ts';
 import { createReplicaSeal } from '../../../src/store/seal/secrets.ts';
 import { GRANT_VERSION_LENGTH, type Store } from '../../../src/store/store.ts';

@@ -1,0 +1,77 @@
+// The servers behind the gateway, as it opens them.
+
+import { describeNamed } from '../control/rules/named-facts.ts';
+import type { UserContext } from '../http/endpoint/message.ts';
+import { joinPolicies } from '../mcp/calls/policy.ts';
+import { defineFeature } from '../mcp/feature.ts';
+import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
+import type { OpenServedFile, UpstreamPorts } from './create-upstreams.ts';
+
+/** Loaded where there is a configuration file: a quarter of all code. */
+const loadUpstreams = () => import('./create-upstreams.ts');
+
+export const servers = defineFeature({
+  name: 'servers',
+  async open(
+    runtime,
+    needs: UpstreamPorts & {
+      /** Undefined without a configuration file: the gateway serves its own catalogue alone. */
+      readonly setup: Setup | undefined;
+      readonly servedFile: OpenServedFile;
+      readonly lockCommand: string;
+      readonly operated: object | undefined;
+    },
+  ) {
+    const { setup, ownCatalog, lockCommand } = needs;
+    const opened = setup && (await (await loadUpstreams()).openUpstreams(runtime, setup, needs));
+    const catalogs = opened?.catalogs ?? {
+      all: ownCatalog,
+      findNamed: () => undefined,
+      policies: joinPolicies([]),
+    };
+    return {
+      gives: {
+        upstreams: opened,
+        all: catalogs.all,
+        findNamed: catalogs.findNamed,
+        catalog: catalogs.all,
+        hasPaths: opened !== undefined,
+        judge: catalogs.policies.judge,
+        getGuards: () => opened?.getGuards(),
+        describeUser: (user: UserContext) => opened && describeNamed(user, opened.getNamedFacts()),
+      },
+      ...(needs.operated && {
+        // Loaded where there are operators.
+        panels: (await import('./server-panels.ts')).createServerPanels(
+          runtime,
+          opened,
+          lockCommand,
+        ),
+      }),
+      ...(opened && {
+        endpoints: opened.endpoints,
+        readiness: { servers: opened.checkRequired },
+        async prepare(next: Setup) {
+          const commit = await opened.prepare(next);
+          return async () => {
+            await commit();
+            needs.servedFile.replace(next.file);
+          };
+        },
+        close: opened.close,
+      }),
+    };
+  },
+});
+
+/** Without a configuration file nothing of servers is loaded. */
+export const openServedFile = async (file: GatewayFile | undefined): Promise<OpenServedFile> =>
+  file === undefined ? NO_FILE : (await loadUpstreams()).createServedFile(file);
+
+const NO_FILE: OpenServedFile = {
+  has: () => false,
+  getTitle: () => undefined,
+  listConnectionServers: () => [],
+  listNamedClaims: () => [],
+  replace() {},
+};

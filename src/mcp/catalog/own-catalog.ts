@@ -1,0 +1,183 @@
+// A catalogue of an author, as the gateway serves it.
+
+import { createCountedBus } from '../../platform/counted-bus.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { ClockAndLog } from '../../platform/log.ts';
+import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
+import { createThrottle } from '../../platform/throttle.ts';
+import {
+  failNoDirectory,
+  failUnknownItem,
+  LIST_KINDS,
+  type ListKind,
+} from '../protocol/list-kinds.ts';
+import type { Catalog, CatalogListener, Cursor, Page } from './catalog.ts';
+import type { MirroredParam } from './content.ts';
+import type { CallerContext, ServedCatalog, Target, WantedItem } from './served-catalog.ts';
+
+export interface OwnCatalog extends ServedCatalog {
+  /** True if the list is the same for every caller, and never changes. */
+  isFixed(kind: ListKind): boolean;
+  resolve(wanted: WantedItem, context: CallerContext): Target;
+}
+
+/**
+ * Names are the catalogue's matter: one that it does not have fails when it is called. Without `runtime` nobody
+ * listens, as where it is only asked for its lists.
+ */
+export function serveOwnCatalog(catalog: Catalog, runtime?: ClockAndLog): OwnCatalog {
+  return {
+    server: undefined,
+    view: undefined,
+    offers: catalog.offers,
+    mirrorHeaders: catalog.mirrorHeaders,
+    isShared: catalog.describe === undefined,
+    describe: (caller) => catalog.describe?.(caller) ?? catalog,
+    list: async (kind, cursor, context) =>
+      catalog[LIST_METHODS[kind]]?.(cursor, context) ?? NO_ITEMS,
+    resolve: ({ list, name }) => ({
+      item: { kind: LIST_KINDS[list].ruled, name, server: '', annotations: NONE },
+      server: undefined,
+      listMirroredParams: (caller) =>
+        list === 'tools' ? catalog.mirroredParams(name, caller) : NO_PARAMS,
+      ...(list === 'tools' && { task: catalog.findTask?.(name) }),
+      // Async: what an author's function throws, or returns at once, comes as from a promise.
+      async run(args, context) {
+        if (list === 'tools') return catalog.callTool(name, args, context);
+        if (list === 'prompts') return catalog.getPrompt(name, args, context);
+        return catalog.readResource(name, context);
+      },
+      failAsUnknown: async (_context, facts) => failUnknownItem(list, name, { facts }),
+    }),
+    getSkill: async (uri, context) =>
+      catalog.getSkill?.(uri, context) ?? failUnknownItem('skills', uri),
+    readDirectory: async (uri, cursor, context) =>
+      catalog.readDirectory?.(uri, cursor, context) ?? failNoDirectory(uri),
+    complete: async (completion, context) => catalog.complete(completion, context),
+    canWatch: (uri, caller) => catalog.canWatch(uri, caller),
+    setWatched: async (uri, isWatched, caller) => catalog.setWatched?.(uri, isWatched, caller),
+    listen: runtime === undefined ? () => () => {} : createListen(runtime, catalog),
+    endSession: (caller) => catalog.endSession?.(caller),
+    isFixed: (kind) => catalog[LIST_METHODS[kind]]?.isFixed === true,
+  };
+}
+
+/** Each stream asks the store at each change: a resource that changes all the time is told so often. */
+const UPDATE_INTERVAL_MS = 250;
+const RESOURCES = 'resources';
+
+/** The catalogue is watched once for all, and only while somebody listens. */
+function createListen({ clock, log }: ClockAndLog, catalog: Catalog): ServedCatalog['listen'] {
+  const bus = createCountedBus<typeof RESOURCES, CatalogListener, () => void>({
+    start() {
+      let isWatching = true;
+      const stop = catalog.watchResources(
+        createThrottle(clock, UPDATE_INTERVAL_MS, (uri) => {
+          if (isWatching) bus.publish(RESOURCES, (listener) => listener.resourceUpdated(uri));
+        }),
+      );
+      return () => {
+        isWatching = false;
+        stop();
+      };
+    },
+    stop: (stopWatching) => stopWatching(),
+    // This is called from an author's emitter or timer, into which nothing must be thrown.
+    onError: (cause) =>
+      log.error('A client could not be told that a resource changed; please report this.', {
+        cause,
+      }),
+  });
+
+  return function listen(caller, listener, uris) {
+    bus.subscribe(RESOURCES, listener);
+    try {
+      return createStop(listener, catalog.listen?.(caller, bindListener(listener), uris));
+    } catch (error) {
+      bus.unsubscribe(RESOURCES, listener);
+      throw error;
+    }
+  };
+
+  /** Apart from its caller, so that an open stream does not keep that. */
+  function createStop(listener: CatalogListener, stop: (() => void) | undefined): () => void {
+    return () => {
+      bus.unsubscribe(RESOURCES, listener);
+      stop?.();
+    };
+  }
+}
+
+/** For authors, who may take its functions off it: in a handler of their own a `this` that is missing ends the process. */
+const bindListener = (listener: CatalogListener): CatalogListener => ({
+  listChanged: (list) => listener.listChanged(list),
+  resourceUpdated: (uri) => listener.resourceUpdated(uri),
+  elicitationCompleted: (elicitationId) => listener.elicitationCompleted?.(elicitationId),
+  logged: (params) => listener.logged?.(params),
+});
+
+/** A page of each list is asked of a catalogue by its own method. */
+const LIST_METHODS = {
+  tools: 'listTools',
+  prompts: 'listPrompts',
+  resources: 'listResources',
+  templates: 'listResourceTemplates',
+  skills: 'listSkills',
+} as const satisfies Readonly<Record<ListKind, keyof Catalog>>;
+
+/** Of a catalogue without skills. */
+const NO_ITEMS: Page<object> = { items: [] };
+const NONE: JsonObject = {};
+const NO_PARAMS: readonly MirroredParam[] = [];
+
+/** Unless a caller is given, as one without a user gets them: rules about groups, claims and clients allow nothing. */
+export async function listTools(
+  { offers, list }: ServedCatalog,
+  context: CallerContext = LISTING_CONTEXT,
+): Promise<readonly JsonObject[]> {
+  if (!offers.tools) return [];
+  const tools: JsonObject[] = [];
+  let cursor: Cursor;
+  do {
+    const page = await list('tools', cursor, context);
+    tools.push(...page.items.filter(isObject));
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  return tools;
+}
+
+const failToAsk = (): Promise<never> => Promise.reject(new Error('Nobody can be asked here'));
+
+const NEVER = new AbortController().signal;
+
+/** For lists that nobody in particular asks for: a caller without a user, who cannot be asked. */
+export const LISTING_CONTEXT: CallerContext = {
+  user: undefined,
+  session: undefined,
+  clientId: undefined,
+  view: undefined,
+  client: { elicitation: false, sampling: false, roots: false },
+  service: {
+    name: PACKAGE_NAME,
+    version: PACKAGE_VERSION,
+    displayName: PACKAGE_NAME,
+    environment: 'production',
+  },
+  signal: NEVER,
+  progress() {},
+  log() {},
+  ask: failToAsk,
+  disconnect() {},
+  providerToken: async () => undefined,
+  relay: {
+    era: 'session',
+    signal: NEVER,
+    wantsProgress: false,
+    logLevel: undefined,
+    meta: undefined,
+    questionGuards: undefined,
+    ask: failToAsk,
+    completeElicitation: () => false,
+  },
+  trace: {},
+};
