@@ -334,12 +334,12 @@ export function createCallApprovals(
         clock,
       }),
 
-    /** The same call runs in this session without a question from now on. */
-    async allowInSession(sessionId: string, call: CallToApprove) {
-      await allowances.create(buildSessionKey(sessionId, call), ALLOWED, SESSION_SECONDS);
+    /** The same call runs in this session without a question from now on. `session` names it, and the login. */
+    async allowInSession(session: string, call: CallToApprove) {
+      await allowances.create(buildSessionKey(session, call), ALLOWED, SESSION_SECONDS);
     },
-    isAllowedInSession: async (sessionId: string, call: CallToApprove) =>
-      (await allowances.get(buildSessionKey(sessionId, call))) === ALLOWED,
+    isAllowedInSession: async (session: string, call: CallToApprove) =>
+      (await allowances.get(buildSessionKey(session, call))) === ALLOWED,
 
     /** The secret by which the next round is known. */
     async beginRound(call: CallToApprove, round: ApprovalRound) {
@@ -360,7 +360,7 @@ export function createCallApprovals(
 
 const ALLOWED = 'allowed';
 
-const buildSessionKey = (sessionId: string, call: CallToApprove): string =>
-  buildSessionApprovalKey(hashSha256(JSON.stringify([sessionId, nameCall(call)])));
+const buildSessionKey = (session: string, call: CallToApprove): string =>
+  buildSessionApprovalKey(hashSha256(JSON.stringify([session, nameCall(call)])));
 
 const buildRoundKey = (secret: string): string => buildApprovalRoundKey(hashSha256(secret));

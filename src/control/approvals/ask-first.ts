@@ -73,8 +73,8 @@ export function createAskFirst(
       return true;
     }
     const { context } = question.call;
-    const sessionId = whom === 'user' ? context.session?.sessionId : undefined;
-    if (sessionId !== undefined && (await approvals.isAllowedInSession(sessionId, question.asked)))
+    const session = whom === 'user' ? nameSession(context) : undefined;
+    if (session !== undefined && (await approvals.isAllowedInSession(session, question.asked)))
       return false;
     const hasForms = whom === 'user' && context.client.elicitation;
     const text = hasForms ? describeQuestion(question) : '';
@@ -88,9 +88,9 @@ export function createAskFirst(
   /** False where it cannot reach the client. */
   async function askByForm(question: Question, message: string): Promise<boolean> {
     const { asked, relay, call } = question;
-    const sessionId = call.context.session?.sessionId;
+    const session = nameSession(call.context);
     note(asked, 'form', 'asked');
-    const choices = listChoices(relay.era === 'session' && sessionId !== undefined);
+    const choices = listChoices(relay.era === 'session' && session !== undefined);
     const decision = {
       type: 'string',
       title: 'Your decision',
@@ -106,8 +106,8 @@ export function createAskFirst(
     const response = await askInSession(relay, form);
     if (response === undefined) return false;
     const answer = settleForm(question, response, choices);
-    if (answer === 'session' && sessionId !== undefined)
-      await approvals.allowInSession(sessionId, asked);
+    if (answer === 'session' && session !== undefined)
+      await approvals.allowInSession(session, asked);
     return true;
   }
 
@@ -256,6 +256,10 @@ function toQuestion(call: AllowedCall, defaultIssuer: string | undefined): Quest
     throw error;
   }
 }
+
+/** With the login by which it is used: an app that was logged out, and comes back to its session, asks again. */
+const nameSession = ({ session, user }: AllowedCall['context']): string | undefined =>
+  session && JSON.stringify([session.sessionId, user?.grant?.id]);
 
 const requireRounds = ({ context }: AllowedCall) =>
   context.approvalRounds ?? fail('client_cannot_be_asked');

@@ -2,6 +2,12 @@
 import { expect, test } from 'vitest';
 import { stateless } from '../../support/clients/stateless.ts';
 import { useFresh } from '../../support/lifetimes.ts';
+import {
+  logOutEverywhere,
+  openAccount,
+  readCsrf,
+  readGrants,
+} from '../../support/oauth/account-steps.ts';
 import { assertUser, bringAssertion, ID_JAG_ENV } from '../../support/oauth/id-jag.ts';
 import { startIssuer } from '../../support/oauth/issuer.ts';
 import { fileOf, withSecret } from '../../support/oauth/machine-clients.ts';
@@ -30,9 +36,9 @@ const own = useFresh(async () => {
 });
 
 /** One at the gateway's own provider, the other at the partner's. */
-async function logInBoth() {
-  const { access: here } = await own.logIn({ sub: 'ada', email: 'ada@example.com' });
-  const claims = { sub: 'ada', email: 'ada@example.com' };
+async function logInBoth(sub = 'ada') {
+  const { access: here } = await own.logIn({ sub, email: 'ada@example.com' });
+  const claims = { sub, email: 'ada@example.com' };
   const assertion = await assertUser(own.partner, own.clock.now(), { claims });
   const there: string = (await bringAssertion(own.gateway, assertion)).json.access_token;
   for (const access of [here, there]) expect((await own.other.call(access)).status).toBe(200);
@@ -149,4 +155,25 @@ test('§21.1 audit: lines and the log say of which issuer a user is, where it is
   }
   const said = own.gateway.log.filter(({ user, msg }) => user === 'ada' && msg === 'Logged out.');
   expect(said).toMatchObject([{ issuer: url }]);
+});
+
+test('§5.11 /account: nobody sees or ends what is of the same user ID at another issuer, one by one or all at once', async () => {
+  const { here, there, show } = await logInBoth('user-1');
+  const of = new URLSearchParams({ user: 'user-1', issuer: own.partner.url });
+  const [other] = (await show(`/grants?${of}`)).grants;
+  const { cookie } = await openAccount(own);
+  const { text } = await own.steps.get('/account', cookie);
+  expect(readGrants(text)).toHaveLength(1);
+  expect(readGrants(text)).not.toContain(other.id);
+  const form = { csrf: readCsrf(text), action: 'end', grant: other.id };
+  expect((await own.steps.post('/account', form, cookie)).status).toBe(303);
+  expect([await isIn(here), await isIn(there)]).toEqual([
+    [true, true],
+    [true, true],
+  ]);
+  await logOutEverywhere(own);
+  expect([await isIn(here), await isIn(there)]).toEqual([
+    [false, false],
+    [true, true],
+  ]);
 });
