@@ -58,7 +58,10 @@ export function readServerMessage(value: unknown): ServerMessage | undefined {
 
 function readRequest({ id, method, params = {} }: JsonObject): ServerMessage | undefined {
   if (typeof method !== 'string' || !isObject(params)) return undefined;
-  if (id === undefined) return { kind: 'notification', method, params };
+  if (id === undefined) {
+    const isLog = method === 'notifications/message';
+    return { kind: 'notification', method, params: isLog ? readExact(params) : params };
+  }
   return isId(id) ? { kind: 'request', id, method, params: readExact(params) } : undefined;
 }
 
@@ -215,7 +218,7 @@ export function routeToRequest(
   token: number,
   request: UpstreamRequest,
 ): boolean {
-  if (method === 'notifications/message') request.onLog?.(readExact(params));
+  if (method === 'notifications/message') request.onLog?.(params);
   else if (method !== 'notifications/progress') return false;
   else if (readEchoedNumber(params.progressToken) === token) request.onProgress?.(params);
   return true;

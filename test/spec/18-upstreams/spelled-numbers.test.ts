@@ -1,7 +1,9 @@
 // Numbers keep their spelling beside arguments and results, too: in what servers ask, list and tell, in what clients answer, in what
 // somebody approves; and rules decide on no other number than the server gets.
+import type { ServerResponse } from 'node:http';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { openClient } from '../../support/clients/session-client.ts';
 import { statelessRequest } from '../../support/clients/stateless.ts';
 import { createAnyJsonText } from '../../support/fuzz/json-texts.ts';
 import { startGuardServer } from '../../support/guards/guard-server.ts';
@@ -14,7 +16,10 @@ import {
   type Respond,
   type ScriptedHttp,
   sendJson,
+  startEvents,
   startScriptedHttp,
+  toEvent,
+  toResult,
 } from '../../support/upstreams/scripted-http.ts';
 
 const NUMBERS = '[7205759403792793601,1e400,1.0,-0,0.12345678901234567891]';
@@ -179,6 +184,68 @@ test('§18.3 numbers: what a server of the session era asks, is answered and tel
   expect(events).toContain('"maximum":1e400,"default":1.0');
   const [sent] = server.received.filter(({ message }) => 'result' in message);
   expect(sent?.text).toContain(`"result":{"action":"accept", "content":{"n":${NUMBERS}}}`);
+});
+
+const LOGGED = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":{"at":${NUMBERS}}}}`;
+
+/** On the stream of its session, as Rust's SDK does, in the middle of a call. */
+async function startLoggingAside() {
+  const server = await startServer('session');
+  const streams = new Map<unknown, ServerResponse>();
+  let call: { readonly session: unknown; end(): void } | undefined;
+  const log = () => {
+    // The answer to the question shows that what came before has been read.
+    const question = toEvent({ jsonrpc: '2.0', id: 7, method: 'ping' });
+    if (call) streams.get(call.session)?.write(toEvent(LOGGED) + question);
+  };
+  server.answer('GET', (res, { headers }) => {
+    streams.set(headers['mcp-session-id'], startEvents(res));
+    log();
+  });
+  server.answer('tools/call', (res, request) => {
+    const end = () => sendJson(res, toResult(request, { content: [] }));
+    call = { session: request.headers['mcp-session-id'], end };
+    log();
+  });
+  server.answer('response', (res) => {
+    res.writeHead(202).end();
+    call?.end();
+  });
+  return { url: server.url };
+}
+
+const LOGGING_PROGRAM = {
+  command: process.execPath,
+  isolation: 'session',
+  args: [
+    '-e',
+    `require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+      const { id, method } = JSON.parse(line);
+      const answer = (result) => console.log(JSON.stringify({ jsonrpc: '2.0', id, result }));
+      if (method === 'initialize')
+        answer({ protocolVersion: '2025-11-25', capabilities: { tools: {}, logging: {} }, serverInfo: { name: 's', version: '1' } });
+      else if (method === 'tools/list') answer({ tools: [{ name: 'any', inputSchema: { type: 'object' } }] });
+      else if (method === 'tools/call') {
+        console.log(${JSON.stringify(LOGGED)});
+        answer({ content: [] });
+      } else if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32601, message: 'No' } }));
+    });`,
+  ],
+};
+
+test.each([
+  ['on the stream of its session', startLoggingAside],
+  ['as a program', async () => LOGGING_PROGRAM],
+])('§18.3 numbers: what a server logs %s is as it was spelled', async (_where, startLogging) => {
+  const gateway = await startForTest({
+    file: { mcpServers: { one: await startLogging() } },
+  });
+  const token = await gateway.issuer.sign({ sub: 'ann' });
+  const { session } = await openClient(gateway, { capabilities: ABLE, token });
+  const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'one__any' } };
+  const headers = { accept: 'application/json, text/event-stream' };
+  const { text } = await gateway.rpc(call, { token, session, headers });
+  expect(text).toContain(`"data":{"at":${NUMBERS}}`);
 });
 
 test('§18.3 numbers: what a server of 2026-07-28 asks, and what it is answered, is as it was spelled', async () => {
