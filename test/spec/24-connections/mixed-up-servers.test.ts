@@ -2,9 +2,10 @@
 // The other's authorization server sends no `iss`: nothing of what comes back says whose it is.
 import { decodeJwt } from 'jose';
 import { expect, test } from 'vitest';
+import { createBrowser } from '../../support/connections/browser.ts';
 import { connect, GO_ON } from '../../support/connections/connect-steps.ts';
 import { startConnectingGateway } from '../../support/connections/connecting-gateway.ts';
-import { WORKERS } from '../../support/connections/habits.ts';
+import { KEEPS_TO_MCP, WORKERS } from '../../support/connections/habits.ts';
 import {
   type HostileServer,
   startHostileServer,
@@ -211,6 +212,64 @@ test('§24.2 nor is the gateway’s client document a registration of anybody', 
   await expect(
     connecting.begin({ owner: ADA, server: bait.name, scopes: undefined }, bait, page),
   ).rejects.toThrow('by its client document');
+});
+
+/** A gateway of a public address, as far as its connections: authorization servers know it by its client document. */
+async function startDocumented(iss: 'right' | 'none') {
+  const habits = { ...KEEPS_TO_MCP, iss, resource: 'ignored', takesClientDocuments: true } as const;
+  const honest = closeAfterTest(await startProtectedServer({ habits }));
+  const hostile = closeAfterTest(await startHostileServer());
+  const servers = [toConnectionServer(honest, 'wiki'), toConnectionServer(hostile, 'bait')];
+  const { store } = closeAfterTest(await openKeeperStore());
+  const baseUrl = 'https://gw.example';
+  const { connecting } = closeAfterTest(openKeeper(store, { servers, baseUrl }));
+  const document = connecting.getClientDocument();
+  const find = (name: string) => servers.find((server) => server.name === name);
+  return {
+    honest,
+    hostile,
+    document,
+    async begin(name: 'wiki' | 'bait') {
+      const server = find(name) ?? servers[0];
+      const request = { owner: ADA, server: name, scopes: undefined };
+      const page = { hash: 'a-browser', requestId: undefined, shownHosts: undefined };
+      return new URL((server && (await connecting.begin(request, server, page))) ?? '');
+    },
+    /** At the authorization server, and as far as it sends the browser back to this address. */
+    async finish(login: URL, redirectUri: string, change = (_answer: URLSearchParams) => {}) {
+      const answer = await createBrowser({ person: 'ada' }).openAsFar(login, redirectUri);
+      change(answer.searchParams);
+      const back = { redirectUri, browserHash: 'a-browser', owner: ADA, isOperator: false };
+      const isStillLoggedIn = async () => true;
+      return connecting.finish(new Map(answer.searchParams), { ...back, isStillLoggedIn }, find);
+    },
+  };
+}
+
+test('§24.2 the client document is known also to an authorization server that sends no iss: no code of it comes back to a login that another one began', async () => {
+  const { honest, hostile, document, begin, finish } = await startDocumented('none');
+  for (const redirectUri of document?.redirect_uris ?? []) {
+    const next = new URL(`${honest.issuer}/authorize`);
+    next.search = (await begin('bait')).search;
+    next.searchParams.set('client_id', document?.client_id ?? '');
+    next.searchParams.set('redirect_uri', redirectUri);
+    await expect(finish(next, redirectUri)).rejects.toThrow('RFC 9700 §4.4');
+  }
+  expect(honest.seen('authorize')).not.toEqual([]);
+  expectNothingLeaked(honest, hostile);
+});
+
+test('§24.2 a login by the client document comes back to the redirect URI of all servers, and never without iss', async () => {
+  const { honest, document, begin, finish } = await startDocumented('right');
+  const redirectUri = 'https://gw.example/connections/callback';
+  expect(document?.redirect_uris).toEqual([redirectUri]);
+  const login = await begin('wiki');
+  expect(login.searchParams.get('client_id')).toBe(document?.client_id);
+  const withoutIssuer = finish(login, redirectUri, (answer) => answer.delete('iss'));
+  await expect(withoutIssuer).rejects.toThrow('RFC 9207');
+  expect(honest.seen('token')).toEqual([]);
+  const { info } = await finish(await begin('wiki'), redirectUri);
+  expect(info.state).toBe('active');
 });
 
 /** An authorization server that the gateway does not know. */
