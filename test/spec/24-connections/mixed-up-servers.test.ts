@@ -18,6 +18,7 @@ import {
   startProtectedServer,
 } from '../../support/connections/protected-server.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
+import { listenOnLoopback } from '../../support/upstreams/listen.ts';
 
 /** Requests go to two replicas in turns. */
 async function start({
@@ -114,21 +115,46 @@ test('§24.2 the endpoints of an authorization server that the gateway knows are
   expect(page.text).toContain('"authorizationServer"');
 });
 
-test('§24.2 those of one that the configuration names are no other’s, either, before anybody has logged in there', async () => {
-  const { honest, hostile, gateway, connectBait } = await start({
-    configure: (server) =>
-      server.configure({
-        clientId: MADE_CLIENT.id,
-        clientSecret: MADE_CLIENT.secret,
-        authorizationServer: server.issuer,
-      }),
-  });
-  nameEndpointsOf(honest, hostile, MADE_CLIENT.id);
-  const page = await connectBait('ada');
-  await (await gateway.logIn('ada')).call('bait__anything');
-  expectNothingLeaked(honest, hostile);
-  expect([page.status, page.text]).toEqual([502, expect.stringContaining('"authorizationServer"')]);
-  expect(honest.seen('authorize')).toEqual([]);
+test.for(['there', 'at another host'] as const)(
+  '§24.2 those of one that the configuration names, %s, are no other’s, either, before anybody has logged in there',
+  async (where) => {
+    const issuer = closeAfterTest(await startHostileServer());
+    const { honest, hostile, gateway, connectBait } = await start({
+      configure: (server) =>
+        server.configure({
+          clientId: MADE_CLIENT.id,
+          clientSecret: MADE_CLIENT.secret,
+          authorizationServer: where === 'there' ? server.issuer : issuer.issuer,
+        }),
+    });
+    nameEndpointsOf(honest, issuer, MADE_CLIENT.id);
+    // A client of its own at the other: that it is not the gateway's alone keeps nobody out.
+    nameEndpointsOf(honest, hostile, 'a-client-of-its-own');
+    const page = await connectBait('ada');
+    await (await gateway.logIn('ada')).call('bait__anything');
+    expectNothingLeaked(honest, hostile);
+    const refused = [502, expect.stringContaining('"authorizationServer"')];
+    expect([page.status, page.text]).toEqual(refused);
+    expect(honest.seen('authorize')).toEqual([]);
+  },
+);
+
+test('§24.2 nor are those that the provider of the gateway’s own logins has at another host', async () => {
+  const elsewhere = 'https://login.known.example';
+  const provider = closeAfterTest(
+    await listenOnLoopback((_req, res) => {
+      const issuer = provider.url;
+      const document = { issuer, jwks_uri: `${issuer}/keys`, token_endpoint: `${elsewhere}/token` };
+      res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(document));
+    }),
+  );
+  const hostile = closeAfterTest(await startHostileServer());
+  hostile.document = { token_endpoint: `${elsewhere}/other` };
+  const bait = toConnectionServer(hostile, 'bait');
+  const { store } = closeAfterTest(await openKeeperStore());
+  const keeper = openKeeper(store, { servers: [bait], provider: provider.url });
+  const { connecting } = closeAfterTest(keeper);
+  await expect(connecting.findLoginHosts(bait)).rejects.toThrow(`those of ${provider.url}`);
 });
 
 test('§24.2 nor are they another’s when their host is written with the dot of the DNS root, which leads to the same', async () => {
@@ -223,7 +249,7 @@ async function startDocumented(iss: 'right' | 'none') {
   const { store } = closeAfterTest(await openKeeperStore());
   const baseUrl = 'https://gw.example';
   const { connecting } = closeAfterTest(openKeeper(store, { servers, baseUrl }));
-  const document = connecting.getClientDocument();
+  const document = JSON.parse(JSON.stringify(connecting.getClientDocument()));
   const find = (name: string) => servers.find((server) => server.name === name);
   return {
     honest,
@@ -248,10 +274,10 @@ async function startDocumented(iss: 'right' | 'none') {
 
 test('§24.2 the client document is known also to an authorization server that sends no iss: no code of it comes back to a login that another one began', async () => {
   const { honest, hostile, document, begin, finish } = await startDocumented('none');
-  for (const redirectUri of document?.redirect_uris ?? []) {
+  for (const redirectUri of document.redirect_uris) {
     const next = new URL(`${honest.issuer}/authorize`);
     next.search = (await begin('bait')).search;
-    next.searchParams.set('client_id', document?.client_id ?? '');
+    next.searchParams.set('client_id', document.client_id);
     next.searchParams.set('redirect_uri', redirectUri);
     await expect(finish(next, redirectUri)).rejects.toThrow('RFC 9700 §4.4');
   }
@@ -262,9 +288,9 @@ test('§24.2 the client document is known also to an authorization server that s
 test('§24.2 a login by the client document comes back to the redirect URI of all servers, and never without iss', async () => {
   const { honest, document, begin, finish } = await startDocumented('right');
   const redirectUri = 'https://gw.example/connections/callback';
-  expect(document?.redirect_uris).toEqual([redirectUri]);
+  expect(document.redirect_uris).toEqual([redirectUri]);
   const login = await begin('wiki');
-  expect(login.searchParams.get('client_id')).toBe(document?.client_id);
+  expect(login.searchParams.get('client_id')).toBe(document.client_id);
   const withoutIssuer = finish(login, redirectUri, (answer) => answer.delete('iss'));
   await expect(withoutIssuer).rejects.toThrow('RFC 9207');
   expect(honest.seen('token')).toEqual([]);
