@@ -307,13 +307,16 @@ async function startElsewhere() {
 test('§24.3 endpoints at another host than the issuer: nobody is sent there before the page has shown that host, nor to another than it has shown', async () => {
   const { hostile, gateway, browserOf } = await start();
   const [one, other] = [await startElsewhere(), await startElsewhere()];
-  hostile.document = { authorization_endpoint: `${one.issuer}/authorize` };
+  const tokens = 'tokens.known.example';
+  hostile.document = {
+    authorization_endpoint: `${one.issuer}/authorize`,
+    token_endpoint: `https://${tokens}/token`,
+  };
   const ada = browserOf('ada');
   const list = await ada.open(`${gateway.baseUrl}/connections`);
   const page = await ada.press(list, /^Connect bait$/);
   expect(page.url.href).toBe(`${gateway.baseUrl}/connections/bait`);
-  expect(page.text).toContain(one.host);
-  expect(page.text).toContain(new URL(hostile.issuer).host);
+  expect(page.text).toContain(`Login at ${one.host} what comes of it goes to ${tokens} and `);
 
   hostile.document = { authorization_endpoint: `${other.issuer}/authorize` };
   await gateway.restart();
@@ -332,16 +335,20 @@ test('§24.3 a host is shown to its end, which says whose it is, however long it
   expect((await browserOf('ada').open(`${gateway.baseUrl}/connections/bait`)).text).toContain(host);
 });
 
-test('§24.2 an operator who names the issuer has read where its endpoints are: they may be anywhere, and nobody is asked twice', async () => {
-  const { hostile, gateway, browserOf } = await start();
-  const elsewhere = await startElsewhere();
-  hostile.document = { authorization_endpoint: `${elsewhere.issuer}/authorize` };
-  const auth = { type: 'oauth', authorizationServer: hostile.issuer };
-  await gateway.restart({ bait: { url: hostile.url, auth } });
-  const ada = browserOf('ada');
-  const list = await ada.open(`${gateway.baseUrl}/connections`);
-  expect((await ada.press(list, /^Connect bait$/)).url.host).toBe(elsewhere.host);
-});
+test.for(['of nobody else', 'of another server’s authorization server'] as const)(
+  '§24.2 an operator who names the issuer has read where its endpoints are: they may be those %s, and nobody is asked twice',
+  async (whose) => {
+    const { honest, hostile, gateway, browserOf } = await start();
+    await connect(gateway, browserOf('mallory'), 'wiki');
+    const { issuer } = whose === 'of nobody else' ? await startElsewhere() : honest;
+    hostile.document = { authorization_endpoint: `${issuer}/authorize` };
+    const auth = { type: 'oauth', authorizationServer: hostile.issuer };
+    await gateway.restart({ wiki: honest.configure(), bait: { url: hostile.url, auth } });
+    const ada = browserOf('ada');
+    const list = await ada.open(`${gateway.baseUrl}/connections`);
+    expect((await ada.press(list, /^Connect bait$/)).url.origin).toBe(issuer);
+  },
+);
 
 test('§24.2 a server that has another authorization server than before, which sends no iss: the former one knows its redirect URI, so an operator has to name the new one', async () => {
   const { honest, hostile, gateway, browserOf, connectBait } = await start();

@@ -34,8 +34,17 @@ async function startTwo() {
       account: `${person}@work`,
       ...(replica !== undefined && { replica }),
     });
-  return { clock, wiki, gateway, browserOf };
+  return { clock, wiki, crm, gateway, browserOf };
 }
+
+test('§24.2 a registration that is made anew has no redirect URI of a server that is gone', async () => {
+  const { wiki, crm, gateway, browserOf } = await startTwo();
+  await connect(gateway, browserOf('ada'), 'wiki');
+  await gateway.restart({ crm: crm.configure() });
+  await connect(gateway, browserOf('bob'), 'crm');
+  const uris = wiki.seen('register').map(({ body }) => JSON.parse(body).redirect_uris);
+  expect(uris.at(-1)).toEqual([`${gateway.baseUrl}/connections/callback/crm`]);
+});
 
 test('§24.2 a registration that was refused for one server is tried at once for another of the same authorization server', async () => {
   const { wiki, gateway, browserOf } = await startTwo();
