@@ -215,10 +215,10 @@ test.for([
   },
 );
 
-test('§24.4 HTTP+SSE: a 401 to one caller’s message ends no call of others in the stream that they share', async () => {
-  const { server, ada, bob } = await start({ era: 'sse' });
+test('§24.4 HTTP+SSE: a 401 to one message ends no other call in the same stream', async () => {
+  const { server, ada } = await start({ era: 'sse' });
   server.refuse('whoami', 401);
-  const under = bob[0].call('it__slow');
+  const under = ada[0].call('it__slow');
   await expect.poll(() => server.gate.count()).toBe(1);
   expect((await ada[0].call('it__whoami')).isError).toBe(true);
   server.gate.open();
