@@ -1,6 +1,7 @@
 // §24: what is asked of authorization servers: where one logs in, as whom the gateway comes, and tokens.
 import type { BrokerConfig } from '../config/groups/oauth.ts';
 import { createAuthenticateForm } from '../http/oauth-client/client-authentication.ts';
+import { openProviderMetadata } from '../http/oauth-client/provider-metadata.ts';
 import type { ConnectionServer } from '../mcp/upstream/connections.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { SigningKeys } from '../store/seal/signing-keys.ts';
@@ -26,11 +27,15 @@ export function createAuthorizationServers(
   const { clock, fetch } = runtime;
   const network = runtime.outbound.openPublicNetwork(MAX_LOOKUPS);
   const outbound = createOutbound({ clock, fetch }, network);
-  const issuers = createKnownIssuers(runtime, kept, describeProvider(provider));
+  const findNamed = createFindLoginPlace(outbound, clock);
+  const metadata = openProviderMetadata(runtime, provider.provider);
+  // Its issuer, and the endpoints that are configured, where it says nothing now.
+  const findProvider = async () =>
+    describeProvider(provider, await metadata.get().catch(() => undefined));
+  const issuers = createKnownIssuers(runtime, kept, findProvider, findNamed);
   const clients = createOAuthClients(runtime, kept, outbound, issuers);
   const authenticate = createAuthenticateForm(keys, clock);
   const tokenEndpoint = createTokenEndpoint(runtime, outbound, authenticate);
-  const findNamed = createFindLoginPlace(outbound, clock);
 
   async function findLoginPlace(server: ConnectionServer) {
     const place = await findNamed(server);

@@ -85,7 +85,7 @@ export function createConnecting(
         );
       }
       const place = findPlace(request.owner, server.name);
-      const redirectUri = buildRedirectUri(baseUrl, server);
+      const redirectUri = buildRedirectUri(baseUrl, server, client.source);
       const state = await logins.put({
         owner: place.owner,
         server: server.name,

@@ -119,6 +119,15 @@ test('§24.6 doctor: a server whose metadata names the endpoints of another’s 
       expect(logins[1]?.what).toContain(`which are those of ${issuer}, another`);
     }
   }
+  // The issuer that is configured has its endpoints at another host.
+  const issuer = closeAfterTest(await startHostileServer());
+  issuer.document = { token_endpoint: `${wiki.issuer}/token` };
+  bait.document = issuer.document;
+  const elsewhere = await diagnose({
+    wiki: wiki.configure({ clientId: 'c', authorizationServer: issuer.issuer }),
+    bait: { url: bait.url, auth: { type: 'oauth' } },
+  });
+  expect(elsewhere.logins[1]?.what).toContain(`which are those of ${issuer.issuer}, another`);
   const auth = { type: 'oauth', authorizationServer: bait.issuer };
   const { logins } = await diagnose({ wiki: wiki.configure(), bait: { url: bait.url, auth } });
   expect(logins.map(({ status }) => status)).toEqual(['ok', 'ok']);

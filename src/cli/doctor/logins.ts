@@ -10,6 +10,7 @@ import {
 import { chooseClientSource } from '../../connections/servers/clients.ts';
 import {
   describeConfigured,
+  describeFound,
   describeProvider,
   findForeignEndpoints,
 } from '../../connections/servers/known-issuers.ts';
@@ -28,15 +29,16 @@ export async function checkLogins(
   settings: SettingsAtHand,
 ): Promise<readonly Row[]> {
   const { oauth } = settings.config;
-  const provider = oauth.mode === 'broker' ? [describeProvider(oauth)] : [];
+  const document = await settings.access?.metadata.get().catch(() => undefined);
+  const provider = oauth.mode === 'broker' ? [describeProvider(oauth, document)] : [];
   const found = await Promise.all(
     servers.map(async (server) => ({ server, login: await findLogin(server, settings) })),
   );
   // As far as the file and the servers say it: whom a running gateway knows besides stands in its store.
   const listIssuers = ({ server, login }: (typeof found)[number]) => {
     const configured = describeConfigured(server.auth.authorizationServer);
-    if (configured !== undefined) return [configured];
-    if (login.kind === 'problem') return [];
+    if (login.kind === 'problem') return configured === undefined ? [] : [configured];
+    if (configured !== undefined) return [describeFound(login.at)];
     const { issuer } = login.at;
     return [{ issuer, origins: [new URL(issuer).origin] }];
   };

@@ -213,7 +213,7 @@ export function createConnectionEndpoints(
       : showList(session, { server: server.name, problem });
   }
 
-  // GET /connections/callback/<server>, and /connections/callback for clients that were made by hand
+  // GET /connections/callback/<server>, and /connections/callback for the client document and clients that were made by hand
 
   async function callback(
     { path, query }: GatewayRequest,

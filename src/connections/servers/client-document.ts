@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import type { ConnectionServer } from '../../mcp/upstream/connections.ts';
 import { isOnThisMachine, normalizeHost } from '../../platform/address.ts';
 import { isPublicAddress } from '../../platform/outbound/public-network.ts';
+import type { ClientSource } from '../connection-record.ts';
 import type { AuthorizationServer } from './authorization-server.ts';
 
 /** Members that a registration and the document share (RFC 7591 §2). */
@@ -32,20 +33,16 @@ export function findDocumentUrl(baseUrl: string): string | undefined {
   return isPublic ? baseUrl + DOCUMENT_PATH : undefined;
 }
 
-/** OAuth Client ID Metadata Document (draft) §4. */
-export function createClientDocument(
-  baseUrl: string,
-  displayName: string,
-  servers: readonly ConnectionServer[],
-) {
+/**
+ * OAuth Client ID Metadata Document (draft) §4. Every authorization server that takes documents knows its redirect URI, also one
+ * where the gateway is another client: so it is none that a login without `iss` comes back to.
+ */
+export function createClientDocument(baseUrl: string, displayName: string) {
   const client_id = findDocumentUrl(baseUrl);
   if (client_id === undefined) return undefined;
-  const redirectUris = servers
-    .filter(({ auth }) => auth.redirectUri !== 'common')
-    .map((server) => buildRedirectUri(baseUrl, server));
   return {
     client_id,
-    ...describeClient(baseUrl, displayName, redirectUris),
+    ...describeClient(baseUrl, displayName, [baseUrl + CALLBACK_PATH]),
     token_endpoint_auth_method: 'none',
   };
 }
@@ -54,14 +51,14 @@ export function createClientDocument(
 const INNER_NAMES = /\.(local|internal|lan|corp|home|intranet|alt|home\.arpa)$/;
 
 // RFC 9700 §4.4.2: where authorization servers send the browser back to. Each server has an address of its own there, so that two
-// authorization servers are told apart also where no `iss` comes back (RFC 9207).
+// authorization servers are told apart also where no `iss` comes back (RFC 9207). The one of all serves only where `iss` is promised.
 
 export const CALLBACK_PATH = '/connections/callback';
 
 type Server = Pick<ConnectionServer, 'name' | 'auth'>;
 
-export const buildRedirectUri = (baseUrl: string, server: Server): string =>
-  server.auth.redirectUri === 'common'
+export const buildRedirectUri = (baseUrl: string, server: Server, source?: ClientSource): string =>
+  source === 'document' || server.auth.redirectUri === 'common'
     ? baseUrl + CALLBACK_PATH
     : buildOwnRedirectUri(baseUrl, server);
 

@@ -54,7 +54,7 @@ export function createOAuthClients(
   return {
     replaceForgotten,
     /** The answer of its URL; undefined where BASE_URL is no public https. */
-    createDocument: () => createClientDocument(baseUrl, displayName, kept.listServers()),
+    createDocument: () => createClientDocument(baseUrl, displayName),
     /** For a new login; registers where it must. @throws ConnectionProblem, StoreUnavailable */
     async findForLogin(server: ConnectionServer, at: AuthorizationServer): Promise<ChosenClient> {
       const { clientId, clientSecret, clientAuth } = server.auth;
@@ -107,8 +107,8 @@ export function chooseClientSource(
   hasDocument: boolean,
 ): ClientSource | undefined {
   if (clientId !== undefined) return 'configured';
-  // It says that the gateway has neither secret nor key. And it is the same everywhere, with the redirect URIs of all servers: `iss`
-  // alone tells authorization servers apart that know the gateway by it.
+  // It says that the gateway has neither secret nor key. And it is the same everywhere: `iss` alone tells authorization servers apart
+  // that know the gateway by it.
   const isPublic = clientAuth === undefined || clientAuth === 'none';
   if (takesClientDocuments && sendsIssuer && hasDocument && isPublic) return 'document';
   return registrationUrl === undefined ? undefined : 'registered';

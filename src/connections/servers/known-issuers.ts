@@ -1,6 +1,7 @@
 // §24.2: authorization servers that the gateway has already. A server says itself who its authorization server is, and which endpoints
 // that has: none of it may be what the configuration or another server has.
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
+import type { ProviderDocument } from '../../http/oauth-client/provider-metadata.ts';
 import { ConnectionProblem, type ConnectionServer } from '../../mcp/upstream/connections.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isStringArray, parseObject } from '../../platform/json.ts';
@@ -8,7 +9,12 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { buildConnectionIssuerKey } from '../../store/keys.ts';
 import { createRecords, textFormat } from '../../store/records.ts';
 import type { KeptConnections } from '../kept-connections.ts';
-import { type AuthorizationServer, isSameIssuer, listEndpoints } from './authorization-server.ts';
+import {
+  type AuthorizationServer,
+  isSameIssuer,
+  type LoginPlace,
+  listEndpoints,
+} from './authorization-server.ts';
 
 export type KnownIssuers = ReturnType<typeof createKnownIssuers>;
 
@@ -28,11 +34,12 @@ interface Noted extends Pick<KnownIssuer, 'issuer' | 'origins'> {
 
 const TEN_YEARS_SECONDS = 315_360_000;
 
-/** `provider` is where users log in to the gateway itself. */
+/** `findProvider` finds where users log in to the gateway itself, `findLoginPlace` where they log in for a server. */
 export function createKnownIssuers(
   { store, config }: Runtime,
   { seal, listServers }: KeptConnections,
-  provider: KnownIssuer,
+  findProvider: () => Promise<KnownIssuer>,
+  findLoginPlace: (server: ConnectionServer) => Promise<LoginPlace>,
 ) {
   const { baseUrl } = config.server;
   const values = createRecords(store, textFormat, seal);
@@ -44,17 +51,29 @@ export function createKnownIssuers(
   /** Issuers of the configuration and of other servers, as they are now; without the one at hand. @throws StoreUnavailable */
   async function listOthers(server: ConnectionServer, issuer: string) {
     const others = listServers().filter(({ name }) => name !== server.name);
-    const known: KnownIssuer[] = [provider];
-    for (const { name, url, auth } of others) {
-      const noted = parseNoted(await values.get(buildKey(name)));
-      const found = [describeConfigured(auth.authorizationServer), noted].filter(
-        (one) => one !== undefined,
-      );
-      // Its client is somewhere, also where nobody has logged in there yet.
-      if (found.length === 0) found.push({ issuer: new URL(url).origin, origins: [] });
-      known.push(...found.map((one) => ({ ...one, clientId: auth.clientId })));
-    }
-    return known.filter((one) => !isSameIssuer(one.issuer, issuer));
+    const known = await Promise.all(
+      others.map(async (other): Promise<readonly KnownIssuer[]> => {
+        const { name, url, auth } = other;
+        const noted = parseNoted(await values.get(buildKey(name)));
+        const found = [await describeNamed(other), noted].filter((one) => one !== undefined);
+        // Its client is somewhere, also where nobody has logged in there yet.
+        if (found.length === 0) found.push({ issuer: new URL(url).origin, origins: [] });
+        return found.map((one) => ({ ...one, clientId: auth.clientId }));
+      }),
+    );
+    const all = [await findProvider(), ...known.flat()];
+    return all.filter((one) => !isSameIssuer(one.issuer, issuer));
+  }
+
+  /** By its own metadata, which may have its endpoints elsewhere, as Google's; by its address where that cannot be had now. */
+  async function describeNamed(server: ConnectionServer): Promise<KnownIssuer | undefined> {
+    const named = describeConfigured(server.auth.authorizationServer);
+    if (named === undefined) return undefined;
+    const place = await findLoginPlace(server).catch((problem: unknown) => {
+      if (problem instanceof ConnectionProblem) return undefined;
+      throw problem;
+    });
+    return place === undefined ? named : describeFound(place.authorizationServer);
   }
 
   return {
@@ -114,19 +133,29 @@ export function findForeignEndpoints(
   return undefined;
 }
 
-/** At which users log in to the gateway itself: it is no server's, either. */
-export function describeProvider({
-  provider,
-  providerClient,
-  endpoints,
-}: BrokerConfig): KnownIssuer {
-  const urls = [provider.issuer, ...Object.values(endpoints)].filter((url) => url !== undefined);
+/** At which users log in to the gateway itself: it is no server's, either. `document` is what it says of itself, where that is known. */
+export function describeProvider(
+  { provider, providerClient, endpoints }: BrokerConfig,
+  document?: ProviderDocument,
+): KnownIssuer {
+  const urls = [
+    provider.issuer,
+    ...Object.values(endpoints),
+    document?.authorization_endpoint,
+    document?.token_endpoint,
+    document?.revocation_endpoint,
+  ].filter((url) => url !== undefined);
   return {
     issuer: provider.issuer,
     origins: urls.map((url) => new URL(url).origin),
     clientId: providerClient.id,
   };
 }
+
+export const describeFound = (at: AuthorizationServer): KnownIssuer => ({
+  issuer: at.issuer,
+  origins: listOrigins(at),
+});
 
 const listOrigins = (at: AuthorizationServer): readonly string[] => [
   ...new Set([at.issuer, ...listEndpoints(at)].map((url) => new URL(url).origin)),

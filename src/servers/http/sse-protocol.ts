@@ -328,7 +328,7 @@ async function openSseChannel(
       return;
     }
     if (status === 401) listener.onUnauthorized();
-    rpc.receiveValue({ id });
+    rpc.refuse(id, toRefusal(posted));
   }
 
   await new Promise<void>((resolve, reject) => {

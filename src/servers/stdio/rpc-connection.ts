@@ -228,6 +228,8 @@ export function createRpcConnection(
     },
     /** Takes what was parsed of one. */
     receiveValue,
+    /** It did not take the message of this id: a request fails, and nothing else follows. */
+    refuse: (id: unknown, error: UpstreamError) => openRequests.find(id)?.settle(error),
     /** Requests under way. */
     listOpenRequests: openRequests.list,
     waitUntilIdle: openRequests.waitUntilNone,

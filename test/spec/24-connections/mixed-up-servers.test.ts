@@ -2,9 +2,10 @@
 // The other's authorization server sends no `iss`: nothing of what comes back says whose it is.
 import { decodeJwt } from 'jose';
 import { expect, test } from 'vitest';
+import { createBrowser } from '../../support/connections/browser.ts';
 import { connect, GO_ON } from '../../support/connections/connect-steps.ts';
 import { startConnectingGateway } from '../../support/connections/connecting-gateway.ts';
-import { WORKERS } from '../../support/connections/habits.ts';
+import { KEEPS_TO_MCP, WORKERS } from '../../support/connections/habits.ts';
 import {
   type HostileServer,
   startHostileServer,
@@ -17,6 +18,7 @@ import {
   startProtectedServer,
 } from '../../support/connections/protected-server.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
+import { listenOnLoopback } from '../../support/upstreams/listen.ts';
 
 /** Requests go to two replicas in turns. */
 async function start({
@@ -113,21 +115,46 @@ test('§24.2 the endpoints of an authorization server that the gateway knows are
   expect(page.text).toContain('"authorizationServer"');
 });
 
-test('§24.2 those of one that the configuration names are no other’s, either, before anybody has logged in there', async () => {
-  const { honest, hostile, gateway, connectBait } = await start({
-    configure: (server) =>
-      server.configure({
-        clientId: MADE_CLIENT.id,
-        clientSecret: MADE_CLIENT.secret,
-        authorizationServer: server.issuer,
-      }),
-  });
-  nameEndpointsOf(honest, hostile, MADE_CLIENT.id);
-  const page = await connectBait('ada');
-  await (await gateway.logIn('ada')).call('bait__anything');
-  expectNothingLeaked(honest, hostile);
-  expect([page.status, page.text]).toEqual([502, expect.stringContaining('"authorizationServer"')]);
-  expect(honest.seen('authorize')).toEqual([]);
+test.for(['there', 'at another host'] as const)(
+  '§24.2 those of one that the configuration names, %s, are no other’s, either, before anybody has logged in there',
+  async (where) => {
+    const issuer = closeAfterTest(await startHostileServer());
+    const { honest, hostile, gateway, connectBait } = await start({
+      configure: (server) =>
+        server.configure({
+          clientId: MADE_CLIENT.id,
+          clientSecret: MADE_CLIENT.secret,
+          authorizationServer: where === 'there' ? server.issuer : issuer.issuer,
+        }),
+    });
+    nameEndpointsOf(honest, issuer, MADE_CLIENT.id);
+    // A client of its own at the other: that it is not the gateway's alone keeps nobody out.
+    nameEndpointsOf(honest, hostile, 'a-client-of-its-own');
+    const page = await connectBait('ada');
+    await (await gateway.logIn('ada')).call('bait__anything');
+    expectNothingLeaked(honest, hostile);
+    const refused = [502, expect.stringContaining('"authorizationServer"')];
+    expect([page.status, page.text]).toEqual(refused);
+    expect(honest.seen('authorize')).toEqual([]);
+  },
+);
+
+test('§24.2 nor are those that the provider of the gateway’s own logins has at another host', async () => {
+  const elsewhere = 'https://login.known.example';
+  const provider = closeAfterTest(
+    await listenOnLoopback((_req, res) => {
+      const issuer = provider.url;
+      const document = { issuer, jwks_uri: `${issuer}/keys`, token_endpoint: `${elsewhere}/token` };
+      res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(document));
+    }),
+  );
+  const hostile = closeAfterTest(await startHostileServer());
+  hostile.document = { token_endpoint: `${elsewhere}/other` };
+  const bait = toConnectionServer(hostile, 'bait');
+  const { store } = closeAfterTest(await openKeeperStore());
+  const keeper = openKeeper(store, { servers: [bait], provider: provider.url });
+  const { connecting } = closeAfterTest(keeper);
+  await expect(connecting.findLoginHosts(bait)).rejects.toThrow(`those of ${provider.url}`);
 });
 
 test('§24.2 nor are they another’s when their host is written with the dot of the DNS root, which leads to the same', async () => {
@@ -213,6 +240,64 @@ test('§24.2 nor is the gateway’s client document a registration of anybody', 
   ).rejects.toThrow('by its client document');
 });
 
+/** A gateway of a public address, as far as its connections: authorization servers know it by its client document. */
+async function startDocumented(iss: 'right' | 'none') {
+  const habits = { ...KEEPS_TO_MCP, iss, resource: 'ignored', takesClientDocuments: true } as const;
+  const honest = closeAfterTest(await startProtectedServer({ habits }));
+  const hostile = closeAfterTest(await startHostileServer());
+  const servers = [toConnectionServer(honest, 'wiki'), toConnectionServer(hostile, 'bait')];
+  const { store } = closeAfterTest(await openKeeperStore());
+  const baseUrl = 'https://gw.example';
+  const { connecting } = closeAfterTest(openKeeper(store, { servers, baseUrl }));
+  const document = JSON.parse(JSON.stringify(connecting.getClientDocument()));
+  const find = (name: string) => servers.find((server) => server.name === name);
+  return {
+    honest,
+    hostile,
+    document,
+    async begin(name: 'wiki' | 'bait') {
+      const server = find(name) ?? servers[0];
+      const request = { owner: ADA, server: name, scopes: undefined };
+      const page = { hash: 'a-browser', requestId: undefined, shownHosts: undefined };
+      return new URL((server && (await connecting.begin(request, server, page))) ?? '');
+    },
+    /** At the authorization server, and as far as it sends the browser back to this address. */
+    async finish(login: URL, redirectUri: string, change = (_answer: URLSearchParams) => {}) {
+      const answer = await createBrowser({ person: 'ada' }).openAsFar(login, redirectUri);
+      change(answer.searchParams);
+      const back = { redirectUri, browserHash: 'a-browser', owner: ADA, isOperator: false };
+      const isStillLoggedIn = async () => true;
+      return connecting.finish(new Map(answer.searchParams), { ...back, isStillLoggedIn }, find);
+    },
+  };
+}
+
+test('§24.2 the client document is known also to an authorization server that sends no iss: no code of it comes back to a login that another one began', async () => {
+  const { honest, hostile, document, begin, finish } = await startDocumented('none');
+  for (const redirectUri of document.redirect_uris) {
+    const next = new URL(`${honest.issuer}/authorize`);
+    next.search = (await begin('bait')).search;
+    next.searchParams.set('client_id', document.client_id);
+    next.searchParams.set('redirect_uri', redirectUri);
+    await expect(finish(next, redirectUri)).rejects.toThrow('RFC 9700 §4.4');
+  }
+  expect(honest.seen('authorize')).not.toEqual([]);
+  expectNothingLeaked(honest, hostile);
+});
+
+test('§24.2 a login by the client document comes back to the redirect URI of all servers, and never without iss', async () => {
+  const { honest, document, begin, finish } = await startDocumented('right');
+  const redirectUri = 'https://gw.example/connections/callback';
+  expect(document.redirect_uris).toEqual([redirectUri]);
+  const login = await begin('wiki');
+  expect(login.searchParams.get('client_id')).toBe(document.client_id);
+  const withoutIssuer = finish(login, redirectUri, (answer) => answer.delete('iss'));
+  await expect(withoutIssuer).rejects.toThrow('RFC 9207');
+  expect(honest.seen('token')).toEqual([]);
+  const { info } = await finish(await begin('wiki'), redirectUri);
+  expect(info.state).toBe('active');
+});
+
 /** An authorization server that the gateway does not know. */
 async function startElsewhere() {
   const elsewhere = closeAfterTest(await startHostileServer());
@@ -222,13 +307,16 @@ async function startElsewhere() {
 test('§24.3 endpoints at another host than the issuer: nobody is sent there before the page has shown that host, nor to another than it has shown', async () => {
   const { hostile, gateway, browserOf } = await start();
   const [one, other] = [await startElsewhere(), await startElsewhere()];
-  hostile.document = { authorization_endpoint: `${one.issuer}/authorize` };
+  const tokens = 'tokens.known.example';
+  hostile.document = {
+    authorization_endpoint: `${one.issuer}/authorize`,
+    token_endpoint: `https://${tokens}/token`,
+  };
   const ada = browserOf('ada');
   const list = await ada.open(`${gateway.baseUrl}/connections`);
   const page = await ada.press(list, /^Connect bait$/);
   expect(page.url.href).toBe(`${gateway.baseUrl}/connections/bait`);
-  expect(page.text).toContain(one.host);
-  expect(page.text).toContain(new URL(hostile.issuer).host);
+  expect(page.text).toContain(`Login at ${one.host} what comes of it goes to ${tokens} and `);
 
   hostile.document = { authorization_endpoint: `${other.issuer}/authorize` };
   await gateway.restart();
@@ -247,16 +335,20 @@ test('§24.3 a host is shown to its end, which says whose it is, however long it
   expect((await browserOf('ada').open(`${gateway.baseUrl}/connections/bait`)).text).toContain(host);
 });
 
-test('§24.2 an operator who names the issuer has read where its endpoints are: they may be anywhere, and nobody is asked twice', async () => {
-  const { hostile, gateway, browserOf } = await start();
-  const elsewhere = await startElsewhere();
-  hostile.document = { authorization_endpoint: `${elsewhere.issuer}/authorize` };
-  const auth = { type: 'oauth', authorizationServer: hostile.issuer };
-  await gateway.restart({ bait: { url: hostile.url, auth } });
-  const ada = browserOf('ada');
-  const list = await ada.open(`${gateway.baseUrl}/connections`);
-  expect((await ada.press(list, /^Connect bait$/)).url.host).toBe(elsewhere.host);
-});
+test.for(['of nobody else', 'of another server’s authorization server'] as const)(
+  '§24.2 an operator who names the issuer has read where its endpoints are: they may be those %s, and nobody is asked twice',
+  async (whose) => {
+    const { honest, hostile, gateway, browserOf } = await start();
+    await connect(gateway, browserOf('mallory'), 'wiki');
+    const { issuer } = whose === 'of nobody else' ? await startElsewhere() : honest;
+    hostile.document = { authorization_endpoint: `${issuer}/authorize` };
+    const auth = { type: 'oauth', authorizationServer: hostile.issuer };
+    await gateway.restart({ wiki: honest.configure(), bait: { url: hostile.url, auth } });
+    const ada = browserOf('ada');
+    const list = await ada.open(`${gateway.baseUrl}/connections`);
+    expect((await ada.press(list, /^Connect bait$/)).url.origin).toBe(issuer);
+  },
+);
 
 test('§24.2 a server that has another authorization server than before, which sends no iss: the former one knows its redirect URI, so an operator has to name the new one', async () => {
   const { honest, hostile, gateway, browserOf, connectBait } = await start();

@@ -133,7 +133,8 @@ test('§24.4 HTTP+SSE: a 401 to a call says nothing of others; one to the stream
   });
   server.refuse('slow', 401);
   for (const replica of [0, 1] as const) {
-    expect((await ada[replica].call('it__slow')).isError).toBe(true);
+    const refused = await ada[replica].call('it__slow');
+    expect(refused).toEqual({ isError: true, text: expect.stringContaining('(401)') });
     expect((await ada[replica].call('it__whoami')).text).toBe('ada');
   }
   expect([countRenewals(), listChanges().includes('login_needed')]).toEqual([0, false]);
@@ -185,11 +186,41 @@ test.for(PASSING)(
   },
 );
 
-test('§24.4 a server that does not answer whether it refuses the token: the connection is kept', async () => {
-  const { server, ada, bob, listChanges } = await start({ era: 'stateless' });
-  server.refuse('slow', 401);
-  server.refuse('server/discover', 500);
-  expect((await ada[0].call('it__slow')).isError).toBe(true);
-  expect((await bob[1].call('it__whoami')).text).toBe('robot');
-  expect(listChanges()).not.toContain('login_needed');
+test.for(PASSING)(
+  '§24.4 a server that refuses the token itself while the token endpoint is “%s”: the connection is kept, and goes on by the next token',
+  async (behaviour) => {
+    const { clock, server, ada, bob, listChanges } = await start({});
+    server.spoilAccessTokens();
+    server.behave(behaviour);
+    for (const user of [...ada, ...bob]) expect((await user.call('it__whoami')).isError).toBe(true);
+    expect(listChanges()).not.toContain('login_needed');
+    server.behave('ok');
+    clock.advance(MINUTE_MS);
+    for (const user of [...ada, ...bob]) expect((await user.call('it__whoami')).text).toBe('robot');
+  },
+);
+
+test.for([
+  ['stateless', 'server/discover'],
+  ['session', 'initialize'],
+] as const)(
+  '§24.4 a server that does not answer whether it refuses the token, era %s: the connection is kept',
+  async ([era, question]) => {
+    const { server, ada, bob, listChanges } = await start({ era });
+    server.refuse('slow', 401);
+    server.refuse(question, 500);
+    expect((await ada[0].call('it__slow')).isError).toBe(true);
+    expect((await bob[1].call('it__whoami')).text).toBe('robot');
+    expect(listChanges()).not.toContain('login_needed');
+  },
+);
+
+test('§24.4 HTTP+SSE: a 401 to one message ends no other call in the same stream', async () => {
+  const { server, ada } = await start({ era: 'sse' });
+  server.refuse('whoami', 401);
+  const under = ada[0].call('it__slow');
+  await expect.poll(() => server.gate.count()).toBe(1);
+  expect((await ada[0].call('it__whoami')).isError).toBe(true);
+  server.gate.open();
+  expect((await under).isError).toBe(false);
 });

@@ -25,6 +25,8 @@ export interface KeeperOptions {
   readonly servers: readonly ConnectionServer[];
   readonly clock?: Clock;
   readonly baseUrl?: string;
+  /** The issuer at which users log in to the gateway. */
+  readonly provider?: string;
 }
 
 export type Keeper = ConnectionPorts & {
@@ -34,13 +36,13 @@ export type Keeper = ConnectionPorts & {
 
 export function openKeeper(
   store: Store,
-  { servers, clock = systemClock, baseUrl = KEEPER_URL }: KeeperOptions,
+  { servers, clock = systemClock, baseUrl = KEEPER_URL, provider = PROVIDER }: KeeperOptions,
 ): Keeper {
   const env = {
     AUTH_REQUIRED: 'true',
     OAUTH_MODE: 'broker',
     BASE_URL: baseUrl,
-    OIDC_ISSUER: PROVIDER,
+    OIDC_ISSUER: provider,
     OAUTH_CLIENT_ID: 'gateway',
     OAUTH_STATE_SECRET: SECRET,
   };
