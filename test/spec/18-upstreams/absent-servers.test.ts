@@ -257,7 +257,7 @@ test('§25.1 a view: whether a server of it runs is told by nothing to somebody 
   expect({ ...whileGone, _meta: undefined }).toEqual({ ...whileUp, _meta: undefined });
 });
 
-const NOBODYS: readonly (readonly [string, object])[] = [
+const NOBODYS: readonly (readonly [method: string, params: Readonly<Record<string, unknown>>])[] = [
   ['server/discover', {}],
   ['tools/list', {}],
   ['prompts/list', {}],
@@ -305,7 +305,8 @@ test.each([undefined, 'a', 'work'])(
     }
     const session = await gateway.open({ token });
     for (const [method, params] of NOBODYS.slice(1)) {
-      const { json } = await gateway.call(session, method, params, token);
+      const message = { jsonrpc: '2.0', id: 1, method, params };
+      const { json } = await gateway.rpc(message, { session, token });
       expect(json.result ?? json.error, method).toBeDefined();
     }
   },
