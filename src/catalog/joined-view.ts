@@ -34,7 +34,8 @@ export function createJoinedView(getPlan: () => Plan): View {
   }
 
   function findAtHand(kind: ListKind, name: string, who: Who): Entry | undefined {
-    const { builtIn, servers, naming } = getPlan();
+    const plan = getPlan();
+    const { builtIn, servers, naming } = plan;
     if (!isCalled(kind)) return undefined;
     const own = builtIn?.fixed.get(kind);
     if (builtIn !== undefined && own === undefined) return undefined;
@@ -42,7 +43,7 @@ export function createJoinedView(getPlan: () => Plan): View {
     if (ownEntry) return ownEntry;
     const [owner = ''] = naming.findOwners(name);
     const planned = servers.get(owner);
-    const loaded = planned && loadPrepared(planned, kind, who);
+    const loaded = planned && loadPrepared(plan, planned, kind, who);
     return loaded instanceof Promise ? undefined : loaded?.byName.get(name);
   }
 
@@ -69,11 +70,11 @@ export function createJoinedView(getPlan: () => Plan): View {
     for (const planned of owners.length === 1 ? [] : owners) {
       await planned.server.lists.waitIfQuick(kind, who.upstream);
       if (peekPrepared(planned, kind, who)?.byName.has(name) !== true) continue;
-      const entry = (await loadPrepared(planned, kind, who))?.byName.get(name);
+      const entry = (await loadPrepared(plan, planned, kind, who))?.byName.get(name);
       if (entry) return entry;
     }
     for (const planned of owners) {
-      const loaded = await loadPrepared(planned, kind, who);
+      const loaded = await loadPrepared(plan, planned, kind, who);
       const entry = loaded?.byName.get(name);
       if (entry) return entry;
       if (isComplete(loaded) || !naming.hasPrefix(name)) continue;
@@ -153,10 +154,10 @@ export async function joinAll(
   const own = await listBuiltIn(plan, part, kind, who);
   const loaded = await Promise.all(
     servers.map(async (one): Promise<Pick<PreparedList, 'entries' | 'ttlMs'> | undefined> => {
-      if (isWaitedFor(plan, part, one, kind)) return loadPrepared(one, kind, who);
+      if (isWaitedFor(plan, part, one, kind)) return loadPrepared(plan, one, kind, who);
       if (!canTake(one, kind)) return undefined;
       // Others' names take those of the part's servers at /mcp: so they are known there, too, but nobody waits for them.
-      void Promise.resolve(loadPrepared(one, kind, who)).catch(() => {});
+      void Promise.resolve(loadPrepared(plan, one, kind, who)).catch(() => {});
       const known = peekPrepared(one, kind, who);
       return known && { entries: known.entries, ttlMs: MAX_TTL_MS };
     }),
@@ -236,15 +237,24 @@ const canTake = ({ config }: PlannedServer, kind: ListKind): boolean =>
 export const isComplete = (loaded: PreparedList | undefined): boolean =>
   loaded !== undefined && !loaded.needsLogin;
 
-/** Undefined while the server has not said what it has. */
+/**
+ * Undefined while the server has not said what it has. Nobody who may use nothing of it waits for that: the time would tell if it
+ * runs.
+ */
 export function loadPrepared(
-  { server, prepareList }: PlannedServer,
+  plan: Plan,
+  planned: PlannedServer,
   kind: ListKind,
   who: Who,
 ): PreparedList | undefined | Promise<PreparedList | undefined> {
+  const { server, prepareList } = planned;
   const toPrepared = (fetched: FetchedList | undefined) => fetched && prepareList(kind, fetched);
   const fetching = server.lists.load(kind, who.upstream, who.patience);
-  return fetching instanceof Promise ? fetching.then(toPrepared) : toPrepared(fetching);
+  if (!(fetching instanceof Promise)) return toPrepared(fetching);
+  const prepared = fetching.then(toPrepared);
+  if (mayUseSome(plan, planned, who)) return prepared;
+  void prepared.catch(() => {});
+  return peekPrepared(planned, kind, who);
 }
 
 /** The same, as far as it is known; nothing is asked for. */
@@ -274,7 +284,7 @@ export async function findUnlisted(
     const { server: named = BUILT_IN, ownUri = uri } = readSharedUri(uri) ?? {};
     const planned = plan.servers.get(named);
     if (planned !== undefined) {
-      const annotations = await findOwnAnnotations(planned, ownUri, who);
+      const annotations = await findOwnAnnotations(plan, planned, ownUri, who);
       return { server: named, ownUri, uri, annotations: annotations ?? {} };
     }
     // Whatever a server's templates say, a `ui://` URI that does not name the server is not the server's.
@@ -301,16 +311,17 @@ export async function findUnlisted(
 
 /** Undefined where the server neither lists the URI nor has a template that fits it. */
 export async function findOwnAnnotations(
+  plan: Plan,
   planned: PlannedServer,
   ownUri: string,
   who: Who,
 ): Promise<Entry['annotations'] | undefined> {
   const { name, lists } = planned.server;
-  const listed = await loadPrepared(planned, 'resources', who);
+  const listed = await loadPrepared(plan, planned, 'resources', who);
   const entry = listed?.byOwnName.get(ownUri);
   if (entry) return entry.annotations;
   if (lists.hadResource(ownUri, who.upstream)) return {};
-  const offered = await loadPrepared(planned, 'templates', who);
+  const offered = await loadPrepared(plan, planned, 'templates', who);
   return offered && findTemplate(offered.entries, toSharedUri(name, ownUri))?.annotations;
 }
 

@@ -62,7 +62,7 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     askByCurrentPlan(getPlan, async (plan) => {
       const planned = plan.servers.get(name);
       if (planned !== undefined && !mayUseSome(plan, planned, who)) return EMPTY_LIST;
-      const prepared = planned && (await loadPrepared(planned, kind, who));
+      const prepared = planned && (await loadPrepared(plan, planned, kind, who));
       const isPersonal = planned?.server.isPersonal === true;
       if (prepared === undefined)
         return { ...EMPTY_LIST, ttlMs: 1_000, isPersonal, hasAllServers: false };
@@ -80,10 +80,10 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
   };
 
   const find: View['find'] = (kind, ownName, who) =>
-    askByCurrentPlan(getPlan, async ({ servers }): Promise<FoundItem | undefined> => {
-      const planned = servers.get(name);
+    askByCurrentPlan(getPlan, async (plan): Promise<FoundItem | undefined> => {
+      const planned = plan.servers.get(name);
       if (planned === undefined) return undefined;
-      const prepared = await loadPrepared(planned, kind, who);
+      const prepared = await loadPrepared(plan, planned, kind, who);
       const entry = prepared?.byOwnName.get(ownName);
       if (entry === undefined)
         return isComplete(prepared) ? undefined : findAbsent(planned, kind, ownName, who);
@@ -114,7 +114,7 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     found?.server === name ? found : undefined;
 
   /** Looks at the list that is known; nothing is waited for. */
-  const findListed = createFind('findListed', async (planned, uri, who) => {
+  const findListed = createFind('findListed', async (_plan, planned, uri, who) => {
     const listed = peekPrepared(planned, 'resources', who)?.byOwnName.get(uri);
     if (listed) return listed.annotations;
     const skills = peekPrepared(planned, 'skills', who)?.entries ?? [];
@@ -127,29 +127,29 @@ export function createServerView(name: string, getPlan: () => Plan, joined: View
     findOwn: typeof findAnnotations,
   ): View['findResource'] {
     return (uri, who) =>
-      askByCurrentPlan(getPlan, async ({ servers, policies }) => {
-        const planned = servers.get(name);
+      askByCurrentPlan(getPlan, async (plan) => {
+        const planned = plan.servers.get(name);
         if (planned === undefined) return undefined;
-        if (policies.dependOnCaller) {
+        if (plan.policies.dependOnCaller) {
           for (const candidate of listClientUris(name, uri)) {
             const found = await joined[wanted](candidate, who);
             if (found?.server === name && found.ownUri === uri) return found;
           }
           return undefined;
         }
-        const annotations = await findOwn(planned, uri, who);
+        const annotations = await findOwn(plan, planned, uri, who);
         return (
           annotations && { server: name, ownUri: uri, uri: toSharedUri(name, uri), annotations }
         );
       });
   }
 
-  async function findAnnotations(planned: PlannedServer, uri: string, who: Who) {
-    const annotations = await findOwnAnnotations(planned, uri, who);
+  async function findAnnotations(plan: Plan, planned: PlannedServer, uri: string, who: Who) {
+    const annotations = await findOwnAnnotations(plan, planned, uri, who);
     if (annotations !== undefined) return annotations;
     // Servers need not list what their tools name as an app: what such a URI is, they say themselves.
     if (isAppUri(uri)) return {};
-    const skills = (await loadPrepared(planned, 'skills', who))?.entries ?? [];
+    const skills = (await loadPrepared(plan, planned, 'skills', who))?.entries ?? [];
     const file = findSkillFile(skills, uri, 'own') ?? findInSkillFolder(skills, uri, 'own');
     return file?.annotations;
   }
@@ -262,7 +262,7 @@ const mayUseAny = (path: ServedPath, planned: PlannedServer, who: Who) =>
       ? (await path.view.list(kind, who)).entries.filter(
           ({ server }) => server === planned.server.name,
         )
-      : ((await loadPrepared(planned, kind, who))?.entries ?? []),
+      : ((await loadPrepared(path.getPlan(), planned, kind, who))?.entries ?? []),
   );
 
 function readOffers(description: UpstreamDescription | undefined): Offers {

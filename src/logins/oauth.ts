@@ -34,7 +34,6 @@ import { createConsent, type RedirectToProvider } from './consent/consent.ts';
 import type { ListShownTools } from './consent/consent-page.ts';
 import { createDiscoveryEndpoints, createServerMetadata } from './discovery.ts';
 import { createOAuthEndpoints, type ModeAtEndpoints, type OAuthFront } from './endpoints.ts';
-import { MAX_SCOPES } from './grants/token-codec.ts';
 import { createVerifyAssertion } from './id-jag/assertion.ts';
 import {
   type AssertingClient,
@@ -292,7 +291,7 @@ const createBrokerRedirect = (broker: Broker): RedirectToProvider =>
       codeChallenge: parameters.require('code_challenge'),
       resources: readAskedResources(parameters, runtime, clientId) ?? getDefaultResources(runtime),
       // The provider may be asked more about the user: that is for the gateway.
-      scopes: listGrantedScopes(oauth, requestedScope).slice(0, MAX_SCOPES),
+      scopes: listGrantedScopes(oauth, requestedScope),
       logoutMark,
       nonce: parseScope(scope).includes('openid') ? generateSecret() : undefined,
       approval,

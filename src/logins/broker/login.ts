@@ -7,7 +7,6 @@ import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadat
 import { generateSecret } from '../../platform/ids.ts';
 import { createSecretRecords, type SecretRecords } from '../../store/records.ts';
 import type { Approval } from '../consent/browser.ts';
-import { MAX_SCOPES } from '../grants/token-codec.ts';
 import {
   buildCallbackUrl,
   buildProviderScope,
@@ -130,7 +129,7 @@ export async function chooseProviderScope(
   endpoints: Pick<ProviderEndpoints, 'listScopes'>,
   scope: string | undefined,
 ): Promise<string> {
-  const scopes = buildProviderScope(config, scope).split(' ').slice(0, MAX_SCOPES);
+  const scopes = buildProviderScope(config, scope).split(' ');
   const known = await endpoints.listScopes();
   const mayKnow = known.length === 0 || config.addedScopes.includes(OFFLINE_ACCESS);
   // The gateway goes on asking whether the user may, whatever its client asks for. A provider that lists other scopes refuses this

@@ -4,6 +4,7 @@ import { DEFAULT_SCOPES, parseScope } from '../../config/rules.ts';
 import type { FormPair } from '../../http/oauth-client/client-authentication.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import { MAX_SCOPES } from '../grants/token-codec.ts';
 
 export type ProviderParametersConfig = Pick<
   BrokerConfig,
@@ -25,14 +26,14 @@ export function buildProviderScope(
   return [...new Set([...requested, ...listOwnScopes(config)])].join(' ');
 }
 
-/** The scopes that a client is granted: those that it asked for, then those added, each once. */
+/** The scopes that a client is granted, which are those that its user is shown: what it asked for, then those added, each once. */
 export function listGrantedScopes(
   config: ProviderParametersConfig,
   requestedScope: string | undefined,
 ): readonly string[] {
   const requested = selectAllowedScopes(config, requestedScope);
   const granted = requested.length > 0 ? requested : DEFAULT_SCOPES;
-  return [...new Set([...granted, ...config.addedScopes])];
+  return [...new Set([...granted, ...config.addedScopes])].slice(0, MAX_SCOPES);
 }
 
 /** Further parameters of a refresh. RFC 6749 §6: `scope` may be left out, but not everywhere. */
@@ -53,4 +54,6 @@ const selectAllowedScopes = (
   { allowedScopes }: ProviderParametersConfig,
   scope: string | undefined,
 ): readonly string[] =>
-  parseScope(scope).filter((name) => allowedScopes.includes('*') || allowedScopes.includes(name));
+  parseScope(scope)
+    .filter((name) => allowedScopes.includes('*') || allowedScopes.includes(name))
+    .slice(0, MAX_SCOPES);

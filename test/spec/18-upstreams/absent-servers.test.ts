@@ -256,3 +256,58 @@ test('§25.1 a view: whether a server of it runs is told by nothing to somebody 
   expect(whileUp).toMatchObject({ tools: [{ name: 'b__t' }], ttlMs: 60_000 });
   expect({ ...whileGone, _meta: undefined }).toEqual({ ...whileUp, _meta: undefined });
 });
+
+const NOBODYS: readonly (readonly [method: string, params: Readonly<Record<string, unknown>>])[] = [
+  ['server/discover', {}],
+  ['tools/list', {}],
+  ['prompts/list', {}],
+  ['resources/list', {}],
+  ['resources/templates/list', {}],
+  ['skills/list', {}],
+  ['skills/get', { uri: 'skill://a/x' }],
+  ['tools/call', { name: 'a__read' }],
+  ['tools/call', { name: 'read' }],
+  ['prompts/get', { name: 'a__p' }],
+  ['prompts/get', { name: 'p' }],
+  ['resources/read', { uri: 'x://1' }],
+  ['resources/read', { uri: 'ui://a/page' }],
+  [
+    'completion/complete',
+    { ref: { type: 'ref/resource', uri: 'x://{id}' }, argument: { name: 'id', value: 'v' } },
+  ],
+];
+
+test.each([undefined, 'a', 'work'])(
+  '§18.5 a server that never says what it has keeps nobody waiting for whom no rule can allow anything of it (view %j)',
+  async (view) => {
+    const b = await serve({ tools: [buildTool('t')] });
+    const silent = () => new Promise(() => {});
+    const lists = ['tools', 'prompts', 'resources', 'resources/templates', 'skills'];
+    const a = await serve({
+      ...LISTING,
+      answers: Object.fromEntries(lists.map((list) => [`${list}/list`, silent])),
+    });
+    const gateway = await start({
+      // Far longer than this test may take.
+      env: { LIST_WAIT_MS: '60000' },
+      file: {
+        builtIn: false,
+        mcpServers: { a: a.url, b: b.url },
+        views: { work: { tools: ['a__*', 'b__*'] } },
+        rules: [STAFF, everyone('b__*')],
+      },
+      ...(view && { view }),
+    });
+    const token = await gateway.issuer.sign({ sub: 'bob' });
+    for (const [method, params] of NOBODYS) {
+      const { json } = await stateless(gateway, method, params, { token });
+      expect(json.result ?? json.error, method).toBeDefined();
+    }
+    const session = await gateway.open({ token });
+    for (const [method, params] of NOBODYS.slice(1)) {
+      const message = { jsonrpc: '2.0', id: 1, method, params };
+      const { json } = await gateway.rpc(message, { session, token });
+      expect(json.result ?? json.error, method).toBeDefined();
+    }
+  },
+);

@@ -1,7 +1,10 @@
 // §18.9: patterns of the configuration file that fit nothing protect nothing: the log and operators are told.
 import { expect, test } from 'vitest';
 import { NO_LOCK } from '../../../src/mcp/catalog/approved-items.ts';
+import { connect } from '../../support/connections/connect-steps.ts';
 import { startConnectingGateway } from '../../support/connections/connecting-gateway.ts';
+import { KEEPS_TO_MCP } from '../../support/connections/habits.ts';
+import { startProtectedServer } from '../../support/connections/protected-server.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import {
   type CatalogGateway,
@@ -59,7 +62,7 @@ test('§18.9 guards and exclude: what fits nothing is said, and what fits someth
         {
           name: 'keys',
           on: ['tools/result'],
-          tools: ['files__raed_file', 'wiki__*'],
+          tools: ['files__raed_file', 'files__write_file', 'wiki__*'],
           use: SECRETS,
         },
         { name: 'other', on: ['tools/call'], servers: ['wiki'], tools: ['files__*'], use: SECRETS },
@@ -207,10 +210,44 @@ test('§18.9 ask: of a server that lists for each user a pattern is judged by wh
     const token = await gateway.issuer.sign({ sub });
     expect(await gateway.listNames('tools/list', undefined, token)).toEqual(['github__merge']);
   }
+  // What one of them has is there, whatever the next one has.
+  github.listing.tools = [buildTool('review')];
+  const token = await gateway.issuer.sign({ sub: 'cleo' });
+  expect(await gateway.listNames('tools/list', undefined, token)).toEqual(['github__review']);
   expect(listSaid(gateway)).toEqual([
     expect.stringMatching(
       /: no tool that users have listed so far is called "github__mrge", .* Did you mean "github__merge"\?$/,
     ),
+  ]);
+});
+
+test('§18.9 ask: the tool by which users connect a server is there', async () => {
+  const server = closeAfterTest(await startProtectedServer({ habits: KEEPS_TO_MCP }));
+  const gateway = closeAfterTest(
+    await startConnectingGateway({
+      servers: { wiki: server.configure() },
+      file: { rules: [{ who: 'everyone', may: ['*'] }, asks('wiki__connect', 'wiki__conect')] },
+    }),
+  );
+  const ada = await gateway.logIn('ada');
+  await connect(gateway, gateway.createBrowser({ person: 'ada', account: 'ada@work' }), 'wiki');
+  expect(await ada.listToolNames()).toContain('wiki__whoami');
+  expect(listSaid(gateway)).toEqual([
+    expect.stringMatching(/ is called "wiki__conect", .* Did you mean "wiki__connect"\?$/),
+  ]);
+});
+
+test('§18.9 views: a prompt that its server renames is said at the change', async () => {
+  const wiki = await serve({ prompts: [{ name: 'ask' }] });
+  const gateway = await start({
+    file: { mcpServers: { wiki: wiki.url }, views: { desk: { prompts: ['wiki__ask'] } } },
+  });
+  await expect.poll(() => gateway.listNames('prompts/list')).toEqual(['wiki__ask']);
+  wiki.listing.prompts = [{ name: 'asks' }];
+  wiki.notify('notifications/prompts/list_changed');
+  await expect.poll(() => gateway.listNames('prompts/list')).toEqual(['wiki__asks']);
+  expect(listSaid(gateway)).toEqual([
+    'View desk: no prompt is called "wiki__ask". Did you mean "wiki__asks"?',
   ]);
 });
 

@@ -1,6 +1,6 @@
 // A login where the gateway issues tokens of its own.
 import { expect, test } from 'vitest';
-import { useShared } from '../../support/lifetimes.ts';
+import { closeAfterTest, useShared } from '../../support/lifetimes.ts';
 import { startOwnTokens, toTokens } from '../../support/oauth/own-tokens.ts';
 
 const own = useShared(() => startOwnTokens());
@@ -35,3 +35,20 @@ test.each([undefined, 'openid', 'openid profile', 'email openid', 'nothing-of-th
     }
   },
 );
+
+test('§4.6, §5.11 login: of more scopes than a grant has, a client is given those that the consent page showed, and its user logs in', async () => {
+  const { steps, provider } = closeAfterTest(
+    await startOwnTokens({ env: { OAUTH_ALLOWED_SCOPES: '*', OAUTH_ADDED_SCOPES: 'extra' } }),
+  );
+  const scope = Array.from({ length: 40 }, (_, index) => `s${index}`).join(' ');
+  const client = await steps.register();
+  const page = (await steps.authorize(client, { scope })).text;
+  const [, permissions = ''] = /Requested permissions<\/dt>\s*<dd>(.*?)<\/dd>/s.exec(page) ?? [];
+  const shown = [...permissions.matchAll(/<code>([^<]+)<\/code>/g)].map(([, name]) => name);
+  expect(shown).toHaveLength(32);
+  const { cookie, asked } = await steps.approve(client, { scope });
+  expect(asked.searchParams.get('scope')?.split(' ')).not.toContain('s32');
+  const back = await steps.callback(provider.logIn(asked), cookie);
+  const answer = await steps.redeem(client, new URL(back.headers.location ?? ''));
+  expect(toTokens(client, answer).scope?.split(' ')).toEqual(shown);
+});
