@@ -116,6 +116,15 @@ describe.each(TOOLS)('%s', (tool) => {
   });
 });
 
+test.each([[['Ada']], ['Ada'], [null]])(
+  '§26 %j is no answer to a question: no guard can look at it, and no server gets it',
+  async (answer) => {
+    const gateway = await start(await guard('elicitation/result', REFUSE));
+    const asked = await askingCall(gateway, 'two__ask');
+    expect((await retry(gateway, 'two__ask', asked, answer)).json.error.code).toBe(-32602);
+  },
+);
+
 test('§26 an answer by the wrong name is looked at all the same', async () => {
   const gateway = await start(await guard('elicitation/result', REFUSE));
   const asked = await askingCall(gateway, 'two__ask');
