@@ -125,6 +125,18 @@ test.each([[['Ada']], ['Ada'], [null]])(
   },
 );
 
+test('§26 no guard looks at an error that a client answers with: only its code goes on', async () => {
+  const gateway = await start(await guard('elicitation/result', REFUSE));
+  const client = await openClient(gateway, { capabilities: ABLE });
+  const stream = await client.call('one__ask');
+  const { id } = await stream.next();
+  const error = { code: -1, message: 'It is Ada.', data: { name: 'Ada' } };
+  await client.send({ jsonrpc: '2.0', id, error });
+  const said = JSON.stringify(await lastOf(stream));
+  expect(said).not.toContain('Ada');
+  expect(said).toContain('-1');
+});
+
 test('§26 an answer by the wrong name is looked at all the same', async () => {
   const gateway = await start(await guard('elicitation/result', REFUSE));
   const asked = await askingCall(gateway, 'two__ask');
