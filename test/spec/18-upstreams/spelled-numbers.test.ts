@@ -488,3 +488,30 @@ test('§18.3 numbers: an answer that reaches another replica than the call has t
   expect(sent?.text).toContain(`"result":${answer}`);
   expect(text).toContain(`"structuredContent":{"rows":${NUMBERS}}`);
 });
+
+/** Whoever looks for arguments by their name alone finds others, of the same value. */
+test.each([
+  { where: 'beside params', before: '"x":{"arguments":{"n":1}},', named: '"arguments"' },
+  { where: 'that are there twice', before: '', twice: '"arguments":{"n":1},' },
+  { where: 'within _meta', before: '', twice: '"_meta":{"x/y":{"arguments":{"n":1}}},' },
+  {
+    where: 'whose name is written by codes',
+    before: '"arguments":{"n":1},',
+    named: '"argu\\u006dents"',
+  },
+])('§18.3 numbers of arguments are those that count, and not those $where', async (row) => {
+  const { before, named = '"arguments"', twice = '' } = row;
+  const server = await startServer('session');
+  let sent = '';
+  server.answer('tools/call', (res, request) => {
+    sent = request.text;
+    sendJson(res, toResult(request, { content: [] }));
+  });
+  const gateway = await startGateway(server);
+  const session = await gateway.open();
+  const params = `{"name":"one__any",${twice}${named}:{"n":1.0}}`;
+  await gateway.rpc(`{"jsonrpc":"2.0",${before}"id":1,"method":"tools/call","params":${params}}`, {
+    session,
+  });
+  expect(sent).toContain('"arguments":{"n":1.0}');
+});
