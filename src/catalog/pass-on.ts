@@ -100,10 +100,15 @@ export function createPassOn({ view, joined, relayCall, links, getPlan }: Served
     return own?.server === server && own.ownUri === uri;
   }
 
+  /** Nobody was shown the `_meta` of a request about a task, and no guard looks at that of these. */
+  const isUnseen = ({ method }: RelayedRequest): boolean =>
+    method.startsWith('tasks/') ||
+    (method === 'completion/complete' && getPlan().guards?.looksAt(method) === true);
+
   return function passOn(server, who, request, context) {
     const { usage, upstream } = view.findServer(server) ?? failGone(server);
     const { meta, era } = context.relay;
-    const passed = meta === undefined ? request : addMeta(request, meta);
+    const passed = meta === undefined || isUnseen(request) ? request : addMeta(request, meta);
     const passing = usage.runAndFinish(
       () => relayCall(upstream, who.upstream, passed, context),
       (result) =>
