@@ -5,8 +5,10 @@ import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { createBoundedMap } from '../platform/bounded-map.ts';
 import { type Clock, createTurns } from '../platform/clock.ts';
+import { writeExactJson } from '../platform/exact-json.ts';
 import { hashSha256 } from '../platform/ids.ts';
-import { isObject } from '../platform/json.ts';
+import { isObject, type JsonObject } from '../platform/json.ts';
+import { readExact, toNoted } from '../platform/noted-json.ts';
 import { findItemProblem, fitItem } from './check-item.ts';
 
 /** The verdicts of the guards of one configuration. */
@@ -64,8 +66,9 @@ export function createListGuards(guards: Guards, clock: Clock) {
     if (guard === undefined) return undefined;
     const { item: fitting, problem } = fitItem(list.kind, item);
     if (problem !== undefined) return undefined;
-    const key = hashSha256(JSON.stringify([list.server, list.kind, fitting]));
-    const known = remembered.get(key) ?? (await ask(list.kind, fitting, guard));
+    const exact = readExact(fitting);
+    const key = hashSha256(writeExactJson([list.server, list.kind, exact]));
+    const known = remembered.get(key) ?? (await ask(list.kind, fitting, exact, guard));
     if (!known.hasFailed) remembered.set(key, known);
     ofItems.set(item, known);
     return known;
@@ -134,10 +137,11 @@ const NOT_YET: ListedVerdict = {
   reason: 'is hidden until its guards have looked at it',
 };
 
-async function ask(kind: ListKind, item: RawItem, guard: Guard): Promise<Known> {
+/** `exact` is the item with its numbers as its server spelled them. */
+async function ask(kind: ListKind, item: RawItem, exact: JsonObject, guard: Guard): Promise<Known> {
   const { key } = LIST_KINDS[kind];
   const verdict = await guard.judge({
-    value: item,
+    value: exact,
     caller: undefined,
     findProblem(changed) {
       if (!isObject(changed)) return 'it must be an object';
@@ -160,7 +164,7 @@ async function ask(kind: ListKind, item: RawItem, guard: Guard): Promise<Known> 
     return hide(
       'is hidden: a guard would change it, and clients load no skill that differs from its SKILL.md',
     );
-  const told = isObject(verdict.value) ? verdict.value : item;
-  const digest = hashSha256(JSON.stringify(told));
-  return { verdict: { kind: 'listed', item: told }, digest, hasFailed };
+  const told = isObject(verdict.value) ? verdict.value : exact;
+  const digest = hashSha256(writeExactJson(told));
+  return { verdict: { kind: 'listed', item: toNoted(told) }, digest, hasFailed };
 }

@@ -167,7 +167,7 @@ const createListenToServers = (
           resourceUpdated: noteUpdate,
           ...(hearsOfElicitations && {
             elicitationCompleted: createBatch(clock, async (elicitationId) =>
-              listener.elicitationCompleted?.(elicitationId),
+              listener.elicitationCompleted?.(elicitationId, server.name),
             ),
           }),
           ...(hearsOfLogs && { logged: createPassLogs(path, server, who, passGuards) }),

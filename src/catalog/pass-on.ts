@@ -100,10 +100,14 @@ export function createPassOn({ view, joined, relayCall, links, getPlan }: Served
     return own?.server === server && own.ownUri === uri;
   }
 
+  /** Of a task nobody was shown another `_meta` than that of its call; and guards look at that of a few requests alone. */
+  const isUnseen = ({ method }: RelayedRequest): boolean =>
+    method.startsWith('tasks/') || (getPlan().guards !== undefined && !GUARDED.has(method));
+
   return function passOn(server, who, request, context) {
     const { usage, upstream } = view.findServer(server) ?? failGone(server);
     const { meta, era } = context.relay;
-    const passed = meta === undefined ? request : addMeta(request, meta);
+    const passed = meta === undefined || isUnseen(request) ? request : addMeta(request, meta);
     const passing = usage.runAndFinish(
       () => relayCall(upstream, who.upstream, passed, context),
       (result) =>
@@ -148,6 +152,9 @@ const READ: Readonly<Record<string, { readonly list: ListKind; readonly member: 
   'prompts/get': { list: 'prompts', member: 'messages' },
   'resources/read': { list: 'resources', member: 'contents' },
 };
+
+/** Requests of which a guard sees `_meta`. */
+const GUARDED: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
 const NONE_MOVED: ReadonlySet<string> = new Set();
 

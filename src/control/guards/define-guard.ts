@@ -151,6 +151,8 @@ export type Steps<Result> = Generator<number, Result, void>;
 
 /** As many characters take as long as one value, or one look at a short text. */
 export const A_VALUE = 64;
+/** Members of one object after which others have their turn. */
+export const MANY = 1_024;
 
 /** Characters that are looked at before the answer, and in each turn after that. */
 const AT_ONCE = 262_144;

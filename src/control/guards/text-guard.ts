@@ -5,7 +5,7 @@ import { choice } from '../../config/file/shapes/scalar.ts';
 import { defineMember } from '../../config/file/shapes/shape.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { PASS } from './ask-guard.ts';
-import { A_VALUE, type JudgeMessage, type Steps } from './define-guard.ts';
+import { A_VALUE, type JudgeMessage, MANY, type Steps } from './define-guard.ts';
 
 /** Something in a text that may not go through. */
 export interface FoundText {
@@ -179,14 +179,16 @@ function* mapItems(
 function* mapMembers(members: JsonObject, map: MapText): Steps<JsonObject> {
   let isChanged = false;
   const mapped: (readonly [string, unknown])[] = [];
-  for (const [name, member] of Object.entries(members)) {
+  for (const name of Object.keys(members)) {
+    const member = members[name];
     const ofName = map(name, '', 'text');
     const nextName = typeof ofName === 'string' ? ofName : yield* ofName;
     const next = isPlain(member) ? member : yield* mapTexts(member, map, name);
     isChanged ||= nextName !== name || next !== member;
     mapped.push([nextName, next]);
+    if (mapped.length % MANY === 0) yield MANY * A_VALUE;
   }
-  yield mapped.length * A_VALUE;
+  yield (mapped.length % MANY) * A_VALUE;
   return isChanged ? Object.fromEntries(mapped) : members;
 }
 

@@ -1,5 +1,5 @@
 // §26: guards see what goes through the gateway, and let it pass, change it or refuse it.
-import { failUpstream } from '../../errors/gateway-error.ts';
+import { failParams, failUpstream } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
@@ -217,20 +217,23 @@ export async function passQuestions(
   return Object.fromEntries(passed);
 }
 
-/** Passes answers to them, by the same keys. @throws CallStopped */
+/** Passes answers to them, by the same keys. @throws CallStopped; GatewayError `invalid_params` for what is no answer. */
 export async function passAnswers(
   requests: Readonly<Record<string, { readonly method: string }>>,
   received: JsonObject,
   guards: QuestionGuards | undefined,
 ): Promise<JsonObject> {
   if (guards === undefined) return received;
-  const passed: Record<string, unknown> = {};
+  const passed: [string, JsonObject][] = [];
   for (const [key, answer] of Object.entries(received)) {
     const method = requests[key]?.method;
-    passed[key] =
-      method !== undefined && isObject(answer) ? await guards.passAnswer(method, answer) : answer;
+    // No guard looks at anything else, and servers that are asked again would get it.
+    if (method === undefined || !isObject(answer)) {
+      return failParams(`The client's answer "${key.slice(0, 100)}" must be an object`);
+    }
+    passed.push([key, await guards.passAnswer(method, answer)]);
   }
-  return passed;
+  return Object.fromEntries(passed);
 }
 
 // Progress and log messages of a call, where guards look at them: in their order, and before the answer.

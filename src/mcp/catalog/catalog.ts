@@ -124,8 +124,8 @@ export interface CatalogDescription {
 export interface CatalogListener {
   listChanged(list: 'tools' | 'prompts' | 'resources'): void;
   resourceUpdated(uri: string): void;
-  /** The user has done what it was sent to a URL for; only sessions hear of it. */
-  elicitationCompleted?(elicitationId: string): void;
+  /** The user has done what it was sent to a URL for; only sessions hear of it. `server` says so, where it is one behind the gateway. */
+  elicitationCompleted?(elicitationId: string, server?: string): void;
   /** Params of `notifications/message` that belong to no call, as a server wrote them; only for sessions. */
   logged?(params: JsonObject): void;
 }

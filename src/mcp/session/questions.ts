@@ -227,7 +227,7 @@ interface Waiter {
 }
 
 // MCP 2025-11-25 "URL mode elicitation": questions that lead to a page, as sessions got them. Only those can be said to be done:
-// any other id is a server's word that no guard saw, or is another session's.
+// any other id is a server's word that no guard saw, or is another session's; and no server can say so of another one's.
 
 /** Time for the user to open the page. */
 const TTL_SECONDS = 3600;
@@ -239,13 +239,14 @@ function createElicitations({ config, store }: Runtime) {
   const { keyPrefix } = config.mcp.sessions;
   const ofCalls = new WeakMap<Call, Set<string>>();
 
-  const buildKey = (sessionId: string, elicitationId: string): string =>
-    buildElicitationKey(keyPrefix, sessionId, hashSha256(elicitationId));
+  const buildKey = (sessionId: string, elicitationId: string, server = ''): string =>
+    buildElicitationKey(keyPrefix, sessionId, hashSha256(`${server} ${elicitationId}`));
 
   /** Not waited for, and not missed where the store does not answer: its client then goes on without being told. */
-  function note(sessionId: string, elicitationId: string | undefined): void {
+  function note({ record }: Call, sessionId: string, elicitationId: string | undefined): void {
     if (elicitationId === undefined) return;
-    store.set(buildKey(sessionId, elicitationId), 'asked', TTL_SECONDS).catch(() => {});
+    const key = buildKey(sessionId, elicitationId, record.server);
+    store.set(key, 'asked', TTL_SECONDS).catch(() => {});
   }
 
   return {
@@ -257,25 +258,30 @@ function createElicitations({ config, store }: Runtime) {
       ofCalls.set(call, asked.add(elicitationId));
       const [first] = asked;
       if (asked.size > MAX_REMEMBERED && first !== undefined) asked.delete(first);
-      note(sessionId, elicitationId);
+      note(call, sessionId, elicitationId);
     },
     /** Tells the client of a call that it is done; false where the call did not ask it, or it was told before. */
     completeElicitation(call: Call, sessionId: string, elicitationId: string): boolean {
       if (ofCalls.get(call)?.delete(elicitationId) !== true) return false;
       call.stream.send({ method: 'notifications/elicitation/complete', params: { elicitationId } });
-      store.delete(buildKey(sessionId, elicitationId)).catch(() => {});
+      store.delete(buildKey(sessionId, elicitationId, call.record.server)).catch(() => {});
       return true;
     },
     /** An error says that the user of the session has to open pages first. */
-    noteRequired(sessionId: string, { failure: { jsonRpc } }: GatewayError): void {
+    noteRequired(call: Call, sessionId: string, { failure: { jsonRpc } }: GatewayError): void {
       const { elicitations }: JsonObject = isObject(jsonRpc?.data) ? jsonRpc.data : {};
       if (jsonRpc?.code !== URL_REQUIRED || !Array.isArray(elicitations)) return;
-      for (const params of elicitations.slice(0, MAX_OF_ERROR)) note(sessionId, readId(params));
+      for (const params of elicitations.slice(0, MAX_OF_ERROR))
+        note(call, sessionId, readId(params));
     },
     /** True once, where the session got it, at any replica, and was not told yet that it is done. */
-    takeElicitation: async (sessionId: string, elicitationId: string): Promise<boolean> =>
+    takeElicitation: async (
+      sessionId: string,
+      elicitationId: string,
+      server: string | undefined,
+    ): Promise<boolean> =>
       isShortId(elicitationId) &&
-      (await store.getAndDelete(buildKey(sessionId, elicitationId))) !== undefined,
+      (await store.getAndDelete(buildKey(sessionId, elicitationId, server))) !== undefined,
   };
 }
 

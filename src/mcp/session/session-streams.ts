@@ -139,9 +139,9 @@ export function createSessionStreams(
       this.passLog({ level, logger: typeof logger === 'string' ? logger : undefined, data });
     }
 
-    async elicitationCompleted(elicitationId: string): Promise<void> {
+    async elicitationCompleted(elicitationId: string, server?: string): Promise<void> {
       try {
-        if (!(await questions.takeElicitation(this.sessionId, elicitationId))) return;
+        if (!(await questions.takeElicitation(this.sessionId, elicitationId, server))) return;
         this.sendNow('notifications/elicitation/complete', { elicitationId });
       } catch (cause) {
         log.debug('A session is not told that a page was dealt with.', { cause });

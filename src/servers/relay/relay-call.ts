@@ -263,7 +263,10 @@ class SessionClient implements RequestClient, RoundsRequest {
         throw toQuestionError(thrown, this.signal.aborted);
       });
     if ('result' in answer) return answer.result;
-    throw new UpstreamError('error', answer.error.message, { jsonRpcError: answer.error });
+    const { code, message } = answer.error;
+    // No guard looks at an error: of one that somebody might have looked at as an answer, the code alone goes on.
+    const told = this.questionGuards === undefined ? answer.error : { code, message: FAILED };
+    throw new UpstreamError('error', message, { jsonRpcError: told });
   }
 
   completeElicitation(elicitationId: string): boolean {
@@ -294,6 +297,8 @@ class SessionClient implements RequestClient, RoundsRequest {
     throw refuseCall(server, answer.error.message);
   }
 }
+
+const FAILED = 'The client answered with an error.';
 
 const refuseCall = (server: string, reason: string): CallRefusedError =>
   new CallRefusedError(`${server} asked, and this client gave no answer: ${reason}`);

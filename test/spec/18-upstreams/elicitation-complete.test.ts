@@ -93,6 +93,27 @@ test('§18.3 a session hears of its own pages, once, at whichever replica its st
   for (const stream of streams) stream.hangUp();
 });
 
+test('§18.3 a server cannot say that a page of another one was dealt with', async () => {
+  const [a, b] = [await serveFailing(), await serveFailing()];
+  const gateway = await startForTest({
+    file: { mcpServers: { a: a.url, b: b.url } },
+    env: { MCP_STREAMS: 'true' },
+  });
+  const client = await openClient(gateway, { capabilities: ABLE });
+  for (const [server, id] of [
+    ['a', 'e-1'],
+    ['b', 'e-2'],
+  ])
+    await client.ask('tools/call', { name: `${server}__t`, arguments: { id } });
+  const stream = await client.watch();
+  for (const server of [a, b]) await expect.poll(server.openStreams, PATIENT).toBe(2);
+  for (const elicitationId of ['e-1', 'e-2']) b.notify(COMPLETE, { elicitationId });
+  expect(await readIds(stream, 'e-2')).toEqual(['e-2']);
+  a.notify(COMPLETE, { elicitationId: 'e-1' });
+  expect(await readIds(stream, 'e-1')).toEqual(['e-1']);
+  stream.hangUp();
+});
+
 test('§26.1 of a page that a guard has refused a session is not told either', async () => {
   const server = await serveFailing();
   const guards = [await refuseBad()];

@@ -119,17 +119,37 @@ test.each(SIZES)(
   },
 );
 
-test('§26.3 a long text of one user holds up no other, and is judged to its end', async () => {
-  const gateway = await start([
-    {
-      name: 'secrets',
-      on: ['tools/result'],
-      use: { builtIn: 'secrets', action: 'refuse' },
-      onError: 'pass',
-    },
-  ]);
-  const say = (text: string) => JSON.stringify({ content: [{ type: 'text', text }] });
-  results.set('long', say(`${'\\n%41&amp;'.repeat(200_000)}\\nghp_${'aB3'.repeat(12)}`));
+const say = (text: string) => JSON.stringify({ content: [{ type: 'text', text }] });
+const SECRET = `ghp_${'aB3'.repeat(12)}`;
+const MEMBERS = Array.from({ length: 100_000 }, (_, index) => [`a${index}`, index]);
+const SECRETS = { builtIn: 'secrets', action: 'refuse' };
+
+test.each([
+  {
+    what: 'a long text',
+    use: SECRETS,
+    long: say(`${'\\n%41&amp;'.repeat(200_000)}\\n${SECRET}`),
+    words: 'github-token',
+  },
+  {
+    what: 'an object of many members',
+    use: SECRETS,
+    long: JSON.stringify({
+      content: [],
+      structuredContent: { ...Object.fromEntries(MEMBERS), last: SECRET },
+    }),
+    words: 'github-token',
+  },
+  {
+    what: 'an object of many members, whose size is measured,',
+    use: { builtIn: 'size', maxBytes: 100_000 },
+    long: JSON.stringify({ content: [], structuredContent: Object.fromEntries(MEMBERS) }),
+    words: '100000 are allowed',
+  },
+])('§26.3 $what of one user holds up no other, and is judged to its end', async (row) => {
+  const { use, long, words } = row;
+  const gateway = await start([{ name: 'long', on: ['tools/result'], use, onError: 'pass' }]);
+  results.set('long', long);
   results.set('short', say('nothing'));
   const answered: string[] = [];
   async function call(sub: string, it: string): Promise<string> {
@@ -139,7 +159,9 @@ test('§26.3 a long text of one user holds up no other, and is judged to its end
     return json.result.content[0].text;
   }
   await call('bob', 'short');
-  const texts = await Promise.all([call('ada', 'long'), call('bob', 'short')]);
-  expect(texts).toEqual([expect.stringContaining('github-token'), 'nothing']);
-  expect(answered).toEqual(['bob', 'bob', 'ada']);
+  const judged = call('ada', 'long');
+  for (let calls = 0; calls < 5; calls += 1) await call('bob', 'short');
+  expect(await judged).toContain(words);
+  // One after the other, while the work goes on.
+  expect(answered).toEqual([...Array(6).fill('bob'), 'ada']);
 });

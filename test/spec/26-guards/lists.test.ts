@@ -86,6 +86,43 @@ test('§26.2 an item is asked about once, and again when it has changed', async 
   expect(asked()).toEqual(['Useful.', 'Useful.', 'Changed.']);
 });
 
+test('§26.2 numbers of an item are judged as they are listed, and one that differs in a digit is another', async () => {
+  const guard = closeAfterTest(await startGuardServer());
+  const clock = manualClock();
+  const server = closeAfterTest(await startScriptedHttp('session'));
+  let number = '7205759403792793601';
+  server.answer('tools/list', (res, request) =>
+    sendJson(
+      res,
+      `{"jsonrpc":"2.0","id":${request.message.id},"result":{"tools":[{"name":"a","inputSchema":{"type":"object","maximum":1.0},"_meta":{"n":${number}}}]}}`,
+    ),
+  );
+  const gateway = await startForTest({
+    file: {
+      mcpServers: { it: server.url },
+      guards: [{ name: 'g', on: ['tools/list'], use: { http: { url: guard.url } } }],
+    },
+    clock,
+  });
+  const session = await gateway.open();
+  const list = async () => (await gateway.call(session, 'tools/list')).text;
+  expect(await list()).toContain('"maximum":1.0},"_meta":{"n":7205759403792793601}');
+  number = '7205759403792793602';
+  // It is the same number for JavaScript.
+  guard.answer(({ payload }) => ({ decision: 'refuse', message: payload.tools[0].name }));
+  clock.advance(61_000);
+  await expect.poll(list).not.toContain('it__a');
+  number = '7205759403792793603';
+  guard.answer(() => ({
+    decision: 'change',
+    value: { tools: [{ name: 'a', inputSchema: { type: 'object' }, _meta: { n: 1 } }] },
+  }));
+  clock.advance(61_000);
+  await expect.poll(list).toContain('"_meta":{"n":1}');
+  const asked = guard.asked.map(({ text }) => /"n":(\d+)/.exec(text)?.[1]);
+  expect(asked).toEqual(['7205759403792793601', '7205759403792793602', '7205759403792793603']);
+});
+
 test('§26.2 while a guard is down nothing new is listed, and it is once the guard is back', async () => {
   const guard = closeAfterTest(await startGuardServer());
   guard.answer(() => ({}), 500);

@@ -228,3 +228,20 @@ test.each([
     expect(server.heard.join('\n')).toContain(CLIENT_MARK);
   },
 );
+
+test.each([true, false])(
+  '§26.1 no guard is told `_meta` of a completion: where there are guards (%s), no server hears of it',
+  async (hasGuards) => {
+    const use = await writeGuard("return { decision: 'pass' };");
+    const gateway = await start(
+      [],
+      hasGuards ? [{ name: 'looks', on: ['completion/complete'], use }] : [],
+    );
+    const before = server.heard.length;
+    const ref = { type: 'ref/prompt', name: 'it__prompt' };
+    const params = { ref, argument: { name: 'a', value: '' } };
+    await stateless(gateway, 'completion/complete', params, { meta: { 'x/y': CLIENT_MARK } });
+    const heard = server.heard.slice(before).filter((text) => text.includes('completion/complete'));
+    expect(heard.map((text) => text.includes(CLIENT_MARK))).toEqual([!hasGuards]);
+  },
+);

@@ -116,6 +116,27 @@ describe.each(TOOLS)('%s', (tool) => {
   });
 });
 
+test.each([[['Ada']], ['Ada'], [null]])(
+  '§26 %j is no answer to a question: no guard can look at it, and no server gets it',
+  async (answer) => {
+    const gateway = await start(await guard('elicitation/result', REFUSE));
+    const asked = await askingCall(gateway, 'two__ask');
+    expect((await retry(gateway, 'two__ask', asked, answer)).json.error.code).toBe(-32602);
+  },
+);
+
+test('§26 no guard looks at an error that a client answers with: only its code goes on', async () => {
+  const gateway = await start(await guard('elicitation/result', REFUSE));
+  const client = await openClient(gateway, { capabilities: ABLE });
+  const stream = await client.call('one__ask');
+  const { id } = await stream.next();
+  const error = { code: -1, message: 'It is Ada.', data: { name: 'Ada' } };
+  await client.send({ jsonrpc: '2.0', id, error });
+  const said = JSON.stringify(await lastOf(stream));
+  expect(said).not.toContain('Ada');
+  expect(said).toContain('-1');
+});
+
 test('§26 an answer by the wrong name is looked at all the same', async () => {
   const gateway = await start(await guard('elicitation/result', REFUSE));
   const asked = await askingCall(gateway, 'two__ask');

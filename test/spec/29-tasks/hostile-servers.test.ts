@@ -181,3 +181,18 @@ describe('guards on questions', () => {
     expect(JSON.stringify(server.received.map(({ message }) => message))).not.toContain(SECRET);
   });
 });
+
+test('§29.5 `_meta` of a client reaches a server with the call that becomes a task, and not with what is asked of it later', async () => {
+  const server = await startServer(() => ({ status: 'working' }));
+  const gateway = await start(server, []);
+  const taskId = await begin(gateway);
+  const meta = { 'com.example/note': SECRET };
+  await getTask(gateway, taskId, { meta });
+  await send(gateway, 'tasks/update', { taskId, inputResponses: {} }, { meta });
+  await send(gateway, 'tasks/cancel', { taskId }, { meta });
+  const received = server.received.filter(({ message }) =>
+    String(message.method).startsWith('tasks/'),
+  );
+  expect(received).toHaveLength(3);
+  expect(JSON.stringify(received)).not.toContain(SECRET);
+});

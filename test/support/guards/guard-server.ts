@@ -11,6 +11,8 @@ export interface GuardServer {
   /** Oldest first. */
   readonly asked: readonly {
     readonly body: AskedOverHttp;
+    /** The body as it came, with numbers as they were spelled. */
+    readonly text: string;
     readonly headers: IncomingHttpHeaders;
   }[];
   /** How many requests hung up before they were answered. */
@@ -31,7 +33,7 @@ export async function startGuardServer(
     let text = '';
     for await (const piece of req.setEncoding('utf8')) text += piece;
     const body = JSON.parse(text);
-    asked.push({ body, headers: req.headers });
+    asked.push({ body, text, headers: req.headers });
     res.on('close', () => {
       if (!res.writableEnded) left.count += 1;
     });
