@@ -8,7 +8,6 @@ import { addScheme, readSecretOption } from '../command-line/read-input.ts';
 import { loadOutbound } from '../setup/read-setup.ts';
 import { authorizationCheck, proxyRedirectsCheck } from './authorization.ts';
 import { clientCheck, clientSecretCheck } from './client-secret.ts';
-import { checkClients, checkConfiguredClients, isInTheWay, runClientCheck } from './clients.ts';
 import {
   type Check,
   createPrinter,
@@ -22,7 +21,15 @@ import {
 } from './finding.ts';
 import { useInstruments } from './instruments.ts';
 import { EDITOR_SCHEME } from './log-in.ts';
-import { loginCheck, providerLoginCheck, registrationCheck } from './login.ts';
+import {
+  checkClients,
+  checkConfiguredClients,
+  isInTheWay,
+  loginCheck,
+  providerLoginCheck,
+  registrationCheck,
+  runClientCheck,
+} from './login.ts';
 import { corsCheck, resourceMetadataCheck, serverMetadataCheck } from './metadata.ts';
 import {
   capabilitiesCheck,
