@@ -32,8 +32,13 @@ import { createDocumentOffer, createUncheckedOffer } from './client-id-metadata/
 import { createRegister } from './clients/registered-clients.ts';
 import { createConsent, type RedirectToProvider } from './consent/consent.ts';
 import type { ListShownTools } from './consent/consent-page.ts';
-import { createDiscoveryEndpoints, createServerMetadata } from './discovery.ts';
-import { createOAuthEndpoints, type ModeAtEndpoints, type OAuthFront } from './endpoints.ts';
+import {
+  createDiscoveryEndpoints,
+  createOAuthEndpoints,
+  createServerMetadata,
+  type ModeAtEndpoints,
+  type OAuthFront,
+} from './endpoints.ts';
 import { MAX_SCOPES } from './grants/token-codec.ts';
 import { createVerifyAssertion } from './id-jag/assertion.ts';
 import {
