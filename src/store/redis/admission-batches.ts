@@ -4,7 +4,7 @@ import { type Admission, GRANT_VERSION_LENGTH } from '../store.ts';
 import { type AdmissionRequest, encodeRequests, readReply } from './admission-request.ts';
 import { createScript, DEADLINE_MS, NOW, type RedisAccess } from './command-runner.ts';
 import { SUM_PERMITS, TAKE_PERMITS } from './leased-permits.ts';
-import { IS_ALWAYS_DUE, IS_OWNED_BY, IS_SLIDE_DUE, SESSION_FIELDS } from './session-hash.ts';
+import { IS_ALWAYS_DUE, IS_OWNED_BY, IS_SLIDE_DUE, SESSION_FIELDS } from './sessions.ts';
 import type { Shares } from './shares.ts';
 
 /** Requests with the same `slot` may go together: on a cluster, all of their keys lie in it. */

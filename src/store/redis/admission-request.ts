@@ -11,7 +11,7 @@ import {
   StoreUnavailable,
 } from '../store.ts';
 import type { RedisAccess } from './command-runner.ts';
-import { encodeOwner, parseSessionFields } from './session-hash.ts';
+import { encodeOwner, parseSessionFields } from './sessions.ts';
 
 /** A request as the script takes it. */
 export interface AdmissionRequest {

@@ -21,7 +21,7 @@ import {
 } from '../store.ts';
 import type { RedisAccess } from './command-runner.ts';
 import { toShareLife } from './leased-permits.ts';
-import { isSlideDue, SESSION_FIELDS, tryParseSession } from './session-hash.ts';
+import { isSlideDue, SESSION_FIELDS, tryParseSession } from './sessions.ts';
 import type { Shares, TakenPermits } from './shares.ts';
 import { createTracking } from './tracking.ts';
 
