@@ -55,10 +55,12 @@ import {
   limitsCheck,
   loginPolicyCheck,
   machineClientsCheck,
+  openSettingsAtHand,
+  readSettings,
+  type SettingsAtHand,
   startCheck,
   tokenKindCheck,
-} from './settings.ts';
-import { openSettingsAtHand, readSettings, type SettingsAtHand } from './settings-at-hand.ts';
+} from './settings-at-hand.ts';
 import { storeCheck } from './store.ts';
 import { tokenCheck, walkTokenCheck } from './token.ts';
 import { createWalk, type Walk } from './walk.ts';
