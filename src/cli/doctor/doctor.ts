@@ -30,7 +30,6 @@ import {
   registrationCheck,
   runClientCheck,
 } from './login.ts';
-import { corsCheck, resourceMetadataCheck, serverMetadataCheck } from './metadata.ts';
 import {
   capabilitiesCheck,
   clockCheck,
@@ -63,7 +62,13 @@ import {
 } from './settings-at-hand.ts';
 import { storeCheck } from './store.ts';
 import { tokenCheck, walkTokenCheck } from './token.ts';
-import { createWalk, type Walk } from './walk.ts';
+import {
+  corsCheck,
+  createWalk,
+  resourceMetadataCheck,
+  serverMetadataCheck,
+  type Walk,
+} from './walk.ts';
 
 /**
  * `url` is that of a running gateway; without it the settings at hand are checked. Exit code 1 where
