@@ -172,7 +172,7 @@ function createTestLogin() {
   };
 }
 
-const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 // Requests of MCP 2026-07-28 over HTTP, as a client sends them: what the server asks is answered, and the call goes on.
 

@@ -91,7 +91,7 @@ function createProgram(invocation: Invocation): Program {
 
 const TAGLINE = 'An MCP gateway: your MCP servers and tools at one address, behind a login.';
 
-function addCommand(parent: Program, row: Command, invocation: Invocation): void {
+function addCommand(parent: Program, row: Command, invocation: Invocation) {
   const { name, summary, description, operands = [], examples, exitCode1 } = row;
   const program = parent
     .command(name.split(' ').at(-1) ?? name)
@@ -118,7 +118,7 @@ function addCommand(parent: Program, row: Command, invocation: Invocation): void
   });
 }
 
-function addOption(program: Program, flag: string, row: OptionRow): void {
+function addOption(program: Program, flag: string, row: OptionRow) {
   switch (row.kind) {
     case 'flag':
       program.addOption(new Option(flag, row.summary).default(false));
@@ -142,7 +142,7 @@ function createValueOption(
 ): Option {
   const option = new Option(`${flag} <${row.value}>`, row.summary);
   const refuse = (message: string) => new UsageError(message, describePath(program).join(' '));
-  function read(value: string): string {
+  function read(value: string) {
     if (value === '-' && row.takesStandardInput) return value;
     if (value === '-' && row.kind === 'text' && row.standardInput !== undefined)
       throw refuse(
@@ -161,7 +161,7 @@ function createValueOption(
     .argParser((value, former: readonly string[]) => [...former, read(value)]);
 }
 
-function throwUsageErrors(program: Program, { process }: Invocation): void {
+function throwUsageErrors(program: Program, { process }: Invocation) {
   program.exitOverride((error) => {
     // One that only says that help was printed stays as it is.
     if (error.exitCode === 0) throw error;
@@ -181,10 +181,9 @@ function listRunnable(program: Program): readonly Program[] {
   return program.commands.length === 0 ? [program] : program.commands.flatMap(listRunnable);
 }
 
-const toSentence = (summary: string): string =>
-  `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
+const toSentence = (summary: string) => `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
 
-const renderRootNotes = (): string => `
+const renderRootNotes = () => `
 Without a command, postern starts the gateway. Settings are environment variables; the file .env in the
 current folder fills in what the environment does not set.
 
@@ -195,7 +194,7 @@ ${toTitle('Exit codes:')}
 `;
 
 /** commander takes the colour away where the output is no terminal. */
-const toTitle = (text: string): string => styleText('bold', text);
+const toTitle = (text: string) => styleText('bold', text);
 
 // Mistakes that commander refuses, in our words: what was wrong, and what was perhaps meant.
 
@@ -204,7 +203,7 @@ function describeError(
   { code, message }: CommanderError,
   program: Program,
   process: InvokedProcess,
-): string {
+) {
   switch (code) {
     case 'commander.unknownOption':
       return describeUnknownOption(readQuoted(message), program);
@@ -227,13 +226,12 @@ function describeError(
   }
 }
 
-const nameCommand = (program: Program): string =>
-  [PACKAGE_NAME, ...describePath(program)].join(' ');
+const nameCommand = (program: Program) => [PACKAGE_NAME, ...describePath(program)].join(' ');
 
 /** The option or argument that commander names. */
-const readQuoted = (message: string): string => /'([^']*)'/.exec(message)?.[1] ?? '';
+const readQuoted = (message: string) => /'([^']*)'/.exec(message)?.[1] ?? '';
 
-function describeUnknownOption(written: string, program: Program): string {
+function describeUnknownOption(written: string, program: Program) {
   const [option = written] = written.split('=');
   const row = findRow(program);
   const known = Object.entries(row?.options ?? {}).flatMap(([key, { kind }]) =>
@@ -246,7 +244,7 @@ function describeUnknownOption(written: string, program: Program): string {
 }
 
 /** `written` is as `--config <FILE>`. */
-function describeMissingValue(written: string, program: Program): string {
+function describeMissingValue(written: string, program: Program) {
   const [flag = written] = written.split(' ');
   const row = findOption(program, flag);
   const example =
@@ -256,7 +254,7 @@ function describeMissingValue(written: string, program: Program): string {
 }
 
 /** "… argument 'disk' is invalid …", or "… value 'disk' is invalid for argument 'CLIENT' …". */
-function describeWrongChoice(message: string, program: Program): string {
+function describeWrongChoice(message: string, program: Program) {
   const { operands: [argument] = [] } = findRow(program) ?? {};
   const [, given = ''] = /(?:argument|value) '([^']*)' is invalid/.exec(message) ?? [];
   const [, flag] = /^error: option '(\S+)/.exec(message) ?? [];
@@ -269,7 +267,7 @@ function describeWrongChoice(message: string, program: Program): string {
   return `${subject}: ${JSON.stringify(given)} is not one of ${choices.join(', ')}.${suggest(nearest)}`;
 }
 
-function describeExcess(program: Program, process: InvokedProcess): string {
+function describeExcess(program: Program, process: InvokedProcess) {
   const excess = program.args.slice(findRow(program)?.operands?.length ?? 0);
   const [first = ''] = excess;
   const says = `Too many arguments: ${excess.join(' ')}.`;
@@ -286,7 +284,7 @@ function describeExcess(program: Program, process: InvokedProcess): string {
 }
 
 /** A word that is none, or the first of two without the second. */
-function describeUnknownCommand(program: Program): string {
+function describeUnknownCommand(program: Program) {
   const given = [...describePath(program), ...program.args]
     .filter((word) => word !== 'help')
     .join(' ');
@@ -302,8 +300,8 @@ function findRow(program: Program): Command | undefined {
   return COMMANDS.find(({ name }) => name === path);
 }
 
-const findOption = (program: Program, flag: string | undefined): OptionRow | undefined =>
+const findOption = (program: Program, flag: string | undefined) =>
   Object.entries(findRow(program)?.options ?? {}).find(([name]) => toFlag(name) === flag)?.[1];
 
-const suggest = (nearest: string | undefined): string =>
+const suggest = (nearest: string | undefined) =>
   nearest === undefined ? '' : ` Did you mean ${nearest}?`;

@@ -17,7 +17,6 @@ import {
   getHeader,
   getJson,
   type PendingReply,
-  type Reply,
   type RequestBody,
 } from '../http/endpoint/message.ts';
 import type { OwnPages } from '../http/endpoint/own-pages.ts';
@@ -217,7 +216,7 @@ const createMetadataEndpoint = (
 // §4.9, RFC 9728: protected resource metadata.
 
 /** `path` is that of the resource below BASE_URL: empty for the gateway itself. */
-const renderResourceMetadata = (baseUrl: string, path: string, title?: string): Reply =>
+const renderResourceMetadata = (baseUrl: string, path: string, title?: string) =>
   renderMetadata({
     resource: baseUrl + path,
     ...(title !== undefined && { resource_name: title }),
@@ -322,5 +321,5 @@ function describeProvenClients(hasMachineClients: boolean, takesAssertions: bool
 const ID_JAG_PROFILE = 'urn:ietf:params:oauth:grant-profile:id-jag';
 
 /** A metadata document, which clients and caches may keep for five minutes. */
-const renderMetadata = (document: unknown): Reply =>
+const renderMetadata = (document: unknown) =>
   createJsonReply(200, document, { 'Cache-Control': 'public, max-age=300' });

@@ -116,7 +116,7 @@ export function createAuthorizationEndpoints(
   const { noteRefusal } = mode.logins;
 
   /** One that names nobody is never given again: it need not be looked up. */
-  async function noteRefusedToken(token: string): Promise<void> {
+  async function noteRefusedToken(token: string) {
     if (provider.auth.inspectToken(token).sub !== undefined) await noteRefusal?.(token);
   }
 

@@ -186,7 +186,7 @@ export function createProxy(
    * §22.1: in proxy mode all tokens are made for the one client at the provider. Those that the operators' page got are noted when they
    * are handed out. Never rejects: without the note the token works, but not for operators.
    */
-  async function noteClient(token: unknown, clientId: string): Promise<void> {
+  async function noteClient(token: unknown, clientId: string) {
     if (typeof token !== 'string' || clientId !== OPERATORS_CLIENT_ID) return;
     // The token came from the provider itself, by TLS: its claims need no check.
     const { exp } = readUnverifiedClaims(token) ?? {};
@@ -205,7 +205,7 @@ export function createProxy(
 }
 
 /** @throws GatewayError `not_configured`. */
-const requireUrl = (url: string | undefined, setting: string): string =>
+const requireUrl = (url: string | undefined, setting: string) =>
   url ?? fail('not_configured', { details: `${setting} is not set on this gateway.` });
 
 /** A token counts a little longer than it says, because clocks differ. */

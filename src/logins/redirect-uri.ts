@@ -136,7 +136,7 @@ function stripLoopbackPort(uri: string): string | undefined {
   return isLoopbackHost(host) && Number(port) <= MAX_PORT ? `http://${host}${rest}` : undefined;
 }
 
-function isNormalized(uri: string, url: URL): boolean {
+function isNormalized(uri: string, url: URL) {
   const written = /^(https?):\/\/([^/?]*)(.*)$/s.exec(uri);
   if (written === null) return false;
   const [, scheme, authority = '', rest = ''] = written;

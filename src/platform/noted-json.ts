@@ -165,4 +165,4 @@ function readNoted(text: string): JsonObject | undefined {
   return value;
 }
 
-const readText = (value: JsonObject): string => findText(value) ?? JSON.stringify(value);
+const readText = (value: JsonObject) => findText(value) ?? JSON.stringify(value);

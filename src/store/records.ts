@@ -35,7 +35,7 @@ export function createRecords<Value>(
     return opened === undefined ? undefined : format.read(opened);
   }
 
-  async function write(key: string, value: Value): Promise<string> {
+  async function write(key: string, value: Value) {
     const text = format.write(value);
     if (seal === undefined) return text;
     return (typeof seal === 'function' ? await seal() : seal).seal(key, text);

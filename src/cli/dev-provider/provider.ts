@@ -41,7 +41,7 @@ const EDITOR_REDIRECT =
  * A redirect that stays on the machine, whatever the port (RFC 8252 §7.3), or leads into an
  * editor. Nothing else: a code of this provider opens the developer's gateway.
  */
-function isLocalRedirect(uri: string): boolean {
+function isLocalRedirect(uri: string) {
   if (EDITOR_REDIRECT.test(uri)) return true;
   const { protocol, hostname } = new URL(uri);
   return protocol === 'http:' && isLoopbackHost(hostname);
@@ -106,13 +106,13 @@ export async function createDevProvider(settings: DevProviderSettings): Promise<
 }
 
 /** RFC 6749 §3.3: a client may leave the scope to the server, which this one refuses as "none". */
-function addDefaultScope(target: string): string {
+function addDefaultScope(target: string) {
   const isUnscoped = target.startsWith('/auth?') && !/[?&]scope=[^&]/.test(target);
   return isUnscoped ? `${target.replace(/&scope=(?=&|$)/, '')}&scope=profile` : target;
 }
 
 /** There are no accounts to choose from: `select_account` becomes a new login. */
-const replaceUnknownPrompt = (target: string): string =>
+const replaceUnknownPrompt = (target: string) =>
   target.replace(/([?&]prompt=)[^&]*\bselect_account\b[^&]*/, '$1login');
 
 const TEXT = {

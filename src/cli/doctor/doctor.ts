@@ -111,7 +111,7 @@ export async function doctor(
 }
 
 /** The address of a gateway as people write it: with /mcp or without, and perhaps without https://. @throws UsageError */
-function parseGatewayUrl(text: string): string {
+function parseGatewayUrl(text: string) {
   const url = addScheme(text);
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
     throw new UsageError(
@@ -129,7 +129,7 @@ async function diagnoseSettings(
   env: NodeJS.ProcessEnv,
   token: string | undefined,
   { report, findings }: Printer,
-): Promise<void> {
+) {
   const usable = await readSettings(env, report);
   if (usable === undefined) return;
   const { server, oauth, outbound } = usable.config;
@@ -166,11 +166,7 @@ async function diagnoseSettings(
 }
 
 /** `own`: what was found of the settings at hand. */
-async function askRunningGateway(
-  walk: Walk,
-  own: readonly Finding[],
-  report: Report,
-): Promise<void> {
+async function askRunningGateway(walk: Walk, own: readonly Finding[], report: Report) {
   if (!own.some(isInTheWay)) {
     const walked = await walkGateway(walk, GATEWAY_CHECKS, report);
     if (!lacksStore(walked)) await compareWithSettings(walk, BACKGROUND_CHECKS, own, report);
@@ -201,7 +197,7 @@ async function compareWithSettings(
   checks: readonly Check<Walk>[],
   own: readonly Finding[],
   report: Report,
-): Promise<void> {
+) {
   await runChecks(checks, walk, (section, finding) => {
     const known = own.find(({ check }) => nameFamily(check) === nameFamily(finding.check))?.status;
     if (finding.check !== 'tools' && (finding.status !== 'failure' || known === 'failure')) return;
@@ -219,7 +215,7 @@ async function compareWithSettings(
 }
 
 /** A token is refused for one reason or another. */
-const nameFamily = (check: string): string => check.replace(/^token\..*/, 'token');
+const nameFamily = (check: string) => check.replace(/^token\..*/, 'token');
 
 /** Walks through a gateway that was reached: all of `checks`, unless it sends clients to another address. */
 async function walkGateway(
@@ -245,7 +241,7 @@ async function walkGateway(
   return [...entry, ...(await runChecks(possible, walk, report))];
 }
 
-const lacksStore = (findings: readonly Finding[]): boolean =>
+const lacksStore = (findings: readonly Finding[]) =>
   findings.some(({ check, status }) => check === STORE_CHECK && status === 'failure');
 
 // The table of checks, in their order. Of a running gateway it is that in which a client meets it.

@@ -306,8 +306,7 @@ function judgeClients(facts: ClientFacts): Found {
   ];
 }
 
-const listNames = (clients: readonly KnownClient[]): string =>
-  clients.map(({ name }) => name).join(', ');
+const listNames = (clients: readonly KnownClient[]) => clients.map(({ name }) => name).join(', ');
 
 /** As far as the settings decide it: for a gateway that does not run yet. */
 export async function checkConfiguredClients(settings: SettingsAtHand): Promise<Found> {

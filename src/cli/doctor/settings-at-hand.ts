@@ -131,7 +131,7 @@ type UsableSettings = NonNullable<Awaited<ReturnType<typeof readSettings>>>;
 
 /** As `postern start` reads them; undefined where they cannot be used. */
 export async function readSettings(env: Env, report: Report) {
-  const tell = (...findings: readonly Finding[]): void => {
+  const tell = (...findings: readonly Finding[]) => {
     for (const finding of findings) report('Settings', finding);
   };
   try {
@@ -170,9 +170,9 @@ function explainProblems(problems: readonly string[], env: Env): readonly Findin
   ];
 }
 
-const describeMissing = (variable: string): string => `${variable} is missing`;
+const describeMissing = (variable: string) => `${variable} is missing`;
 
-const tellMisspelled = (judge: typeof failure, one: MisspelledVariable): Finding =>
+const tellMisspelled = (judge: typeof failure, one: MisspelledVariable) =>
   judge(MISSPELLED, {
     what: describeMisspelled(one),
     setting: one.nearest,
@@ -180,7 +180,7 @@ const tellMisspelled = (judge: typeof failure, one: MisspelledVariable): Finding
   });
 
 /** A problem begins with its variable, or with the file. */
-const refuse = (problem: string): Finding =>
+const refuse = (problem: string) =>
   failure('settings', { what: problem, setting: /^([A-Z][A-Z0-9_]+)\b/.exec(problem)?.[1] });
 
 /** Somebody who runs it elsewhere than the gateway meant one that runs. */
@@ -258,10 +258,10 @@ export const limitsCheck = defineCheck({
 });
 
 /** The share of one of them, where all ask alike. */
-const computeShare = ({ max, windowMs }: LimitRule, perMs: number): number =>
+const computeShare = ({ max, windowMs }: LimitRule, perMs: number) =>
   (Math.min(max.user ?? max.ip, max.ip / PEOPLE) * perMs) / windowMs;
 
-function describeLimit({ max, windowMs }: LimitRule, what: string): string {
+function describeLimit({ max, windowMs }: LimitRule, what: string) {
   const perUser = max.user === undefined ? '' : ` (${formatCount(max.user)} each at most)`;
   const window = WINDOWS[windowMs] ?? `in ${windowMs / 1000} s`;
   return `${formatCount(max.ip)} ${what} ${window}${perUser}`;

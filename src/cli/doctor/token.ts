@@ -277,7 +277,7 @@ function explainOwnTokenRefusal(token: string, reason: string | undefined, said:
 }
 
 /** Reports what only a login can show. */
-const reportUntriedLogin = (baseUrl: string): Finding =>
+const reportUntriedLogin = (baseUrl: string) =>
   unknown(CHECK, {
     what: 'whether a login works to its end, which takes a person.',
     remedy: `log in at ${baseUrl}/playground, which says what is wrong, or give an access token of a user: --token-file FILE`,
@@ -386,17 +386,13 @@ function readTokenParts(token: string) {
 }
 
 /** `says` is the gateway's own sentence. Of an opaque token it says at length what the advice says. */
-const describeTokenRefusal = (
-  verb: 'refuses' | 'would refuse',
-  token: string,
-  says: string,
-): string =>
+const describeTokenRefusal = (verb: 'refuses' | 'would refuse', token: string, says: string) =>
   readTokenParts(token) === undefined
     ? `The gateway ${verb} the token, which is no JWT but opaque: only the provider can read it.`
     : `The gateway ${verb} the token: ${says}`;
 
 /** Renders what follows "the token"; empty for what cannot be read. */
-function describeToken(token: string, now: number): string {
+function describeToken(token: string, now: number) {
   if (isOwnToken(token)) return ", which is one of the gateway's own";
   const parts = readTokenParts(token);
   if (parts === undefined) return '';
@@ -435,7 +431,7 @@ function judgeLifetime(token: string): Finding | undefined {
 }
 
 /** Reports what only a token of the provider can show. */
-const reportMissingToken = (baseUrl: string): Finding =>
+const reportMissingToken = (baseUrl: string) =>
   unknown('token', {
     what: "whether the provider's tokens are accepted (audience, issuer, JWT or opaque), without one.",
     remedy: `log in at ${baseUrl}/playground, which says what is wrong with the token, or give one of a user: --token-file FILE`,

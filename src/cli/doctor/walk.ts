@@ -225,7 +225,7 @@ export const serverMetadataCheck = defineCheck({
   },
 });
 
-const describePlace = ({ url, status }: MetadataAtPath): string => `${url} (${status})`;
+const describePlace = ({ url, status }: MetadataAtPath) => `${url} (${status})`;
 
 /** `lacksKeys`: that the gateway does not reach the provider was said before. */
 function explainMissing(
@@ -250,7 +250,7 @@ function explainMissing(
   });
 }
 
-const isUrl = (value: unknown): boolean => typeof value === 'string' && URL.canParse(value);
+const isUrl = (value: unknown) => typeof value === 'string' && URL.canParse(value);
 const lists = (wanted: string) => (value: unknown) =>
   isStringArray(value) && value.includes(wanted);
 

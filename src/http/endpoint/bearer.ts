@@ -120,7 +120,7 @@ export function createAuthenticate(
     throw addChallenge(error, getChallenge(request.path));
   }
 
-  function record(result: string, startedAt: number): void {
+  function record(result: string, startedAt: number) {
     recording?.metrics.recordAuthAttempt(result, (recording.clock.monotonic() - startedAt) / 1000);
   }
 }

@@ -103,7 +103,7 @@ function describeError(
   error: string | undefined,
   members: JsonObject | undefined,
   sent: readonly FormPair[],
-): string {
+) {
   if (error === undefined) return '';
   const description = members?.error_description ?? members?.message;
   if (typeof description !== 'string' || description === '') return ` ${redactSent(error, sent)}`;

@@ -90,7 +90,7 @@ export function createHttpServer(runtime: Runtime, service: RequestService) {
    * Input that node:http could not parse, or did not get in time, and so never made a request of: replies, where no other reply
    * is owed, and closes the connection.
    */
-  function answerMalformed({ code }: NodeJS.ErrnoException, socket: Socket): void {
+  function answerMalformed({ code }: NodeJS.ErrnoException, socket: Socket) {
     const connection = connections.get(socket);
     if (connection.isClosing) return;
     const pending = connection.pendingResponses();
@@ -146,7 +146,7 @@ export function createHttpServer(runtime: Runtime, service: RequestService) {
  * nobody has read. A process that is short of CPU has some of both: it closes the port in a turn of the event
  * loop that brought none.
  */
-async function acceptWaiting(server: Server): Promise<void> {
+async function acceptWaiting(server: Server) {
   let accepted = 0;
   const count = () => {
     accepted += 1;
@@ -248,7 +248,7 @@ function createRequestHandler(
     res: ServerResponse,
     received: ReceivedRequest,
     { route, reply, headers }: OverloadRefusal,
-  ): void {
+  ) {
     // At the end of this turn of the event loop: a caller who tries again at once would otherwise keep the
     // loop busy with reading, and calls that were let in would not be answered.
     sendTogether(res, () => sendReply(res, reply, headers.slice()));
@@ -257,7 +257,7 @@ function createRequestHandler(
     record(received.request, received.receivedAt, reply, route);
   }
 
-  async function serve(res: ServerResponse, received: ReceivedRequest): Promise<void> {
+  async function serve(res: ServerResponse, received: ReceivedRequest) {
     await HEAD_READ;
     try {
       const routed = await runPipeline(received);
@@ -267,7 +267,7 @@ function createRequestHandler(
     }
   }
 
-  function fail(res: ServerResponse, { body }: ReceivedRequest, cause: unknown): void {
+  function fail(res: ServerResponse, { body }: ReceivedRequest, cause: unknown) {
     body.release();
     breakOff(res, cause);
   }
@@ -276,7 +276,7 @@ function createRequestHandler(
    * Sends at its end whatever is ready in the same turn of the event loop: it was a third of a call's CPU at 32 connections. A
    * caller who is alone would only wait: where the latest reply went to the same connection, this one goes at once.
    */
-  function sendTogether(res: ServerResponse, task: () => void): void {
+  function sendTogether(res: ServerResponse, task: () => void) {
     const connection = connections.get(res.req.socket);
     const isAlone = connection === latest;
     latest = connection;
@@ -289,7 +289,7 @@ function createRequestHandler(
     res: ServerResponse,
     received: ReceivedRequest,
     { reply, headers, route, owner }: RoutedReply,
-  ): void {
+  ) {
     const { body } = received;
     try {
       if (reply.stream !== undefined) {
@@ -330,13 +330,13 @@ function createRequestHandler(
     receivedAt: number,
     reply: Reply,
     route: string,
-  ): void {
+  ) {
     const seconds = (clock.monotonic() - receivedAt) / 1000;
     logRequest({ method, path, clientIp, route, reply, seconds });
   }
 
   /** The head may be out already: only the end of the connection can tell that this failed. */
-  function breakOff(res: ServerResponse, cause: unknown): void {
+  function breakOff(res: ServerResponse, cause: unknown) {
     log.error('A reply could not be sent; its connection is closed.', { cause });
     res.destroy();
   }
@@ -351,7 +351,7 @@ function createRequestHandler(
     headers: HeaderList,
     owner: MemoryOwner = 'unauthenticated',
     onStreamEnd: OnStreamEnd = NOTHING_MORE,
-  ): void {
+  ) {
     const connection = connections.get(res.req.socket);
     const isLast = connections.isDraining() || !connections.tryClaimPlace(connection);
     const bytes =
@@ -397,7 +397,7 @@ const NOTHING_MORE = () => {};
  * Those that were received and those that were sent: Node keeps both until the reply has ended, the token among them. That
  * is two kilobytes of each open stream.
  */
-function forgetHeaders(res: ServerResponse): void {
+function forgetHeaders(res: ServerResponse) {
   const { req } = res;
   req.rawHeaders.length = 0;
   // Code that still needs them has the object that was there before.

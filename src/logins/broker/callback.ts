@@ -169,7 +169,7 @@ export function createCallback(
   }
 
   /** The authorization response (RFC 6749 §4.1.2). */
-  function buildAnswerUrl({ redirectUri, state }: Login, pairs: Pairs): string {
+  function buildAnswerUrl({ redirectUri, state }: Login, pairs: Pairs) {
     return addToRedirectUri(redirectUri, [...pairs, ['state', state], ['iss', baseUrl]]);
   }
 
@@ -177,7 +177,7 @@ export function createCallback(
     return createRedirectReply(buildAnswerUrl(login, pairs));
   }
 
-  function buildAuthorizeUrl(query: string): string {
+  function buildAuthorizeUrl(query: string) {
     return `${baseUrl}/oauth/authorize?${query}`;
   }
 }

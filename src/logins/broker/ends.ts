@@ -57,7 +57,7 @@ export function createLoginEnds(
   endOutdatedGrants(runtime, grants, machineClients, (id) => endHere(id, 'configuration'));
 
   /** RFC 7009: as far as that can be told. Never rejects, and never says what came of it. */
-  async function tellProvider({ user, provider }: EndedLogin): Promise<void> {
+  async function tellProvider({ user, provider }: EndedLogin) {
     // From before a change of OIDC_ISSUER: no provider is sent the tokens of another.
     if (user !== undefined && user.issuer !== issuer) return;
     // The provider may take the end of one login for the end of all of its user: the other clients must not be logged out by it.
@@ -71,7 +71,7 @@ export function createLoginEnds(
   }
 
   /** In turn, for what nobody waits for: there may be thousands, and the provider may be slow. */
-  const tellProviderInTurn = ({ user, provider }: EndedLogin): Promise<void> =>
+  const tellProviderInTurn = ({ user, provider }: EndedLogin) =>
     queue.run(() => tellProvider({ user, provider })).catch(() => {});
 
   /** Every grant that is ended ends here, with one line of the log, and without a word to the provider. */
@@ -168,7 +168,7 @@ export function createLoginEnds(
     },
   };
 
-  async function tellOfAll(ended: readonly EndedLogin[]): Promise<void> {
+  async function tellOfAll(ended: readonly EndedLogin[]) {
     for (let at = 0; at < ended.length; at += MAX_TOLD_AT_ONCE) {
       await Promise.all(ended.slice(at, at + MAX_TOLD_AT_ONCE).map(tellProviderInTurn));
     }
@@ -213,7 +213,7 @@ function createEndConnections({ oauth, log }: BrokerRuntime, connections: Connec
     createRefusal: () => new Error('Too many users were logged out at once'),
   });
 
-  async function endOf(user: UserIdentity): Promise<void> {
+  async function endOf(user: UserIdentity) {
     const owner = withoutDefault(user, oauth.provider.issuer);
     try {
       const { failed } = await queue.run(() => connections.endOfUser(owner, 'logout'));
@@ -252,16 +252,16 @@ function endOutdatedGrants(
   grants: Grants,
   machineClients: MachineClients,
   end: (id: string) => Promise<unknown>,
-): void {
-  const isOutdated = (grant: Grant): boolean =>
+) {
+  const isOutdated = (grant: Grant) =>
     getClientMark(grant) !== machineClients.find(grant.client.id)?.mark;
 
-  async function endOfItself(id: string): Promise<void> {
+  async function endOfItself(id: string) {
     const listed = await grants.listOfUser(toMachineUser(id, baseUrl));
     for (const grant of listed.filter(isOutdated)) await end(grant.id);
   }
 
-  async function endOfUsers(ids: readonly string[]): Promise<void> {
+  async function endOfUsers(ids: readonly string[]) {
     const turns = createTurns(clock);
     const found: string[] = [];
     for await (const page of readPages((request) => grants.list(request, { kind: 'all' }))) {

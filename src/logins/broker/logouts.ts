@@ -71,13 +71,9 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
   /** Longer than what was noted by it. */
   const countedSeconds = 2 * Math.max(notedSeconds, approvalSeconds);
 
-  const readNumber = async (key: string): Promise<number> => Number((await store.get(key)) ?? 0);
+  const readNumber = async (key: string) => Number((await store.get(key)) ?? 0);
 
-  async function change(
-    key: string,
-    seconds: number,
-    compute: (current: number) => number,
-  ): Promise<number> {
+  async function change(key: string, seconds: number, compute: (current: number) => number) {
     for (;;) {
       const text = await store.get(key);
       const next = compute(Number(text ?? 0));
@@ -93,7 +89,7 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
     change(key, seconds, (current) => Math.max(current, mark));
 
   /** True where one of them was noted after the mark. */
-  async function isNotedAfter(mark: number, keys: readonly string[]): Promise<boolean> {
+  async function isNotedAfter(mark: number, keys: readonly string[]) {
     const latest = Math.max(...(await Promise.all(keys.map(readNumber))));
     if (latest <= mark) return false;
     // A store of several servers can lose the count and keep what was noted by it: nobody could log in then until that is forgotten, too.
@@ -166,8 +162,8 @@ function describeSelection(selection: GrantSelection): Concerned {
   }
 }
 
-const buildKey = ({ user, client, session }: Concerned): string =>
+const buildKey = ({ user, client, session }: Concerned) =>
   buildLogoutKey(hashSha256(JSON.stringify([user, client, session])));
 
-const buildApprovalKey = ({ user, client }: Concerned): string =>
+const buildApprovalKey = ({ user, client }: Concerned) =>
   buildLogoutKey(hashSha256(JSON.stringify(['approvals', user, client])));

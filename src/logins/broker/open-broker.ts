@@ -274,14 +274,14 @@ function createGrantRenewal(
 const ENDED_THERE = 'The provider says that it has ended.';
 
 /** The provider is asked by it. */
-const getRenewalToken = ({ refreshToken, accessToken }: ProviderTokens): string | undefined =>
+const getRenewalToken = ({ refreshToken, accessToken }: ProviderTokens) =>
   refreshToken ?? accessToken;
 
 /** True where the provider's access token is good at that time, in epoch milliseconds. */
-const isUsable = ({ provider: { accessToken, expiresAt } }: Grant, at: number): boolean =>
+const isUsable = ({ provider: { accessToken, expiresAt } }: Grant, at: number) =>
   accessToken !== undefined && (expiresAt === undefined || expiresAt > at);
 
-const wasJustTried = ({ renewalTriedAt }: Grant, now: number): boolean =>
+const wasJustTried = ({ renewalTriedAt }: Grant, now: number) =>
   renewalTriedAt !== undefined && now - renewalTriedAt < RETRY_MS;
 
 const describe = ({ id, user, client }: Grant) => ({
@@ -398,4 +398,4 @@ export const createFlightRecords = <Result>({ store, seal }: SealedStore) => ({
 });
 
 /** The lock of the replica that does the work, and after it the outcome. */
-const buildFlightKey = (hash: string): string => buildOAuthKey('flight', hash);
+const buildFlightKey = (hash: string) => buildOAuthKey('flight', hash);

@@ -30,7 +30,7 @@ export function createProviderLogout({
   const { issuer } = oauth.provider;
   const looks = new WeakMap<RequestBody, Look>();
 
-  const buildUseKey = ({ jti }: LogoutToken): string =>
+  const buildUseKey = ({ jti }: LogoutToken) =>
     buildLogoutTokenKey(hashSha256(JSON.stringify([issuer, jti])));
 
   /** Once for each request: limits and endpoint ask of the same one. */

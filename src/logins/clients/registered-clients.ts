@@ -221,7 +221,7 @@ function readChoices(name: string, value: unknown, allowed: string[], fallback: 
   return isAllowed ? value : failMetadata(`${name} must be an array of ${allowed.join(', ')}.`);
 }
 
-function readAuthMethod(value: unknown): string {
+function readAuthMethod(value: unknown) {
   if (value === undefined) return 'none';
   if (isString(value) && AUTH_METHODS.includes(value)) return value;
   return failMetadata(`token_endpoint_auth_method must be one of ${AUTH_METHODS.join(', ')}.`);

@@ -136,8 +136,7 @@ function createEmailCheck({ allowedEmails, emailAuthority }: IdentityConfig): Fi
 }
 
 /** Letters of other alphabets stay as they are: some of them become ASCII in lower case, and another address with it. */
-const lowerAscii = (text: string): string =>
-  text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+const lowerAscii = (text: string) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 function createGroupCheck({ allowedGroups, groupsClaim }: IdentityConfig): FindProblem {
   return function findGroupProblem({ groups }) {

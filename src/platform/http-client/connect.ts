@@ -153,12 +153,12 @@ function openOneOfTwo(
     let underWay = 0;
     let failure: unknown;
 
-    function settle(): void {
+    function settle() {
       cancel();
       over.abort();
     }
 
-    function attempt(): void {
+    function attempt() {
       underWay += 1;
       begin(ending, () => cancel()).then(
         (socket) => {

@@ -107,7 +107,7 @@ function checkName(
   { config, givenName, members }: PlacedServer,
   { separator, names, maxNameLength }: NamingConfig,
   earlier: readonly PlacedServer[],
-): void {
+) {
   const { name, prefix } = config;
   if (name === SERVER_CARD_PATH_NAME) members.report(describeTakenName('server'));
   else if (name.includes(separator))

@@ -184,8 +184,7 @@ export const addToken = (
   };
 };
 
-const writeHeader = (token: string | undefined): CredentialHeaders =>
-  token === undefined ? {} : toBearer(token);
+const writeHeader = (token: string | undefined) => (token === undefined ? {} : toBearer(token));
 
 function writeForeignToken(token: string | undefined): CredentialHeaders {
   // MCP, "Token Passthrough": whatever it was taken for, no server gets by it what its user may do here.

@@ -151,11 +151,7 @@ function createTokenExchange(
   };
 
   /** While the provider cannot be asked, the token before serves until its end. */
-  async function renew(
-    hash: string,
-    user: UserContext,
-    before: KeptToken | undefined,
-  ): Promise<string> {
+  async function renew(hash: string, user: UserContext, before: KeptToken | undefined) {
     const outcome = failures.get(hash) ?? (await exchangeInTime(hash, user, before));
     if ('token' in outcome) return outcome.token;
     if (before === undefined || outcome.isRefusal || tokens.get(hash) !== before) {

@@ -95,7 +95,7 @@ export const createConnectionTokens = (parts: ConnectionPorts): ConnectionTokens
   },
 });
 
-function takeToken(access: LoginAccess, { connectionId }: UpstreamCaller): string {
+function takeToken(access: LoginAccess, { connectionId }: UpstreamCaller) {
   if (access.kind !== 'active') throw toLoginError(access);
   // The session at the server is another account's.
   if (access.connectionId !== connectionId) throw new CredentialError(OTHER_ACCOUNT);

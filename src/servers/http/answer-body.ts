@@ -179,13 +179,13 @@ function createEventSplitter(
   });
 
   /** All line ends as LF: where there is a CR, the parser looks for each line's end through all that follows. */
-  function toLineFeeds(text: string): string {
+  function toLineFeeds(text: string) {
     const rest = hadReturn && text.startsWith('\n') ? text.slice(1) : text;
     if (text !== '') hadReturn = text.endsWith('\r');
     return rest.includes('\r') ? rest.replace(/\r\n?/g, '\n') : rest;
   }
 
-  function feed(text: string): void {
+  function feed(text: string) {
     // The second half of a line end.
     if (text === '') return;
     commentBytes = 0;

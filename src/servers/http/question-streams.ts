@@ -185,7 +185,7 @@ function createQuestionReplicas(
     return joined;
   }
 
-  function receive(message: QuestionMessage): void {
+  function receive(message: QuestionMessage) {
     if (message.about === 'here') {
       looking.get(message.ticket)?.(message.from);
       return;
@@ -207,7 +207,7 @@ function createQuestionReplicas(
   }
 
   /** If a message is lost, the question times out at the server. */
-  function send(message: QuestionMessage, to?: string): void {
+  function send(message: QuestionMessage, to?: string) {
     void join()
       .send(message, to)
       .catch((cause: unknown) => {
@@ -220,7 +220,7 @@ function createQuestionReplicas(
   function findReplica(place: string): Promise<string | undefined> {
     const ticket = randomUUID();
     return new Promise((resolve) => {
-      function settle(replica: string | undefined): void {
+      function settle(replica: string | undefined) {
         cancelTimer();
         looking.delete(ticket);
         resolve(replica);

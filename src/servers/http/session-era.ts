@@ -124,18 +124,14 @@ export function speakSessionEra(
     return session;
   }
 
-  async function terminate(caller: UpstreamCaller, session: ServerSession): Promise<void> {
+  async function terminate(caller: UpstreamCaller, session: ServerSession) {
     if (session.id === undefined) return;
     // A server may refuse, or be gone: its sessions end by themselves then.
     await connection.send(caller, null, session).catch(() => {});
   }
 
   /** Repeats the client's subscriptions and log level of the session before. Resources that the server no longer has are skipped. */
-  async function restore(
-    caller: UpstreamCaller,
-    session: ServerSession,
-    lost: ServerSession,
-  ): Promise<void> {
+  async function restore(caller: UpstreamCaller, session: ServerSession, lost: ServerSession) {
     listeners.move(caller, lost.standing > 0);
     // The replica that opened it has asked.
     if (session.isFromStore) return;
@@ -150,7 +146,7 @@ export function speakSessionEra(
     caller: UpstreamCaller,
     session: ServerSession,
     level: ServerSession['logLevel'],
-  ): Promise<void> {
+  ) {
     session.logLevel = level;
     // A server without logging refuses it, or never answers: the request itself must not fail by that.
     await ask(caller, session, 'logging/setLevel', { level }).catch(() => {});

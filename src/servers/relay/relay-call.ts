@@ -49,11 +49,7 @@ import { createSuspendedCalls } from './suspended/suspended-calls.ts';
 export function openRelay(runtime: UpstreamRuntime, doors: Doors, toFailedResult: ToFailedResult) {
   const suspendedCalls = createSuspendedCalls(runtime);
 
-  const relay = (
-    call: RelayedCall,
-    context: Context,
-    client: Relay = context.relay,
-  ): Promise<JsonObject> =>
+  const relay = (call: RelayedCall, context: Context, client: Relay = context.relay) =>
     client.era === 'session'
       ? runRounds(new SessionClient(call, client, context))
       : relayToStatelessClient(runtime, suspendedCalls, call, client, context);
@@ -295,5 +291,5 @@ class SessionClient implements RequestClient, RoundsRequest {
   }
 }
 
-const refuseCall = (server: string, reason: string): CallRefusedError =>
+const refuseCall = (server: string, reason: string) =>
   new CallRefusedError(`${server} asked, and this client gave no answer: ${reason}`);

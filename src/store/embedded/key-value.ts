@@ -43,11 +43,11 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
   const grantVersions = createGrantVersions(readUntimely, clock);
 
   /** All values are changed by it. */
-  const change = <Result>(keys: string | readonly string[], task: () => Result): Promise<Result> =>
+  const change = <Result>(keys: string | readonly string[], task: () => Result) =>
     grantVersions.forget([keys].flat(), write(task));
 
   /** To be called inside `change`, as all below. Returns when it is gone: epoch milliseconds. */
-  function put(key: string, value: string, ttlSeconds: number): number {
+  function put(key: string, value: string, ttlSeconds: number) {
     const expiresAt = clock.now() + ttlSeconds * 1000;
     const expiredAtBefore = readExpiry(values, key);
     if (expiredAtBefore > 0) dueKeys.remove([expiredAtBefore, key]);
@@ -56,7 +56,7 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
     return expiresAt;
   }
 
-  function putListed(list: string, key: string, value: string, ttlSeconds: number): void {
+  function putListed(list: string, key: string, value: string, ttlSeconds: number) {
     listed.remove([list, readExpiry(values, key), key]);
     const expired = { start: [list, 0], end: [list, clock.now() + 1], limit: CLEARED_AT_ONCE };
     for (const entry of [...listed.getKeys(expired)]) listed.remove(entry);

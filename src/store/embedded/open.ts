@@ -170,7 +170,7 @@ function watchWrites(
   }
 
   /** The writes end in their order: one is watched, and then the next. */
-  function watchNext(): void {
+  function watchNext() {
     let grace: NodeJS.Timeout | undefined;
     const cancel = clock.after(STALL_MS, () => {
       const cause = `a write has taken ${STALL_MS / 1000} s, and goes on`;
@@ -183,7 +183,7 @@ function watchWrites(
     };
   }
 
-  function noteFailure(error: StoreUnavailable): void {
+  function noteFailure(error: StoreUnavailable) {
     failure = error;
     if (clock.monotonic() - reportedAt < REPORT_INTERVAL_MS) return;
     reportedAt = clock.monotonic();
@@ -194,7 +194,7 @@ function watchWrites(
     );
   }
 
-  function retryLater(): void {
+  function retryLater() {
     if (isRetryDue) return;
     isRetryDue = true;
     clock.after(RETRY_MS, () => {
@@ -307,7 +307,7 @@ const CHUNK_LENGTH = 256;
 const createChunk = (time: number): Chunk => ({ pairs: [time, 1], next: undefined });
 
 /** `time` is not before any that was added. */
-function addTime(times: RequestTimes, time: number): void {
+function addTime(times: RequestTimes, time: number) {
   const { pairs } = times.last;
   const newest = pairs.length - 2;
   if (pairs[newest] === time) {
@@ -323,7 +323,7 @@ function addTime(times: RequestTimes, time: number): void {
 }
 
 /** Drops what came at `until` or before, and entries that were taken back. */
-function dropTimesUntil(times: RequestTimes, until: number): void {
+function dropTimesUntil(times: RequestTimes, until: number) {
   for (;;) {
     const { pairs, next } = times.first;
     const time = pairs[times.head];
@@ -342,7 +342,7 @@ function dropTimesUntil(times: RequestTimes, until: number): void {
 }
 
 /** Takes back one request of that time. False when there is none. */
-function removeTime(times: RequestTimes, time: number): boolean {
+function removeTime(times: RequestTimes, time: number) {
   let chunk: Chunk | undefined = times.first;
   // Most often it is in the last chunk: the others are passed by their last entry.
   while (chunk !== undefined && !((chunk.pairs.at(-2) ?? 0) >= time)) chunk = chunk.next;
@@ -359,10 +359,10 @@ function removeTime(times: RequestTimes, time: number): boolean {
 }
 
 /** True if all have left the window, or were taken back. */
-const isOver = ({ last, windowMs }: RequestTimes, time: number): boolean =>
+const isOver = ({ last, windowMs }: RequestTimes, time: number) =>
   (last.pairs.at(-2) ?? 0) <= time - windowMs;
 
-function addToCount(pairs: number[], at: number, change: number): void {
+function addToCount(pairs: number[], at: number, change: number) {
   pairs[at + 1] = (pairs[at + 1] ?? 0) + change;
 }
 
@@ -406,8 +406,8 @@ function createByteBudgets(clock: Clock) {
   };
 }
 
-const toKey = ({ name, bytes }: ByteEntry): string => `${bytes}:${name}`;
+const toKey = ({ name, bytes }: ByteEntry) => `${bytes}:${name}`;
 
-function forgetExpired(entries: Entries, now: number): void {
+function forgetExpired(entries: Entries, now: number) {
   for (const [key, { expiresAt }] of entries) if (expiresAt <= now) entries.delete(key);
 }

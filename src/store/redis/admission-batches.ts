@@ -52,7 +52,7 @@ export function createAdmissionBatches(
   let serial = 0;
   const queues = new Map<string, Queue>();
 
-  function sendBatches(slot: string, queue: Queue): void {
+  function sendBatches(slot: string, queue: Queue) {
     queue.isScheduled = false;
     while (queue.pending.length > 0 && queue.scripts < MAX_SCRIPTS) {
       const batch = queue.pending;
@@ -67,15 +67,11 @@ export function createAdmissionBatches(
    * A cluster has as many slots as keys. The one of a single server stays: a Map that is emptied with each script
    * leaves a table behind each time (platform/bounded-map.ts).
    */
-  function forgetUnused(slot: string, { pending, scripts, isScheduled }: Queue): void {
+  function forgetUnused(slot: string, { pending, scripts, isScheduled }: Queue) {
     if (isCluster && pending.length === 0 && scripts === 0 && !isScheduled) queues.delete(slot);
   }
 
-  async function runScript(
-    slot: string,
-    queue: Queue,
-    batch: readonly PendingAdmission[],
-  ): Promise<void> {
+  async function runScript(slot: string, queue: Queue, batch: readonly PendingAdmission[]) {
     const sentAt = clock.monotonic();
     let asked: ReturnType<Shares['ask']> | undefined;
     let isSent = false;

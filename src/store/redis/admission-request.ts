@@ -174,5 +174,5 @@ function readSession(found: unknown): SessionLookup {
   }
 }
 
-const createFailure = (cause: unknown): StoreUnavailable =>
+const createFailure = (cause: unknown) =>
   new StoreUnavailable('Redis could not run a command', { cause });

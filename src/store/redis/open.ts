@@ -340,10 +340,10 @@ const NOTHING: AdmissionRequest = { windows: [], access: undefined };
 
 // Bytes of values that count in a budget: a sorted set of entries by the end of their time.
 
-const countBytes = ({ bytes }: ByteEntry): number => Math.max(bytes, MIN_ENTRY_BYTES);
+const countBytes = ({ bytes }: ByteEntry) => Math.max(bytes, MIN_ENTRY_BYTES);
 
 /** The script reads the bytes from it. */
-const toMember = (entry: ByteEntry): string => `${countBytes(entry)}:${entry.name}`;
+const toMember = (entry: ByteEntry) => `${countBytes(entry)}:${entry.name}`;
 
 /**
  * KEYS: the sorted set of a budget. ARGV: entry, which begins with its bytes, its bytes, how many may count, ttl (s).

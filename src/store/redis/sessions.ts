@@ -129,7 +129,7 @@ export function createRedisSessions(
   // sessions get their new time.
 
   /** True when the entry was removed. */
-  async function sweepEntry(id: string): Promise<boolean> {
+  async function sweepEntry(id: string) {
     const [leftMs, [userId, userIssuer]] = await Promise.all([
       commands.run((client) => client.pttl(buildKey(id))),
       commands.run((client) => client.hmget(buildKey(id), 'userId', 'userIssuer')),
@@ -298,11 +298,10 @@ export function tryParseSession(values: unknown): SessionRecord | undefined {
   }
 }
 
-const readString = (value: unknown): string | undefined =>
-  typeof value === 'string' ? value : undefined;
+const readString = (value: unknown) => (typeof value === 'string' ? value : undefined);
 
 /** Epoch milliseconds; NaN where there are none. */
-const readTime = (value: unknown): number => (value === null ? Number.NaN : Number(value));
+const readTime = (value: unknown) => (value === null ? Number.NaN : Number(value));
 
 // For a driver in which not every call slides its session: only one that has less than this share of its full time left, or more than that,
 // by the time-to-live in Redis. Not by `lastAccessedAt`: clocks differ, and the full time may have been another one then.

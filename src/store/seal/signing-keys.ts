@@ -113,7 +113,7 @@ export function createSigningKeys(
   };
 }
 
-const findMonth = (now: number): number => Math.floor(now / MONTH_MS);
+const findMonth = (now: number) => Math.floor(now / MONTH_MS);
 
 const generatePair = promisify(generateKeyPair);
 
@@ -139,5 +139,4 @@ export function signJwt(claims: JsonObject, { kid, privateKey }: SigningKey): st
   return `${text}.${signature.toString('base64url')}`;
 }
 
-const encode = (value: JsonObject): string =>
-  Buffer.from(JSON.stringify(value)).toString('base64url');
+const encode = (value: JsonObject) => Buffer.from(JSON.stringify(value)).toString('base64url');
