@@ -2,7 +2,7 @@
 
 import { styleText } from 'node:util';
 import { Argument, CommanderError, Option, Command as Program } from 'commander';
-import { findNearestName } from '../platform/nearest-name.ts';
+import { suggestName } from '../platform/nearest-name.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../platform/own-files.ts';
 import { type Command, type OptionRow, toFlag } from './command-line/command.ts';
 import { endWithError, UsageError } from './command-line/errors.ts';
@@ -239,8 +239,7 @@ function describeUnknownOption(written: string, program: Program) {
   );
   const flags = known.map(toFlag);
   if (flags.includes(option)) return `${option} does not take a value.`;
-  const nearest = findNearestName(option, flags);
-  return `${nameCommand(program)} has no option ${option}.${suggest(nearest)}`;
+  return `${nameCommand(program)} has no option ${option}.${suggestName(option, flags)}`;
 }
 
 /** `written` is as `--config <FILE>`. */
@@ -260,11 +259,10 @@ function describeWrongChoice(message: string, program: Program) {
   const [, flag] = /^error: option '(\S+)/.exec(message) ?? [];
   const row = findOption(program, flag);
   const choices = row?.kind === 'choice' ? row.choices : (argument?.choices ?? []);
-  const nearest = findNearestName(given, choices);
   const subject = flag ?? argument?.name;
   const [only] = choices;
   if (choices.length === 1) return `${subject} must be ${only}, not ${JSON.stringify(given)}.`;
-  return `${subject}: ${JSON.stringify(given)} is not one of ${choices.join(', ')}.${suggest(nearest)}`;
+  return `${subject}: ${JSON.stringify(given)} is not one of ${choices.join(', ')}.${suggestName(given, choices)}`;
 }
 
 function describeExcess(program: Program, process: InvokedProcess) {
@@ -279,8 +277,8 @@ function describeExcess(program: Program, process: InvokedProcess) {
   if (/^\d+$/.test(first))
     return `${says} The port is given by --port ${first}; with npm run, after --: npm run dev -- --port ${first}.`;
   // A file that stands alone was meant for an option.
-  if (/\.(jsonc?|ya?ml)$/.test(first)) return `${says}${suggest(`--config ${first}`)}`;
-  return `${says}${suggest(/\.[cm]?[jt]s$/.test(first) ? `--catalog ${first}` : undefined)}`;
+  if (/\.(jsonc?|ya?ml)$/.test(first)) return `${says} Did you mean --config ${first}?`;
+  return /\.[cm]?[jt]s$/.test(first) ? `${says} Did you mean --catalog ${first}?` : says;
 }
 
 /** A word that is none, or the first of two without the second. */
@@ -292,7 +290,7 @@ function describeUnknownCommand(program: Program) {
   const complete = names.filter((name) => name.startsWith(`${given} `));
   if (complete.length > 0)
     return `${PACKAGE_NAME} ${given} is not complete. There is: ${complete.map((name) => `${PACKAGE_NAME} ${name}`).join(', ')}.`;
-  return `Unknown command: ${given}.${suggest(findNearestName(given, [...names, 'help']))}`;
+  return `Unknown command: ${given}.${suggestName(given, [...names, 'help'])}`;
 }
 
 function findRow(program: Program): Command | undefined {
@@ -302,6 +300,3 @@ function findRow(program: Program): Command | undefined {
 
 const findOption = (program: Program, flag: string | undefined) =>
   Object.entries(findRow(program)?.options ?? {}).find(([name]) => toFlag(name) === flag)?.[1];
-
-const suggest = (nearest: string | undefined) =>
-  nearest === undefined ? '' : ` Did you mean ${nearest}?`;

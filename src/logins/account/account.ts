@@ -147,8 +147,8 @@ export function createAccountEndpoints(
     ip: string,
     finish?: () => Promise<Reply>,
   ): Promise<Reply> {
-    const selection = { kind: 'user', user: found.session.user, client: undefined } as const;
-    const { failed, logoutMark } = await ends.endSelectedGrants(selection, 'user', (grant) =>
+    const { user } = found.session;
+    const { failed, logoutMark } = await ends.endSelectedGrants({ user }, 'user', (grant) =>
       auditEnd(audit, grant, 'account', ip),
     );
     if (failed === 0 && finish !== undefined) return finish();

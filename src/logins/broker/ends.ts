@@ -99,8 +99,9 @@ export function createLoginEnds(
   }
 
   async function listIds(selection: GrantSelection): Promise<readonly string[]> {
-    const { kind } = selection;
-    const owner: GrantOwner = kind === 'user' || kind === 'session' ? selection : { kind: 'all' };
+    const { user, session } = selection;
+    const ofUser: GrantOwner = user === undefined ? { kind: 'all' } : { kind: 'user', user };
+    const owner = session === undefined ? ofUser : ({ kind: 'session', session } as const);
     const belongs = createFilter(selection);
     const turns = createTurns(clock);
     const ids: string[] = [];
@@ -188,15 +189,14 @@ export const auditEnd = (
   );
 
 /** Says which of the list are meant; undefined for all of it. */
-function createFilter(selection: GrantSelection): ((grant: Grant) => boolean) | undefined {
-  if (selection.kind === 'session') {
-    const { session, user } = selection;
+function createFilter({ user, client, session }: GrantSelection) {
+  if (client === undefined && session === undefined) return undefined;
+  return (grant: Grant) =>
+    (client === undefined || grant.client.id === client) &&
     // Another session may have taken its place meanwhile, and the list have kept it.
-    return (grant) =>
-      grant.sid === session.sid && (user === undefined || hashUser(grant.user) === hashUser(user));
-  }
-  const client = selection.kind === 'all' ? undefined : selection.client;
-  return client === undefined ? undefined : (grant) => grant.client.id === client;
+    (session === undefined ||
+      (grant.sid === session.sid &&
+        (user === undefined || hashUser(grant.user) === hashUser(user))));
 }
 
 // §24.6: CONNECTIONS_END_WITH_LOGOUT: whose logins all end, of theirs the connections to servers end, too.
@@ -227,11 +227,12 @@ function createEndConnections({ oauth, log }: BrokerRuntime, connections: Connec
    * Ends those of the users whom the selection is about, and those whose logins ended by it. Nobody waits for it: servers may be slow,
    * or down, and the logout has happened. What fails is told in the log.
    */
-  return function endConnections(selection: GrantSelection, ended: readonly EndedLogin[]): void {
-    const { kind } = selection;
+  return function endConnections(
+    { user: named, client }: GrantSelection,
+    ended: readonly EndedLogin[],
+  ) {
     // One client that is logged out, or all logins by it, is no end of a user.
-    if (kind === 'client' || (kind === 'user' && selection.client !== undefined)) return;
-    const named = kind === 'all' ? undefined : selection.user;
+    if (client !== undefined) return;
     const users = [named, ...ended.map(({ user }) => user)].filter((user) => user !== undefined);
     const each = new Map(users.map((user) => [hashUser(user), user]));
     for (const user of each.values()) void endOf(user);

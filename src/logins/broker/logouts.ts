@@ -8,17 +8,17 @@ import type { ProviderSession } from '../grants/grants.ts';
 import { hashSid, hashUser } from '../grants/token-codec.ts';
 import type { BrokerRuntime } from './runtime.ts';
 
-/** Logins that end at once. `client` is an OAuth client ID. */
-export type GrantSelection =
-  | { readonly kind: 'user'; readonly user: UserIdentity; readonly client: string | undefined }
-  | { readonly kind: 'client'; readonly client: string }
-  /** The logins of a session at the provider; of those the ones of `user`, where there is one. */
-  | {
-      readonly kind: 'session';
-      readonly session: ProviderSession;
-      readonly user: UserIdentity | undefined;
-    }
-  | { readonly kind: 'all' };
+/**
+ * Logins that end at once: those of which all holds that is there, and with nothing the logins of everybody. So no member may be
+ * undefined.
+ */
+export interface GrantSelection {
+  readonly user?: UserIdentity;
+  /** An OAuth client ID. */
+  readonly client?: string;
+  /** At the provider. */
+  readonly session?: ProviderSession;
+}
 
 /**
  * The cause of the end of a login. `provider`: it sent a logout token. `renewal`: the provider, or a LOGIN_ALLOWED setting, no
@@ -103,12 +103,16 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
     /** The mark of what begins now. */
     getMark: () => readNumber(LOGOUT_COUNT_KEY),
     /** Notes one; whoever ends what is listed does that afterwards. Resolves to the mark of what begins after it. */
-    async note(selection: GrantSelection, by: GrantEndedBy): Promise<number> {
+    async note({ user, client, session }: GrantSelection, by: GrantEndedBy): Promise<number> {
       const mark = await count();
-      const concerned = describeSelection(selection);
+      const concerned = {
+        user: user && hashUser(user),
+        client,
+        session: session && hashSid(session),
+      };
       if (isMeant(by)) await raise(buildApprovalKey(concerned), approvalSeconds, mark);
       // No login from before own tokens is known to be of a session.
-      const seconds = selection.kind === 'session' ? LOGIN_SECONDS : notedSeconds;
+      const seconds = session === undefined ? notedSeconds : LOGIN_SECONDS;
       await raise(buildKey(concerned), seconds, mark);
       return mark;
     },
@@ -146,21 +150,6 @@ const listConcerned = (user: string, client: string): readonly Concerned[] => [
   { user, client },
   {},
 ];
-
-function describeSelection(selection: GrantSelection): Concerned {
-  switch (selection.kind) {
-    case 'user':
-      return { user: hashUser(selection.user), client: selection.client };
-    case 'client':
-      return { client: selection.client };
-    case 'session': {
-      const { user, session } = selection;
-      return { user: user && hashUser(user), session: hashSid(session) };
-    }
-    case 'all':
-      return {};
-  }
-}
 
 const buildKey = ({ user, client, session }: Concerned) =>
   buildLogoutKey(hashSha256(JSON.stringify([user, client, session])));
