@@ -253,14 +253,14 @@ function describeSettings(
 }
 
 /** A default that is computed from other settings hides what they hide. */
-function describeDefault(setting: Setting<unknown>, read: Read): string | null {
+function describeDefault(setting: Setting<unknown>, read: Read) {
   const { default: fallback } = setting;
   if (!('compute' in fallback)) return (fallback.text ?? writeValue(fallback.value)) || null;
   const text = writeValue(read(setting));
   return text && hideSecrets(text, setting);
 }
 
-function writeValue(value: unknown): string | null {
+function writeValue(value: unknown) {
   if (value === undefined) return null;
   return typeof value === 'object' && !Array.isArray(value) ? JSON.stringify(value) : String(value);
 }

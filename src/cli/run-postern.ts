@@ -293,7 +293,7 @@ function describeUnknownCommand(program: Program) {
   return `Unknown command: ${given}.${suggestName(given, [...names, 'help'])}`;
 }
 
-function findRow(program: Program): Command | undefined {
+function findRow(program: Program) {
   const path = describePath(program).join(' ');
   return COMMANDS.find(({ name }) => name === path);
 }

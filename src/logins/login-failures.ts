@@ -194,7 +194,7 @@ export function observeLogins(
         throw thrown;
       }
 
-      async function run(pending: PendingReply): Promise<Reply> {
+      async function run(pending: PendingReply) {
         const reply = await Promise.resolve().then(pending).catch(tellAndRethrow);
         // A reply may tell of a failure though nothing was thrown.
         tell(reply.facts, reply.error ?? (reply.status >= 400 ? UNNAMED : undefined));

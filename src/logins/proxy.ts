@@ -9,7 +9,6 @@ import { parseBody, type RequestParameters } from '../http/endpoint/parameters.t
 import {
   authenticateClient,
   createProviderApi,
-  type ProviderResponse,
   renderProviderResponse,
   requireClientId,
 } from '../http/oauth-client/provider-api.ts';
@@ -51,7 +50,7 @@ export function createProxy(
   };
 
   /** Errors are never redirected: the provider answers the client. */
-  async function readRequest(query: string): Promise<AuthorizationRequest> {
+  async function readRequest(query: string) {
     const request = await readClientAndRedirectUri(query, clients);
     checkRequest(request.parameters, rules);
     return request;
@@ -175,7 +174,7 @@ export function createProxy(
     { pairs: form }: RequestParameters,
     authorization: string | undefined,
     isKnownClient: boolean,
-  ): Promise<ProviderResponse> {
+  ) {
     if (isKnownClient) return api.post(authenticateClient(providerClient, { url, form }));
     const isBasic = authorization !== undefined && /^basic /i.test(authorization);
     const headers = isBasic ? { Authorization: authorization } : {};

@@ -130,7 +130,7 @@ export function isSameRedirectUri(
 }
 
 /** As strings: parsing would call different addresses the same. Undefined for other hosts. */
-function stripLoopbackPort(uri: string): string | undefined {
+function stripLoopbackPort(uri: string) {
   const [, host = '', port = '0', rest] =
     /^http:\/\/(\[[^\]]*\]|[^:/?]*)(?::(\d{1,5}))?((?:[/?].*)?)$/.exec(uri) ?? [];
   return isLoopbackHost(host) && Number(port) <= MAX_PORT ? `http://${host}${rest}` : undefined;

@@ -262,7 +262,7 @@ function listSpellings(list: readonly unknown[]): Spellings {
   return all;
 }
 
-function findOne(all: Spellings, number: number): JsonNumber | undefined {
+function findOne(all: Spellings, number: number) {
   const [one, ...others] = all.get(number)?.values() ?? [];
   if (others.some((other) => !other.isDouble())) throw new UnclearNumber();
   return one;

@@ -28,7 +28,7 @@ export function createRecords<Value>(
   format: RecordFormat<Value>,
   seal?: Seal | (() => Promise<Seal>),
 ) {
-  async function open(key: string, text: string | undefined): Promise<Value | undefined> {
+  async function open(key: string, text: string | undefined) {
     if (text === undefined) return undefined;
     if (seal === undefined) return format.read(text);
     const opened = (typeof seal === 'function' ? await seal() : seal).open(key, text);

@@ -81,7 +81,7 @@ function replaceParameter(url: string, name: string, value: string) {
 }
 
 /** The parameters with which the browser would come back; undefined where it would not. */
-function readReturn({ location }: ProbeAnswer, redirectUri: string): URLSearchParams | undefined {
+function readReturn({ location }: ProbeAnswer, redirectUri: string) {
   const isBack = location?.href === redirectUri || location?.href.startsWith(`${redirectUri}?`);
   return isBack ? location?.searchParams : undefined;
 }

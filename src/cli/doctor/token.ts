@@ -269,7 +269,7 @@ const REFUSALS: ReadonlyMap<string | undefined, Pick<Finding, 'check' | 'remedy'
 ]);
 
 /** `said` is the gateway's own sentence. */
-function explainOwnTokenRefusal(token: string, reason: string | undefined, said: string): Finding {
+function explainOwnTokenRefusal(token: string, reason: string | undefined, said: string) {
   if (inspectOwnToken(token).kind === 'refresh') return REFRESH_TOKEN;
   const what = `The gateway refuses the token: ${said}`;
   const { check, ...advice } = REFUSALS.get(reason) ?? { check: 'token.unknown', ...UNKNOWN };

@@ -96,7 +96,7 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
   const readServerDocument = async () =>
     (await readServerMetadata()).find(({ document }) => document !== undefined)?.document;
 
-  const readEndpoint = async (name: string): Promise<string | undefined> => {
+  const readEndpoint = async (name: string) => {
     const url = (await readServerDocument())?.[name];
     return typeof url === 'string' && URL.canParse(url) ? url : undefined;
   };
@@ -146,7 +146,7 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
 }
 
 /** RFC 9728 §3.1, with the path of the resource and without. */
-export function listResourceMetadataUrls(endpoint: string): readonly string[] {
+function listResourceMetadataUrls(endpoint: string): readonly string[] {
   const { origin, pathname } = new URL(endpoint);
   const wellKnown = `${origin}/.well-known/oauth-protected-resource`;
   return [`${wellKnown}${pathname}`, wellKnown];
@@ -162,7 +162,7 @@ function memoize<Value>(load: () => Promise<Value>): () => Promise<Value> {
 }
 
 /** The document of one of the places, where clients differ in which of them they try. */
-export type MetadataAtPath = ReturnType<typeof toMetadata>;
+type MetadataAtPath = ReturnType<typeof toMetadata>;
 
 /** `said`: what the answer says where it is an error. */
 function toMetadata({ url, status, json }: ProbeAnswer) {

@@ -111,7 +111,7 @@ async function askLater(
   );
 }
 
-function requireAnswer<Value>(answer: Value | typeof CANCEL_SYMBOL): Value {
+function requireAnswer<Value>(answer: Value | typeof CANCEL_SYMBOL) {
   if (isCancel(answer)) throw new CommandError('Nothing was written:', 'You ended the questions.');
   return answer;
 }

@@ -128,7 +128,7 @@ const HAS_TAG = /[:@][^/]*$/;
 const RANGE = /^(latest|\d+(\.\d+)?\.x|x)$/i;
 
 /** Why the package cannot be taken over, in a sentence. */
-function findPackageProblem(found: JsonObject): string | undefined {
+function findPackageProblem(found: JsonObject) {
   const problem = findObstacle(found);
   return problem && `The ${describePackage(found)} ${problem}`;
 }

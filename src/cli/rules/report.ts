@@ -266,7 +266,7 @@ const CHANGES: Readonly<Record<Exclude<ReplayVerdict['kind'], 'unknown'>, Decisi
 };
 
 /** That allow it; of a call that is refused those that are about it. */
-function listRules(verdict: Exclude<ReplayVerdict, { kind: 'unknown' }>): readonly string[] {
+function listRules(verdict: Exclude<ReplayVerdict, { kind: 'unknown' }>) {
   if (verdict.kind === 'denied') return verdict.about;
   return verdict.rule === undefined ? [] : [verdict.rule];
 }

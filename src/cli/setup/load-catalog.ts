@@ -70,13 +70,13 @@ function describeExtensionError({ message }: Error) {
 }
 
 /** Node puts the place of some mistakes before the message. */
-function findErrorHead(text = ''): string | undefined {
+function findErrorHead(text = '') {
   const [, file, line] = /^((?:file:\/\/)?\/\S+):(\d+)\n/.exec(text) ?? [];
   return file && `${formatPath(file)}:${line}`;
 }
 
 /** Undefined unless it is in the file itself. Node keeps the place to itself, but prints it. */
-function findSyntaxErrorPlace(error: Error, path: string): string | undefined {
+function findSyntaxErrorPlace(error: Error, path: string) {
   if (!(error instanceof SyntaxError)) return undefined;
   const { stderr } = spawnSync(process.execPath, ['--check', path], { encoding: 'utf8' });
   return stderr.includes(error.message) ? findErrorHead(stderr) : undefined;

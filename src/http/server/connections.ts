@@ -62,7 +62,7 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
     onClose: forget,
   };
 
-  function create(socket: Socket): Connection {
+  function create(socket: Socket) {
     const connection = new Connection(socket, events);
     known.set(socket, connection);
     return connection;

@@ -30,8 +30,6 @@ const REFUSAL_MS = 0.03;
 /** The number of calls that can be served is remembered so long after the last refusal. */
 const QUIET_MS = 10_000;
 
-export type Overload = ReturnType<typeof createOverload>;
-
 export function createOverload({ clock, log }: ClockAndLog, runQueue: Pick<RunQueue, 'getWait'>) {
   let isTicking = false;
   let tickedAt = 0;

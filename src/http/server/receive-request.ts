@@ -165,7 +165,7 @@ const METADATA =
   /^\/\.well-known\/(?:oauth-protected-resource|oauth-authorization-server|openid-configuration)(?=\/)/;
 
 /** Undefined if the path of BASE_URL is neither at the start nor behind the name of a document. */
-function removeBasePath(path: string, basePath: string): string | undefined {
+function removeBasePath(path: string, basePath: string) {
   const [start = ''] = METADATA.exec(path) ?? [];
   const rest = path.slice(start.length);
   if (rest !== basePath && !rest.startsWith(`${basePath}/`)) return undefined;

@@ -18,7 +18,6 @@ import type { LogRequest } from './log-requests.ts';
 import {
   type createFindRefusal,
   createOverload,
-  type Overload,
   type OverloadRefusal,
   type RunQueue,
 } from './overload.ts';
@@ -61,11 +60,9 @@ export type HttpServer = ReturnType<typeof createHttpServer>;
 
 export function createHttpServer(runtime: Runtime, service: RequestService) {
   const { config, clock } = runtime;
-  const { runQueue } = service;
   const securityHeaders = createSecurityHeaders(config.server);
   const connections = createConnectionTable(runtime);
-  const overload = createOverload(runtime, runQueue);
-  const handler = createRequestHandler(runtime, service, connections, overload);
+  const handler = createRequestHandler(runtime, service, connections);
   const server = createServer(
     {
       headersTimeout: HEADERS_TIMEOUT_MS,
@@ -84,7 +81,7 @@ export function createHttpServer(runtime: Runtime, service: RequestService) {
   server.on('checkExpectation', handler);
   server.on('clientError', answerMalformed);
   server.on('connection', connections.open);
-  server.on('connection', runQueue.noteConnection);
+  server.on('connection', service.runQueue.noteConnection);
 
   /**
    * Input that node:http could not parse, or did not get in time, and so never made a request of: replies, where no other reply
@@ -159,7 +156,7 @@ async function acceptWaiting(server: Server) {
   server.off('connection', count);
 }
 
-function createError(code: string | undefined): GatewayError {
+function createError(code: string | undefined) {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new GatewayError('request_timeout');
   if (code === 'HPE_HEADER_OVERFLOW') return new GatewayError('header_too_large');
   return new GatewayError('bad_request');
@@ -190,10 +187,10 @@ function createRequestHandler(
   runtime: Runtime,
   service: RequestService,
   connections: ConnectionTable,
-  overload: Overload,
 ) {
   const { config, clock, metrics, log } = runtime;
   const { runPipeline, isServedWhenBusy, findRefusal, logRequest, canonicalizePath } = service;
+  const overload = createOverload(runtime, service.runQueue);
   const ways = { findClientIp: createFindClientIp(config.http.trustProxy), canonicalizePath };
   const securityHeaders = createSecurityHeaders(config.server);
   const memory = createReplyMemory(clock);

@@ -58,7 +58,7 @@ export function createBrowserSessions(
     return { 'Set-Cookie': `${name}=${secret}; ${attributes}` };
   }
 
-  function readKey(cookie: string | undefined): string | undefined {
+  function readKey(cookie: string | undefined) {
     const secret = readSecret(cookie);
     return secret && buildKey(secret);
   }

@@ -236,7 +236,7 @@ function createKeySetRefresher(
   let cancelRefresh = () => {};
   let isClosed = false;
 
-  function refresh(): Promise<RefreshOutcome> {
+  function refresh() {
     running ??= fetchAndPlan();
     return running;
   }

@@ -56,7 +56,7 @@ export function createProviderLogout({
   });
 
   /** Without effect. */
-  async function verifyUnused(verifying: LogoutToken | Promise<LogoutToken>): Promise<LogoutToken> {
+  async function verifyUnused(verifying: LogoutToken | Promise<LogoutToken>) {
     const token = await verifying;
     return (await store.get(buildUseKey(token))) === USED ? failReplayed() : token;
   }

@@ -153,17 +153,14 @@ function readLifetimeMs(headers: IncomingHttpHeaders, now: number) {
   return Math.min(Math.max(left, 0), MAX_SECONDS) * 1000;
 }
 
-function readSecondsUntilExpiry(
-  { expires, date }: IncomingHttpHeaders,
-  now: number,
-): number | undefined {
+function readSecondsUntilExpiry({ expires, date }: IncomingHttpHeaders, now: number) {
   if (expires === undefined) return undefined;
   const end = Date.parse(expires);
   const sent = Date.parse(date ?? '');
   return Number.isNaN(end) ? 0 : (end - (Number.isNaN(sent) ? now : sent)) / 1000;
 }
 
-const parseSeconds = (text = ''): number | undefined => {
+const parseSeconds = (text = '') => {
   const digits = /^"?(\d+)"?$/.exec(text)?.[1];
   return digits === undefined ? undefined : Number(digits);
 };

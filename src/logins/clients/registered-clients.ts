@@ -208,7 +208,7 @@ function readRedirectUris(value: unknown, rules: RedirectUriRules): readonly str
  * RFC 7591 §3.2.1: a server may leave out what it does not serve. Here these are extension grants (RFC 6749 §4.5) beside
  * `authorization_code`, and always that of assertions, which is for clients that prove who they are: a registered one is public.
  */
-function selectOwnGrantTypes(value: unknown): unknown {
+function selectOwnGrantTypes(value: unknown) {
   if (!isStringArray(value)) return value;
   const hasCode = value.includes('authorization_code');
   return value.filter((type) => type !== JWT_BEARER && !(hasCode && /^urn:/i.test(type)));

@@ -141,7 +141,7 @@ export function createGrants(
   }
 
   /** Undefined where there is none, or no secret opens it. */
-  async function read(id: string): Promise<StoredGrant | undefined> {
+  async function read(id: string) {
     const key = buildGrantKey(id);
     return open(key, await store.get(key));
   }

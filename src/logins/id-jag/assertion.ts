@@ -154,7 +154,7 @@ function readSub(claims: JsonObject, { baseUrl }: ExpectedAssertion) {
 }
 
 /** None where it names none: who may have what is the issuer's to say. */
-function readScopes({ scope }: JsonObject): readonly string[] {
+function readScopes({ scope }: JsonObject) {
   if (scope === undefined || scope === '') return [];
   const isRight = typeof scope === 'string' && isWellFormedScope(scope);
   return isRight ? parseScope(scope) : failMember('scope', scope, 'scopes with one space between');

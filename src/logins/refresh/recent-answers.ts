@@ -69,7 +69,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
     createRecords(store, answerFormat, async () => createSeal([token]));
 
   /** The answer that is kept for the client's refresh token, be it fresh or not. */
-  async function find(refreshToken: string, clientId: string): Promise<KeptAnswer | undefined> {
+  async function find(refreshToken: string, clientId: string) {
     const kept = await answersOf(refreshToken).get(buildAnswerKey(refreshToken));
     return kept?.asked.clientId === clientId ? kept : undefined;
   }

@@ -47,7 +47,7 @@ export function createConnect(
   // TLS names no addresses (RFC 6066 §3).
   const named = isIP(host) === 0 ? { host, servername: host } : { host };
 
-  function keepSession(socket: TLSSocket): TLSSocket {
+  function keepSession(socket: TLSSocket) {
     return socket.on('session', (given) => {
       session = given;
     });

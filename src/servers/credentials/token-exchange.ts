@@ -206,7 +206,7 @@ function createTokenExchange(
 }
 
 /** Epoch milliseconds of a user's token. A grant is asked for with each call. */
-function readEnd({ grant, claims: { exp } }: UserContext): number | undefined {
+function readEnd({ grant, claims: { exp } }: UserContext) {
   if (grant !== undefined) return Number.POSITIVE_INFINITY;
   return typeof exp === 'number' ? exp * 1000 : undefined;
 }

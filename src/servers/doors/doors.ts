@@ -204,7 +204,7 @@ export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
     return access;
   }
 
-  function peekConnectionId(caller: UpstreamCaller): string | undefined {
+  function peekConnectionId(caller: UpstreamCaller) {
     const owner = logins.findOwner(caller);
     return owner && ids.get(nameConnectionOwner(owner));
   }

@@ -21,7 +21,7 @@ export type Logins = Omit<UpstreamLogins, 'noteChange' | 'peekConnectionId'>;
 export function createLogins(server: ConnectionServer, parts: ConnectionPorts | undefined): Logins {
   const isShared = server.auth.owner === 'shared';
 
-  function findOwner({ user }: UpstreamCaller): ConnectionOwner | undefined {
+  function findOwner({ user }: UpstreamCaller) {
     if (isShared) return 'shared';
     return user === undefined || user.grant?.isMachine ? undefined : toOwner(user);
   }

@@ -221,7 +221,7 @@ const LINES_A_MESSAGE = 8;
 const EMPTY_LINE = '\n\n';
 
 /** The length of what follows the last empty line, which ends any event; undefined where there is none. */
-function measureBegun(text: string, isAtLine: boolean): number | undefined {
+function measureBegun(text: string, isAtLine: boolean) {
   const end = text.lastIndexOf(EMPTY_LINE);
   if (end !== -1) return text.length - end - EMPTY_LINE.length;
   return isAtLine && text.startsWith('\n') ? text.length - 1 : undefined;

@@ -111,7 +111,7 @@ export function createEraMemory(
     }
   }
 
-  function detect(caller: UpstreamCaller): Promise<Era> {
+  function detect(caller: UpstreamCaller) {
     const audience = nameAudience(caller);
     return detections.run(audience, () => ask(caller, findOrAdd(audience)));
   }

@@ -117,7 +117,7 @@ export function createHttpConnection(
     sending: Sending<Result>,
     mayBeRefused = true,
     mayBreak = sending.method !== 'tools/call',
-  ): Promise<Result> {
+  ) {
     const credentials = getHeaders(sending.caller);
     return credentials instanceof Promise
       ? credentials.then((given) => sendCall(sending, given, mayBeRefused, mayBreak))

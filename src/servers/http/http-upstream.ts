@@ -224,7 +224,7 @@ function createProtocol(
       throw new UpstreamError('unavailable', 'it changes its version of MCP with each answer');
     });
 
-  async function sendFirst(caller: UpstreamCaller, request: UpstreamRequest): Promise<JsonObject> {
+  async function sendFirst(caller: UpstreamCaller, request: UpstreamRequest) {
     await shakeHands(caller);
     return sendInEra(caller, request, sendOnceMore);
   }

@@ -159,7 +159,7 @@ interface QuestionPlace {
 const LOOKING_MS = 2000;
 
 /** The name of a place between replicas; undefined if no other replica knows it. */
-function hashPlace(caller: UpstreamCaller, { id }: ServerSession): string | undefined {
+function hashPlace(caller: UpstreamCaller, { id }: ServerSession) {
   const own = nameOwnSession(caller);
   return own === undefined || id === undefined ? undefined : hashSha256(JSON.stringify([own, id]));
 }
@@ -178,7 +178,7 @@ function createQuestionReplicas(
   let joined: Replicas<QuestionMessage> | undefined;
 
   /** Opened when it is needed: most servers never ask. */
-  function join(): Replicas<QuestionMessage> {
+  function join() {
     if (joined !== undefined) return joined;
     joined = createReplicas(runtime, channel, isQuestionMessage);
     joined.listen(receive);

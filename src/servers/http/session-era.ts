@@ -171,7 +171,7 @@ export function speakSessionEra(
     });
 
   /** Nothing follows from how it ends. @throws UpstreamError */
-  function ping(caller: UpstreamCaller, session: ServerSession): Promise<CallOutcome> {
+  function ping(caller: UpstreamCaller, session: ServerSession) {
     const how = { timeoutMs: Math.min(timeoutMs, PING_MS), isTrial: true } as const;
     return ask(caller, session, 'ping', {}, how);
   }
@@ -242,7 +242,7 @@ function createSendInSession(
   /** The server refuses what belongs to this era: it may have been replaced by a newer one. */
   const hasChangedEra = (caller: UpstreamCaller) => era.hasChanged(caller, 'session');
 
-  function sendInSession(sent: SentInSession): Promise<JsonObject> {
+  function sendInSession(sent: SentInSession) {
     const session = sessions.find(sent.caller);
     return session === undefined ? sendInNewSession(sent) : send(session, sent, 'first');
   }
@@ -259,11 +259,7 @@ function createSendInSession(
     return send(session, sent, 'first');
   }
 
-  function send(
-    session: ServerSession,
-    sent: SentInSession,
-    attempt: SessionAttempt,
-  ): Promise<JsonObject> {
+  function send(session: ServerSession, sent: SentInSession, attempt: SessionAttempt) {
     const opening = questionStreams.hold(sent.caller, session, sent.request);
     return opening === undefined
       ? sendNow(session, sent, attempt)

@@ -81,7 +81,7 @@ export function createServerSessions(
     return session;
   }
 
-  function readRecord(text = ''): ServerSession | undefined {
+  function readRecord(text = '') {
     const { id, protocolVersion, cookies } = parseObject(text) ?? {};
     if (typeof id !== 'string' || typeof protocolVersion !== 'string') return undefined;
     const kept = { isFromStore: true, cookies: openCookies(cookies) };

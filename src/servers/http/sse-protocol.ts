@@ -389,7 +389,7 @@ async function openSseChannel(
 const FOREIGN_ENDPOINT = 'it names an address elsewhere for what it is told';
 
 /** Another origin could be anywhere, and must not get the credentials. */
-function findPath(data: string, url: string): string | undefined {
+function findPath(data: string, url: string) {
   if (!URL.canParse(data, url)) return undefined;
   const { origin, pathname, search } = new URL(data, url);
   return origin === new URL(url).origin ? pathname + search : undefined;

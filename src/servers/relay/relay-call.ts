@@ -184,7 +184,7 @@ function toSessionResult(shown: RawResult): RawResult {
 /** `cache` is the gateway's own word. */
 const isRaw = (result: JsonObject): result is RawResult => !Object.hasOwn(result, 'cache');
 
-function toMetaMember(meta: unknown): JsonObject {
+function toMetaMember(meta: unknown) {
   if (!isObject(meta)) return meta === undefined ? NO_META : { _meta: meta };
   const { [SERVER_INFO]: _, ...rest } = meta;
   return Object.keys(rest).length === 0 ? NO_META : { _meta: rest };

@@ -68,7 +68,7 @@ export function createProgramListeners(
     log.error('A listener failed; please report this.', { server: name, cause });
   }
 
-  function findRoom({ id }: ProcessKey): Subscriptions {
+  function findRoom({ id }: ProcessKey) {
     if (rooms.size >= MANY) dropEmpty();
     const room = rooms.get(id) ?? createSubscriptions(onError);
     rooms.set(id, room);

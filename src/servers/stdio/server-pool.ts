@@ -234,7 +234,7 @@ function createSupervisedServer(
       waits.add(settle);
     });
 
-  function createDownError(): UpstreamError {
+  function createDownError() {
     const { what } = lastEnd ?? { what: 'it has not started yet' };
     const leftMs = retryAt === undefined ? 0 : retryAt - clock.monotonic();
     const when = leftMs > 0 ? `started again in ${Math.ceil(leftMs / 1000)} s` : 'being started';

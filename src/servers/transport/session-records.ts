@@ -151,7 +151,7 @@ export function createSubscriptionMemory(
   };
 }
 
-function parseUris(text: string | undefined): readonly string[] {
+function parseUris(text: string | undefined) {
   const { uris } = parseObject(text ?? '') ?? {};
   return isStringArray(uris) ? uris : [];
 }

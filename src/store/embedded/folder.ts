@@ -174,7 +174,7 @@ function readPageMeta(page: Buffer): Meta | undefined {
 
 const NO_PAGE = 2n ** 64n - 1n;
 
-function rootAt(page: Buffer, tree: number): number | undefined {
+function rootAt(page: Buffer, tree: number) {
   const root = page.readBigUInt64LE(tree + TREE.root);
   return root === NO_PAGE ? undefined : Number(root);
 }

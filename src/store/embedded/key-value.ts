@@ -30,12 +30,12 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
   const dueKeys: Database<true, DueKey> = root.openDB({ name: 'values-due' });
   const listed: Database<true, ListedKey> = root.openDB({ name: 'listed-values' });
 
-  function readUntimely(key: string): ExpiringRecord<string> | undefined {
+  function readUntimely(key: string) {
     ensureOpen();
     return readExpiring(values, key);
   }
 
-  function read(key: string): string | undefined {
+  function read(key: string) {
     const record = readUntimely(key);
     return record !== undefined && record.expiresAt > clock.now() ? record.value : undefined;
   }
@@ -156,7 +156,7 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
 }
 
 /** Reads the value of `addRecent`, which alone writes this key. */
-function parseRecent(text: string | undefined): readonly string[] {
+function parseRecent(text: string | undefined) {
   const recent: unknown = text === undefined ? [] : JSON.parse(text);
   return isStringArray(recent) ? recent : [];
 }

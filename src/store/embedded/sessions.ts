@@ -181,7 +181,7 @@ export function createEmbeddedSessions(
 }
 
 /** A record is shared by all calls in its session: what each of them changes is not written into it. */
-function toRecord({ record, touched }: StoredSession): SessionRecord {
+function toRecord({ record, touched }: StoredSession) {
   const lastAccessedAt = readLastAccess(touched);
   return lastAccessedAt === undefined ? record : { ...record, lastAccessedAt };
 }

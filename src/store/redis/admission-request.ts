@@ -2,7 +2,6 @@
 import { buildSessionKey } from '../keys.ts';
 import {
   type Admission,
-  type GrantLookup,
   type LimitWindow,
   NO_GRANT,
   NO_SESSION,
@@ -157,7 +156,7 @@ export function readReply(
 }
 
 /** Redis reads nothing where there is no value. */
-function readGrant(version: unknown): GrantLookup {
+function readGrant(version: unknown) {
   if (typeof version === 'string') return version === '' ? NO_GRANT : { version };
   return { failure: createFailure(version) };
 }

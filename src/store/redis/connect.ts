@@ -45,7 +45,7 @@ export function connectToRedis(
   };
 }
 
-function connectServer(url: URL, backoff: Backoff): Redis {
+function connectServer(url: URL, backoff: Backoff) {
   const client = new Redis(url.href, { ...SERVER_OPTIONS, retryStrategy: backoff });
   endWhenSilent(client);
   endInOtherDatabase(client);

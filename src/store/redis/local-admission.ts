@@ -147,7 +147,7 @@ export function createLocalAdmission(
   }
 
   /** Permits that others have taken of the window may come back. */
-  function markRefusal(windows: readonly LimitWindow[], admission: Admission): Admission {
+  function markRefusal(windows: readonly LimitWindow[], admission: Admission) {
     const { verdict } = admission;
     const refusing = findRefusing(windows, admission);
     if (shares === undefined || verdict === undefined || refusing === undefined) return admission;

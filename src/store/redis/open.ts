@@ -110,7 +110,7 @@ function createRedisKeyValue(commands: CommandRunner, changeKey: ChangeKey): Key
    * The stored value, where it is what was read as `expected`. A value that is not UTF-8, of another program or by a fault, is
    * read with U+FFFD in its place: as such it would never be found again, and could never be replaced.
    */
-  async function toStored(key: string, expected: string): Promise<string | Buffer> {
+  async function toStored(key: string, expected: string) {
     if (!expected.includes(REPLACEMENT_CHARACTER)) return expected;
     const bytes = await commands.run((client) => client.getBuffer(key));
     return bytes?.toString() === expected ? bytes : expected;

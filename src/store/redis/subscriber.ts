@@ -125,7 +125,7 @@ const isAt = ({ options }: Redis, other: Redis) =>
   options.host === other.options.host && options.port === other.options.port;
 
 /** In a cluster any node, since each hears every message. None before the first is known. */
-function pickServer(client: RedisClient): Redis | undefined {
+function pickServer(client: RedisClient) {
   if (!(client instanceof Cluster)) return client.status === 'wait' ? undefined : client;
   const nodes = client.nodes();
   return nodes[Math.floor(Math.random() * nodes.length)];

@@ -93,7 +93,7 @@ export function createSigningKeys(
     return seal.isSealedByFirst(stored) ? key : replaceKey(key);
 
     /** If another replica was faster, its key is the one of all. */
-    async function replaceKey(one: SigningKey): Promise<SigningKey> {
+    async function replaceKey(one: SigningKey) {
       const isReplaced = await store.compareAndSet(name, stored, write(one), ttlSeconds);
       return isReplaced ? one : loadOrCreateKey(month, former);
     }
