@@ -153,7 +153,7 @@ function listResourceMetadataUrls(endpoint: string): readonly string[] {
 }
 
 /** Runs `load` at the first call; all get its outcome. */
-function memoize<Value>(load: () => Promise<Value>): () => Promise<Value> {
+function memoize<Value>(load: () => Promise<Value>) {
   let loading: Promise<Value> | undefined;
   return () => {
     loading ??= load();
