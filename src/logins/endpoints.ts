@@ -1,4 +1,4 @@
-// §4.1, §4.6–§4.8: the endpoints of OAuth.
+// §4.1, §4.6–§4.10: the endpoints of OAuth, and the metadata documents that lead to them.
 
 import type { Config } from '../config/config.ts';
 import { DEFAULT_SCOPES } from '../config/rules.ts';

@@ -1,4 +1,4 @@
-// Clients become known, and log in: from their authorization request to the provider's login page.
+// Clients become known, and log in: from their authorization request to the provider's login page; and which of them would.
 
 import { isOnThisMachine } from '../../platform/address.ts';
 import { HOW_TO_CHANGE_SECRET } from '../../store/seal/secrets.ts';

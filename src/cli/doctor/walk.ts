@@ -1,4 +1,4 @@
-// A gateway as a client sees it that has only the URL.
+// A gateway as a client sees it that has only the URL, and what its documents say.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { describeIssuerMismatch } from '../../http/oauth-client/provider-metadata.ts';

@@ -1,4 +1,4 @@
-// The one file that creates a server of node:http: its limits and time-outs, and the drain.
+// The one file that creates a server of node:http: its limits and time-outs, the drain, and the way of each request.
 import { once } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
