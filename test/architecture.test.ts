@@ -107,7 +107,7 @@ const WITH_CLASSES = [
   'platform/http-client/(connection|content-coding|http-pool|read-response).ts',
   'mcp/protocol/fit.ts',
   'catalog/resolve-target.ts',
-  'servers/http/(answer-body|exchange|server-call|server-session|session-cookies|session-sending).ts',
+  'servers/http/(answer-body|exchange|server-call|server-session|session-cookies|session-era).ts',
   'servers/relay/(relay-call|suspended/outcome-records).ts',
   'servers/transport/.*',
 ];
@@ -136,7 +136,7 @@ const CONFINED = [
     what: 'an accessor',
     said: /^\s+[gs]et \w+\(/m,
     where:
-      /^(?!http\/(server|limits)\/|telemetry\/tracing\/|platform\/memory\/|servers\/(relay\/|transport\/(?!server-questions)|http\/(answer-body|attempt|server-call|session-sending|http-connection|exchange|sse-protocol)\.ts))/,
+      /^(?!http\/(server|limits)\/|telemetry\/tracing\/|platform\/memory\/|servers\/(relay\/|transport\/(?!server-questions)|http\/(answer-body|attempt|server-call|session-era|http-connection|exchange|sse-protocol)\.ts))/,
   },
   {
     what: 'a class that is no error',

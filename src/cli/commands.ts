@@ -21,7 +21,7 @@ import { UsageError } from './command-line/errors.ts';
 import { addScheme } from './command-line/read-input.ts';
 import { PROVIDER_CHOICES } from './init/providers.ts';
 
-const findAddressProblem = (url: string): string | undefined =>
+const findAddressProblem = (url: string) =>
   baseUrl.parse(addScheme(url)) === undefined
     ? `${JSON.stringify(url)} is not ${baseUrl.allowed}.`
     : undefined;

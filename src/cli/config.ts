@@ -86,7 +86,7 @@ interface ConfigReport {
   readonly warnings: readonly string[];
 }
 
-function renderReport(given: ConfigReport, all: boolean): string {
+function renderReport(given: ConfigReport, all: boolean) {
   const report = makeVisible(given);
   const { settings, file } = report;
   const problems = [...report.problems, ...(file?.problems ?? [])];
@@ -147,7 +147,7 @@ const makeVisible = (report: ConfigReport): ConfigReport =>
 /** A longer value moves the source in its own line to the right, and in no other. */
 const MAX_VALUE_WIDTH = 50;
 
-function describeValue({ value, fingerprint }: DescribedSetting): string {
+function describeValue({ value, fingerprint }: DescribedSetting) {
   if (fingerprint !== undefined)
     return `${value === null ? '' : `${value} `}(secret, ${fingerprint})`;
   return (value ?? '(not set)') || '(none)';
@@ -253,14 +253,14 @@ function describeSettings(
 }
 
 /** A default that is computed from other settings hides what they hide. */
-function describeDefault(setting: Setting<unknown>, read: Read): string | null {
+function describeDefault(setting: Setting<unknown>, read: Read) {
   const { default: fallback } = setting;
   if (!('compute' in fallback)) return (fallback.text ?? writeValue(fallback.value)) || null;
   const text = writeValue(read(setting));
   return text && hideSecrets(text, setting);
 }
 
-function writeValue(value: unknown): string | null {
+function writeValue(value: unknown) {
   if (value === undefined) return null;
   return typeof value === 'object' && !Array.isArray(value) ? JSON.stringify(value) : String(value);
 }

@@ -56,7 +56,7 @@ export function readBaseUrl(env: NodeJS.ProcessEnv): string {
   return BASE_URL ?? `http://localhost:${PORT}`;
 }
 
-function renderSetup(setup: ClientSetup, entry: GatewayEntry): string {
+function renderSetup(setup: ClientSetup, entry: GatewayEntry) {
   const { title, place, isRemote, isUntried, link } = setup;
   const head = place === undefined ? '' : `In ${place}:\n`;
   const next = setup.next?.(entry).replaceAll('`', '');

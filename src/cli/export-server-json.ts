@@ -5,7 +5,7 @@ import { loadConfig } from '../config/load.ts';
 import type { Env } from '../config/setting.ts';
 import { describeAddress, type NamedPath, renderServerJson } from '../pages/server-card.ts';
 import { isLoopbackHost } from '../platform/address.ts';
-import { findNearestName } from '../platform/nearest-name.ts';
+import { suggestName } from '../platform/nearest-name.ts';
 import { PACKAGE_VERSION } from '../platform/own-files.ts';
 import { prepareEnvironment } from './command-line/env-file.ts';
 import { UsageError } from './command-line/errors.ts';
@@ -51,11 +51,8 @@ async function findPath(name: string, config: Config, env: Env): Promise<NamedPa
   const view = views.find((one) => one.name === name);
   if (view !== undefined) return { name, title: view.title };
   if (servers.some((server) => server.name === name)) return { name, title: undefined };
-  const nearest = findNearestName(
-    name,
-    [...views, ...servers].map((one) => one.name),
-  );
+  const names = [...views, ...servers].map((one) => one.name);
   throw new UsageError(
-    `${path} has no view and no server ${JSON.stringify(name)}.${nearest === undefined ? '' : ` Did you mean ${nearest}?`}`,
+    `${path} has no view and no server ${JSON.stringify(name)}.${suggestName(name, names)}`,
   );
 }

@@ -28,7 +28,7 @@ export async function hashSecret(
 }
 
 /** Its hash has no salt: what can be guessed can be found by trial. */
-function requireRandom(secret: string): string {
+function requireRandom(secret: string) {
   if (secret.length < MIN_SECRET_LENGTH)
     throw new UsageError(
       `The secret has ${secret.length} characters. It must be a random one of at least ${MIN_SECRET_LENGTH}: postern clients hash, without --secret, makes one.`,

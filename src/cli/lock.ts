@@ -134,7 +134,7 @@ async function readAll(
 }
 
 /** Nothing is tried again here, whatever the gateway would do. */
-function describeError(error: unknown): string {
+function describeError(error: unknown) {
   if (error instanceof UpstreamError) return error.logReason;
   return getMessage(error);
 }
@@ -144,7 +144,7 @@ function describeResult(
   result: LockResult,
   former: LockFile | undefined,
   written: LockFile | undefined,
-): string {
+) {
   const { differences, skipped, unread } = result;
   const next = written
     ? ' What was approved of it before stays approved. Run `postern lock` again once it answers.'
@@ -167,7 +167,7 @@ function describeResult(
     .join('\n');
 }
 
-function describeCheck({ path, differences, unread }: LockResult, hasLock: boolean): string {
+function describeCheck({ path, differences, unread }: LockResult, hasLock: boolean) {
   if (!hasLock)
     return `Nothing is locked: ${path} is not there, or is {}. \`postern lock\` approves what the servers say now.`;
   if (differences.length > 0)
@@ -182,7 +182,7 @@ const CHANGES: Readonly<Record<LockDifference['change'], string>> = {
 };
 
 /** `12 tools and 3 prompts of 2 servers`; skills, which few servers have, where there are some. */
-function summarizeLock({ servers }: LockFile): string {
+function summarizeLock({ servers }: LockFile) {
   const all = [...servers.values()];
   const count = (kind: 'tools' | 'prompts' | 'skills') =>
     all.reduce((sum, server) => sum + server[kind].size, 0);

@@ -10,7 +10,7 @@ export function renderCompletion(shell: string | undefined, commands: readonly C
 }
 
 /** Runs on bash 3.2 (macOS) as well, and needs no bash-completion. */
-const renderBash = (all: readonly CommandCompletions[]): string => `# postern for bash
+const renderBash = (all: readonly CommandCompletions[]) => `# postern for bash
 _postern() {
   local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD - 1]} command='' candidates='' i line
   for ((i = 1; i < COMP_CWORD; i++)); do
@@ -29,7 +29,7 @@ _postern_files() {
 }
 complete -F _postern postern`;
 
-function renderBashCommand({ name, words, options }: CommandCompletions): string {
+function renderBashCommand({ name, words, options }: CommandCompletions) {
   const values = renderCases(
     options,
     '_postern_files "$cur"',
@@ -51,7 +51,7 @@ const renderCases = (
   options: readonly OptionCompletion[],
   files: string,
   offer: (words: string) => string,
-): string =>
+) =>
   options
     .map(({ text, value }) => {
       if (value === 'none') return '';
@@ -62,7 +62,7 @@ const renderCases = (
     .join('');
 
 /** Works as a file `_postern` in `fpath`, and where `eval` reads it. */
-const renderZsh = (all: readonly CommandCompletions[]): string => `#compdef postern
+const renderZsh = (all: readonly CommandCompletions[]) => `#compdef postern
 _postern() {
   local command='' word prev=\${words[CURRENT - 1]}
   local -a candidates options
@@ -81,7 +81,7 @@ else
   compdef _postern postern
 fi`;
 
-function renderZshCommand({ name, words, options }: CommandCompletions): string {
+function renderZshCommand({ name, words, options }: CommandCompletions) {
   const values = renderCases(options, '_files', (candidates) => `compadd ${candidates}; return`);
   const pattern = name === '' ? "''" : `${quote(name)}|${quote(`${name} `)}*`;
   return `    ${pattern})
@@ -93,10 +93,10 @@ ${values}      esac
 `;
 }
 
-const describeForZsh = ({ text, summary }: Completion): string =>
+const describeForZsh = ({ text, summary }: Completion) =>
   quote(`${text.replaceAll(':', '\\:')}:${summary.replaceAll(':', '\\:')}`);
 
-const renderFish = (all: readonly CommandCompletions[]): string => `# postern for fish
+const renderFish = (all: readonly CommandCompletions[]) => `# postern for fish
 function __postern_command
   set -l command
   for word in (commandline -opc)[2..]
@@ -126,14 +126,14 @@ function renderFishCommand({ name, words, options }: CommandCompletions): readon
   ];
 }
 
-function renderFishValue({ value }: OptionCompletion): string {
+function renderFishValue({ value }: OptionCompletion) {
   if (value === 'none') return '';
   if (value === 'file') return ' -rF';
   return value === 'any' ? ' -x' : ` -x -a ${quoteForFish(value.join(' '))}`;
 }
 
 /** Within single quotes fish knows \\' and \\\\. */
-const quoteForFish = (text: string): string => `'${text.replace(/[\\']/g, '\\$&')}'`;
+const quoteForFish = (text: string) => `'${text.replace(/[\\']/g, '\\$&')}'`;
 
 const SHELLS: Readonly<Record<string, typeof renderBash>> = {
   bash: renderBash,

@@ -2,7 +2,7 @@
 
 import { styleText } from 'node:util';
 import { Argument, CommanderError, Option, Command as Program } from 'commander';
-import { findNearestName } from '../platform/nearest-name.ts';
+import { suggestName } from '../platform/nearest-name.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../platform/own-files.ts';
 import { type Command, type OptionRow, toFlag } from './command-line/command.ts';
 import { endWithError, UsageError } from './command-line/errors.ts';
@@ -91,7 +91,7 @@ function createProgram(invocation: Invocation): Program {
 
 const TAGLINE = 'An MCP gateway: your MCP servers and tools at one address, behind a login.';
 
-function addCommand(parent: Program, row: Command, invocation: Invocation): void {
+function addCommand(parent: Program, row: Command, invocation: Invocation) {
   const { name, summary, description, operands = [], examples, exitCode1 } = row;
   const program = parent
     .command(name.split(' ').at(-1) ?? name)
@@ -118,7 +118,7 @@ function addCommand(parent: Program, row: Command, invocation: Invocation): void
   });
 }
 
-function addOption(program: Program, flag: string, row: OptionRow): void {
+function addOption(program: Program, flag: string, row: OptionRow) {
   switch (row.kind) {
     case 'flag':
       program.addOption(new Option(flag, row.summary).default(false));
@@ -142,7 +142,7 @@ function createValueOption(
 ): Option {
   const option = new Option(`${flag} <${row.value}>`, row.summary);
   const refuse = (message: string) => new UsageError(message, describePath(program).join(' '));
-  function read(value: string): string {
+  function read(value: string) {
     if (value === '-' && row.takesStandardInput) return value;
     if (value === '-' && row.kind === 'text' && row.standardInput !== undefined)
       throw refuse(
@@ -161,7 +161,7 @@ function createValueOption(
     .argParser((value, former: readonly string[]) => [...former, read(value)]);
 }
 
-function throwUsageErrors(program: Program, { process }: Invocation): void {
+function throwUsageErrors(program: Program, { process }: Invocation) {
   program.exitOverride((error) => {
     // One that only says that help was printed stays as it is.
     if (error.exitCode === 0) throw error;
@@ -181,10 +181,9 @@ function listRunnable(program: Program): readonly Program[] {
   return program.commands.length === 0 ? [program] : program.commands.flatMap(listRunnable);
 }
 
-const toSentence = (summary: string): string =>
-  `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
+const toSentence = (summary: string) => `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
 
-const renderRootNotes = (): string => `
+const renderRootNotes = () => `
 Without a command, postern starts the gateway. Settings are environment variables; the file .env in the
 current folder fills in what the environment does not set.
 
@@ -195,7 +194,7 @@ ${toTitle('Exit codes:')}
 `;
 
 /** commander takes the colour away where the output is no terminal. */
-const toTitle = (text: string): string => styleText('bold', text);
+const toTitle = (text: string) => styleText('bold', text);
 
 // Mistakes that commander refuses, in our words: what was wrong, and what was perhaps meant.
 
@@ -204,7 +203,7 @@ function describeError(
   { code, message }: CommanderError,
   program: Program,
   process: InvokedProcess,
-): string {
+) {
   switch (code) {
     case 'commander.unknownOption':
       return describeUnknownOption(readQuoted(message), program);
@@ -227,13 +226,12 @@ function describeError(
   }
 }
 
-const nameCommand = (program: Program): string =>
-  [PACKAGE_NAME, ...describePath(program)].join(' ');
+const nameCommand = (program: Program) => [PACKAGE_NAME, ...describePath(program)].join(' ');
 
 /** The option or argument that commander names. */
-const readQuoted = (message: string): string => /'([^']*)'/.exec(message)?.[1] ?? '';
+const readQuoted = (message: string) => /'([^']*)'/.exec(message)?.[1] ?? '';
 
-function describeUnknownOption(written: string, program: Program): string {
+function describeUnknownOption(written: string, program: Program) {
   const [option = written] = written.split('=');
   const row = findRow(program);
   const known = Object.entries(row?.options ?? {}).flatMap(([key, { kind }]) =>
@@ -241,12 +239,11 @@ function describeUnknownOption(written: string, program: Program): string {
   );
   const flags = known.map(toFlag);
   if (flags.includes(option)) return `${option} does not take a value.`;
-  const nearest = findNearestName(option, flags);
-  return `${nameCommand(program)} has no option ${option}.${suggest(nearest)}`;
+  return `${nameCommand(program)} has no option ${option}.${suggestName(option, flags)}`;
 }
 
 /** `written` is as `--config <FILE>`. */
-function describeMissingValue(written: string, program: Program): string {
+function describeMissingValue(written: string, program: Program) {
   const [flag = written] = written.split(' ');
   const row = findOption(program, flag);
   const example =
@@ -256,20 +253,19 @@ function describeMissingValue(written: string, program: Program): string {
 }
 
 /** "… argument 'disk' is invalid …", or "… value 'disk' is invalid for argument 'CLIENT' …". */
-function describeWrongChoice(message: string, program: Program): string {
+function describeWrongChoice(message: string, program: Program) {
   const { operands: [argument] = [] } = findRow(program) ?? {};
   const [, given = ''] = /(?:argument|value) '([^']*)' is invalid/.exec(message) ?? [];
   const [, flag] = /^error: option '(\S+)/.exec(message) ?? [];
   const row = findOption(program, flag);
   const choices = row?.kind === 'choice' ? row.choices : (argument?.choices ?? []);
-  const nearest = findNearestName(given, choices);
   const subject = flag ?? argument?.name;
   const [only] = choices;
   if (choices.length === 1) return `${subject} must be ${only}, not ${JSON.stringify(given)}.`;
-  return `${subject}: ${JSON.stringify(given)} is not one of ${choices.join(', ')}.${suggest(nearest)}`;
+  return `${subject}: ${JSON.stringify(given)} is not one of ${choices.join(', ')}.${suggestName(given, choices)}`;
 }
 
-function describeExcess(program: Program, process: InvokedProcess): string {
+function describeExcess(program: Program, process: InvokedProcess) {
   const excess = program.args.slice(findRow(program)?.operands?.length ?? 0);
   const [first = ''] = excess;
   const says = `Too many arguments: ${excess.join(' ')}.`;
@@ -281,12 +277,12 @@ function describeExcess(program: Program, process: InvokedProcess): string {
   if (/^\d+$/.test(first))
     return `${says} The port is given by --port ${first}; with npm run, after --: npm run dev -- --port ${first}.`;
   // A file that stands alone was meant for an option.
-  if (/\.(jsonc?|ya?ml)$/.test(first)) return `${says}${suggest(`--config ${first}`)}`;
-  return `${says}${suggest(/\.[cm]?[jt]s$/.test(first) ? `--catalog ${first}` : undefined)}`;
+  if (/\.(jsonc?|ya?ml)$/.test(first)) return `${says} Did you mean --config ${first}?`;
+  return /\.[cm]?[jt]s$/.test(first) ? `${says} Did you mean --catalog ${first}?` : says;
 }
 
 /** A word that is none, or the first of two without the second. */
-function describeUnknownCommand(program: Program): string {
+function describeUnknownCommand(program: Program) {
   const given = [...describePath(program), ...program.args]
     .filter((word) => word !== 'help')
     .join(' ');
@@ -294,16 +290,13 @@ function describeUnknownCommand(program: Program): string {
   const complete = names.filter((name) => name.startsWith(`${given} `));
   if (complete.length > 0)
     return `${PACKAGE_NAME} ${given} is not complete. There is: ${complete.map((name) => `${PACKAGE_NAME} ${name}`).join(', ')}.`;
-  return `Unknown command: ${given}.${suggest(findNearestName(given, [...names, 'help']))}`;
+  return `Unknown command: ${given}.${suggestName(given, [...names, 'help'])}`;
 }
 
-function findRow(program: Program): Command | undefined {
+function findRow(program: Program) {
   const path = describePath(program).join(' ');
   return COMMANDS.find(({ name }) => name === path);
 }
 
-const findOption = (program: Program, flag: string | undefined): OptionRow | undefined =>
+const findOption = (program: Program, flag: string | undefined) =>
   Object.entries(findRow(program)?.options ?? {}).find(([name]) => toFlag(name) === flag)?.[1];
-
-const suggest = (nearest: string | undefined): string =>
-  nearest === undefined ? '' : ` Did you mean ${nearest}?`;

@@ -366,6 +366,6 @@ const BY_NAME: ReadonlyMap<string, string> = new Map(Object.entries(REMEDIES));
 
 const NO_REMEDY = 'The log has more about it at the same time.';
 
-function lowerFirst(text: string): string {
+function lowerFirst(text: string) {
   return text.charAt(0).toLowerCase() + text.slice(1);
 }

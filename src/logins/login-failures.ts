@@ -63,7 +63,7 @@ export function createLoginFailures({ store, clock, log }: Runtime) {
     log.warn("A failed login could not be noted for the operators' page.", { cause }),
   );
 
-  function note(failure: LoginFailure): void {
+  function note(failure: LoginFailure) {
     const { step, client, ip, error, message } = failure;
     const seen = getSeen();
     const counts = getCounts();
@@ -120,8 +120,7 @@ function createPeriod<Value>(clock: Clock, ms: number, create: () => Value): () 
 const isNoted = (value: unknown): value is NotedLoginFailure =>
   isObject(value) && ['time', 'step', 'ip', 'error', 'message'].every((name) => name in value);
 
-const cut = (text: string): string =>
-  text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
+const cut = (text: string) => (text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text);
 
 // §21.1, §22.4: who is told of what happens at the endpoints of OAuth: the audit log, and the list of failed logins.
 
@@ -177,7 +176,7 @@ export function observeLogins(
     return async function judge(request, body) {
       const startedAt = clock.monotonic();
 
-      function tell(facts: Reply['facts'], failure: LoginProblem | undefined): void {
+      function tell(facts: Reply['facts'], failure: LoginProblem | undefined) {
         const seconds = (clock.monotonic() - startedAt) / 1000;
         const record = { step, facts: readFacts(facts), failure, request, seconds };
         for (const tellObserver of observers) {
@@ -195,7 +194,7 @@ export function observeLogins(
         throw thrown;
       }
 
-      async function run(pending: PendingReply): Promise<Reply> {
+      async function run(pending: PendingReply) {
         const reply = await Promise.resolve().then(pending).catch(tellAndRethrow);
         // A reply may tell of a failure though nothing was thrown.
         tell(reply.facts, reply.error ?? (reply.status >= 400 ? UNNAMED : undefined));

@@ -32,8 +32,13 @@ import { createDocumentOffer, createUncheckedOffer } from './client-id-metadata/
 import { createRegister } from './clients/registered-clients.ts';
 import { createConsent, type RedirectToProvider } from './consent/consent.ts';
 import type { ListShownTools } from './consent/consent-page.ts';
-import { createDiscoveryEndpoints, createServerMetadata } from './discovery.ts';
-import { createOAuthEndpoints, type ModeAtEndpoints, type OAuthFront } from './endpoints.ts';
+import {
+  createDiscoveryEndpoints,
+  createOAuthEndpoints,
+  createServerMetadata,
+  type ModeAtEndpoints,
+  type OAuthFront,
+} from './endpoints.ts';
 import { createVerifyAssertion } from './id-jag/assertion.ts';
 import {
   type AssertingClient,
@@ -110,7 +115,7 @@ export function createAuthorizationEndpoints(
   const { noteRefusal } = mode.logins;
 
   /** One that names nobody is never given again: it need not be looked up. */
-  async function noteRefusedToken(token: string): Promise<void> {
+  async function noteRefusedToken(token: string) {
     if (provider.auth.inspectToken(token).sub !== undefined) await noteRefusal?.(token);
   }
 

@@ -9,7 +9,6 @@ import { parseBody, type RequestParameters } from '../http/endpoint/parameters.t
 import {
   authenticateClient,
   createProviderApi,
-  type ProviderResponse,
   renderProviderResponse,
   requireClientId,
 } from '../http/oauth-client/provider-api.ts';
@@ -51,7 +50,7 @@ export function createProxy(
   };
 
   /** Errors are never redirected: the provider answers the client. */
-  async function readRequest(query: string): Promise<AuthorizationRequest> {
+  async function readRequest(query: string) {
     const request = await readClientAndRedirectUri(query, clients);
     checkRequest(request.parameters, rules);
     return request;
@@ -175,7 +174,7 @@ export function createProxy(
     { pairs: form }: RequestParameters,
     authorization: string | undefined,
     isKnownClient: boolean,
-  ): Promise<ProviderResponse> {
+  ) {
     if (isKnownClient) return api.post(authenticateClient(providerClient, { url, form }));
     const isBasic = authorization !== undefined && /^basic /i.test(authorization);
     const headers = isBasic ? { Authorization: authorization } : {};
@@ -186,7 +185,7 @@ export function createProxy(
    * §22.1: in proxy mode all tokens are made for the one client at the provider. Those that the operators' page got are noted when they
    * are handed out. Never rejects: without the note the token works, but not for operators.
    */
-  async function noteClient(token: unknown, clientId: string): Promise<void> {
+  async function noteClient(token: unknown, clientId: string) {
     if (typeof token !== 'string' || clientId !== OPERATORS_CLIENT_ID) return;
     // The token came from the provider itself, by TLS: its claims need no check.
     const { exp } = readUnverifiedClaims(token) ?? {};
@@ -205,7 +204,7 @@ export function createProxy(
 }
 
 /** @throws GatewayError `not_configured`. */
-const requireUrl = (url: string | undefined, setting: string): string =>
+const requireUrl = (url: string | undefined, setting: string) =>
   url ?? fail('not_configured', { details: `${setting} is not set on this gateway.` });
 
 /** A token counts a little longer than it says, because clocks differ. */

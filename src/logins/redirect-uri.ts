@@ -130,13 +130,13 @@ export function isSameRedirectUri(
 }
 
 /** As strings: parsing would call different addresses the same. Undefined for other hosts. */
-function stripLoopbackPort(uri: string): string | undefined {
+function stripLoopbackPort(uri: string) {
   const [, host = '', port = '0', rest] =
     /^http:\/\/(\[[^\]]*\]|[^:/?]*)(?::(\d{1,5}))?((?:[/?].*)?)$/.exec(uri) ?? [];
   return isLoopbackHost(host) && Number(port) <= MAX_PORT ? `http://${host}${rest}` : undefined;
 }
 
-function isNormalized(uri: string, url: URL): boolean {
+function isNormalized(uri: string, url: URL) {
   const written = /^(https?):\/\/([^/?]*)(.*)$/s.exec(uri);
   if (written === null) return false;
   const [, scheme, authority = '', rest = ''] = written;

@@ -148,7 +148,7 @@ export function createAttempts(
   let failures = 0;
   let cancel = () => {};
 
-  function after(ms: number, attempt: () => void): void {
+  function after(ms: number, attempt: () => void) {
     cancel();
     cancel = clock.after(ms, attempt);
   }
@@ -199,7 +199,7 @@ export const measureSince = ({ now, monotonic }: Moment, clock: Clock): number =
 export function createTurnEnd(): (task: () => void) => void {
   let waiting: (() => void)[] = [];
 
-  function runAll(): void {
+  function runAll() {
     const tasks = waiting;
     waiting = [];
     for (const task of tasks) task();

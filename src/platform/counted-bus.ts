@@ -36,7 +36,7 @@ export function createCountedBus<Topic, Listener, Source = void>(options: {
   /** Without bounds nobody asks for them, and a set for each open stream would be much. */
   const topicsByListener = bounds && new Map<Listener, Set<Topic>>();
 
-  function openTopic(topic: Topic, first: Listener): void {
+  function openTopic(topic: Topic, first: Listener) {
     const opened: OpenTopic<Listener, Source> = {
       listeners: new Set(),
       source: undefined,
@@ -64,12 +64,12 @@ export function createCountedBus<Topic, Listener, Source = void>(options: {
     }
   }
 
-  function add({ listeners }: OpenTopic<Listener, Source>, topic: Topic, listener: Listener): void {
+  function add({ listeners }: OpenTopic<Listener, Source>, topic: Topic, listener: Listener) {
     listeners.add(listener);
     topicsByListener?.set(listener, (topicsByListener.get(listener) ?? new Set()).add(topic));
   }
 
-  function unsubscribe(topic: Topic, listener: Listener): void {
+  function unsubscribe(topic: Topic, listener: Listener) {
     const open = topics.get(topic);
     if (!open?.listeners.delete(listener)) return;
     const own = topicsByListener?.get(listener);
@@ -80,7 +80,7 @@ export function createCountedBus<Topic, Listener, Source = void>(options: {
   }
 
   /** Nobody listens to it any more. */
-  function end(topic: Topic): void {
+  function end(topic: Topic) {
     for (const listener of topics.get(topic)?.listeners ?? []) unsubscribe(topic, listener);
   }
 

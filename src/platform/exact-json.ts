@@ -31,7 +31,7 @@ export class JsonNumber extends RawJson {
 }
 
 /** The same text for all spellings of one number. */
-function normalize(number: string): string {
+function normalize(number: string) {
   const [, sign = '', whole = '', part = '', exponent = '0'] = NUMBER.exec(number) ?? [];
   const digits = (whole + part).replace(/^0+/, '');
   const short = digits.replace(/0+$/, '');
@@ -129,10 +129,10 @@ const PLUS = 0x2b;
 const MINUS = 0x2d;
 const DOT = 0x2e;
 
-const isDigit = (character: number): boolean => character >= 0x30 && character <= 0x39;
+const isDigit = (character: number) => character >= 0x30 && character <= 0x39;
 
 /** An exponent begins with `e` or `E`. */
-const isPartOfNumber = (character: number): boolean =>
+const isPartOfNumber = (character: number) =>
   isDigit(character) ||
   character === DOT ||
   (character | 0x20) === 0x65 ||
@@ -187,7 +187,7 @@ export function findEndOfString(text: string, start: number): number {
 }
 
 /** Behind an odd number of backslashes. */
-function isEscaped(text: string, quote: number): boolean {
+function isEscaped(text: string, quote: number) {
   let at = quote - 1;
   while (text.charCodeAt(at) === BACKSLASH) at--;
   return (quote - at) % 2 === 0;
@@ -262,7 +262,7 @@ function listSpellings(list: readonly unknown[]): Spellings {
   return all;
 }
 
-function findOne(all: Spellings, number: number): JsonNumber | undefined {
+function findOne(all: Spellings, number: number) {
   const [one, ...others] = all.get(number)?.values() ?? [];
   if (others.some((other) => !other.isDouble())) throw new UnclearNumber();
   return one;

@@ -77,7 +77,7 @@ function createEndCheck(part: string): (text: string, from: number) => boolean {
 }
 
 /** The end of `part` that begins at `start` of the text; -1 where something else stands there. */
-function endAfter(text: string, start: number, part: string): number {
+function endAfter(text: string, start: number, part: string) {
   let at = start;
   for (const character of part) {
     if (at >= text.length) return -1;
@@ -89,9 +89,9 @@ function endAfter(text: string, start: number, part: string): number {
 }
 
 /** True if the second half of a character beyond U+FFFF stands here: `?` takes both. */
-function isInsidePair(text: string, at: number): boolean {
+function isInsidePair(text: string, at: number) {
   return isLow(text.charCodeAt(at)) && isHigh(text.charCodeAt(at - 1));
 }
 
-const isHigh = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff;
-const isLow = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff;
+const isHigh = (unit: number) => unit >= 0xd800 && unit <= 0xdbff;
+const isLow = (unit: number) => unit >= 0xdc00 && unit <= 0xdfff;

@@ -41,7 +41,7 @@ let unseenAnywhere: RegExp | undefined;
 /** With the spaces that are not the usual one, and without line feeds. */
 let invisible: RegExp | undefined;
 
-const escapeUnits = (character: string): string =>
+const escapeUnits = (character: string) =>
   character
     .split('')
     .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)

@@ -82,7 +82,7 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-const toBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
+const toBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array) =>
   Buffer.from(buffer, byteOffset, byteLength);
 
 /** Pieces that follow one another, as one. It is good until others are joined, or scanned. */
@@ -100,7 +100,7 @@ export function joinPieces(pieces: readonly Uint8Array[]): Buffer {
   return workspace.subarray(0, length);
 }
 
-const countBytes = (pieces: readonly Uint8Array[]): number =>
+const countBytes = (pieces: readonly Uint8Array[]) =>
   pieces.reduce((sum, piece) => sum + piece.length, 0);
 
 /** True if every `%` of the text begins an encoded character (RFC 3986 §2.1), in UTF-8. */
@@ -156,7 +156,7 @@ export function findExceededBound(
  * True if the text has so many brackets that open, in strings or not: most texts have too few to be deep. Found by the
  * engine's own search, many times faster than a look at each character.
  */
-function hasOpeners(text: string, count: number): boolean {
+function hasOpeners(text: string, count: number) {
   let left = count;
   for (const opener of ['{', '[']) {
     let at = text.indexOf(opener);

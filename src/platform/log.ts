@@ -100,7 +100,7 @@ function createStandardDestination(): DestinationStream {
   };
 }
 
-const renderLoss = (lostLines: number): string =>
+const renderLoss = (lostLines: number) =>
   `${JSON.stringify({ level: 'warn', time: new Date(systemClock.now()).toISOString(), lostLines, msg: 'Nobody read standard output for a while, and lines of this log are lost.' })}\n`;
 
 /** The chain of messages of an error ("the key set cannot be used: connect ECONNREFUSED …"), without stacks, and fit for a page, too. */
@@ -122,7 +122,7 @@ export function describeCause(cause: unknown): string {
 const MARKS: Readonly<Record<string, string>> = { error: '✗', warn: '!', info: '·', debug: ' ' };
 
 /** A line of JSON as text: its time here, a mark for its level, the message, and the facts that it does not say itself. */
-function renderLogText(json: string): string {
+function renderLogText(json: string) {
   const line: unknown = JSON.parse(json);
   if (!isObject(line)) return json;
   const { level, time, msg, ...facts } = line;
@@ -136,13 +136,13 @@ function renderLogText(json: string): string {
 }
 
 /** A value that holds a line feed must not look like lines of the log. */
-const toOneLine = (value: unknown): string =>
+const toOneLine = (value: unknown) =>
   typeof value === 'string'
     ? toVisibleJson(value).slice(1, -1).replaceAll('\\"', '"')
     : toVisibleJson(value);
 
 /** As logfmt does: a value that could be read as two, or as the end of the facts, stands between quotation marks. */
-const quoteFact = (fact: unknown): string =>
+const quoteFact = (fact: unknown) =>
   typeof fact === 'string' && !PLAIN.test(fact) ? toVisibleJson(fact) : toOneLine(fact);
 
 const PLAIN = /^[^\s"'`,()=\\]+$/;
@@ -168,7 +168,7 @@ export function createLineOutput(fd: number, clock: Clock) {
   let waitingBytes = 0;
 
   /** The number of bytes that the system took: none while its own buffer is full. */
-  function tryWrite(bytes: Uint8Array): number {
+  function tryWrite(bytes: Uint8Array) {
     try {
       return writeSync(fd, bytes);
     } catch (error) {
@@ -197,14 +197,14 @@ export function createLineOutput(fd: number, clock: Clock) {
     return rest;
   }
 
-  function retryLater(): void {
+  function retryLater() {
     clock.after(RETRY_MS, () => {
       writeWaiting();
       if (waiting.length > 0) retryLater();
     });
   }
 
-  function writeWaiting(): void {
+  function writeWaiting() {
     try {
       for (let first = waiting[0]; first !== undefined; first = waiting[0]) {
         const taken = tryWrite(first.bytes);
@@ -227,7 +227,7 @@ export function createLineOutput(fd: number, clock: Clock) {
   }
 
   /** So that it does not turn up after its caller was told that it was not written. */
-  function giveUp(line: WaitingLine): void {
+  function giveUp(line: WaitingLine) {
     if (!line.hasBegun && waiting.includes(line)) {
       waiting = waiting.filter((other) => other !== line);
       waitingBytes -= line.bytes.length;

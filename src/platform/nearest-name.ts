@@ -93,11 +93,7 @@ export function computeEditDistance(
   return compareRows(left.slice(0, left.length - end), right.slice(0, right.length - end), most);
 }
 
-function countSame(
-  one: string,
-  other: string,
-  getUnit: (text: string, index: number) => number,
-): number {
+function countSame(one: string, other: string, getUnit: (text: string, index: number) => number) {
   const length = Math.min(one.length, other.length);
   let count = 0;
   while (count < length && getUnit(one, count) === getUnit(other, count)) count += 1;
@@ -105,7 +101,7 @@ function countSame(
 }
 
 /** Only the part of each row within `most` of the diagonal: the rest is beyond in any case. */
-function compareRows(one: string, other: string, most: number): number {
+function compareRows(one: string, other: string, most: number) {
   const band = Math.min(most, Math.max(one.length, other.length));
   if (Math.abs(one.length - other.length) > band) return Number.POSITIVE_INFINITY;
   const createRow = () => new Array<number>(other.length + 1).fill(Number.POSITIVE_INFINITY);

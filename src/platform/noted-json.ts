@@ -68,7 +68,7 @@ export function findText(value: object): string | undefined {
   return text;
 }
 
-function cutText({ text, path }: Source): string | undefined {
+function cutText({ text, path }: Source) {
   const cut = cutJson(text, path);
   return cut !== undefined && hasRepeatedNames(cut) ? writeExactJson(parseExactJson(cut)) : cut;
 }
@@ -159,10 +159,10 @@ export const addMember = (value: JsonObject, name: string, json: string): JsonOb
     ...value,
   };
 
-function readNoted(text: string): JsonObject | undefined {
+function readNoted(text: string) {
   const value = parseObject(text);
   if (value !== undefined) noteWritten(value, text);
   return value;
 }
 
-const readText = (value: JsonObject): string => findText(value) ?? JSON.stringify(value);
+const readText = (value: JsonObject) => findText(value) ?? JSON.stringify(value);

@@ -19,7 +19,7 @@ export const getModuleUrl = (name: string): URL => new URL(`${name}${ending}`, C
 // §9: name and version come from the package configuration.
 const manifest = parseObject(readFileSync(new URL('package.json', PACKAGE_ROOT)));
 
-function readManifest(member: 'name' | 'version'): string {
+function readManifest(member: 'name' | 'version') {
   const value = manifest?.[member];
   if (typeof value !== 'string') throw new Error(`package.json has no ${member}`);
   return value;

@@ -150,10 +150,10 @@ function findPart(match: RegExpMatchArray | null, isSecret = isSecretName): read
 }
 
 /** `--token` before it, which has no value of its own. Some tokens begin with a hyphen. */
-const isValueOfSecretOption = (text: string, option: string): boolean =>
+const isValueOfSecretOption = (text: string, option: string) =>
   OPTION.test(option) && isSecretName(option) && !OPTION_IN_WORDS.test(text);
 
-function decode(text: string): string {
+function decode(text: string) {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -184,7 +184,7 @@ export function stripUri(uri: string): string {
 }
 
 /** The index after the user info; 0 without one. */
-function findHost(text: string): number {
+function findHost(text: string) {
   const [authority = ''] = /^[^/\\]*/.exec(text) ?? [];
   // A port is digits. What else stands behind a colon is the start of a password with a slash in it.
   const hasPort = /^(?:\[[^\]]*\]|[^:]*)(?::\d*)?$/.test(authority);
@@ -203,5 +203,5 @@ const URI_IN_TEXT = /(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*:[^\s"\\]+|(?<![:\w])\/\/[
 export const stripUrisIn = (text: string): string =>
   /[?#@%]/.test(text) ? text.replace(URI_IN_TEXT, stripWord) : text;
 
-const stripWord = (word: string): string =>
+const stripWord = (word: string) =>
   /^[^/]*\/\//.test(word) ? stripUri(word) : word.replace(QUERY, '');

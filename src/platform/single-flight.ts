@@ -55,7 +55,7 @@ export function waitForOutcome<Outcome>(waiting: Waiting<Outcome>): Promise<Outc
     const onAbort = () => end(late);
     const cancelDeadline = clock.after(waitMs, () => end(late));
     const stopListening = waiting.listen(() => void check());
-    async function check(): Promise<void> {
+    async function check() {
       hasChanged = isLooking;
       if (isLooking) return;
       isLooking = true;
@@ -100,20 +100,20 @@ export function createPassWhenKnown<Message, Known>(options: {
   let waitingCharacters = 0;
   let isLearning = false;
 
-  function wait(message: Message): void {
+  function wait(message: Message) {
     const { length } = JSON.stringify(message);
     if (waitingCharacters + length > MAX_WAITING_CHARACTERS) return;
     waitingCharacters += length;
     waiting.push(message);
   }
 
-  function passBy({ learnt }: Lesson<Known>, messages: readonly Message[]): void {
+  function passBy({ learnt }: Lesson<Known>, messages: readonly Message[]) {
     for (const known of learnt) {
       for (const message of messages) if (holds(known)) pass(message, known);
     }
   }
 
-  async function learnForWaiting(): Promise<void> {
+  async function learnForWaiting() {
     isLearning = true;
     const askedAt = clock.monotonic();
     const learnt = await learn().then(
@@ -128,7 +128,7 @@ export function createPassWhenKnown<Message, Known>(options: {
     passBy(last, waited);
   }
 
-  const isCurrent = ({ askedAt, learnt }: Lesson<Known>): boolean =>
+  const isCurrent = ({ askedAt, learnt }: Lesson<Known>) =>
     clock.monotonic() - askedAt < FRESH_MS && learnt.every(holds);
 
   return function passWhenKnown(message) {

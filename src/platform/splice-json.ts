@@ -105,7 +105,7 @@ function eachMember(
   text: string,
   start: number,
   tell: (key: string | number, from: number, to: number, at: number) => void,
-): void {
+) {
   if (!isContainer(text, start)) return;
   const isArray = text.charCodeAt(start) === OPEN_ARRAY;
   let at = skipSpace(text, start + 1);
@@ -202,25 +202,25 @@ class Splice {
   }
 }
 
-const isContainer = (text: string, at: number): boolean =>
+const isContainer = (text: string, at: number) =>
   text.charCodeAt(at) === OPEN_OBJECT || text.charCodeAt(at) === OPEN_ARRAY;
 
-const isClosing = (text: string, at: number): boolean =>
+const isClosing = (text: string, at: number) =>
   at >= text.length || text.charCodeAt(at) === CLOSE_OBJECT || text.charCodeAt(at) === CLOSE_ARRAY;
 
 /** To what follows a value: a further member, or the end of what is around. */
-function skipComma(text: string, end: number): number {
+function skipComma(text: string, end: number) {
   const at = skipSpace(text, end);
   return text.charCodeAt(at) === COMMA ? skipSpace(text, at + 1) : at;
 }
 
-function findValueOfMember(text: string, start: number): number {
+function findValueOfMember(text: string, start: number) {
   let at = findEndOfString(text, start) + 1;
   while (at < text.length && text.charCodeAt(at) !== COLON) at++;
   return skipSpace(text, at + 1);
 }
 
-function findEndOfValue(text: string, start: number): number {
+function findEndOfValue(text: string, start: number) {
   let depth = 0;
   for (let at = start; at < text.length; at++) {
     const character = text.charCodeAt(at);

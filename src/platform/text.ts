@@ -30,7 +30,7 @@ export function quote(value: unknown, maxLength = MAX_QUOTED): string {
 }
 
 /** JSON nests as deep as it likes when it is parsed, not when it is written. */
-function toJson(value: unknown): string {
+function toJson(value: unknown) {
   try {
     return JSON.stringify(value) ?? 'nothing';
   } catch {
@@ -51,7 +51,7 @@ export const toShellWord = (text: string): string =>
 
 const MARK = [0xef, 0xbb, 0xbf] as const;
 
-const beginsWithMark = (bytes: Uint8Array): boolean => MARK.every((byte, at) => bytes[at] === byte);
+const beginsWithMark = (bytes: Uint8Array) => MARK.every((byte, at) => bytes[at] === byte);
 
 export const dropByteOrderMark = (bytes: Buffer): Buffer =>
   beginsWithMark(bytes) ? bytes.subarray(MARK.length) : bytes;

@@ -42,7 +42,7 @@ export function createBatch(
   const waiting = new Set<string>();
   let isPausing = false;
 
-  async function tellAll(): Promise<void> {
+  async function tellAll() {
     isPausing = true;
     const keys = [...waiting];
     waiting.clear();

@@ -36,7 +36,7 @@ export function createWorkQueue({
   }
 
   /** Whoever waits longest takes over the place, so that `running` stays as it is. */
-  function endTurn(): void {
+  function endTurn() {
     const start = waiting.shift();
     if (start) start();
     else running -= 1;
@@ -112,7 +112,7 @@ export function createFairQueue(options: {
   let running = 0;
   let waiting = 0;
 
-  function begin(line: Line): void {
+  function begin(line: Line) {
     line.running += 1;
     running += 1;
   }
@@ -122,12 +122,12 @@ export function createFairQueue(options: {
       return Promise.reject(new QueueFullError('too much of it waits'));
     }
     return new Promise((resolve, reject) => {
-      const start = (): void => {
+      const start = () => {
         waiting -= 1;
         signal?.removeEventListener('abort', leave);
         resolve();
       };
-      const leave = (): void => {
+      const leave = () => {
         line.waiting.splice(line.waiting.indexOf(start), 1);
         waiting -= 1;
         reject(new QueueLeftError('nobody waits for it any more'));
@@ -138,7 +138,7 @@ export function createFairQueue(options: {
     });
   }
 
-  function startNext(): void {
+  function startNext() {
     for (const [owner, line] of lines) {
       if (running >= maxRunning) return;
       if (line.running >= maxRunningOfOne) continue;

@@ -91,7 +91,7 @@ export async function openRuntime(
   const measured = metricsEnabled ? instrumentStore(opened, metrics, clock) : opened;
   const store = tracing === undefined ? measured : traceStore(measured, tracing);
 
-  async function close(): Promise<void> {
+  async function close() {
     network.close();
     try {
       await closeInTime('store', store.close(), clock);
@@ -166,7 +166,7 @@ const traceFetch = (fetch: Fetch, tracing: Tracing): Fetch =>
 /** Milliseconds for the store, and for what is written last: with what is in flight less than the time that containers are given. */
 const CLOSE_MS = 2000;
 
-async function closeInTime(part: string, closing: Promise<void>, clock: Clock): Promise<void> {
+async function closeInTime(part: string, closing: Promise<void>, clock: Clock) {
   const tooLate = pause(clock, CLOSE_MS).then(() => {
     throw new Error(`The ${part} did not close within ${CLOSE_MS / 1000} s`);
   });
@@ -176,7 +176,7 @@ async function closeInTime(part: string, closing: Promise<void>, clock: Clock): 
 // Whoever watches the operations of a store, of any driver: metrics and traces.
 
 /** §4.11: the same store, each operation counted and timed (`redis_operations_*`, whatever the driver). */
-const instrumentStore = (store: Store, metrics: Metrics, clock: Clock): Store =>
+const instrumentStore = (store: Store, metrics: Metrics, clock: Clock) =>
   wrapOperations(
     store,
     (label, run) =>
@@ -200,7 +200,7 @@ const instrumentStore = (store: Store, metrics: Metrics, clock: Clock): Store =>
  * §21.2: operations as spans, by OpenTelemetry's conventions for databases; never a key or a value. They are waits that a
  * request has of the store: what is done for no request is no span.
  */
-const traceStore = (store: Store, tracing: Tracing): Store =>
+const traceStore = (store: Store, tracing: Tracing) =>
   wrapOperations(store, (operation, run) => {
     const description = {
       name: `store ${operation}`,

@@ -28,14 +28,14 @@ export function createRecords<Value>(
   format: RecordFormat<Value>,
   seal?: Seal | (() => Promise<Seal>),
 ) {
-  async function open(key: string, text: string | undefined): Promise<Value | undefined> {
+  async function open(key: string, text: string | undefined) {
     if (text === undefined) return undefined;
     if (seal === undefined) return format.read(text);
     const opened = (typeof seal === 'function' ? await seal() : seal).open(key, text);
     return opened === undefined ? undefined : format.read(opened);
   }
 
-  async function write(key: string, value: Value): Promise<string> {
+  async function write(key: string, value: Value) {
     const text = format.write(value);
     if (seal === undefined) return text;
     return (typeof seal === 'function' ? await seal() : seal).seal(key, text);

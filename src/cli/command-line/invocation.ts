@@ -48,7 +48,7 @@ export function describeWithPort(port: number): string {
 
 export const isRunByNpx = (env: NodeJS.ProcessEnv): boolean => env.npm_command === 'exec';
 
-function describeProgram({ argv, env }: TypedAs): string {
+function describeProgram({ argv, env }: TypedAs) {
   const [, script = ''] = argv;
   // A link to the command in a folder of a project is in nobody's PATH.
   if (isRunByNpx(env) || script.includes('/node_modules/') || isInCheckout()) return 'npx postern';
@@ -61,10 +61,10 @@ function describeProgram({ argv, env }: TypedAs): string {
 export const isInCheckout = (): boolean =>
   SOURCE_FOLDER !== undefined && process.cwd() === dirname(fileURLToPath(SOURCE_FOLDER));
 
-const isPort = (arg: string, former: string | undefined): boolean =>
+const isPort = (arg: string, former: string | undefined) =>
   arg === '--port' || former === '--port' || arg.startsWith('--port=');
 
-const join = (words: readonly string[]): string => words.map(toShellWord).join(' ');
+const join = (words: readonly string[]) => words.map(toShellWord).join(' ');
 
 const sourceFolder = new URL('src/', PACKAGE_ROOT);
 

@@ -82,7 +82,7 @@ async function closeAll(log: Log, close: () => Promise<void>): Promise<number> {
 }
 
 /** A log that nobody reads must not stop the gateway; what waits for its reader at the end is not lost. */
-function handleOutputAndErrors(log: Log): void {
+function handleOutputAndErrors(log: Log) {
   // Node.js makes a pipe or a socket one that does not block when its stream is first asked for.
   void process.stdout;
   process.on('exit', () => standardOutput.flush());

@@ -70,7 +70,7 @@ export async function readSecretOption(
   return requireContent(await readAll(stdin), `${flag} -`);
 }
 
-function requireContent(content: string, flag: string): string {
+function requireContent(content: string, flag: string) {
   const secret = content.trim();
   if (secret === '') throw new UsageError(`${flag}: there is nothing in it.`);
   return secret;

@@ -17,7 +17,7 @@ export function showSpinner(text: string, { stderr: terminal, env }: InvokedProc
   let frame = 0;
   let timer: NodeJS.Timeout;
 
-  function draw(): void {
+  function draw() {
     terminal.write(`${FRAMES[frame % FRAMES.length]} ${text}\u001b[K\r`);
     frame += 1;
     timer = setTimeout(draw, FRAME_MS).unref();

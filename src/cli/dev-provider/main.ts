@@ -5,7 +5,7 @@ import { loadConfig } from '../../config/load.ts';
 import { describeListenError, endWithError, StartError } from '../command-line/errors.ts';
 import { createProviderOf } from './provider.ts';
 
-async function run(): Promise<void> {
+async function run() {
   if (process.env.NODE_ENV === 'production') {
     throw new StartError(
       'NODE_ENV: the development provider lets anybody in and is not for production. Set NODE_ENV=development, or OIDC_ISSUER to a provider of yours.',

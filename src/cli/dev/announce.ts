@@ -77,12 +77,12 @@ ${hints}
   LOG_LEVEL=debug logs every request. Press Ctrl+C to stop.`;
 
 /** For a terminal in which keys can be pressed for the rest. */
-const renderShortBanner = ({ facts }: Banner): string => `${HEAD}
+const renderShortBanner = ({ facts }: Banner) => `${HEAD}
 ${renderFacts(facts.filter(({ isDetail }) => !isDetail))}
   Press c to see how clients connect, Ctrl+C to stop.
 `;
 
-const renderFacts = (facts: readonly Fact[]): string =>
+const renderFacts = (facts: readonly Fact[]) =>
   facts
     .flatMap(({ name, lines }) =>
       lines.map((line, index) => `  ${(index === 0 ? name : '').padEnd(9)} ${line}\n`),
@@ -170,7 +170,7 @@ function describeServers(url: string, configFile: BannerFacts['configFile']): re
 }
 
 /** Fits in a terminal of 40 lines together with the facts. */
-function renderHints({ server, auth }: Config, facts: BannerFacts, node: string): string {
+function renderHints({ server, auth }: Config, facts: BannerFacts, node: string) {
   const { baseUrl, catalogFile } = server;
   const entry = {
     name: DEFAULT_ENTRY_NAME,
@@ -244,7 +244,7 @@ export function announceServers(
   const startedAt = clock.monotonic();
   let cancel = () => {};
 
-  function look(): void {
+  function look() {
     const servers = listServers();
     const width = Math.max(0, ...servers.map(({ name }) => name.length));
     const isLate = clock.monotonic() - startedAt > PATIENCE_MS;

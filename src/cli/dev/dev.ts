@@ -76,11 +76,7 @@ export async function dev(options: Texts<'catalog' | 'config' | 'port'>): Promis
   const announcer = createAnnouncer(console.log, hasKeys);
   let endServerNotes = () => {};
 
-  async function announceServed(
-    gateway: Gateway,
-    loaded: readonly string[],
-    setup?: Setup,
-  ): Promise<void> {
+  async function announceServed(gateway: Gateway, loaded: readonly string[], setup?: Setup) {
     const served = configFile && { ...configFile, ...(setup && { setup }) };
     announcer.announce({
       ...createBanner(config, { login, tokenUrl, configFile: served, envFile }),
@@ -107,11 +103,7 @@ export async function dev(options: Texts<'catalog' | 'config' | 'port'>): Promis
  * `3 tools, 1 session kept`, or with servers `2 servers, 1 tool of the gateway itself`: how many tools a server has is said once
  * it has answered.
  */
-async function summarize(
-  gateway: Gateway,
-  catalog: Catalog,
-  setup: Setup | undefined,
-): Promise<string> {
+async function summarize(gateway: Gateway, catalog: Catalog, setup: Setup | undefined) {
   const tools =
     setup?.file.builtIn === false ? 0 : (await listTools(serveOwnCatalog(catalog))).length;
   const servers = setup?.file.servers.length ?? 0;
@@ -192,7 +184,7 @@ const CTRL_Z = '\u001a';
  * True where somebody at a terminal can press keys for this process. One that was started with `&` is stopped by the system when
  * it asks for them.
  */
-function hasKeyboard(): boolean {
+function hasKeyboard() {
   if (!process.stdin.isTTY || !process.stdout.isTTY) return false;
   try {
     const args = ['-o', 'stat=', '-p', String(process.pid)];
@@ -203,15 +195,15 @@ function hasKeyboard(): boolean {
 }
 
 /** Until the process ends; the terminal is then as it was. In this mode Ctrl+C is a key like others. */
-function listenToKeys(onKey: (key: string) => void): void {
+function listenToKeys(onKey: (key: string) => void) {
   const { stdin } = process;
 
-  function take(): void {
+  function take() {
     stdin.setRawMode(true);
     stdin.resume();
   }
 
-  function giveBack(): void {
+  function giveBack() {
     stdin.setRawMode(false);
     stdin.pause();
   }
@@ -249,7 +241,7 @@ async function startDevProvider(config: Config, audience: readonly string[]) {
     },
   );
   server.on('request', handleRequest);
-  async function close(): Promise<void> {
+  async function close() {
     server.close();
     server.closeAllConnections();
   }
@@ -260,7 +252,7 @@ const ATTEMPTS = 20;
 const HIGHEST_PORT = 65_535;
 
 /** Listens on 127.0.0.1 at the first free port from `port` on; resolves to it. */
-async function listenOnFreePort(server: Server, port: number): Promise<number> {
+async function listenOnFreePort(server: Server, port: number) {
   const last = Math.min(port + ATTEMPTS - 1, HIGHEST_PORT);
   for (let candidate = port; candidate <= last; candidate += 1) {
     if (await tryListen(server, candidate)) return candidate;

@@ -23,7 +23,7 @@ export async function watch(options: Texts<'catalog' | 'config'>): Promise<void>
   let changed: readonly string[] = [];
   const isDown = () => child?.exitCode !== null || child.signalCode !== null;
 
-  function end(signal: NodeJS.Signals): void {
+  function end(signal: NodeJS.Signals) {
     if (isDown()) process.exit(0);
     child?.removeAllListeners('exit').once('exit', (code) => process.exit(code ?? 0));
     child?.kill(signal);

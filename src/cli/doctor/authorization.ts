@@ -74,14 +74,14 @@ async function askAuthorization(url: string, probe: Probe) {
 /** The provider knows the client and the redirect URI, and would let a user log in. */
 const ACCEPTED = { kind: 'accepted' } as const;
 
-function replaceParameter(url: string, name: string, value: string): string {
+function replaceParameter(url: string, name: string, value: string) {
   const changed = new URL(url);
   changed.searchParams.set(name, value);
   return changed.href;
 }
 
 /** The parameters with which the browser would come back; undefined where it would not. */
-function readReturn({ location }: ProbeAnswer, redirectUri: string): URLSearchParams | undefined {
+function readReturn({ location }: ProbeAnswer, redirectUri: string) {
   const isBack = location?.href === redirectUri || location?.href.startsWith(`${redirectUri}?`);
   return isBack ? location?.searchParams : undefined;
 }
@@ -110,7 +110,7 @@ function readErrorText({ status, text, location }: ProbeAnswer): string | undefi
 }
 
 /** Computes what differs between a login page and an error page. */
-function computeSignature({ status, location }: ProbeAnswer): string {
+function computeSignature({ status, location }: ProbeAnswer) {
   if (location === undefined) return String(status);
   const { origin, pathname } = location;
   // Some put the id of the attempt into the path.

@@ -111,7 +111,7 @@ async function ask(
 type Asked = Awaited<ReturnType<typeof ask>>;
 
 /** RFC 6749 §5.2; some, such as Auth0, have another word with the 401. */
-const isRefused = (refusal: Asked): boolean =>
+const isRefused = (refusal: Asked) =>
   refusal?.isProviderClientRefused === true || refusal?.status === 401;
 
 function judgeAcceptance(

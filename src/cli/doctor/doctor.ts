@@ -8,7 +8,6 @@ import { addScheme, readSecretOption } from '../command-line/read-input.ts';
 import { loadOutbound } from '../setup/read-setup.ts';
 import { authorizationCheck, proxyRedirectsCheck } from './authorization.ts';
 import { clientCheck, clientSecretCheck } from './client-secret.ts';
-import { checkClients, checkConfiguredClients, isInTheWay, runClientCheck } from './clients.ts';
 import {
   type Check,
   createPrinter,
@@ -22,8 +21,15 @@ import {
 } from './finding.ts';
 import { useInstruments } from './instruments.ts';
 import { EDITOR_SCHEME } from './log-in.ts';
-import { loginCheck, providerLoginCheck, registrationCheck } from './login.ts';
-import { corsCheck, resourceMetadataCheck, serverMetadataCheck } from './metadata.ts';
+import {
+  checkClients,
+  checkConfiguredClients,
+  isInTheWay,
+  loginCheck,
+  providerLoginCheck,
+  registrationCheck,
+  runClientCheck,
+} from './login.ts';
 import {
   capabilitiesCheck,
   clockCheck,
@@ -48,13 +54,21 @@ import {
   limitsCheck,
   loginPolicyCheck,
   machineClientsCheck,
+  openSettingsAtHand,
+  readSettings,
+  type SettingsAtHand,
   startCheck,
   tokenKindCheck,
-} from './settings.ts';
-import { openSettingsAtHand, readSettings, type SettingsAtHand } from './settings-at-hand.ts';
+} from './settings-at-hand.ts';
 import { storeCheck } from './store.ts';
 import { tokenCheck, walkTokenCheck } from './token.ts';
-import { createWalk, type Walk } from './walk.ts';
+import {
+  corsCheck,
+  createWalk,
+  resourceMetadataCheck,
+  serverMetadataCheck,
+  type Walk,
+} from './walk.ts';
 
 /**
  * `url` is that of a running gateway; without it the settings at hand are checked. Exit code 1 where
@@ -97,7 +111,7 @@ export async function doctor(
 }
 
 /** The address of a gateway as people write it: with /mcp or without, and perhaps without https://. @throws UsageError */
-function parseGatewayUrl(text: string): string {
+function parseGatewayUrl(text: string) {
   const url = addScheme(text);
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
     throw new UsageError(
@@ -115,7 +129,7 @@ async function diagnoseSettings(
   env: NodeJS.ProcessEnv,
   token: string | undefined,
   { report, findings }: Printer,
-): Promise<void> {
+) {
   const usable = await readSettings(env, report);
   if (usable === undefined) return;
   const { server, oauth, outbound } = usable.config;
@@ -152,11 +166,7 @@ async function diagnoseSettings(
 }
 
 /** `own`: what was found of the settings at hand. */
-async function askRunningGateway(
-  walk: Walk,
-  own: readonly Finding[],
-  report: Report,
-): Promise<void> {
+async function askRunningGateway(walk: Walk, own: readonly Finding[], report: Report) {
   if (!own.some(isInTheWay)) {
     const walked = await walkGateway(walk, GATEWAY_CHECKS, report);
     if (!lacksStore(walked)) await compareWithSettings(walk, BACKGROUND_CHECKS, own, report);
@@ -187,7 +197,7 @@ async function compareWithSettings(
   checks: readonly Check<Walk>[],
   own: readonly Finding[],
   report: Report,
-): Promise<void> {
+) {
   await runChecks(checks, walk, (section, finding) => {
     const known = own.find(({ check }) => nameFamily(check) === nameFamily(finding.check))?.status;
     if (finding.check !== 'tools' && (finding.status !== 'failure' || known === 'failure')) return;
@@ -205,7 +215,7 @@ async function compareWithSettings(
 }
 
 /** A token is refused for one reason or another. */
-const nameFamily = (check: string): string => check.replace(/^token\..*/, 'token');
+const nameFamily = (check: string) => check.replace(/^token\..*/, 'token');
 
 /** Walks through a gateway that was reached: all of `checks`, unless it sends clients to another address. */
 async function walkGateway(
@@ -231,7 +241,7 @@ async function walkGateway(
   return [...entry, ...(await runChecks(possible, walk, report))];
 }
 
-const lacksStore = (findings: readonly Finding[]): boolean =>
+const lacksStore = (findings: readonly Finding[]) =>
   findings.some(({ check, status }) => check === STORE_CHECK && status === 'failure');
 
 // The table of checks, in their order. Of a running gateway it is that in which a client meets it.

@@ -139,7 +139,7 @@ function showProgress(terminal: NodeJS.WritableStream) {
     const seconds = Math.round((systemClock.monotonic() - since) / SECOND_MS);
     terminal.write(`${ERASE_LINE}  … waiting for an answer, ${seconds} s`);
   }, SECOND_MS).unref();
-  function clear(): void {
+  function clear() {
     terminal.write(ERASE_LINE);
     since = systemClock.monotonic();
   }
@@ -162,7 +162,7 @@ const MARKS: Readonly<Record<Status, readonly [mark: string, colour: number]>> =
 
 const WIDTH = 96;
 
-function renderFinding(finding: Finding, hasColours: boolean): string {
+function renderFinding(finding: Finding, hasColours: boolean) {
   const { status, what, why, remedy } = finding;
   const [sign, colour] = MARKS[status];
   const mark = hasColours ? `\u001b[${colour}m${sign}\u001b[0m` : sign;
@@ -179,12 +179,12 @@ function renderFinding(finding: Finding, hasColours: boolean): string {
 }
 
 /** Undefined where what to do, or the line before it, names the setting anyway. */
-const findUnnamedSetting = ({ setting, what, remedy }: Finding): string | undefined =>
+const findUnnamedSetting = ({ setting, what, remedy }: Finding) =>
   setting === undefined || what.startsWith(setting) || remedy?.includes(setting)
     ? undefined
     : setting;
 
-function renderSummary(findings: readonly Finding[]): string {
+function renderSummary(findings: readonly Finding[]) {
   const count = (status: Status) => findings.filter((one) => one.status === status).length;
   const others = [
     countNoun(count('warning'), 'warning'),
@@ -223,16 +223,15 @@ function renderStart(findings: readonly Finding[]): string | undefined {
   return wrap(`Start here: ${said}.`, 0);
 }
 
-const endSentence = (text: string): string => text.replace(/\.$/, '');
+const endSentence = (text: string) => text.replace(/\.$/, '');
 
-const takeFirstSentence = (text: string): string =>
-  /^.*?[.?](?=\s+\p{Lu}|$)/su.exec(text)?.[0] ?? text;
+const takeFirstSentence = (text: string) => /^.*?[.?](?=\s+\p{Lu}|$)/su.exec(text)?.[0] ?? text;
 
 /** Characters: far more than any finding has of its own. */
 const MAX_TEXT = 2000;
 
 /** At spaces; a long URL stays whole, so that it can be copied. */
-function wrap(text: string, indent: number): string {
+function wrap(text: string, indent: number) {
   const lines: string[] = [];
   let line = '';
   // Servers and tokens choose texts: nothing of them moves the cursor of a terminal, or all else off the screen.

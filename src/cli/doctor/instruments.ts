@@ -141,7 +141,7 @@ export const readHeaderWords = (html: string): string =>
     .slice(0, MAX_LENGTH);
 
 /** Elements whose text nobody reads. From the first that does not end, the page stays as it is. */
-function dropUnread(html: string): string {
+function dropUnread(html: string) {
   const opening = /<(script|style|head)\b/gi;
   let kept = '';
   let from = 0;

@@ -170,7 +170,7 @@ export function adviseOnLimit(answer: ProbeAnswer, prefix: string): Advice {
 }
 
 /** RFC 9110 §10.2.3, in seconds as the gateway writes it. */
-function describeWait({ headers }: ProbeAnswer): string {
+function describeWait({ headers }: ProbeAnswer) {
   const seconds = Number(headers.get('retry-after') ?? Number.NaN);
   if (!Number.isFinite(seconds)) return 'later';
   if (seconds <= 90) return seconds === 1 ? 'in 1 second' : `in ${seconds} seconds`;

@@ -67,7 +67,7 @@ type FoundPlace = Extract<FoundLogin, { readonly kind: 'found' }>;
 function adviseOnLogin(
   name: string,
   { isPrivate, isUnreachable }: Extract<FoundLogin, { readonly kind: 'problem' }>,
-): string {
+) {
   if (isPrivate)
     return `if the login of ${name} is inside your network, add "allowPrivate": true to its "auth".`;
   return isUnreachable
@@ -174,7 +174,7 @@ async function findLogin(
   }
 }
 
-function isFromPrivateHost(error: unknown): boolean {
+function isFromPrivateHost(error: unknown) {
   for (let at = error; at instanceof Error; at = at.cause) {
     if (at instanceof HostNotPublic) return true;
   }

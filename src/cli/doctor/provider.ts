@@ -159,7 +159,7 @@ export const capabilitiesCheck = defineProviderCheck(
 );
 
 /** A provider that does not say is not complained of. */
-function lacks(document: JsonObject | undefined, name: string, value: string): boolean {
+function lacks(document: JsonObject | undefined, name: string, value: string) {
   const listed = document?.[name];
   return isStringArray(listed) && !listed.includes(value);
 }

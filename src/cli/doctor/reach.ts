@@ -104,7 +104,7 @@ async function judgeAnswer(answer: ProbeAnswer, walk: Walk): Promise<Finding> {
 }
 
 /** A 401 may be that of a gateway. What else it answers is JSON-RPC, perhaps in a stream. */
-const isFromMcp = ({ status, json, headers }: ProbeAnswer): boolean =>
+const isFromMcp = ({ status, json, headers }: ProbeAnswer) =>
   status === 401 ||
   json?.jsonrpc === '2.0' ||
   (status === 200 && /^text\/event-stream\b/.test(headers.get('content-type') ?? ''));
@@ -135,7 +135,7 @@ async function adviseOnPath(answer: ProbeAnswer, walk: Walk): Promise<Advice> {
 }
 
 /** True if the host has a gateway without the path, which does not call itself by it. */
-async function isAtRoot({ baseUrl, probe }: Walk): Promise<boolean> {
+async function isAtRoot({ baseUrl, probe }: Walk) {
   const answer = await probe(`${new URL(baseUrl).origin}/mcp`, MCP_CALL);
   const challenge = answer.headers.get('www-authenticate') ?? '';
   return answer.status !== 404 && isFromMcp(answer) && !challenge.includes(`"${baseUrl}/`);

@@ -307,7 +307,7 @@ function checkNames(file: Setup['file'], config: UpstreamConfig, tools: FetchedL
 const SHOWN_NAMES = 5;
 
 /** The first of several names, and how many more there are. */
-function describeNames(names: readonly string[]): string {
+function describeNames(names: readonly string[]) {
   const more = names.length - SHOWN_NAMES;
   return [...names.slice(0, SHOWN_NAMES), ...(more > 0 ? [`${more} more`] : [])].join(', ');
 }

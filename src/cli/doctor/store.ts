@@ -87,7 +87,7 @@ async function checkRedis(
   ];
 }
 
-const judgeTracking = (refusal: string | undefined): Finding =>
+const judgeTracking = (refusal: string | undefined) =>
   refusal === undefined
     ? ok('store.tracking', 'Redis tells of changes, as STORE_READS=tracked needs it.')
     : warning('store.tracking', {

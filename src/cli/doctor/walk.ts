@@ -1,8 +1,11 @@
-// A gateway as a client sees it that has only the URL.
+// A gateway as a client sees it that has only the URL, and what its documents say.
 
 import { setTimeout as pause } from 'node:timers/promises';
+import { describeIssuerMismatch } from '../../http/oauth-client/provider-metadata.ts';
 import { isOnThisMachine } from '../../platform/address.ts';
-import { isObject } from '../../platform/json.ts';
+import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
+import { quote } from '../../platform/text.ts';
+import { defineCheck, type Finding, failure, ok, warning } from './finding.ts';
 import type { Instruments, ProbeAnswer } from './instruments.ts';
 import {
   LOOPBACK_REDIRECT_URI,
@@ -93,7 +96,7 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
   const readServerDocument = async () =>
     (await readServerMetadata()).find(({ document }) => document !== undefined)?.document;
 
-  const readEndpoint = async (name: string): Promise<string | undefined> => {
+  const readEndpoint = async (name: string) => {
     const url = (await readServerDocument())?.[name];
     return typeof url === 'string' && URL.canParse(url) ? url : undefined;
   };
@@ -143,14 +146,14 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
 }
 
 /** RFC 9728 §3.1, with the path of the resource and without. */
-export function listResourceMetadataUrls(endpoint: string): readonly string[] {
+function listResourceMetadataUrls(endpoint: string): readonly string[] {
   const { origin, pathname } = new URL(endpoint);
   const wellKnown = `${origin}/.well-known/oauth-protected-resource`;
   return [`${wellKnown}${pathname}`, wellKnown];
 }
 
 /** Runs `load` at the first call; all get its outcome. */
-function memoize<Value>(load: () => Promise<Value>): () => Promise<Value> {
+function memoize<Value>(load: () => Promise<Value>) {
   let loading: Promise<Value> | undefined;
   return () => {
     loading ??= load();
@@ -159,7 +162,7 @@ function memoize<Value>(load: () => Promise<Value>): () => Promise<Value> {
 }
 
 /** The document of one of the places, where clients differ in which of them they try. */
-export type MetadataAtPath = ReturnType<typeof toMetadata>;
+type MetadataAtPath = ReturnType<typeof toMetadata>;
 
 /** `said`: what the answer says where it is an error. */
 function toMetadata({ url, status, json }: ProbeAnswer) {
@@ -171,3 +174,223 @@ function toMetadata({ url, status, json }: ProbeAnswer) {
     said: typeof said === 'string' ? said : undefined,
   };
 }
+
+// Metadata of the gateway (RFC 9728) and of the authorization server (RFC 8414), as strict clients read it.
+
+const SERVER_CHECK = 'server-metadata';
+
+export const serverMetadataCheck = defineCheck({
+  section: 'Metadata',
+  async run(walk: Walk) {
+    if ((await walk.findResourceMetadata()) === undefined) return [];
+    const found = await walk.readServerMetadata();
+    const document = await walk.readServerDocument();
+    if (document === undefined)
+      return explainMissing(found, walk.baseUrl, (await walk.listLacking()).includes('keySet'));
+    const servers = (await walk.readResourceMetadata())?.authorization_servers;
+    const expected = (isStringArray(servers) ? servers[0] : undefined) ?? walk.baseUrl;
+    const { issuer } = document;
+    const lacking = Object.keys(MEMBERS).filter((name) => !MEMBERS[name]?.(document[name]));
+    const missing = found.filter((one) => one.document === undefined);
+    return [
+      // RFC 8414 §3.3. In proxy mode the document names the provider unless told otherwise.
+      issuer === expected
+        ? ok(
+            'server-metadata.issuer',
+            `The authorization server's issuer is ${expected}, as clients expect.`,
+          )
+        : warning('server-metadata.issuer', {
+            what: `${describeIssuerMismatch('issuer of the metadata', issuer, expected)} (RFC 8414 §3.3).`,
+            why: 'Clients that compare them refuse to log in: the MCP SDK 2.x, oauth4webapi, the Go SDK.',
+            setting: 'OAUTH_MODE, OAUTH_METADATA_ISSUER',
+            remedy: 'set OAUTH_MODE=broker, or in proxy mode OAUTH_METADATA_ISSUER=self.',
+          }),
+      lacking.length === 0
+        ? ok(
+            'server-metadata.members',
+            'The metadata has all that clients need, PKCE with S256 included.',
+          )
+        : failure('server-metadata.members', {
+            what: `The metadata lacks ${lacking.join(', ')}, or has no good value there.`,
+            remedy: 'check that no proxy in front changes the document.',
+          }),
+      // A client tries one of these places or two, not all.
+      missing.length > 0 &&
+        warning('server-metadata.places', {
+          what: `There is no metadata at ${missing.map(describePlace).join(' and ')}.`,
+          why: 'Some clients look there only.',
+          ...adviseOnWellKnown(walk.baseUrl),
+        }),
+    ];
+  },
+});
+
+const describePlace = ({ url, status }: MetadataAtPath) => `${url} (${status})`;
+
+/** `lacksKeys`: that the gateway does not reach the provider was said before. */
+function explainMissing(
+  found: readonly MetadataAtPath[],
+  baseUrl: string,
+  lacksKeys: boolean,
+): Finding {
+  const failed = found.find(({ status }) => status >= 500);
+  if (failed !== undefined)
+    return failure(SERVER_CHECK, {
+      what: `The metadata of the authorization server cannot be read: ${failed.status}.`,
+      why: `The gateway says: ${failed.said ?? 'nothing more'}`,
+      ...(!lacksKeys && {
+        setting: 'OIDC_ISSUER',
+        remedy:
+          "check that the provider runs, that the gateway can reach it (HTTPS_PROXY=http://host:port where only a proxy leads out), and that OIDC_ISSUER is exactly its issuer. The gateway's log has the reason.",
+      }),
+    });
+  return failure(SERVER_CHECK, {
+    what: `There is no metadata of the authorization server where clients look: ${found.map(describePlace).join(', ')}.`,
+    ...adviseOnWellKnown(baseUrl),
+  });
+}
+
+const isUrl = (value: unknown) => typeof value === 'string' && URL.canParse(value);
+const lists = (wanted: string) => (value: unknown) =>
+  isStringArray(value) && value.includes(wanted);
+
+/** Members of the document that clients need, and the test for a good value. */
+const MEMBERS: Readonly<Record<string, (value: unknown) => boolean>> = {
+  authorization_endpoint: isUrl,
+  token_endpoint: isUrl,
+  jwks_uri: isUrl,
+  code_challenge_methods_supported: lists('S256'),
+  response_types_supported: lists('code'),
+};
+
+const RESOURCE_CHECK = 'resource-metadata';
+
+/** RFC 9728: the document that names the authorization server, as strict clients read it. */
+export const resourceMetadataCheck = defineCheck({
+  section: 'Metadata',
+  async run(walk: Walk) {
+    const url = await walk.findResourceMetadata();
+    if (url === undefined) return [];
+    const document = await walk.readResourceMetadata();
+    if (document === undefined)
+      return failure(RESOURCE_CHECK, {
+        what: `The 401 leads to ${url}, which cannot be read.`,
+        remedy: 'let the proxy in front pass /.well-known/* on to the gateway.',
+      });
+    // Clients that do not read the challenge derive the place from the endpoint (RFC 9728 §3.1).
+    const others = listResourceMetadataUrls(walk.endpoint).filter((one) => one !== url);
+    const answers = await Promise.all(others.map((one) => walk.probe(one)));
+    const missing = answers.filter(({ status, json }) => status !== 200 || json === undefined);
+    return [
+      judgeDocument(document, walk, url),
+      missing.length > 0 &&
+        warning('resource-metadata.derived', {
+          what: `There is no resource metadata at ${missing.map((one) => one.url).join(' and ')} (${missing[0]?.status}).`,
+          why: 'Clients that do not read the WWW-Authenticate header look for it there.',
+          ...adviseOnWellKnown(walk.baseUrl),
+        }),
+    ];
+  },
+});
+
+function judgeDocument(
+  { resource, authorization_servers: servers }: JsonObject,
+  { endpoint, baseUrl }: Walk,
+  url: string,
+): Finding {
+  if (!isStringArray(servers) || servers.length === 0)
+    return failure(RESOURCE_CHECK, `${url} names no authorization server.`);
+  if (resource === endpoint)
+    return ok(RESOURCE_CHECK, 'The resource metadata names this very URL (RFC 9728 §3.3).');
+  if (resource === baseUrl || resource === `${baseUrl}/`)
+    return warning(RESOURCE_CHECK, {
+      what: `The resource metadata names ${quote(resource)}, and strict clients compare it with ${endpoint}.`,
+      setting: 'OAUTH_MODE',
+      remedy: 'OAUTH_MODE=broker names the URL that was called.',
+    });
+  return failure(RESOURCE_CHECK, {
+    what: `The resource metadata is about ${quote(resource)}, not ${endpoint}.`,
+    why: 'Clients refuse it (RFC 9728 §3.3).',
+    setting: 'BASE_URL',
+    remedy: `set BASE_URL=${baseUrl} on the gateway.`,
+  });
+}
+
+/** Well-known paths begin at the host: with a path in BASE_URL they are not below it. */
+const adviseOnWellKnown = (baseUrl: string) =>
+  new URL(baseUrl).pathname === '/'
+    ? { remedy: 'let the proxy in front pass /.well-known/* on to the gateway.' }
+    : {
+        setting: 'BASE_URL',
+        remedy:
+          'BASE_URL has a path, and well-known addresses begin at the host. Have the proxy pass these addresses on to the gateway, too, or give the gateway a host name of its own.',
+      };
+
+// The preflight that a browser sends before a page may call /mcp (Fetch §3.2).
+
+const NEEDED_HEADERS = ['authorization', 'content-type', 'mcp-protocol-version', 'mcp-session-id'];
+const READ_HEADERS = ['www-authenticate', 'mcp-session-id'];
+
+/** The origin of the Inspector, where most browser clients on a developer's machine do. */
+const LOCAL_ORIGIN = 'http://localhost:6274';
+
+export const corsCheck = defineCheck({
+  section: 'Browser clients',
+  async run(walk: Walk) {
+    const own = new URL(walk.baseUrl).origin;
+    const [ownProblem, localProblem] = await Promise.all([
+      findProblem(walk, own),
+      findProblem(walk, LOCAL_ORIGIN),
+    ]);
+    return [
+      ownProblem === undefined
+        ? ok('cors', `A page at ${own} may call it, with a token, from a browser.`)
+        : failure('cors', {
+            what: `A browser would not let a page at ${own} call it: ${ownProblem}.`,
+            setting: 'BASE_URL',
+            remedy: `check that it is BASE_URL=${walk.baseUrl}, and that the proxy in front passes OPTIONS requests and Access-Control-* headers on.`,
+          }),
+      localProblem === undefined
+        ? ok('cors.local', `So may a page at ${LOCAL_ORIGIN} (the Inspector).`)
+        : // A public gateway need not accept pages that run on its users' machines.
+          (isOnThisMachine(new URL(own).hostname) ? warning : ok)('cors.local', {
+            what: `A page at ${LOCAL_ORIGIN} (the Inspector) may not: ${localProblem}.`,
+            why: 'Programs that are not web pages do not need it.',
+            setting: 'ALLOWED_ORIGINS',
+            remedy: `if your users have browser clients, list where these run: ALLOWED_ORIGINS=${LOCAL_ORIGIN}`,
+          }),
+    ];
+  },
+});
+
+/** Undefined where a browser would let the page call. */
+async function findProblem({ endpoint, probe }: Walk, origin: string): Promise<string | undefined> {
+  const { status, headers } = await probe(endpoint, {
+    method: 'OPTIONS',
+    headers: {
+      Origin: origin,
+      'Access-Control-Request-Method': 'POST',
+      'Access-Control-Request-Headers': NEEDED_HEADERS.join(','),
+    },
+  });
+  if (status < 200 || status > 299) return `the preflight is answered ${status}`;
+  const allowed = headers.get('access-control-allow-origin');
+  if (allowed !== origin && allowed !== '*')
+    return `Access-Control-Allow-Origin is ${allowed ?? 'missing'}`;
+  const missing = NEEDED_HEADERS.filter(
+    (name) => !readNames(headers.get('access-control-allow-headers')).includes(name),
+  );
+  if (missing.length > 0) return `Access-Control-Allow-Headers lacks ${missing.join(', ')}`;
+  if (!readNames(headers.get('access-control-allow-methods')).includes('post'))
+    return 'Access-Control-Allow-Methods lacks POST';
+  // The page must be able to read these headers of the 401, without which it finds no login.
+  const refusal = await probe(endpoint, { headers: { Origin: origin }, method: 'POST' });
+  const exposed = readNames(refusal.headers.get('access-control-expose-headers'));
+  const hidden = READ_HEADERS.filter((name) => !exposed.includes(name));
+  return hidden.length === 0
+    ? undefined
+    : `Access-Control-Expose-Headers lacks ${hidden.join(', ')}`;
+}
+
+const readNames = (header: string | null): readonly string[] =>
+  (header ?? '').split(',').map((name) => name.trim().toLowerCase());

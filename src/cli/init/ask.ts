@@ -24,7 +24,7 @@ export async function askForAnswers(given: GivenAnswers): Promise<InitAnswers> {
   return { provider, issuer, clientId, clientSecret, ...content, store, redisUrl };
 }
 
-const askForProvider = async (): Promise<InitAnswers['provider']> =>
+const askForProvider = async () =>
   requireAnswer(
     await select({
       message: 'Where do your users log in?',
@@ -80,7 +80,7 @@ async function askForContent(given: GivenAnswers): Promise<Pick<InitAnswers, 'to
   return { tool: what !== 'servers', servers };
 }
 
-const askForStore = async (): Promise<InitAnswers['store']> =>
+const askForStore = async () =>
   requireAnswer(
     await select({
       message: 'Where does it keep sessions?',
@@ -111,7 +111,7 @@ async function askLater(
   );
 }
 
-function requireAnswer<Value>(answer: Value | typeof CANCEL_SYMBOL): Value {
+function requireAnswer<Value>(answer: Value | typeof CANCEL_SYMBOL) {
   if (isCancel(answer)) throw new CommandError('Nothing was written:', 'You ended the questions.');
   return answer;
 }

@@ -57,11 +57,11 @@ export function convertServerJson(name: string, content: JsonObject) {
 const readObjects = (value: unknown): readonly JsonObject[] =>
   Array.isArray(value) ? value.filter(isObject) : [];
 
-const describePackage = ({ registryType, identifier }: JsonObject): string =>
+const describePackage = ({ registryType, identifier }: JsonObject) =>
   `package ${show(registryType)} ${show(identifier)}`;
 
 /** Up to 80 characters of what a stranger wrote. */
-const show = (value: unknown): string => quote(value, 80);
+const show = (value: unknown) => quote(value, 80);
 
 // A server that runs elsewhere.
 
@@ -128,7 +128,7 @@ const HAS_TAG = /[:@][^/]*$/;
 const RANGE = /^(latest|\d+(\.\d+)?\.x|x)$/i;
 
 /** Why the package cannot be taken over, in a sentence. */
-function findPackageProblem(found: JsonObject): string | undefined {
+function findPackageProblem(found: JsonObject) {
   const problem = findObstacle(found);
   return problem && `The ${describePackage(found)} ${problem}`;
 }
@@ -155,7 +155,7 @@ function findObstacle(found: JsonObject): string | undefined {
   return undefined;
 }
 
-const findKind = (type: unknown): PackageKind | undefined =>
+const findKind = (type: unknown) =>
   typeof type === 'string' && Object.hasOwn(KINDS, type) ? KINDS[type] : undefined;
 
 /**
@@ -223,13 +223,13 @@ function createInputs(server: string, changes: MovedSecret[]) {
     return `\${${variable}}`;
   }
 
-  const choose = (key: string): string => {
+  const choose = (key: string) => {
     const variable = chooseVariable(server, key, (name) => taken.has(name));
     taken.add(variable);
     return variable;
   };
 
-  function fillIn(key: string, template: string, variables: unknown): string {
+  function fillIn(key: string, template: string, variables: unknown) {
     const known = isObject(variables) ? variables : {};
     // The same variable may stand there twice.
     const resolved = new Map<string, string>();
@@ -276,14 +276,14 @@ function createInputs(server: string, changes: MovedSecret[]) {
   };
 }
 
-const isAsked = ({ isRequired, isSecret, choices, format }: JsonObject): boolean =>
+const isAsked = ({ isRequired, isSecret, choices, format }: JsonObject) =>
   [isRequired, isSecret].includes(true) || choices !== undefined || format !== undefined;
 
 /** Also at the end: what is put behind it may begin with a brace. */
 const COULD_BE_VARIABLE = /\$(\{|$)/;
 
 /** @throws ServerJsonError for what is no text, or would read the gateway's environment. */
-function readText(value: unknown, what: string): string {
+function readText(value: unknown, what: string) {
   if (typeof value !== 'string')
     throw new ServerJsonError(`${show(what)} must be a text, not ${show(value)}.`);
   if (COULD_BE_VARIABLE.test(value))
@@ -295,7 +295,7 @@ function readText(value: unknown, what: string): string {
 
 const MAX_DESCRIPTION = 120;
 
-function describeInput({ description, choices }: JsonObject): string {
+function describeInput({ description, choices }: JsonObject) {
   const said = typeof description === 'string' ? ` (${quote(description, MAX_DESCRIPTION)})` : '';
   return Array.isArray(choices) ? `${said}, one of ${choices.map(show).join(', ')}` : said;
 }

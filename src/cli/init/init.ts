@@ -101,7 +101,7 @@ export async function init(
   console.log(describeNextSteps(result, process));
 }
 
-const isInstalled = (): boolean => existsSync(INSTALLED_SCHEMA);
+const isInstalled = () => existsSync(INSTALLED_SCHEMA);
 
 async function planFiles(
   answers: InitAnswers,
@@ -177,7 +177,7 @@ async function writeFiles(
 }
 
 /** The folder of Postern itself has files of these names, and is no place for a gateway's own. */
-function adviseOnFolder(): string {
+function adviseOnFolder() {
   if (!isInCheckout()) return 'Add --force to overwrite, or run postern init in an empty folder.';
   const main = `../${basename(process.cwd())}/dist/cli/main.js`;
   return `This is the folder of Postern itself. Run it in an empty one: mkdir ../my-gateway && cd ../my-gateway && node ${main} init`;
@@ -221,7 +221,7 @@ async function addLogins(
 const ADDED =
   'added, with the type oauth: it wants each user to log in. Users connect when they first call it';
 
-async function wantsLogin(server: JsonObject, fetch: Fetch): Promise<boolean> {
+async function wantsLogin(server: JsonObject, fetch: Fetch) {
   const url = addressMembers
     .map(({ name }) => server[name])
     .find((text) => typeof text === 'string');

@@ -97,14 +97,14 @@ export function moveSecrets(
   }
 
   /** `group` is what the text itself is called: the names of its secrets begin with it; `before` the argument in front of it. */
-  function moveParts(member: string, text: string, group = '', before?: string): string {
+  function moveParts(member: string, text: string, group = '', before?: string) {
     return noteMoves(member, () =>
       replaceSecrets(text, before, (secret, name) => moveValue(`${group} ${name}`, secret)),
     );
   }
 
   /** Runs what moves secrets, and notes which variables it made. */
-  function noteMoves(member: string, move: () => string): string {
+  function noteMoves(member: string, move: () => string) {
     const known = Object.keys(secrets).length;
     const rest = move();
     const made = Object.keys(secrets)
@@ -115,13 +115,13 @@ export function moveSecrets(
   }
 
   /** Says so where something still looks like a secret: the user has to decide. */
-  function noteLeft(member: string, text: string): string {
+  function noteLeft(member: string, text: string) {
     if (looksLikeSecret(text)) note(member, 'left: it looks like a secret, move it yourself');
     return text;
   }
 
   /** Returns what stands in its place: a variable, or several where no line of `.env` can have all of it. */
-  function moveValue(key: string, value: string): string {
+  function moveValue(key: string, value: string) {
     const name = nameVariable(server, key);
     const parts = renderEnvLine(name, value) === undefined ? value.split(NOT_IN_ENV) : [value];
     return parts
@@ -144,10 +144,10 @@ const NOT_IN_ENV = /((?:[^\P{Cc}\t]|[`\u2028\u2029])+)/u;
 // Names of the variables of `.env` that `postern init` makes for servers.
 
 /** `clientSecret` makes `client Secret`. */
-const splitWords = (name: string): string => name.replace(/(?<=[a-z])(?=[A-Z])/g, ' ');
+const splitWords = (name: string) => name.replace(/(?<=[a-z])(?=[A-Z])/g, ' ');
 
 /** `github` and `GITHUB_TOKEN` make `GITHUB_TOKEN`; `web` and `Authorization` make `WEB_AUTHORIZATION`. */
-function nameVariable(server: string, key: string): string {
+function nameVariable(server: string, key: string) {
   const [prefix, name] = [toVariableName(server), toVariableName(key)];
   return name.startsWith(`${prefix}_`) ? name : `${prefix}_${name}`;
 }
@@ -166,7 +166,7 @@ function findOtherReader(name: string): string | undefined {
 }
 
 /** Servers with similar names may make the same one, and must not get each other's secrets. */
-function findFreeName(wanted: string, isTaken: (name: string) => boolean): string {
+function findFreeName(wanted: string, isTaken: (name: string) => boolean) {
   const name = findOtherReader(wanted) === undefined ? wanted : `SERVER_${wanted}`;
   let free = name;
   for (let number = 2; isTaken(free); number += 1) free = `${name}_${number}`;

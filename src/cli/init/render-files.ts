@@ -49,7 +49,7 @@ const EXAMPLE = `# For example:
 mcpServers: {}
 `;
 
-function renderServers(servers: JsonObject): string {
+function renderServers(servers: JsonObject) {
   const entries = Object.entries(servers).map(([name, server]) => {
     const head = `  ${writeKey(name)}:`;
     if (!isObject(server)) return `${head} ${JSON.stringify(server)}\n`;
@@ -62,9 +62,9 @@ function renderServers(servers: JsonObject): string {
   return entries.length === 0 ? EXAMPLE : `mcpServers:\n${entries.join('')}`;
 }
 
-const writeKey = (key: string): string => (/^[a-z][\w-]*$/i.test(key) ? key : JSON.stringify(key));
+const writeKey = (key: string) => (/^[a-z][\w-]*$/i.test(key) ? key : JSON.stringify(key));
 
-const writeValue = (value: unknown): string =>
+const writeValue = (value: unknown) =>
   typeof value === 'string' && /^[a-z][\w./@-]*$/i.test(value) && !RESERVED.test(value)
     ? value
     : JSON.stringify(value);
@@ -106,7 +106,7 @@ const NO_PROVIDER = `
 #OAUTH_CLIENT_SECRET=
 `;
 
-function renderLogin(provider: KnownProvider, answers: InitAnswers): string {
+function renderLogin(provider: KnownProvider, answers: InitAnswers) {
   const { title, issuer, issuerExample, addressSetting = 'OIDC_ISSUER' } = provider;
   const profile = answers.provider === OTHER_PROVIDER ? undefined : answers.provider;
   const page = profile === undefined ? 'providers' : `provider-${profile}`;
@@ -132,7 +132,7 @@ OAUTH_REFRESH_RATE_LIMIT_MAX=1000
 `;
 
 /** @throws CommandError for a value that no line can have. */
-function write(name: string, value = PLACEHOLDER): string {
+function write(name: string, value = PLACEHOLDER) {
   const line = renderEnvLine(name, value);
   if (line !== undefined) return line;
   throw new CommandError(
@@ -194,7 +194,7 @@ export function describeNextSteps(
   const isToInstall = !isInstalled && (tool || isRunByNpx(typed.env));
   const manifest = readManifest('package.json');
   const scripts = manifest?.scripts;
-  const describe = (command: string): string => {
+  const describe = (command: string) => {
     if (isObject(scripts) && command in scripts) return `npm run ${command}`;
     return isInstalled || isToInstall
       ? `npx postern ${command}`
@@ -245,7 +245,7 @@ function renderSteps(steps: readonly (readonly string[])[]): readonly string[] {
 }
 
 /** Finds what `npm install` takes: the checkout or the file from which this process came, or the registry's package. */
-function findPackage(): string {
+function findPackage() {
   const root = fileURLToPath(PACKAGE_ROOT);
   if (SOURCE_FOLDER !== undefined) return relative(process.cwd(), root);
   // This is the project of npx, or the one in which it was installed.
@@ -260,7 +260,7 @@ function findPackage(): string {
 /** Undefined where there is none. */
 const readManifest = (path: string) => parseObject(readIfPresent(path));
 
-function describeSecretsFile(file: string): string {
+function describeSecretsFile(file: string) {
   const pattern = toPattern(file);
   const isIgnored =
     pattern !== undefined && readIfPresent('.gitignore').split('\n').includes(pattern);

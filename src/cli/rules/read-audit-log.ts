@@ -64,7 +64,7 @@ async function unzip(source: Readable): Promise<Readable | undefined> {
 /** Its first bytes, which are read once more; undefined where it ends without any. */
 function readStart(source: Readable): Promise<Buffer | undefined> {
   return new Promise((resolve, reject) => {
-    function look(): void {
+    function look() {
       const piece: unknown = source.read();
       if (!(piece instanceof Buffer)) return;
       source.off('readable', look);
@@ -119,8 +119,7 @@ function readLine(text: string) {
 
 const ISO_8601 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
 
-const readText = (value: unknown): string | undefined =>
-  typeof value === 'string' ? value : undefined;
+const readText = (value: unknown) => (typeof value === 'string' ? value : undefined);
 
 function readResult({ outcome, reason }: JsonObject): CallResult {
   if (outcome === 'denied') {

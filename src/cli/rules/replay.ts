@@ -70,7 +70,7 @@ export async function replay(
   console.log(escapeInvisible(printed));
 }
 
-const isBefore = (time: string, other: string): boolean => Date.parse(time) < Date.parse(other);
+const isBefore = (time: string, other: string) => Date.parse(time) < Date.parse(other);
 
 interface JudgedLine {
   readonly call: LoggedCall;
@@ -135,7 +135,7 @@ interface Replayed extends TallyResult {
   readonly unreadable: number;
 }
 
-function renderReplay(found: Replayed, path: string): string {
+function renderReplay(found: Replayed, path: string) {
   const { changes, unknown } = found;
   const sections = [
     [describeAll(found, path)],
@@ -192,7 +192,7 @@ const CHANGES: readonly {
   },
 ];
 
-function describeAll(found: Replayed, path: string): string {
+function describeAll(found: Replayed, path: string) {
   const { calls, from, to, changes, unknown, stayAllowed, stayRefused } = found;
   const sum = (rows: readonly CountedCalls[]) => rows.reduce((all, row) => all + row.calls, 0);
   const of = (change: DecisionChange) =>
@@ -204,7 +204,7 @@ function describeAll(found: Replayed, path: string): string {
   ].join('\n');
 }
 
-const describeMissing = ({ missing, rules }: UnknownCalls): string =>
+const describeMissing = ({ missing, rules }: UnknownCalls) =>
   `${missing.join(', ')}: ${rules.join('; ')}`;
 
 /** A bound for each section. */
@@ -232,7 +232,7 @@ function renderSection<Row extends CountedCalls>(
   ];
 }
 
-const nameUser = ({ user, issuer }: CountedCalls): string => {
+const nameUser = ({ user, issuer }: CountedCalls) => {
   const name = user === null ? '(nobody logged in)' : toVisibleName(user);
   return issuer === undefined ? name : `${name} of ${toVisibleName(issuer)}`;
 };
@@ -253,7 +253,7 @@ function renderUse(rules: readonly UsedRule[]): readonly string[] {
   ];
 }
 
-const describeUse = ({ name, calls, users }: UsedRule['used'][number]): string =>
+const describeUse = ({ name, calls, users }: UsedRule['used'][number]) =>
   `${toVisibleName(name)} (${countCalls(calls)}, ${users === 1 ? '1 user' : `${formatCount(users)} users`})`;
 
 function listNotes({ stopped, unjudged, unreadable, unknown }: Replayed): readonly string[] {
@@ -268,5 +268,4 @@ function listNotes({ stopped, unjudged, unreadable, unknown }: Replayed): readon
   ].filter((note) => note !== false);
 }
 
-const countCalls = (calls: number): string =>
-  calls === 1 ? '1 call' : `${formatCount(calls)} calls`;
+const countCalls = (calls: number) => (calls === 1 ? '1 call' : `${formatCount(calls)} calls`);

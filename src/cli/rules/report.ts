@@ -66,13 +66,13 @@ export function renderItems(items: readonly JudgedItem[], asked: Asked): string 
   return [head, '', ...alignColumns(rows), ...notes].join('\n');
 }
 
-function describeDecision(decision: RuleDecision): string {
+function describeDecision(decision: RuleDecision) {
   if (decision.kind === 'denied') return 'denied';
   if (decision.kind === 'scopes_missing') return `needs scope ${decision.scopes.join(' ')}`;
   return decision.isByArgs === true ? 'decided by its arguments' : 'allowed';
 }
 
-function describeRule({ decision, withOtherArgs }: JudgedItem, { meansNoRules }: Asked): string {
+function describeRule({ decision, withOtherArgs }: JudgedItem, { meansNoRules }: Asked) {
   if (decision.kind === 'denied')
     return withOtherArgs === undefined
       ? 'no rule allows it'
@@ -266,12 +266,12 @@ const CHANGES: Readonly<Record<Exclude<ReplayVerdict['kind'], 'unknown'>, Decisi
 };
 
 /** That allow it; of a call that is refused those that are about it. */
-function listRules(verdict: Exclude<ReplayVerdict, { kind: 'unknown' }>): readonly string[] {
+function listRules(verdict: Exclude<ReplayVerdict, { kind: 'unknown' }>) {
   if (verdict.kind === 'denied') return verdict.about;
   return verdict.rule === undefined ? [] : [verdict.rule];
 }
 
-function add<Counted extends CountedCalls>(all: Map<string, Counted>, counted: Counted): void {
+function add<Counted extends CountedCalls>(all: Map<string, Counted>, counted: Counted) {
   const key = JSON.stringify(counted);
   const known = all.get(key) ?? counted;
   all.set(key, known);

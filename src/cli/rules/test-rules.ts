@@ -114,7 +114,7 @@ async function findItems(
   return names.length > 0 ? names.map((name) => toItem(name)) : listItems(path, file, process);
 }
 
-function readObject(option: string, text = '{}'): JsonObject {
+function readObject(option: string, text = '{}') {
   const value = parseObject(text);
   if (value === undefined) throw new UsageError(`${option} must be a JSON object.`);
   return value;

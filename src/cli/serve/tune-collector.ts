@@ -16,8 +16,7 @@ import { setFlagsFromString } from 'node:v8';
  */
 export function tuneCollector(): void {
   // Whoever chose an option is not overruled.
-  const isChosen = (name: string): boolean =>
-    process.execArgv.some((option) => option.includes(name));
+  const isChosen = (name: string) => process.execArgv.some((option) => option.includes(name));
   if (!isChosen('semi-space')) setFlagsFromString('--semi-space-growth-factor=16');
   if (!isChosen('pretenuring')) setFlagsFromString('--no-allocation-site-pretenuring');
 }

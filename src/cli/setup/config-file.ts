@@ -129,13 +129,13 @@ export function followConfigFile(
   const changed = new Set<string>();
 
   /** One after the other; of changes meanwhile the last one counts. Resolves to whether that was loaded. */
-  function reload(): Promise<boolean> {
+  function reload() {
     isOutdated = true;
     loading ??= loadWhileOutdated();
     return loading;
   }
 
-  async function loadWhileOutdated(): Promise<boolean> {
+  async function loadWhileOutdated() {
     let isLoaded = false;
     while (isOutdated && !hasEnded) {
       isOutdated = false;
@@ -151,7 +151,7 @@ export function followConfigFile(
     return isLoaded;
   }
 
-  async function loadOnce(): Promise<boolean> {
+  async function loadOnce() {
     const { describeProtection, findLosses } = await import('./protection.ts');
     const lockStamp = computeStamp(watched.lock.path);
     const parsed = await read();
@@ -228,7 +228,7 @@ export function followConfigFile(
 export function onHangUp(reload: () => void, close: () => Promise<void>): void {
   const isInTerminal = process.stdin.isTTY === true;
 
-  async function handleSignal(): Promise<void> {
+  async function handleSignal() {
     if (!isInTerminal || hasTerminal()) return reload();
     process.off('SIGHUP', handleSignal);
     // There is nobody to tell.
@@ -241,7 +241,7 @@ export function onHangUp(reload: () => void, close: () => Promise<void>): void {
 }
 
 /** True while the process still has the terminal that controls it. */
-function hasTerminal(): boolean {
+function hasTerminal() {
   try {
     closeSync(openSync('/dev/tty', 'r'));
     return true;

@@ -59,7 +59,7 @@ function explainLoadError(error: unknown, path: string): Error {
   return error;
 }
 
-function describeExtensionError({ message }: Error): string {
+function describeExtensionError({ message }: Error) {
   if (!/"\.[cm]?tsx?"/.test(message))
     return `${message}. The name of a catalogue ends in .js, .mjs, .ts or .mts.`;
   return (
@@ -70,13 +70,13 @@ function describeExtensionError({ message }: Error): string {
 }
 
 /** Node puts the place of some mistakes before the message. */
-function findErrorHead(text = ''): string | undefined {
+function findErrorHead(text = '') {
   const [, file, line] = /^((?:file:\/\/)?\/\S+):(\d+)\n/.exec(text) ?? [];
   return file && `${formatPath(file)}:${line}`;
 }
 
 /** Undefined unless it is in the file itself. Node keeps the place to itself, but prints it. */
-function findSyntaxErrorPlace(error: Error, path: string): string | undefined {
+function findSyntaxErrorPlace(error: Error, path: string) {
   if (!(error instanceof SyntaxError)) return undefined;
   const { stderr } = spawnSync(process.execPath, ['--check', path], { encoding: 'utf8' });
   return stderr.includes(error.message) ? findErrorHead(stderr) : undefined;
@@ -93,14 +93,12 @@ function findAuthorFrame({ stack = '' }: Error): string | undefined {
 
 const FRAME = /^ {4}at (?:.*\()?(?:async )?((?:file:\/\/)?\/[^\s()]+?):(\d+):(\d+)\)?$/gm;
 
-const toFileUrl = (file: string): string =>
-  file.startsWith('file:') ? file : pathToFileURL(file).href;
+const toFileUrl = (file: string) => (file.startsWith('file:') ? file : pathToFileURL(file).href);
 
-const formatPath = (file: string): string =>
-  relative(process.cwd(), fileURLToPath(toFileUrl(file)));
+const formatPath = (file: string) => relative(process.cwd(), fileURLToPath(toFileUrl(file)));
 
 /** From now on whoever imports `postern` or `postern/define` gets the package that is running. */
-function registerPosternResolver(): void {
+function registerPosternResolver() {
   const entries = {
     postern: getModuleUrl('index').href,
     'postern/define': getModuleUrl('define').href,

@@ -82,7 +82,7 @@ export async function findLockObstacle(path: string): Promise<string | undefined
   }
 }
 
-async function findTarget(path: string): Promise<string> {
+async function findTarget(path: string) {
   try {
     return await realpath(path);
   } catch (error) {

@@ -48,7 +48,7 @@ export function watchFile(
   let isSettled = true;
   let cancel = clock.after(INTERVAL_MS, look);
 
-  function look(): void {
+  function look() {
     const stamp = computeStamp(path);
     isSettled = stamp === last;
     last = stamp;

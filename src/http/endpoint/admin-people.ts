@@ -167,7 +167,7 @@ export function createRecentCallers(
     log.warn("A user without a session could not be noted for the operators' page.", { cause }),
   );
 
-  async function write(user: UserContext): Promise<void> {
+  async function write(user: UserContext) {
     const key = buildCallerKey(hashOwner(user));
     const lastSeenAt = new Date(clock.now()).toISOString();
     const person = await people.seal(user, key);

@@ -44,7 +44,7 @@ export function readPageRequest(query: URLSearchParams, form = CURSOR): AdminPag
 export const readAdminPageRequest = (query: URLSearchParams): AdminPageRequest =>
   readPageRequest(query, CURSOR_IN_LISTS);
 
-const renderCursor = (place: AdminPlace | undefined): string | undefined =>
+const renderCursor = (place: AdminPlace | undefined) =>
   place && [place.list, place.time, place.skip].filter((part) => part !== undefined).join('.');
 
 // §22.2: what the lists of the operators' API have in common.

@@ -72,7 +72,7 @@ export function addChallenge(error: GatewayError, challenge: Challenge | undefin
 }
 
 /** RFC 6750 §3.1: so that the client asks for the scopes, or drops its tokens and logs in, and calls again. */
-function describeRefusal({ key, failure }: GatewayError): string | undefined {
+function describeRefusal({ key, failure }: GatewayError) {
   if (key === 'token_revoked') return 'error="invalid_token"';
   if (key !== 'insufficient_scope') return undefined;
   const { scopes } = failure.data ?? {};
@@ -105,7 +105,7 @@ export function createAuthenticate(
     }
   };
 
-  function accept(user: UserContext, startedAt: number): UserContext {
+  function accept(user: UserContext, startedAt: number) {
     record('success', startedAt);
     return user;
   }
@@ -120,7 +120,7 @@ export function createAuthenticate(
     throw addChallenge(error, getChallenge(request.path));
   }
 
-  function record(result: string, startedAt: number): void {
+  function record(result: string, startedAt: number) {
     recording?.metrics.recordAuthAttempt(result, (recording.clock.monotonic() - startedAt) / 1000);
   }
 }

@@ -94,5 +94,5 @@ function findScripts(text: string): readonly string[] {
   return areUsedTogether ? scripts.slice(0, 1) : scripts;
 }
 
-const findScript = (letter: string): string =>
+const findScript = (letter: string) =>
   PATTERNS.find(({ letters }) => letters.test(letter))?.name ?? OTHER_SCRIPT;

@@ -13,14 +13,14 @@ export const escapeHtml = (text: string): string =>
   text.replace(/[&<>"']/g, (sign) => ENTITIES[sign] ?? sign);
 
 /** A source of a content security policy: what has this hash, and nothing else. */
-const hashSource = (text: string): string =>
+const hashSource = (text: string) =>
   `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
 /**
  * No form-action: browsers hold every redirect after the form to it, up to the client's own
  * address, which may be any.
  */
-const createPolicy = (script: string | undefined): string =>
+const createPolicy = (script: string | undefined) =>
   [
     "default-src 'none'",
     ...(script === undefined ? [] : [`script-src ${hashSource(script)}`]),
@@ -74,7 +74,7 @@ ${body}
 
 // Drawings inside a page: it loads none. They say nothing that the text beside them does not.
 
-const draw = (viewBox: string, size: number, paths: string): string =>
+const draw = (viewBox: string, size: number, paths: string) =>
   `<svg viewBox="${viewBox}" width="${size}" height="${size}" aria-hidden="true" focusable="false">${paths}</svg>`;
 
 const STROKE =

@@ -43,7 +43,7 @@ export const createBasicAuthorization = (id: string, secret: string): string =>
   `Basic ${Buffer.from(`${formEncode(id)}:${formEncode(secret)}`).toString('base64')}`;
 
 /** `application/x-www-form-urlencoded`, of one value. */
-const formEncode = (text: string): string => new URLSearchParams([['', text]]).toString().slice(1);
+const formEncode = (text: string) => new URLSearchParams([['', text]]).toString().slice(1);
 
 export const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 const ASSERTION_SECONDS = 60;

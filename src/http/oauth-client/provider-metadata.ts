@@ -99,7 +99,7 @@ export function createProviderMetadata(
   }
 
   /** OpenID Connect Discovery §4.3. */
-  function checkDocumentIssuer(found: string): void {
+  function checkDocumentIssuer(found: string) {
     const isNew = found !== reported;
     reported = found === issuer ? undefined : found;
     if (found === issuer) return;
@@ -114,7 +114,7 @@ export function createProviderMetadata(
     throw new IssuerMismatch(`${problem}; set ${setting.remedy}`);
   }
 
-  const isWithin = (ms: number, since: { readonly at: number } | undefined): boolean =>
+  const isWithin = (ms: number, since: { readonly at: number } | undefined) =>
     since !== undefined && clock.monotonic() - since.at < ms;
 
   return {

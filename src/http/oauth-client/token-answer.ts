@@ -103,7 +103,7 @@ function describeError(
   error: string | undefined,
   members: JsonObject | undefined,
   sent: readonly FormPair[],
-): string {
+) {
   if (error === undefined) return '';
   const description = members?.error_description ?? members?.message;
   if (typeof description !== 'string' || description === '') return ` ${redactSent(error, sent)}`;
@@ -148,21 +148,21 @@ const isToken = (value: unknown): value is string =>
   typeof value === 'string' && value.length <= MAX_TOKEN && TOKEN.test(value);
 
 /** Slack has the user's token within, and the bot's, where there is one, without. */
-function findHolder(members: JsonObject): JsonObject | undefined {
+function findHolder(members: JsonObject) {
   if (members.access_token !== undefined) return members;
   const { authed_user: user } = members;
   return isObject(user) && user.access_token !== undefined ? user : undefined;
 }
 
 /** Some write it as text. What is no time, or zero as of tokens that last, says nothing. */
-function readSeconds(value: unknown): number | undefined {
+function readSeconds(value: unknown) {
   const seconds = typeof value === 'string' && /^\d+(\.\d+)?$/.test(value) ? Number(value) : value;
   if (typeof seconds !== 'number' || !Number.isFinite(seconds) || seconds <= 0) return undefined;
   return Math.min(Math.floor(seconds), ONE_YEAR_SECONDS);
 }
 
 /** GitHub and Slack put commas between them, some write an array. */
-function readScopes(value: unknown): readonly string[] | undefined {
+function readScopes(value: unknown) {
   const words = typeof value === 'string' ? value.split(/[\s,]+/) : value;
   if (!isStringArray(words)) return undefined;
   const scopes = cleanScopes(words);

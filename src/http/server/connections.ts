@@ -62,25 +62,25 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
     onClose: forget,
   };
 
-  function create(socket: Socket): Connection {
+  function create(socket: Socket) {
     const connection = new Connection(socket, events);
     known.set(socket, connection);
     return connection;
   }
 
   /** A busy one stays busy until its requests are over. */
-  function forget(connection: Connection): void {
+  function forget(connection: Connection) {
     idle.remove(connection.place);
     for (const set of [all, beyondLimit, waitingForBody]) set.delete(connection);
   }
 
-  function close(connection: Connection): void {
+  function close(connection: Connection) {
     forget(connection);
     connection.socket.destroy();
   }
 
   /** Closes those whose callers read too slowly, and finds those that only wait for a body. */
-  function closeStalled(): void {
+  function closeStalled() {
     // A copy: one that is reset is removed.
     for (const connection of [...busy]) {
       const progress = connection.checkProgress();
@@ -95,7 +95,7 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
   }
 
   /** False when all are busy. */
-  function closeLongestIdle(): boolean {
+  function closeLongestIdle() {
     const [longest] = idle.size > 0 ? idle : waitingForBody;
     if (longest !== undefined) close(longest);
     return longest !== undefined;
@@ -146,7 +146,7 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
 }
 
 /** Into the list, and out of the other one. */
-function move(connection: Connection, list: LinkedList<Connection>): void {
+function move(connection: Connection, list: LinkedList<Connection>) {
   connection.place?.remove();
   connection.place = list.add(connection);
 }

@@ -87,7 +87,7 @@ export function createReadOrigin({ server, http }: Config) {
 const NO_ORIGIN: RequestOrigin = { value: undefined, isAllowed: false };
 
 /** `http://localhost` or `http://127.0.0.1`, with any port. */
-const isLocalOrigin = (origin: string): boolean =>
+const isLocalOrigin = (origin: string) =>
   IPV4_LOOPBACK_HOSTS.includes(HTTP_ORIGIN.exec(origin)?.[1] ?? '');
 
 /** @throws GatewayError `invalid_origin`. */
@@ -169,7 +169,7 @@ export function renderPreflightHeaders(
 /** RFC 9110 §5.6.2. */
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
 
-const listRequestHeaders = (names: readonly string[]): string =>
+const listRequestHeaders = (names: readonly string[]) =>
   ['Content-Type', 'Authorization', ...names].join(', ');
 
 const renderCorsHeaders = (allowedOrigin: string, names: CorsHeaderNames): ReplyHeaders => ({
@@ -275,7 +275,7 @@ export function createListHeaders(server: Config['server'], corsHeaders: CorsHea
     list.push('Vary', vary === undefined ? 'Origin' : `Origin, ${vary}`);
     return list;
 
-    function set(name: string, value = ''): void {
+    function set(name: string, value = '') {
       const position = positions.get(name);
       if (position === undefined) list.push(name, value);
       else list[position] = value;

@@ -158,7 +158,7 @@ export function createJudgeProtected(
     };
   }
 
-  function challenge(error: GatewayError, { request }: ProtectedCall): GatewayError {
+  function challenge(error: GatewayError, { request }: ProtectedCall) {
     return addChallenge(error, getChallenge?.(request.path));
   }
 }

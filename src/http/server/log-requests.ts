@@ -19,7 +19,7 @@ export type LogRequest = (request: LoggedRequest) => void;
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 /** Callers may send any word: those that nobody uses are one series. */
-const toKnownMethod = (method: string): string => (METHODS.has(method) ? method : 'other');
+const toKnownMethod = (method: string) => (METHODS.has(method) ? method : 'other');
 
 /** Never logs a query, a header or a body: they carry codes, states and tokens. */
 export function createAccessLog({ log, metrics, clock }: Runtime): LogRequest {
@@ -38,7 +38,7 @@ export function createAccessLog({ log, metrics, clock }: Runtime): LogRequest {
     endTrace(request);
   };
 
-  function writeLine(request: LoggedRequest): void {
+  function writeLine(request: LoggedRequest) {
     const { method, route, reply, seconds } = request;
     const { status } = reply;
     const outcome = reply.outcome?.();
@@ -86,7 +86,7 @@ function chooseLevel(status: number, { logLevel, cause }: ReplyError) {
  * §21.2: the span of a request, by OpenTelemetry's conventions for HTTP. Never a query or a body: they carry codes, states
  * and tokens.
  */
-function endTrace({ method, path, route, clientIp, reply }: LoggedRequest): void {
+function endTrace({ method, path, route, clientIp, reply }: LoggedRequest) {
   const { status, trace } = reply;
   const span = trace?.getSpan();
   if (trace === undefined || span === undefined) return;

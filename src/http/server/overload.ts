@@ -30,8 +30,6 @@ const REFUSAL_MS = 0.03;
 /** The number of calls that can be served is remembered so long after the last refusal. */
 const QUIET_MS = 10_000;
 
-export type Overload = ReturnType<typeof createOverload>;
-
 export function createOverload({ clock, log }: ClockAndLog, runQueue: Pick<RunQueue, 'getWait'>) {
   let isTicking = false;
   let tickedAt = 0;
@@ -46,13 +44,13 @@ export function createOverload({ clock, log }: ClockAndLog, runQueue: Pick<RunQu
   let quietSince = 0;
   let refusedInEpisode = 0;
 
-  function start(now: number): void {
+  function start(now: number) {
     isTicking = true;
     tickedAt = countedAt = now;
     clock.after(TICK_MS, tick);
   }
 
-  function tick(): void {
+  function tick() {
     const now = clock.monotonic();
     const elapsed = now - tickedAt;
     const isLate = elapsed >= LATE_MS;
@@ -73,7 +71,7 @@ export function createOverload({ clock, log }: ClockAndLog, runQueue: Pick<RunQu
 
   const isEpisode = () => limit !== Number.POSITIVE_INFINITY || refusedInEpisode > 0;
 
-  function countLateness(now: number): void {
+  function countLateness(now: number) {
     lateTicks += 1;
     countedAt = now;
     if (lateTicks < LATE_TICKS) return;
@@ -82,13 +80,13 @@ export function createOverload({ clock, log }: ClockAndLog, runQueue: Pick<RunQu
   }
 
   /** Half of the way (on a scale of factors), since calls are often served one tick after they came. */
-  function adapt(elapsed: number): void {
+  function adapt(elapsed: number) {
     const servingMs = Math.max(TICK_MS, elapsed - refused * REFUSAL_MS);
     const factor = Math.sqrt(MAX_WAIT_MS / servingMs);
     limit = Math.max(MIN_CALLS, limit * Math.min(2, Math.max(0.5, factor)));
   }
 
-  function endEpisode(): void {
+  function endEpisode() {
     if (refusedInEpisode > 0)
       log.info('All calls are served again.', { refused: refusedInEpisode });
     limit = Number.POSITIVE_INFINITY;
@@ -149,7 +147,7 @@ export function createFindRefusal(endpoints: readonly Endpoint[], securityHeader
   };
 }
 
-const getFolder = (path: string): string => path.slice(0, path.lastIndexOf('/') + 1);
+const getFolder = (path: string) => path.slice(0, path.lastIndexOf('/') + 1);
 
 // §12: calls run in turns (iterations) of the event loop that stay short. Between two turns sockets are read, connections
 // accepted and answers sent, so that tools that take much CPU stall none of these, however many are called
@@ -189,7 +187,7 @@ export function createRunQueue(clock: Clock) {
   /** True if one came since the last turn ended. */
   let hasNewConnection = false;
 
-  function startTurn(now: number): void {
+  function startTurn(now: number) {
     isTurn = true;
     turnStartedAt = now;
     runs = 0;
@@ -198,12 +196,12 @@ export function createRunQueue(clock: Clock) {
     queueMicrotask(() => nextTick(noteCosts));
   }
 
-  function noteCosts(): void {
+  function noteCosts() {
     measuredRuns = runs;
     measuredMs = clock.monotonic() - turnStartedAt;
   }
 
-  function endTurn(): void {
+  function endTurn() {
     isTurn = false;
     const now = clock.monotonic();
     maxRuns = Math.max(1, hasNewConnection ? limitWhileAccepting(now) : limitUsually(now));
@@ -215,7 +213,7 @@ export function createRunQueue(clock: Clock) {
     if (waiting.length > 0) runWaiting(now);
   }
 
-  function takeAcceptingTurn(now: number): boolean {
+  function takeAcceptingTurn(now: number) {
     const added = (now - creditedAt) * ACCEPTING_TURNS_PER_MS;
     acceptingTurns = Math.min(MAX_ACCEPTING_TURNS, acceptingTurns + added);
     creditedAt = now;
@@ -224,7 +222,7 @@ export function createRunQueue(clock: Clock) {
     return true;
   }
 
-  function limitUsually(now: number): number {
+  function limitUsually(now: number) {
     const msPerRun = Math.max(measuredMs, 0.001) / Math.max(measuredRuns, 1);
     // Whatever else the turn did, calls get as much time.
     const otherMs = now - turnStartedAt - runs * msPerRun;
@@ -232,12 +230,12 @@ export function createRunQueue(clock: Clock) {
   }
 
   /** Counts all that the turn did: of most calls, all but the beginning comes in later ticks, and with their answers the next are read. */
-  const limitWhileAccepting = (now: number): number =>
+  const limitWhileAccepting = (now: number) =>
     (ACCEPTING_TURN_MS * Math.max(runs, 1)) / Math.max(now - turnStartedAt, 0.001);
 
   const isStalled = (now: number) => now - turnStartedAt >= STALL_MS;
 
-  function runWaiting(now: number): void {
+  function runWaiting(now: number) {
     startTurn(now);
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       runs += 1;
@@ -255,7 +253,7 @@ export function createRunQueue(clock: Clock) {
         return task();
       }
       return new Promise((resolve, reject) => {
-        function start(): void {
+        function start() {
           try {
             resolve(task());
           } catch (thrown) {

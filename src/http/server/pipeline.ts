@@ -111,7 +111,7 @@ export function createPipeline(
    * §21.2. Probes have none, and so nothing below one: they come every few seconds, and would fill the traces of a quiet
    * gateway.
    */
-  function startTrace(received: ReceivedRequest): ReceivedRequest {
+  function startTrace(received: ReceivedRequest) {
     const { request } = received;
     if (tracing === undefined || router.isProbe(request.path)) return received;
     const trace = tracing.startRequest(readTraceContext(request.headers));

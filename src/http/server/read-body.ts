@@ -79,7 +79,7 @@ export function createBodyReader({ config, clock }: Runtime) {
       const counted = memory.startBody(owner, stop);
       let isOver = false;
 
-      function stop(cause: GatewayError): void {
+      function stop(cause: GatewayError) {
         isOver = true;
         buffer.take();
         counted.end();
@@ -142,7 +142,7 @@ export function createBodyReader({ config, clock }: Runtime) {
     });
   };
 
-  function noteRead(body: IncomingBody, hold: HoldBody): void {
+  function noteRead(body: IncomingBody, hold: HoldBody) {
     body.isRead = true;
     body.release = hold();
   }

@@ -101,7 +101,7 @@ export function createFindClientIp(trust: TrustProxy): FindClientIp {
 const MAX_HOPS = 32;
 
 /** From the right, the first that is no trusted proxy; all trusted: the leftmost. */
-function findFirstUntrusted(hops: readonly string[], trusts: (address: string) => boolean): string {
+function findFirstUntrusted(hops: readonly string[], trusts: (address: string) => boolean) {
   let last = UNKNOWN;
   for (let at = hops.length - 1; at >= 0 && at >= hops.length - MAX_HOPS; at -= 1) {
     last = toAddress(hops[at]);
@@ -122,7 +122,7 @@ export function toAddress(text: string | undefined): string {
 }
 
 /** `ip:port` and `[v6]:port` lose the port, `[v6]` its brackets. */
-const removePort = (text: string): string => {
+const removePort = (text: string) => {
   const [, bracketed, plain] = /^(?:\[([^\]]*)\](?::\d{1,5})?|([^:]*):\d{1,5})$/.exec(text) ?? [];
   return bracketed ?? plain ?? '';
 };
@@ -165,7 +165,7 @@ const METADATA =
   /^\/\.well-known\/(?:oauth-protected-resource|oauth-authorization-server|openid-configuration)(?=\/)/;
 
 /** Undefined if the path of BASE_URL is neither at the start nor behind the name of a document. */
-function removeBasePath(path: string, basePath: string): string | undefined {
+function removeBasePath(path: string, basePath: string) {
   const [start = ''] = METADATA.exec(path) ?? [];
   const rest = path.slice(start.length);
   if (rest !== basePath && !rest.startsWith(`${basePath}/`)) return undefined;

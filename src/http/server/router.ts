@@ -151,7 +151,7 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site) {
 const FRONT_PAGE_STATUSES: readonly number[] = [400, 401, 405, 406];
 
 /** No client of MCP: these name a token, a session or an event stream, or do not prefer HTML. */
-function isBrowserByMistake(request: GatewayRequest): boolean {
+function isBrowserByMistake(request: GatewayRequest) {
   const accept = getHeader(request, 'accept');
   return (
     prefersHtml(accept) &&

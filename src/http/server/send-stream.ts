@@ -181,7 +181,7 @@ class StreamSending {
 }
 
 /** Async, so that what it throws is a rejection. */
-async function endIterator(pieces: AsyncIterator<string>): Promise<void> {
+async function endIterator(pieces: AsyncIterator<string>) {
   await pieces.return?.();
 }
 

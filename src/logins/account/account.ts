@@ -147,8 +147,8 @@ export function createAccountEndpoints(
     ip: string,
     finish?: () => Promise<Reply>,
   ): Promise<Reply> {
-    const selection = { kind: 'user', user: found.session.user, client: undefined } as const;
-    const { failed, logoutMark } = await ends.endSelectedGrants(selection, 'user', (grant) =>
+    const { user } = found.session;
+    const { failed, logoutMark } = await ends.endSelectedGrants({ user }, 'user', (grant) =>
       auditEnd(audit, grant, 'account', ip),
     );
     if (failed === 0 && finish !== undefined) return finish();
@@ -211,7 +211,7 @@ ${content.hasConnections ? `<p class="links"><a href="${escapeHtml(owner.baseUrl
 const NOT_ASKED =
   '<p class="warning" role="alert">Your identity provider did not say that it asked who you are, so not all apps can be logged out at once. Log them out one by one.</p>';
 
-function renderGrant(grant: Grant, app: ShownApp, content: AccountPageContent): string {
+function renderGrant(grant: Grant, app: ShownApp, content: AccountPageContent) {
   return `<section>
 ${renderRows([
   ...listAppRows(app),
@@ -226,7 +226,7 @@ ${renderForm(
 </section>`;
 }
 
-function renderAll(content: AccountPageContent): string {
+function renderAll(content: AccountPageContent) {
   if (!content.asksForAll) {
     return renderForm(content, '<button name="action" value="ask_all">Log out everywhere</button>');
   }
@@ -239,7 +239,7 @@ ${renderAtProvider(content, '<button name="action" value="end_all_provider">', '
 }
 
 /** Nothing where the provider has no page for it. */
-const renderAtProvider = (content: AccountPageContent, button: string, label: string): string =>
+const renderAtProvider = (content: AccountPageContent, button: string, label: string) =>
   content.providerHost === undefined
     ? ''
     : renderForm(
@@ -250,7 +250,7 @@ const renderAtProvider = (content: AccountPageContent, button: string, label: st
 const renderForm = (
   { owner, session }: AccountPageContent,
   fields: string,
-): string => `<form method="post" action="${escapeHtml(owner.baseUrl)}/account">
+) => `<form method="post" action="${escapeHtml(owner.baseUrl)}/account">
 ${renderField('csrf', session.csrf)}
 ${fields}
 </form>`;
@@ -259,7 +259,7 @@ ${fields}
 const MAX_HOST = 200;
 
 /** For who comes back from the provider, where the browser was logged out. */
-const renderLoggedOut = (owner: PageOwner, host: string): Reply =>
+const renderLoggedOut = (owner: PageOwner, host: string) =>
   renderPage(owner, {
     status: 200,
     title: 'You are logged out',

@@ -46,7 +46,7 @@ export function createBrowserSessions(
   const readSecret = createReadSecret(name);
   const sessions = createRecords(store, SESSION_FORMAT, seal);
 
-  function getSecondsLeft({ createdAt, isOperator }: StoredBrowserSession): number {
+  function getSecondsLeft({ createdAt, isOperator }: StoredBrowserSession) {
     const maxSeconds = isOperator ? OPERATOR_MAX_SECONDS : BROWSER_SESSION_MAX_SECONDS;
     return Math.min(IDLE_SECONDS, maxSeconds - Math.floor((clock.now() - createdAt) / 1000));
   }
@@ -58,12 +58,12 @@ export function createBrowserSessions(
     return { 'Set-Cookie': `${name}=${secret}; ${attributes}` };
   }
 
-  function readKey(cookie: string | undefined): string | undefined {
+  function readKey(cookie: string | undefined) {
     const secret = readSecret(cookie);
     return secret && buildKey(secret);
   }
 
-  const isGood = async (session: StoredBrowserSession): Promise<boolean> =>
+  const isGood = async (session: StoredBrowserSession) =>
     getSecondsLeft(session) > 0 &&
     !(await logouts.isOver({ ...session, clientId: ACCOUNT_CLIENT_ID }));
 
@@ -112,4 +112,4 @@ export function createBrowserSessions(
 
 const SESSION_FORMAT = jsonFormat<StoredBrowserSession>('A browser session');
 
-const buildKey = (secret: string): string => buildOAuthKey('browser-session', hashSha256(secret));
+const buildKey = (secret: string) => buildOAuthKey('browser-session', hashSha256(secret));

@@ -78,7 +78,7 @@ export function createFinishPageLogin(
 }
 
 /** OpenID Connect Core §3.1.2.1: without `auth_time` nobody knows. The provider's clock may be behind. */
-const wasAskedSince = (authTime: unknown, since: number): boolean =>
+const wasAskedSince = (authTime: unknown, since: number) =>
   typeof authTime === 'number' && authTime * 1000 >= since - TOLERANCE_MS;
 
 const TOLERANCE_MS = 60_000;

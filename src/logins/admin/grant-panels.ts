@@ -116,12 +116,12 @@ export function createGrantPanels(
 
 /** @throws GatewayError `bad_request` where the query does not say whose logins are to end, or says anything else. */
 function readGrantSelection(query: URLSearchParams, issuers: Issuers): GrantSelection {
-  if (query.get('all') === 'true' && query.size === 1) return { kind: 'all' };
+  if (query.get('all') === 'true' && query.size === 1) return { everybody: true };
   if (isClear(query, OF_GRANTS)) {
     const user = readSelectedUser(query, issuers);
     const client = query.get('client') ?? undefined;
-    if (user !== undefined) return { kind: 'user', user, client };
-    if (client !== undefined) return { kind: 'client', client };
+    if (user !== undefined) return { user, ...(client !== undefined && { client }) };
+    if (client !== undefined) return { client };
   }
   return fail('bad_request', {
     details:

@@ -55,7 +55,7 @@ export function describeClaims(sub: string, claims: JsonObject): Writable<UserCo
   return user;
 }
 
-function checkKind(claims: JsonObject, foreignClaims: readonly ForeignClaim[]): void {
+function checkKind(claims: JsonObject, foreignClaims: readonly ForeignClaim[]) {
   const foreign = findForeignClaim(claims, foreignClaims);
   if (foreign === undefined) return;
   const { claim, value, kind, advice } = foreign;
@@ -122,11 +122,11 @@ export function readSubject({ sub }: JsonObject, baseUrl: string): string {
 }
 
 /** Also as a server may read it that compares addresses: in any case, with slashes at the end. */
-const isNameOf = (sub: string, baseUrl: string): boolean =>
+const isNameOf = (sub: string, baseUrl: string) =>
   sub.slice(0, baseUrl.length).toLowerCase() === baseUrl.toLowerCase() &&
   /^\/*$/.test(sub.slice(baseUrl.length));
 
-const includesOneOf = (aud: unknown, audience: readonly string[]): boolean =>
+const includesOneOf = (aud: unknown, audience: readonly string[]) =>
   Array.isArray(aud)
     ? audience.some((allowed) => aud.includes(allowed))
     : audience.some((allowed) => allowed === aud);
@@ -147,7 +147,7 @@ export type TokenAge = 'new' | 'unknown';
  *
  * @throws GatewayError `expired_token`, or `invalid_token`.
  */
-function checkTimes(claims: JsonObject, tolerance: number, now: number, age: TokenAge): void {
+function checkTimes(claims: JsonObject, tolerance: number, now: number, age: TokenAge) {
   const exp = readTime('exp', claims.exp);
   if (now >= exp + tolerance) {
     fail('expired_token', {
@@ -165,7 +165,7 @@ function checkTimes(claims: JsonObject, tolerance: number, now: number, age: Tok
   }
 }
 
-function readTime(claim: string, found: unknown): number {
+function readTime(claim: string, found: unknown) {
   if (isTime(found)) return found;
   const details = describeWrong(`${claim} claim of the token`, found, 'be a number');
   return failToken(details, { found, expected: 'a number of seconds' });

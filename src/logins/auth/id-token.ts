@@ -171,7 +171,7 @@ const CHECKS: readonly Check[] = [
 ];
 
 /** A `sub` of another issuer is somebody else, also where it is the same (OpenID Connect Core §5.7). */
-function checkEarlierUser(user: UserIdentity, earlier: UserIdentity | undefined): void {
+function checkEarlierUser(user: UserIdentity, earlier: UserIdentity | undefined) {
   if (earlier === undefined) return;
   for (const [member, found, expected] of [
     ['iss', user.issuer, earlier.issuer],

@@ -86,7 +86,7 @@ const PRIMES = [
  * Tells whether a modulus bears the mark of that generator: modulo every small prime it is a power of
  * 65537. A sound modulus does so by chance about once in 2^27 or more.
  */
-const hasRocaWeakness = (modulus: bigint): boolean =>
+const hasRocaWeakness = (modulus: bigint) =>
   powersByPrime.every(([prime, powers]) => powers.has(modulus % prime));
 
 const powersByPrime = PRIMES.map((prime) => {
@@ -144,7 +144,7 @@ const isOnCurve =
   ({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): boolean =>
     type === 'ec' && details?.namedCurve === curve;
 
-const isEdwards = ({ asymmetricKeyType: type }: KeyObject): boolean =>
+const isEdwards = ({ asymmetricKeyType: type }: KeyObject) =>
   type === 'ed25519' || type === 'ed448';
 
 /** RFC 8017 §8.1.2, §8.2.2: as long as the modulus. OpenSSL would take one without its leading zeros, too. */

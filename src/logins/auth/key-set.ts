@@ -115,7 +115,7 @@ export function createKeySet(
   const refresher = createKeySetRefresher(clock, load, reportOutcome);
 
   /** Counts every fetch, and says once in the log that fetches fail, and once that they succeed again. */
-  function reportOutcome(outcome: RefreshOutcome): void {
+  function reportOutcome(outcome: RefreshOutcome) {
     const wasFailing = isFailing;
     isFailing = !outcome.ok;
     problem = outcome.ok ? undefined : describeCause(outcome.cause);
@@ -130,7 +130,7 @@ export function createKeySet(
     }
   }
 
-  async function load(): Promise<void> {
+  async function load() {
     const jwksUrl = url ?? (await metadata?.get())?.jwks_uri;
     if (jwksUrl === undefined) throw new Error('there is no URL of the key set');
     fetchedFrom = stripUri(jwksUrl);
@@ -236,7 +236,7 @@ function createKeySetRefresher(
   let cancelRefresh = () => {};
   let isClosed = false;
 
-  function refresh(): Promise<RefreshOutcome> {
+  function refresh() {
     running ??= fetchAndPlan();
     return running;
   }

@@ -179,7 +179,7 @@ const CHECKS: readonly ClaimCheck[] = [
   checkNotBefore,
 ];
 
-const readText = (member: string, found: unknown): string =>
+const readText = (member: string, found: unknown) =>
   typeof found === 'string' && found !== ''
     ? found
     : failClaim(KIND, member, found, {

@@ -102,7 +102,7 @@ export function createOwnTokenVerifier(
     return opened;
   }
 
-  const read = (id: string): Promise<KnownGrant> =>
+  const read = (id: string) =>
     reading.run(id, async () => {
       const stored = await grants.read(id);
       if (stored === undefined || !isOfHere(stored.grant)) {
@@ -112,7 +112,7 @@ export function createOwnTokenVerifier(
       return remember(stored);
     });
 
-  const isOfHere = ({ user, clientMark, assertion }: Grant): boolean =>
+  const isOfHere = ({ user, clientMark, assertion }: Grant) =>
     assertion === undefined
       ? user.issuer === (clientMark === undefined ? issuer : baseUrl)
       : assertionIssuers.includes(user.issuer);
@@ -158,7 +158,7 @@ export function createOwnTokenVerifier(
   }
 
   /** From now on the refresh token before is of use to nobody but a thief. Nobody waits for it. */
-  function noteUse(id: string, entry: KnownGrant): void {
+  function noteUse(id: string, entry: KnownGrant) {
     entry.isUseNoted = true;
     grants
       .update(id, (grant) => {

@@ -152,7 +152,7 @@ function checkPast(
   member: string,
   at: number,
   { now, clockToleranceSeconds }: ExpectedClaims,
-): void {
+) {
   if (now >= at - clockToleranceSeconds) return;
   const advice = adviseOnClocks(at - now, clockToleranceSeconds, 'new');
   kind.fail(

@@ -111,7 +111,7 @@ async function verifyAfterFetch(
   token: ParsedToken,
   check: SignatureCheck,
   beforeFetch: () => Promise<void>,
-): Promise<void> {
+) {
   const { keySet, findSigner: find } = check;
   if (!keySet.isFetched) {
     await beforeFetch();

@@ -169,15 +169,15 @@ export function createCallback(
   }
 
   /** The authorization response (RFC 6749 §4.1.2). */
-  function buildAnswerUrl({ redirectUri, state }: Login, pairs: Pairs): string {
+  function buildAnswerUrl({ redirectUri, state }: Login, pairs: Pairs) {
     return addToRedirectUri(redirectUri, [...pairs, ['state', state], ['iss', baseUrl]]);
   }
 
-  function respond(login: Login, pairs: Pairs): Reply {
+  function respond(login: Login, pairs: Pairs) {
     return createRedirectReply(buildAnswerUrl(login, pairs));
   }
 
-  function buildAuthorizeUrl(query: string): string {
+  function buildAuthorizeUrl(query: string) {
     return `${baseUrl}/oauth/authorize?${query}`;
   }
 }
@@ -192,7 +192,7 @@ const listError = (code: string | undefined, description?: string): Pairs => [
 /** Characters of what the provider says. */
 const MAX_ERROR_TEXT = 500;
 
-const readErrorText = (parameters: RequestParameters, name: string): string | undefined => {
+const readErrorText = (parameters: RequestParameters, name: string) => {
   const text = parameters.get(name);
   return text === undefined ? undefined : toErrorDescription(text).slice(0, MAX_ERROR_TEXT);
 };

@@ -93,8 +93,8 @@ export function decideRefresh(
 export const isFresh = ({ issuedAt, expiresAt }: IssuedPair, now: number): boolean =>
   expiresAt - now > (expiresAt - issuedAt) / 2;
 
-const includesAll = (granted: readonly string[], asked: readonly string[]): boolean =>
+const includesAll = (granted: readonly string[], asked: readonly string[]) =>
   asked.every((one) => granted.includes(one));
 
-const isSame = (one: readonly string[], other: readonly string[]): boolean =>
+const isSame = (one: readonly string[], other: readonly string[]) =>
   one.length === other.length && includesAll(one, other);

@@ -57,7 +57,7 @@ export function createLoginEnds(
   endOutdatedGrants(runtime, grants, machineClients, (id) => endHere(id, 'configuration'));
 
   /** RFC 7009: as far as that can be told. Never rejects, and never says what came of it. */
-  async function tellProvider({ user, provider }: EndedLogin): Promise<void> {
+  async function tellProvider({ user, provider }: EndedLogin) {
     // From before a change of OIDC_ISSUER: no provider is sent the tokens of another.
     if (user !== undefined && user.issuer !== issuer) return;
     // The provider may take the end of one login for the end of all of its user: the other clients must not be logged out by it.
@@ -71,7 +71,7 @@ export function createLoginEnds(
   }
 
   /** In turn, for what nobody waits for: there may be thousands, and the provider may be slow. */
-  const tellProviderInTurn = ({ user, provider }: EndedLogin): Promise<void> =>
+  const tellProviderInTurn = ({ user, provider }: EndedLogin) =>
     queue.run(() => tellProvider({ user, provider })).catch(() => {});
 
   /** Every grant that is ended ends here, with one line of the log, and without a word to the provider. */
@@ -99,8 +99,9 @@ export function createLoginEnds(
   }
 
   async function listIds(selection: GrantSelection): Promise<readonly string[]> {
-    const { kind } = selection;
-    const owner: GrantOwner = kind === 'user' || kind === 'session' ? selection : { kind: 'all' };
+    const { user, session } = selection;
+    const ofUser: GrantOwner = user === undefined ? { kind: 'all' } : { kind: 'user', user };
+    const owner = session === undefined ? ofUser : ({ kind: 'session', session } as const);
     const belongs = createFilter(selection);
     const turns = createTurns(clock);
     const ids: string[] = [];
@@ -168,7 +169,7 @@ export function createLoginEnds(
     },
   };
 
-  async function tellOfAll(ended: readonly EndedLogin[]): Promise<void> {
+  async function tellOfAll(ended: readonly EndedLogin[]) {
     for (let at = 0; at < ended.length; at += MAX_TOLD_AT_ONCE) {
       await Promise.all(ended.slice(at, at + MAX_TOLD_AT_ONCE).map(tellProviderInTurn));
     }
@@ -188,15 +189,14 @@ export const auditEnd = (
   );
 
 /** Says which of the list are meant; undefined for all of it. */
-function createFilter(selection: GrantSelection): ((grant: Grant) => boolean) | undefined {
-  if (selection.kind === 'session') {
-    const { session, user } = selection;
+function createFilter({ user, client, session }: GrantSelection) {
+  if (client === undefined && session === undefined) return undefined;
+  return (grant: Grant) =>
+    (client === undefined || grant.client.id === client) &&
     // Another session may have taken its place meanwhile, and the list have kept it.
-    return (grant) =>
-      grant.sid === session.sid && (user === undefined || hashUser(grant.user) === hashUser(user));
-  }
-  const client = selection.kind === 'all' ? undefined : selection.client;
-  return client === undefined ? undefined : (grant) => grant.client.id === client;
+    (session === undefined ||
+      (grant.sid === session.sid &&
+        (user === undefined || hashUser(grant.user) === hashUser(user))));
 }
 
 // §24.6: CONNECTIONS_END_WITH_LOGOUT: whose logins all end, of theirs the connections to servers end, too.
@@ -213,7 +213,7 @@ function createEndConnections({ oauth, log }: BrokerRuntime, connections: Connec
     createRefusal: () => new Error('Too many users were logged out at once'),
   });
 
-  async function endOf(user: UserIdentity): Promise<void> {
+  async function endOf(user: UserIdentity) {
     const owner = withoutDefault(user, oauth.provider.issuer);
     try {
       const { failed } = await queue.run(() => connections.endOfUser(owner, 'logout'));
@@ -227,11 +227,12 @@ function createEndConnections({ oauth, log }: BrokerRuntime, connections: Connec
    * Ends those of the users whom the selection is about, and those whose logins ended by it. Nobody waits for it: servers may be slow,
    * or down, and the logout has happened. What fails is told in the log.
    */
-  return function endConnections(selection: GrantSelection, ended: readonly EndedLogin[]): void {
-    const { kind } = selection;
+  return function endConnections(
+    { user: named, client }: GrantSelection,
+    ended: readonly EndedLogin[],
+  ) {
     // One client that is logged out, or all logins by it, is no end of a user.
-    if (kind === 'client' || (kind === 'user' && selection.client !== undefined)) return;
-    const named = kind === 'all' ? undefined : selection.user;
+    if (client !== undefined) return;
     const users = [named, ...ended.map(({ user }) => user)].filter((user) => user !== undefined);
     const each = new Map(users.map((user) => [hashUser(user), user]));
     for (const user of each.values()) void endOf(user);
@@ -252,16 +253,16 @@ function endOutdatedGrants(
   grants: Grants,
   machineClients: MachineClients,
   end: (id: string) => Promise<unknown>,
-): void {
-  const isOutdated = (grant: Grant): boolean =>
+) {
+  const isOutdated = (grant: Grant) =>
     getClientMark(grant) !== machineClients.find(grant.client.id)?.mark;
 
-  async function endOfItself(id: string): Promise<void> {
+  async function endOfItself(id: string) {
     const listed = await grants.listOfUser(toMachineUser(id, baseUrl));
     for (const grant of listed.filter(isOutdated)) await end(grant.id);
   }
 
-  async function endOfUsers(ids: readonly string[]): Promise<void> {
+  async function endOfUsers(ids: readonly string[]) {
     const turns = createTurns(clock);
     const found: string[] = [];
     for await (const page of readPages((request) => grants.list(request, { kind: 'all' }))) {

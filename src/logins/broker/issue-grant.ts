@@ -20,7 +20,7 @@ export function createTokenIssue({
   ends: { endGrantSoon, logouts, tellProviderInTurn },
 }: Broker) {
   /** The fate of the others is no reason to refuse this login. */
-  async function makeRoom({ user, id }: Grant): Promise<void> {
+  async function makeRoom({ user, id }: Grant) {
     for (const excess of await grants.listExcess(user, id)) {
       const ended = await endGrantSoon(excess, 'excess');
       if (ended !== undefined) auditEnd(audit, ended, 'make_room');

@@ -8,17 +8,22 @@ import type { ProviderSession } from '../grants/grants.ts';
 import { hashSid, hashUser } from '../grants/token-codec.ts';
 import type { BrokerRuntime } from './runtime.ts';
 
-/** Logins that end at once. `client` is an OAuth client ID. */
-export type GrantSelection =
-  | { readonly kind: 'user'; readonly user: UserIdentity; readonly client: string | undefined }
-  | { readonly kind: 'client'; readonly client: string }
-  /** The logins of a session at the provider; of those the ones of `user`, where there is one. */
-  | {
-      readonly kind: 'session';
-      readonly session: ProviderSession;
-      readonly user: UserIdentity | undefined;
-    }
-  | { readonly kind: 'all' };
+/** Logins that end at once: those of which all holds that is said. A selection that says nothing is none, rather than everybody's. */
+export type GrantSelection = Selected &
+  (
+    | Required<Pick<Selected, 'user'>>
+    | Required<Pick<Selected, 'client'>>
+    | Required<Pick<Selected, 'session'>>
+    | { readonly everybody: true }
+  );
+
+interface Selected {
+  readonly user?: UserIdentity;
+  /** An OAuth client ID. */
+  readonly client?: string;
+  /** At the provider. */
+  readonly session?: ProviderSession;
+}
 
 /**
  * The cause of the end of a login. `provider`: it sent a logout token. `renewal`: the provider, or a LOGIN_ALLOWED setting, no
@@ -71,13 +76,9 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
   /** Longer than what was noted by it. */
   const countedSeconds = 2 * Math.max(notedSeconds, approvalSeconds);
 
-  const readNumber = async (key: string): Promise<number> => Number((await store.get(key)) ?? 0);
+  const readNumber = async (key: string) => Number((await store.get(key)) ?? 0);
 
-  async function change(
-    key: string,
-    seconds: number,
-    compute: (current: number) => number,
-  ): Promise<number> {
+  async function change(key: string, seconds: number, compute: (current: number) => number) {
     for (;;) {
       const text = await store.get(key);
       const next = compute(Number(text ?? 0));
@@ -93,7 +94,7 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
     change(key, seconds, (current) => Math.max(current, mark));
 
   /** True where one of them was noted after the mark. */
-  async function isNotedAfter(mark: number, keys: readonly string[]): Promise<boolean> {
+  async function isNotedAfter(mark: number, keys: readonly string[]) {
     const latest = Math.max(...(await Promise.all(keys.map(readNumber))));
     if (latest <= mark) return false;
     // A store of several servers can lose the count and keep what was noted by it: nobody could log in then until that is forgotten, too.
@@ -107,12 +108,16 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
     /** The mark of what begins now. */
     getMark: () => readNumber(LOGOUT_COUNT_KEY),
     /** Notes one; whoever ends what is listed does that afterwards. Resolves to the mark of what begins after it. */
-    async note(selection: GrantSelection, by: GrantEndedBy): Promise<number> {
+    async note({ user, client, session }: GrantSelection, by: GrantEndedBy): Promise<number> {
       const mark = await count();
-      const concerned = describeSelection(selection);
+      const concerned = {
+        user: user && hashUser(user),
+        client,
+        session: session && hashSid(session),
+      };
       if (isMeant(by)) await raise(buildApprovalKey(concerned), approvalSeconds, mark);
       // No login from before own tokens is known to be of a session.
-      const seconds = selection.kind === 'session' ? LOGIN_SECONDS : notedSeconds;
+      const seconds = session === undefined ? notedSeconds : LOGIN_SECONDS;
       await raise(buildKey(concerned), seconds, mark);
       return mark;
     },
@@ -151,23 +156,8 @@ const listConcerned = (user: string, client: string): readonly Concerned[] => [
   {},
 ];
 
-function describeSelection(selection: GrantSelection): Concerned {
-  switch (selection.kind) {
-    case 'user':
-      return { user: hashUser(selection.user), client: selection.client };
-    case 'client':
-      return { client: selection.client };
-    case 'session': {
-      const { user, session } = selection;
-      return { user: user && hashUser(user), session: hashSid(session) };
-    }
-    case 'all':
-      return {};
-  }
-}
-
-const buildKey = ({ user, client, session }: Concerned): string =>
+const buildKey = ({ user, client, session }: Concerned) =>
   buildLogoutKey(hashSha256(JSON.stringify([user, client, session])));
 
-const buildApprovalKey = ({ user, client }: Concerned): string =>
+const buildApprovalKey = ({ user, client }: Concerned) =>
   buildLogoutKey(hashSha256(JSON.stringify(['approvals', user, client])));

@@ -181,14 +181,14 @@ function readTokenAnswer(
   };
 }
 
-const isAbsent = (found: unknown): boolean => found === undefined || found === null || found === '';
+const isAbsent = (found: unknown) => found === undefined || found === null || found === '';
 
-const isText = (found: unknown): boolean => readText(found) !== undefined;
+const isText = (found: unknown) => readText(found) !== undefined;
 
-const isTextIfThere = (found: unknown): boolean => isAbsent(found) || isText(found);
+const isTextIfThere = (found: unknown) => isAbsent(found) || isText(found);
 
 /** Some write numbers as text. */
-const isSecondsIfThere = (found: unknown): boolean =>
+const isSecondsIfThere = (found: unknown) =>
   isAbsent(found) ||
   (typeof found === 'number' && Number.isFinite(found)) ||
   (typeof found === 'string' && /^\s*\d+(\.\d+)?\s*$/.test(found));

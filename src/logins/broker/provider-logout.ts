@@ -4,6 +4,7 @@ import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.t
 import type { KnownLogin, PublicEndpoint } from '../../http/endpoint/endpoint.ts';
 import type { Reply, RequestBody } from '../../http/endpoint/message.ts';
 import { createNameCheck, parseBody } from '../../http/endpoint/parameters.ts';
+import { computeOnce } from '../../platform/compute-once.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { buildLogoutTokenKey } from '../../store/keys.ts';
 import { readPages } from '../../store/page.ts';
@@ -28,19 +29,11 @@ export function createProviderLogout({
   logoutTokens,
 }: Broker): PublicEndpoint {
   const { issuer } = oauth.provider;
-  const looks = new WeakMap<RequestBody, Look>();
-
-  const buildUseKey = ({ jti }: LogoutToken): string =>
+  const buildUseKey = ({ jti }: LogoutToken) =>
     buildLogoutTokenKey(hashSha256(JSON.stringify([issuer, jti])));
 
   /** Once for each request: limits and endpoint ask of the same one. */
-  function lookAt(body: RequestBody): Look {
-    const look = looks.get(body) ?? lookAnew(body);
-    looks.set(body, look);
-    return look;
-  }
-
-  function lookAnew(body: RequestBody): Look {
+  const lookAt = computeOnce((body: RequestBody): Look => {
     try {
       if (body.type !== 'form') {
         fail('oauth_invalid_request', {
@@ -60,10 +53,10 @@ export function createProviderLogout({
     } catch (refusal) {
       return { isProven: false, verify: () => Promise.reject(refusal) };
     }
-  }
+  });
 
   /** Without effect. */
-  async function verifyUnused(verifying: LogoutToken | Promise<LogoutToken>): Promise<LogoutToken> {
+  async function verifyUnused(verifying: LogoutToken | Promise<LogoutToken>) {
     const token = await verifying;
     return (await store.get(buildUseKey(token))) === USED ? failReplayed() : token;
   }
@@ -105,7 +98,7 @@ export function createProviderLogout({
   async function select({ user, sid }: LogoutToken): Promise<readonly GrantSelection[]> {
     const endsAll = oauth.tokens.backchannelEnds === 'all';
     if (sid === undefined || (endsAll && user !== undefined)) {
-      return user === undefined ? [] : [selectUser(user)];
+      return user === undefined ? [] : [{ user }];
     }
     const session = { issuer, sid };
     const users = new Map<string, UserIdentity>();
@@ -117,7 +110,10 @@ export function createProviderLogout({
       }
     }
     // The session last: who sends the token again must find whose it is.
-    return [...[...users.values()].map(selectUser), { kind: 'session', session, user }];
+    return [
+      ...[...users.values()].map((one) => ({ user: one })),
+      { session, ...(user && { user }) },
+    ];
   }
 
   function countAndRethrow(thrown: unknown): never {
@@ -181,12 +177,6 @@ interface Look {
 const PROVIDER: KnownLogin = { id: 'provider', isAnswered: false, isProven: true };
 
 const RETRY = { 'Retry-After': '5' };
-
-const selectUser = (user: UserIdentity): GrantSelection => ({
-  kind: 'user',
-  user,
-  client: undefined,
-});
 
 const failReplayed = (): never =>
   failLogoutToken('jti', 'The logout token was used before.', {

@@ -92,7 +92,7 @@ export const coversResource = (
   granted.includes(resource) ||
   (granted.includes(`${baseUrl}/mcp`) && resource.startsWith(`${baseUrl}/mcp/`));
 
-function toCanonical(resource: string, { baseUrl }: Pick<OwnResources, 'baseUrl'>): string {
+function toCanonical(resource: string, { baseUrl }: Pick<OwnResources, 'baseUrl'>) {
   const stripped = resource.replace(/\/$/, '');
   return stripped === baseUrl ? `${baseUrl}/mcp` : stripped;
 }

@@ -198,7 +198,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
 type ByAssertion = Extract<ClientCredentials, { method: 'private_key_jwt' }>;
 type BySecret = Exclude<ClientCredentials, ByAssertion>;
 
-const describeExpected = (client: ProvenClient | undefined, what: string): string => {
+const describeExpected = (client: ProvenClient | undefined, what: string) => {
   if (client === undefined) return 'a client of the configuration file';
   const { kind } = client.credentials;
   const isRightKind = (kind === 'secret') === (what === 'its secret');

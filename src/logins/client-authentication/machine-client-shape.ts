@@ -107,7 +107,7 @@ const jwks: Shape<readonly VerificationKey[]> = {
   },
 };
 
-const hasPrivateKey = (set: unknown): boolean =>
+const hasPrivateKey = (set: unknown) =>
   isObject(set) &&
   Array.isArray(set.keys) &&
   set.keys.some((key) => isObject(key) && ('d' in key || 'k' in key));

@@ -166,13 +166,13 @@ export function createReadAssertion({ issuer, clockToleranceSeconds }: ClientAss
   };
 }
 
-function readText(name: 'sub' | 'jti', claims: JsonObject): string {
+function readText(name: 'sub' | 'jti', claims: JsonObject) {
   const value = claims[name];
   const isText = typeof value === 'string' && value !== '' && value.length <= MAX_JTI_LENGTH;
   return isText ? value : failClaim(name, value, `a text of 1 to ${MAX_JTI_LENGTH} characters`);
 }
 
-const readTime = (name: string, claims: JsonObject): number => {
+const readTime = (name: string, claims: JsonObject) => {
   const value = claims[name];
   return isTime(value) ? value : failClaim(name, value, 'a number of seconds');
 };

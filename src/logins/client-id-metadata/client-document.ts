@@ -168,7 +168,7 @@ const DOCUMENT_PROBLEMS: DocumentProblems = [
 ];
 
 /** Absent means the default, which has it, and so does `null`. */
-const isWithout = (value: unknown, wanted: string): boolean =>
+const isWithout = (value: unknown, wanted: string) =>
   value != null && !(Array.isArray(value) && value.includes(wanted));
 
 // A page makes links of these: javascript:, data: and white space must not get there.
@@ -243,7 +243,7 @@ const URL_PROBLEMS: readonly (readonly [applies: (id: string) => boolean, proble
 const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /** At least two labels, the last one no number; international names in their ASCII form. */
-function isHostName(host: string): boolean {
+function isHostName(host: string) {
   const labels = host.split('.');
   const last = labels.at(-1) ?? '';
   return (
@@ -256,8 +256,8 @@ function isHostName(host: string): boolean {
 }
 
 /** WHATWG URL: %2e counts as a dot. */
-const isDotSegment = (segment: string): boolean => /^(\.|%2e){1,2}$/i.test(segment);
+const isDotSegment = (segment: string) => /^(\.|%2e){1,2}$/i.test(segment);
 
-const getAuthority = (id: string): string => /^https:\/\/([^/?#]*)/.exec(id)?.[1] ?? '';
+const getAuthority = (id: string) => /^https:\/\/([^/?#]*)/.exec(id)?.[1] ?? '';
 
-const getPath = (id: string): string => id.slice('https://'.length + getAuthority(id).length);
+const getPath = (id: string) => id.slice('https://'.length + getAuthority(id).length);

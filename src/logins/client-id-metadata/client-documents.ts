@@ -71,7 +71,7 @@ export function createClientDocuments(
     }
   }
 
-  function reportFailure(url: URL, refusal: ClientDocumentRefused): void {
+  function reportFailure(url: URL, refusal: ClientDocumentRefused) {
     failures.set(url.href, refusal, clock.monotonic() + PAUSE_MS);
     // If anybody may name hosts, most that cannot be reached are nobody's concern.
     const isOperators = refusal.isUnreachable && !allowedHosts.includes('*');
@@ -140,7 +140,7 @@ const DEFAULT_SECONDS = 300;
 const MAX_SECONDS = 86_400;
 
 /** Milliseconds, from 0 (not to be kept) to 24 hours. `now` in epoch milliseconds. */
-function readLifetimeMs(headers: IncomingHttpHeaders, now: number): number {
+function readLifetimeMs(headers: IncomingHttpHeaders, now: number) {
   const directives = (headers['cache-control'] ?? '').split(',').map((text) => text.trim());
   if (directives.some((directive) => /^no-(store|cache)(=|$)/i.test(directive))) return 0;
   // The smallest of them; what is no number counts as stale (RFC 9111 §4.2.1).
@@ -153,17 +153,14 @@ function readLifetimeMs(headers: IncomingHttpHeaders, now: number): number {
   return Math.min(Math.max(left, 0), MAX_SECONDS) * 1000;
 }
 
-function readSecondsUntilExpiry(
-  { expires, date }: IncomingHttpHeaders,
-  now: number,
-): number | undefined {
+function readSecondsUntilExpiry({ expires, date }: IncomingHttpHeaders, now: number) {
   if (expires === undefined) return undefined;
   const end = Date.parse(expires);
   const sent = Date.parse(date ?? '');
   return Number.isNaN(end) ? 0 : (end - (Number.isNaN(sent) ? now : sent)) / 1000;
 }
 
-const parseSeconds = (text = ''): number | undefined => {
+const parseSeconds = (text = '') => {
   const digits = /^"?(\d+)"?$/.exec(text)?.[1];
   return digits === undefined ? undefined : Number(digits);
 };
@@ -278,5 +275,5 @@ async function requestDocument(url: URL, network: Network, signal: AbortSignal) 
 const failProblem = (url: URL, problem: string): never =>
   failDocument(describeProblem(url, problem));
 
-const describeProblem = (url: URL, problem: string): string =>
+const describeProblem = (url: URL, problem: string) =>
   `The client's metadata document ${url.href} ${problem}.`;

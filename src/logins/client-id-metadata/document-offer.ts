@@ -42,7 +42,7 @@ export function createDocumentOffer(
   const first = new Promise<void>((resolve) => (endFirst = resolve));
   let isReachable: boolean | undefined;
 
-  async function check(): Promise<void> {
+  async function check() {
     const failures = await probeHosts(allowedHosts, network, clock, closing.signal);
     if (!closing.signal.aborted) {
       if (failures !== undefined && isReachable !== false) {
@@ -112,7 +112,7 @@ async function probeHosts(
 }
 
 /** Clients are told of a refusal in vague words on purpose; its cause is exact. */
-const describeReason = (error: unknown): string =>
+const describeReason = (error: unknown) =>
   describeCause(error instanceof HostNotPublic ? (error.cause ?? error) : error);
 
 const HTTPS_PORT = 443;

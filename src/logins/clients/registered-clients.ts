@@ -208,7 +208,7 @@ function readRedirectUris(value: unknown, rules: RedirectUriRules): readonly str
  * RFC 7591 §3.2.1: a server may leave out what it does not serve. Here these are extension grants (RFC 6749 §4.5) beside
  * `authorization_code`, and always that of assertions, which is for clients that prove who they are: a registered one is public.
  */
-function selectOwnGrantTypes(value: unknown): unknown {
+function selectOwnGrantTypes(value: unknown) {
   if (!isStringArray(value)) return value;
   const hasCode = value.includes('authorization_code');
   return value.filter((type) => type !== JWT_BEARER && !(hasCode && /^urn:/i.test(type)));
@@ -221,7 +221,7 @@ function readChoices(name: string, value: unknown, allowed: string[], fallback: 
   return isAllowed ? value : failMetadata(`${name} must be an array of ${allowed.join(', ')}.`);
 }
 
-function readAuthMethod(value: unknown): string {
+function readAuthMethod(value: unknown) {
   if (value === undefined) return 'none';
   if (isString(value) && AUTH_METHODS.includes(value)) return value;
   return failMetadata(`token_endpoint_auth_method must be one of ${AUTH_METHODS.join(', ')}.`);

@@ -71,7 +71,7 @@ export function createApprovals(
   }
 
   /** True for an approval by somebody in particular, where there is a `userKey`. */
-  async function stands(key: string, clientId: string, userKey?: string): Promise<boolean> {
+  async function stands(key: string, clientId: string, userKey?: string) {
     const text = ttlSeconds > 0 ? await store.get(key) : undefined;
     if (text === undefined || logouts === undefined) return text !== undefined;
     const { user, logoutMark } = parseObject(text) ?? {};
@@ -80,7 +80,7 @@ export function createApprovals(
     return !(await logouts.isApprovalOver(user, clientId, logoutMark));
   }
 
-  async function remember({ keys }: Approval, led: JsonObject): Promise<void> {
+  async function remember({ keys }: Approval, led: JsonObject) {
     if (ttlSeconds === 0) return;
     await Promise.all(keys.map((key) => store.set(key, JSON.stringify(led), ttlSeconds)));
   }

@@ -111,7 +111,7 @@ const MAX_TOOLS = 12;
 const USE = 'Use tools and data as you';
 const OPERATE = 'See and end sessions, and delete clients, if you are an operator';
 
-function renderTools(tools: readonly ShownTool[] = []): string {
+function renderTools(tools: readonly ShownTool[] = []) {
   if (tools.length === 0) return '';
   const names = tools
     .slice(0, MAX_TOOLS)
@@ -121,7 +121,7 @@ function renderTools(tools: readonly ShownTool[] = []): string {
   return `<span class="aside">${list}</span>`;
 }
 
-function describePublisher(client: Client): string {
+function describePublisher(client: Client) {
   if (client.kind === 'own') return 'this gateway: it is a page of its own';
   return client.kind === 'registered'
     ? 'not verified: the app registered itself under this name'
@@ -129,7 +129,7 @@ function describePublisher(client: Client): string {
 }
 
 /** In full and in ASCII, so that look-alikes look different. */
-function renderDestination({ kind }: Client, redirectUri: string): string {
+function renderDestination({ kind }: Client, redirectUri: string) {
   const { protocol, host } = new URL(redirectUri);
   if (kind === 'own') return `this gateway (<code>${escapeHtml(redirectUri)}</code>)`;
   const shown = `<code>${escapeHtml(host)}</code>`;

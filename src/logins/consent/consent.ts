@@ -142,7 +142,7 @@ export function createConsent(
 }
 
 /** Some providers compare client ids without case, and trim them. */
-const isSameClient = (one: string, other = ''): boolean =>
+const isSameClient = (one: string, other = '') =>
   one.trim().toLowerCase() === other.trim().toLowerCase();
 
 /** A consent page that waits for its user: everything that the decision needs. */

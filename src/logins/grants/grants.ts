@@ -90,7 +90,7 @@ export function createGrants(
   }
 
   /** From now until a time in epoch milliseconds. */
-  const computeTtlSeconds = (endsAt: number): number =>
+  const computeTtlSeconds = (endsAt: number) =>
     Math.max(1, Math.ceil((endsAt - clock.now()) / 1000));
 
   /**
@@ -109,7 +109,7 @@ export function createGrants(
   }
 
   /** Never rejects: lists leave out what is gone. */
-  async function delist(places: readonly Place[]): Promise<void> {
+  async function delist(places: readonly Place[]) {
     await Promise.all(
       places.map(([list, listed]) => store.deleteListed(list, listed).catch(() => false)),
     );
@@ -141,7 +141,7 @@ export function createGrants(
   }
 
   /** Undefined where there is none, or no secret opens it. */
-  async function read(id: string): Promise<StoredGrant | undefined> {
+  async function read(id: string) {
     const key = buildGrantKey(id);
     return open(key, await store.get(key));
   }
@@ -243,7 +243,7 @@ export function createGrants(
 }
 
 /** The part after the version. */
-const getSealed = ({ text }: StoredGrant): string => text.slice(GRANT_VERSION_LENGTH);
+const getSealed = ({ text }: StoredGrant) => text.slice(GRANT_VERSION_LENGTH);
 
 /** Several replicas may each have let one in. */
 const MAX_EXCESS = 100;
@@ -256,7 +256,7 @@ const LISTED_RESERVE = 0.01;
 
 type Place = readonly [list: string, listed: string];
 
-function buildListKey(owner: GrantOwner): string {
+function buildListKey(owner: GrantOwner) {
   if (owner.kind === 'user') return buildUserGrantsKey(hashUser(owner.user));
   if (owner.kind === 'session') return buildSidGrantsKey(hashSid(owner.session));
   return GRANT_LIST_KEY;

@@ -117,7 +117,7 @@ export const hashUser = ({ issuer, sub }: UserIdentity): string => hashOfIssuer(
 export const hashSid = ({ issuer, sid }: { readonly issuer: string; readonly sid: string }) =>
   hashOfIssuer(issuer, sid);
 
-const hashOfIssuer = (issuer: string, name: string): string =>
+const hashOfIssuer = (issuer: string, name: string) =>
   Buffer.from(hashSha256(JSON.stringify([issuer, name])), 'base64url')
     .subarray(0, USER_BYTES)
     .toString('base64url');

@@ -147,14 +147,14 @@ function checkTimes(claims: JsonObject, { now, tolerance }: ExpectedAssertion) {
   if (nbf > now + tolerance) failMember('nbf', nbf, `at most ${now + tolerance}`);
 }
 
-function readSub(claims: JsonObject, { baseUrl }: ExpectedAssertion): string {
+function readSub(claims: JsonObject, { baseUrl }: ExpectedAssertion) {
   const sub = nameMember(KIND, 'sub', () => readSubject(claims, baseUrl));
   if (sub.startsWith(MACHINE_SUBJECT_PREFIX)) failMember('sub', sub, 'a user, not a client');
   return sub;
 }
 
 /** None where it names none: who may have what is the issuer's to say. */
-function readScopes({ scope }: JsonObject): readonly string[] {
+function readScopes({ scope }: JsonObject) {
   if (scope === undefined || scope === '') return [];
   const isRight = typeof scope === 'string' && isWellFormedScope(scope);
   return isRight ? parseScope(scope) : failMember('scope', scope, 'scopes with one space between');
@@ -168,15 +168,15 @@ function readResources({ resource }: JsonObject): readonly string[] | undefined 
     : failMember('resource', resource, `a URL, or a list of 1 to ${MAX_ITEMS}`);
 }
 
-function readText(member: string, found: unknown): string {
+function readText(member: string, found: unknown) {
   const isText = typeof found === 'string' && found !== '' && found.length <= MAX_TEXT;
   return isText ? found : failMember(member, found, `a text of 1 to ${MAX_TEXT} characters`);
 }
 
-const readTime = (member: string, found: unknown): number =>
+const readTime = (member: string, found: unknown) =>
   isTime(found) ? found : failMember(member, found, 'a number of seconds');
 
-function requireAbsent(member: string, claims: JsonObject): void {
+function requireAbsent(member: string, claims: JsonObject) {
   if (Object.hasOwn(claims, member)) failMember(member, claims[member], 'no such claim');
 }
 

@@ -32,7 +32,7 @@ export function createReadGithubIdentity(
   const warnOnce = createWarnOnce(log);
 
   /** Without it nobody knows who may log in, or what they may. */
-  const isNamed = (names: readonly string[]): boolean =>
+  const isNamed = (names: readonly string[]) =>
     [...listNamedClaims(), ...config.allowedClaims.map(([name]) => name)].some((name) =>
       names.includes(name),
     );

@@ -55,7 +55,7 @@ export function joinClaims({ idToken = {}, userinfo = {} }: ClaimSources): JsonO
 /** All that is said of an address was said of no other: that it is verified, and that an organization has it (Google). */
 const ABOUT_EMAIL = new Set(['email_verified', 'xms_edov', 'hd']);
 
-const isNotAboutEmail = (name: string): boolean => !ABOUT_EMAIL.has(name);
+const isNotAboutEmail = (name: string) => !ABOUT_EMAIL.has(name);
 
 const select = (claims: JsonObject, isMeant: (name: string) => boolean): JsonObject =>
   Object.fromEntries(Object.entries(claims).filter(([name]) => isMeant(name)));
@@ -68,7 +68,7 @@ const select = (claims: JsonObject, isMeant: (name: string) => boolean): JsonObj
 export function mergeRenewedClaims(earlier: EarlierIdentity, sources: ClaimSources) {
   const renewed = joinClaims(sources);
   const fromUserinfo = new Set(earlier.userinfoClaims);
-  const isKept = (name: string): boolean => {
+  const isKept = (name: string) => {
     const place = fromUserinfo.has(name) ? sources.userinfo : sources.idToken;
     return place === undefined && !Object.hasOwn(renewed, name);
   };
@@ -108,7 +108,7 @@ export function checkClaimSize(claims: JsonObject): void {
   );
 }
 
-const countBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? '');
+const countBytes = (value: unknown) => Buffer.byteLength(JSON.stringify(value) ?? '');
 
 /** `problem` is a sentence after that of the catalogue. @throws GatewayError `unusable_identity`, always. */
 export const failIdentity = (problem: string, facts: JsonObject, cause?: unknown): never =>

@@ -22,8 +22,6 @@ import { findClaim, type Identity, readText } from './identity.ts';
 export interface LoginRefusal {
   /** A sentence that names setting, found and allowed. */
   readonly forLog: string;
-  /** A sentence for the person. */
-  readonly forUser: string;
   /** For the person. `retryUrl` begins the login anew, with the choice of another account; `clientUrl` tells the client `access_denied`. */
   renderPage(retryUrl: string, clientUrl: string): Reply;
 }
@@ -46,7 +44,6 @@ export function createFindLoginRefusal(config: IdentityConfig, service: string):
     const who = readText(email) ?? readText(login) ?? readText(name) ?? user.sub;
     return {
       forLog,
-      forUser: `You are logged in as ${who}, who may not use this gateway. ${advice}`,
       renderPage(retryUrl, clientUrl) {
         const shown = shorten(who.replace(INVISIBLE, '\u{fffd}'), MAX_WHO);
         const page = {
@@ -136,8 +133,7 @@ function createEmailCheck({ allowedEmails, emailAuthority }: IdentityConfig): Fi
 }
 
 /** Letters of other alphabets stay as they are: some of them become ASCII in lower case, and another address with it. */
-const lowerAscii = (text: string): string =>
-  text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+const lowerAscii = (text: string) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 function createGroupCheck({ allowedGroups, groupsClaim }: IdentityConfig): FindProblem {
   return function findGroupProblem({ groups }) {

@@ -182,7 +182,7 @@ const KEPT =
 const EMAIL_VERIFIED = 'email_verified';
 
 /** True where a token says it. Some providers say in another claim that an address is verified, and some where groups are had. */
-function isSaid(claims: JsonObject, name: string, groupsClaim: string): boolean {
+function isSaid(claims: JsonObject, name: string, groupsClaim: string) {
   if (name === EMAIL_VERIFIED) return readEmail(claims).emailVerified !== undefined;
   if (name === groupsClaim && findOverageEndpoint(claims, groupsClaim) !== undefined) return true;
   return findClaim(claims, name) !== undefined;

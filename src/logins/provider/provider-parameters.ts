@@ -46,7 +46,7 @@ export function buildRefreshParameters(config: ProviderParametersConfig): readon
 export type ProviderTokenResponse = JsonObject;
 
 /** Whatever clients ask for, the provider has to say who logs in, by scopes that it knows. */
-const listOwnScopes = ({ addedScopes, provider }: ProviderParametersConfig): readonly string[] =>
+const listOwnScopes = ({ addedScopes, provider }: ProviderParametersConfig) =>
   provider.quirks.ownScopesOnly ? addedScopes : [...new Set([...DEFAULT_SCOPES, ...addedScopes])];
 
 /** Whatever else a client names, it must not borrow what the service's own client may do. */

@@ -69,7 +69,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
     createRecords(store, answerFormat, async () => createSeal([token]));
 
   /** The answer that is kept for the client's refresh token, be it fresh or not. */
-  async function find(refreshToken: string, clientId: string): Promise<KeptAnswer | undefined> {
+  async function find(refreshToken: string, clientId: string) {
     const kept = await answersOf(refreshToken).get(buildAnswerKey(refreshToken));
     return kept?.asked.clientId === clientId ? kept : undefined;
   }
@@ -99,7 +99,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
   const end = (grantId: string) => store.set(buildMarkKey(grantId), ENDED, MARK_SECONDS);
 
   /** Unless anything happened to the grant while the provider was asked: an answer from before that is not given again. */
-  async function keepAnswers({ asked, grantId, mark, used, tokens }: IssuedTokens): Promise<void> {
+  async function keepAnswers({ asked, grantId, mark, used, tokens }: IssuedTokens) {
     // The answer to a code is not given again.
     if (used === undefined) return;
     const id = generateSecret();
@@ -207,7 +207,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
   };
 }
 
-const buildAnswerKey = (token: string): string => buildOAuthKey('recent-answer', hashSha256(token));
+const buildAnswerKey = (token: string) => buildOAuthKey('recent-answer', hashSha256(token));
 
 // The grant that a token belongs to, and what happened to the grant last. Only hashes of tokens are stored.
 
@@ -230,13 +230,13 @@ const ENDED = 'ended';
 /** Longer than an answer is given again and the provider may take for one. Without its mark no answer is. */
 const MARK_SECONDS = 600;
 
-const buildGrantKey = (token: string): string => buildOAuthKey('recent-grant', hashSha256(token));
+const buildGrantKey = (token: string) => buildOAuthKey('recent-grant', hashSha256(token));
 
-const buildMarkKey = (grantId: string): string => buildOAuthKey('recent-mark', hashSha256(grantId));
+const buildMarkKey = (grantId: string) => buildOAuthKey('recent-mark', hashSha256(grantId));
 
 const MAX_TOKENS = 10_000;
 
-const toKey = (refreshToken: string, clientId: string): string =>
+const toKey = (refreshToken: string, clientId: string) =>
   hashSha256(JSON.stringify([clientId, refreshToken]));
 
 // The tokens that a client asks for, and whether two requests ask for the same.
@@ -270,8 +270,8 @@ export const readAskedTokens = ({ pairs }: RequestParameters, clientId: string):
     ),
 });
 
-const compare = (one: string, other: string): number => Number(one > other) - Number(one < other);
+const compare = (one: string, other: string) => Number(one > other) - Number(one < other);
 
-const isSameRequest = (one: AskedTokens, other: AskedTokens): boolean =>
+const isSameRequest = (one: AskedTokens, other: AskedTokens) =>
   one.clientId === other.clientId &&
   JSON.stringify(one.parameters) === JSON.stringify(other.parameters);

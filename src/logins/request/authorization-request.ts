@@ -45,7 +45,7 @@ export async function readClientAndRedirectUri(
 }
 
 /** For the log, which holds no query. */
-const toLogText = (uri: string): string => truncateForLog(stripUri(uri));
+const toLogText = (uri: string) => truncateForLog(stripUri(uri));
 
 const MAX_LOGGED_URIS = 3;
 

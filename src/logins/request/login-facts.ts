@@ -83,7 +83,7 @@ export function readAskedFacts(source: string | RequestBody): LoginFacts {
   return toAskedFacts(find('client_id'), find('grant_type'));
 }
 
-const toAskedFacts = (client: unknown, grant: unknown): LoginFacts =>
+const toAskedFacts = (client: unknown, grant: unknown) =>
   toLoginFacts(
     typeof client === 'string' && client !== '' ? truncateForLog(client) : undefined,
     undefined,

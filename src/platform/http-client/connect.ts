@@ -47,7 +47,7 @@ export function createConnect(
   // TLS names no addresses (RFC 6066 §3).
   const named = isIP(host) === 0 ? { host, servername: host } : { host };
 
-  function keepSession(socket: TLSSocket): TLSSocket {
+  function keepSession(socket: TLSSocket) {
     return socket.on('session', (given) => {
       session = given;
     });
@@ -153,12 +153,12 @@ function openOneOfTwo(
     let underWay = 0;
     let failure: unknown;
 
-    function settle(): void {
+    function settle() {
       cancel();
       over.abort();
     }
 
-    function attempt(): void {
+    function attempt() {
       underWay += 1;
       begin(ending, () => cancel()).then(
         (socket) => {

@@ -172,8 +172,7 @@ export class PooledConnection implements ResponseSink, SentRequest {
   }
 }
 
-const toError = (thrown: unknown): Error =>
-  thrown instanceof Error ? thrown : new Error(String(thrown));
+const toError = (thrown: unknown) => (thrown instanceof Error ? thrown : new Error(String(thrown)));
 
 const KEPT = /(?:^|[ ,;])timeout=(\d{1,9})(?![\d.])/i;
 const CLOSED = 'the server closed the connection';

@@ -30,7 +30,7 @@ export function readCoding(header: string): ContentCoding {
   return { kind: 'unknown', name: SHOWN.test(name) ? name : 'of another name' };
 }
 
-const trim = (text: string): string => text.trim();
+const trim = (text: string) => text.trim();
 
 /** `first` are the first bytes of the body. */
 function createDecoder(name: string, first: Uint8Array): Transform {
@@ -69,7 +69,7 @@ async function readFirst(body: Readable): Promise<Uint8Array | undefined> {
 }
 
 /** RFC 7932 §9.1: its size as a power of two, by the first byte. That of the other codings is 32 KiB. */
-function readBrotliWindow(first: number): number {
+function readBrotliWindow(first: number) {
   const [upper, lower] = [(first >> 1) & 7, (first >> 4) & 7];
   if (first % 2 === 0) return 16;
   if (upper > 0) return 17 + upper;

@@ -264,7 +264,7 @@ function waitForLineEnd(input: Buffer, start: number): typeof NOT_YET {
   return NOT_YET;
 }
 
-const isLineEnd = (input: Buffer, at: number): boolean =>
+const isLineEnd = (input: Buffer, at: number) =>
   input[at] === CARRIAGE_RETURN && input[at + 1] === LINE_FEED;
 
 const NOTHING = Buffer.alloc(0);
@@ -310,4 +310,4 @@ function readFields(head: string, input: Buffer, start: number): IncomingHttpHea
   return headers;
 }
 
-const isBlank = (character: number): boolean => character === 0x20 || character === 0x09;
+const isBlank = (character: number) => character === 0x20 || character === 0x09;

@@ -22,7 +22,7 @@ export function createUserBudgets(maxBytes: number) {
   }
 
   /** To be called when something of the user counts no longer. Budgets of returning users are kept. */
-  function forgetIfEmpty(user: string): void {
+  function forgetIfEmpty(user: string) {
     if (byUser.size > MAX_EMPTY_BUDGETS && byUser.get(user)?.isEmpty()) byUser.delete(user);
   }
 
@@ -198,13 +198,13 @@ export function createTransfers(clock: Clock, dropsSlow: boolean) {
       for (const budget of budgets) budget.add(transfer);
       startMeasuring();
 
-      function end(): void {
+      function end() {
         if (!open.delete(transfer)) return;
         for (const budget of budgets) budget.remove(transfer);
         onEnd();
       }
 
-      function drop(reason: DropReason | 'too slow'): void {
+      function drop(reason: DropReason | 'too slow') {
         end();
         onDrop(reason);
       }

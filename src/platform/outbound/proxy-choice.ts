@@ -56,7 +56,7 @@ function parseHostPattern(pattern: string): (host: string) => boolean {
   return (host) => isIP(host) !== 0 && network.check(host, isIP(host) === 4 ? 'ipv4' : 'ipv6');
 }
 
-const isSameOrBelow = (host: string, parent: string): boolean =>
+const isSameOrBelow = (host: string, parent: string) =>
   host === parent || host.endsWith(`.${parent}`);
 
 // §14: through a proxy to a server with TLS (CONNECT, RFC 9110 §9.3.6).

@@ -188,7 +188,7 @@ async function dialPublic(name: string, port: number, network: Network, signal: 
 }
 
 /** One that is not public among them is enough: the host, or its name, is not what it should be. */
-function requirePublic(host: string, addresses: readonly string[]): void {
+function requirePublic(host: string, addresses: readonly string[]) {
   const privateAddress = addresses.find((address) => !isPublicAddress(address));
   if (privateAddress !== undefined)
     throw createRefusal(host, `it has the address ${privateAddress}`);

@@ -103,7 +103,7 @@ function readMember(found: Found, at: number): ScannedMember {
   };
 }
 
-const toPosition = ({ table, origin }: Found, at: number): number => (table[at] ?? 0) - origin;
+const toPosition = ({ table, origin }: Found, at: number) => (table[at] ?? 0) - origin;
 
 // As wasm/scan-json.ts has them, by numbers of four bytes.
 const MEMBER = 4;

@@ -93,7 +93,7 @@ function listMembers(node: FileNode, name?: string): readonly MemberNode[] {
 }
 
 /** `name` is that of the variable or header, `before` the argument in front of it. */
-function isPlainSecret(node: FileNode, name?: string, before?: string): boolean {
+function isPlainSecret(node: FileNode, name?: string, before?: string) {
   const text = toText(node);
   if (text === '' || isBareVariable(text)) return false;
   if (name !== undefined && isSecretName(name)) return !hasVariable(text);
@@ -105,5 +105,5 @@ function isPlainSecret(node: FileNode, name?: string, before?: string): boolean 
   return found;
 }
 
-const toText = (node: FileNode | undefined): string =>
+const toText = (node: FileNode | undefined) =>
   node?.kind === 'scalar' && node.value !== null ? String(node.value) : '';

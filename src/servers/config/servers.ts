@@ -71,7 +71,7 @@ function readServer(
   return [{ config, givenName, members }];
 }
 
-function findPlainPrefix(node: MemberNode['value']): string | undefined {
+function findPlainPrefix(node: MemberNode['value']) {
   const given = node.kind === 'object' && node.members.find(({ name }) => name === 'prefix')?.value;
   return given && given.kind === 'scalar' && typeof given.value === 'string'
     ? given.value
@@ -89,7 +89,7 @@ export async function completeServers(
   });
   const users = new Map<string, Promise<FoundProgramUser>>();
   /** Asked once for each text. */
-  function findProgramUser(text: string): Promise<FoundProgramUser> {
+  function findProgramUser(text: string) {
     const found = users.get(text) ?? surroundings.findProgramUser(text);
     users.set(text, found);
     return found;
@@ -107,7 +107,7 @@ function checkName(
   { config, givenName, members }: PlacedServer,
   { separator, names, maxNameLength }: NamingConfig,
   earlier: readonly PlacedServer[],
-): void {
+) {
   const { name, prefix } = config;
   if (name === SERVER_CARD_PATH_NAME) members.report(describeTakenName('server'));
   else if (name.includes(separator))

@@ -184,10 +184,9 @@ export const addToken = (
   };
 };
 
-const writeHeader = (token: string | undefined): CredentialHeaders =>
-  token === undefined ? {} : toBearer(token);
+const writeHeader = (token: string | undefined) => (token === undefined ? {} : toBearer(token));
 
-function writeForeignToken(token: string | undefined): CredentialHeaders {
+function writeForeignToken(token: string | undefined) {
   // MCP, "Token Passthrough": whatever it was taken for, no server gets by it what its user may do here.
   if (token !== undefined && isOwnToken(token))
     throw new CredentialError('a token of the gateway’s own is sent to no server');

@@ -287,7 +287,7 @@ export const oauth = defineCredentialType<ConnectionAuth>({
 });
 
 /** Combinations that are not allowed, though each member is. */
-function reportContradictions(auth: ConnectionAuth, { has, report: reportAt }: MemberReader): void {
+function reportContradictions(auth: ConnectionAuth, { has, report: reportAt }: MemberReader) {
   const { authorizationServer, clientAuth, pkce, owner } = auth;
   const hasSecret = has(members.clientSecret);
   if (hasSecret && !has(members.clientId))

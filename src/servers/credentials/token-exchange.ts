@@ -151,11 +151,7 @@ function createTokenExchange(
   };
 
   /** While the provider cannot be asked, the token before serves until its end. */
-  async function renew(
-    hash: string,
-    user: UserContext,
-    before: KeptToken | undefined,
-  ): Promise<string> {
+  async function renew(hash: string, user: UserContext, before: KeptToken | undefined) {
     const outcome = failures.get(hash) ?? (await exchangeInTime(hash, user, before));
     if ('token' in outcome) return outcome.token;
     if (before === undefined || outcome.isRefusal || tokens.get(hash) !== before) {
@@ -210,7 +206,7 @@ function createTokenExchange(
 }
 
 /** Epoch milliseconds of a user's token. A grant is asked for with each call. */
-function readEnd({ grant, claims: { exp } }: UserContext): number | undefined {
+function readEnd({ grant, claims: { exp } }: UserContext) {
   if (grant !== undefined) return Number.POSITIVE_INFINITY;
   return typeof exp === 'number' ? exp * 1000 : undefined;
 }

@@ -72,7 +72,7 @@ export function createDoors(baseUrl: string, requests: ConnectionRequests | unde
 }
 
 /** @throws CallRefusedError */
-function checkAccepted(server: string, response: unknown): void {
+function checkAccepted(server: string, response: unknown) {
   const { action } = isObject(response) ? response : NO_ANSWER;
   if (action === 'accept') return;
   const who = action === 'decline' ? 'The user declined to log in' : 'The user did not log in';
@@ -87,7 +87,7 @@ async function wait(
   id: string,
   link: Pick<ConnectionRequest, 'owner' | 'server'>,
   relay: Relay,
-): Promise<void> {
+) {
   const outcome = await requests.wait(id, link, relay.signal);
   if (outcome === 'connected') return;
   // Nobody reads it any more.
@@ -114,7 +114,7 @@ function findDoorAnswer(relay: Relay) {
 
 // Texts for people and models. A link is for one user alone.
 
-function describeNeed(server: string, { why, scopes }: ConnectionNeeded): string {
+function describeNeed(server: string, { why, scopes }: ConnectionNeeded) {
   if (scopes !== undefined && scopes.length > 0)
     return `${server} wants more permissions of its user: ${scopes.join(', ')}.`;
   return why === undefined
@@ -122,10 +122,10 @@ function describeNeed(server: string, { why, scopes }: ConnectionNeeded): string
     : `${server} wants its user to log in at it again: ${why}.`;
 }
 
-const tellLink = (need: string, url: string): string =>
+const tellLink = (need: string, url: string) =>
   `${need} Nothing was done yet. Show the user this link, which is for this user alone and works for 10 minutes: ${url} When the user has connected, call again.`;
 
-const tellOperator = (need: string, page: string): string =>
+const tellOperator = (need: string, page: string) =>
   `${need} One login serves everybody, and an operator of this service has to make it, at ${page}. Nothing was done. Tell the user, and call again when it is made.`;
 
 const CALL_AGAIN =
@@ -204,7 +204,7 @@ export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
     return access;
   }
 
-  function peekConnectionId(caller: UpstreamCaller): string | undefined {
+  function peekConnectionId(caller: UpstreamCaller) {
     const owner = logins.findOwner(caller);
     return owner && ids.get(nameConnectionOwner(owner));
   }
@@ -231,7 +231,7 @@ export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
     let isOpen = true;
     let stop = () => {};
 
-    async function restart(): Promise<void> {
+    async function restart() {
       stop();
       stop = () => {};
       const access = await getAccess(caller);
@@ -280,7 +280,7 @@ const runBound = <Result>(
   caller: UpstreamCaller,
   access: LoginAccess,
   run: (bound: UpstreamCaller) => Promise<Result>,
-): Promise<Result> =>
+) =>
   access.kind === 'active'
     ? run(bindCaller(caller, access.connectionId))
     : Promise.reject(toLoginError(access));

@@ -21,7 +21,7 @@ export type Logins = Omit<UpstreamLogins, 'noteChange' | 'peekConnectionId'>;
 export function createLogins(server: ConnectionServer, parts: ConnectionPorts | undefined): Logins {
   const isShared = server.auth.owner === 'shared';
 
-  function findOwner({ user }: UpstreamCaller): ConnectionOwner | undefined {
+  function findOwner({ user }: UpstreamCaller) {
     if (isShared) return 'shared';
     return user === undefined || user.grant?.isMachine ? undefined : toOwner(user);
   }
@@ -95,7 +95,7 @@ export const createConnectionTokens = (parts: ConnectionPorts): ConnectionTokens
   },
 });
 
-function takeToken(access: LoginAccess, { connectionId }: UpstreamCaller): string {
+function takeToken(access: LoginAccess, { connectionId }: UpstreamCaller) {
   if (access.kind !== 'active') throw toLoginError(access);
   // The session at the server is another account's.
   if (access.connectionId !== connectionId) throw new CredentialError(OTHER_ACCOUNT);

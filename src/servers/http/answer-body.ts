@@ -179,13 +179,13 @@ function createEventSplitter(
   });
 
   /** All line ends as LF: where there is a CR, the parser looks for each line's end through all that follows. */
-  function toLineFeeds(text: string): string {
+  function toLineFeeds(text: string) {
     const rest = hadReturn && text.startsWith('\n') ? text.slice(1) : text;
     if (text !== '') hadReturn = text.endsWith('\r');
     return rest.includes('\r') ? rest.replace(/\r\n?/g, '\n') : rest;
   }
 
-  function feed(text: string): void {
+  function feed(text: string) {
     // The second half of a line end.
     if (text === '') return;
     commentBytes = 0;
@@ -221,7 +221,7 @@ const LINES_A_MESSAGE = 8;
 const EMPTY_LINE = '\n\n';
 
 /** The length of what follows the last empty line, which ends any event; undefined where there is none. */
-function measureBegun(text: string, isAtLine: boolean): number | undefined {
+function measureBegun(text: string, isAtLine: boolean) {
   const end = text.lastIndexOf(EMPTY_LINE);
   if (end !== -1) return text.length - end - EMPTY_LINE.length;
   return isAtLine && text.startsWith('\n') ? text.length - 1 : undefined;

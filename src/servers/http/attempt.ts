@@ -115,11 +115,7 @@ export function concludeCall<Result>(
 }
 
 /** Noted before whoever waits goes on. */
-function finish<Result>(
-  { judge }: CallSender,
-  sending: Sending<Result>,
-  outcome: CallOutcome,
-): Result | Promise<Result> {
+function finish<Result>({ judge }: CallSender, sending: Sending<Result>, outcome: CallOutcome) {
   if (!sending.isTrial) judge.noteOutcome(outcome, sending.isHandshake === true);
   return sending.conclude(outcome);
 }

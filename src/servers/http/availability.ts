@@ -30,20 +30,20 @@ export function createAvailability(
   const probes = createAttempts(clock, pauseAfter);
   let cancelLook: (() => void) | undefined;
 
-  function change(now: boolean, reason: string): void {
+  function change(now: boolean, reason: string) {
     const before = isUp;
     isUp = now;
     for (const listener of listeners) listener(now, reason, before);
   }
 
-  function noteUp(): void {
+  function noteUp() {
     if (isUp === true || isClosed) return;
     probes.stop();
     log.info(`The MCP server ${name} answers`, { server: name });
     change(true, 'it answers');
   }
 
-  function noteDown(reason: UpstreamError): void {
+  function noteDown(reason: UpstreamError) {
     if (isUp === false || isClosed) return;
     tellReason(reason);
     change(false, reason.message);
@@ -51,12 +51,12 @@ export function createAvailability(
     probeLater();
   }
 
-  function tellReason({ message, logMessage, cause }: UpstreamError): void {
+  function tellReason({ message, logMessage, cause }: UpstreamError) {
     downReason = message;
     log.warn(`The MCP server ${name} is not available: ${logMessage}`, { server: name, cause });
   }
 
-  function probeLater(): void {
+  function probeLater() {
     if (isClosed) return;
     // A probe may still be under way that then sets the next one.
     probes.stop();
@@ -66,7 +66,7 @@ export function createAvailability(
     });
   }
 
-  async function look(): Promise<void> {
+  async function look() {
     if (isProbing) return;
     isProbing = true;
     try {
@@ -83,7 +83,7 @@ export function createAvailability(
     }
   }
 
-  function suspect(): void {
+  function suspect() {
     if (isUp === false || isClosed || isProbing || cancelLook !== undefined) return;
     const now = clock.monotonic();
     const { lookedAt, looks } = suspicion;
@@ -135,10 +135,9 @@ export type Judge = ReturnType<typeof createAvailabilityJudge>;
 export function createAvailabilityJudge(config: HttpUpstreamConfig, availability: Availability) {
   const isPersonal = readHttpFacts(config).personalBy !== undefined;
   /** Nobody knows whom 401 and 403 concern, where users can be told apart. */
-  const mayConcernAll = (status: number): boolean =>
-    isDownStatus(status) || (status === 401 && !isPersonal);
+  const mayConcernAll = (status: number) => isDownStatus(status) || (status === 401 && !isPersonal);
 
-  function noteFailure(failure: unknown): void {
+  function noteFailure(failure: unknown) {
     if (!(failure instanceof ConnectionError) || failure.isOwn) return;
     if (failure.isEverybodys) availability.noteDown(failure);
     // One connection that broke, or came to nothing while this process was busy.

@@ -111,7 +111,7 @@ export function createEraMemory(
     }
   }
 
-  function detect(caller: UpstreamCaller): Promise<Era> {
+  function detect(caller: UpstreamCaller) {
     const audience = nameAudience(caller);
     return detections.run(audience, () => ask(caller, findOrAdd(audience)));
   }
@@ -151,8 +151,7 @@ const DISCOVER = {
 } as const;
 
 /** True if `initialize` would be refused, too. */
-const isFinal = (status: number): boolean =>
-  [401, 403, 429].includes(status) || isDownStatus(status);
+const isFinal = (status: number) => [401, 403, 429].includes(status) || isDownStatus(status);
 
 // §18.4: what an HTTP server says of itself: to each user where it is told who calls, else to all.
 
@@ -316,13 +315,13 @@ export function speakStatelessEra(
 /** Errors that 2026-07-28 sends with a status of 4xx, and those of JSON-RPC that concern the request. */
 const KNOWN_CODES: readonly unknown[] = [-32020, -32021, -32601, -32602, -32603];
 
-const isForeign = (outcome: CallOutcome): boolean =>
+const isForeign = (outcome: CallOutcome) =>
   outcome.kind === 'refused' &&
   [400, 404, 405].includes(outcome.status) &&
   !KNOWN_CODES.includes(findError(outcome)?.code);
 
 const LISTEN = { method: 'subscriptions/listen', trace: {} } as const;
 
-const isRefusal = (outcome: CallOutcome): boolean =>
+const isRefusal = (outcome: CallOutcome) =>
   findError(outcome)?.code === METHOD_NOT_FOUND ||
   (outcome.kind === 'refused' && outcome.status < 500);

@@ -21,7 +21,7 @@ export function toConnectionError(cause: unknown, hasAnswered: boolean): Upstrea
   return new ConnectionError(describeConnectionError(code), code, cause);
 }
 
-function describeConnectionError(code: string): string {
+function describeConnectionError(code: string) {
   if (CERTIFICATE.test(code)) return `its certificate is refused (${code})`;
   const reason = Object.hasOwn(REASONS, code) ? REASONS[code] : undefined;
   return reason ?? `the connection failed${code === '' ? '' : ` (${code})`}`;
@@ -107,7 +107,7 @@ export interface RefusedAnswer {
   readonly hadLogin: boolean;
 }
 
-function describeRefusal({ status, headers, hadToken, hadLogin }: RefusedAnswer): string {
+function describeRefusal({ status, headers, hadToken, hadLogin }: RefusedAnswer) {
   if (status === 304) {
     return 'it answered 304, which is for caches: turn caching off in the proxy in front of it';
   }
@@ -177,7 +177,7 @@ export const createNoMessageError = (value: unknown): UpstreamError =>
 const CHECK_PATH = 'check the path of its "url", which often is /mcp';
 
 /** The server's words: only what has the form of a media type is repeated. */
-const readMediaType = (headers: IncomingHttpHeaders): string | undefined =>
+const readMediaType = (headers: IncomingHttpHeaders) =>
   /^[a-z]+\/[a-z0-9.+-]{1,60}(?=$|[ ;])/.exec(headers['content-type']?.toLowerCase() ?? '')?.[0];
 
 export const createInvalidError = (words: string): UpstreamError =>

@@ -120,7 +120,7 @@ export function buildHttp(
       };
 }
 
-const isOfCaller = (auth: UpstreamAuth): boolean => findCredentialType(auth)?.isOfCaller === true;
+const isOfCaller = (auth: UpstreamAuth) => findCredentialType(auth)?.isOfCaller === true;
 
 export function readHttpFacts({ name, url, auth, transport }: HttpUpstreamConfig): UpstreamFacts {
   const { protocol, hostname, port } = new URL(url);
@@ -161,7 +161,7 @@ export function completeHttp(
   return server;
 }
 
-function hasCertificate(pem: string): boolean {
+function hasCertificate(pem: string) {
   try {
     return new X509Certificate(pem).subject !== undefined;
   } catch {

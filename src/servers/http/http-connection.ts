@@ -117,7 +117,7 @@ export function createHttpConnection(
     sending: Sending<Result>,
     mayBeRefused = true,
     mayBreak = sending.method !== 'tools/call',
-  ): Promise<Result> {
+  ) {
     const credentials = getHeaders(sending.caller);
     return credentials instanceof Promise
       ? credentials.then((given) => sendCall(sending, given, mayBeRefused, mayBreak))
@@ -146,7 +146,7 @@ export function createHttpConnection(
     return sign === undefined ? runCall(sender, attempt) : signCall(attempt, sign);
   }
 
-  const signCall = <Result>(attempt: Attempt<Result>, signRequest: SignRequest): Promise<Result> =>
+  const signCall = <Result>(attempt: Attempt<Result>, signRequest: SignRequest) =>
     signExchange(attempt.exchange, signRequest).then(
       (exchange) => runCall(sender, { ...attempt, exchange }),
       (error: unknown) => {
@@ -263,7 +263,7 @@ async function signExchange(request: ExchangeRequest, sign: SignRequest): Promis
 }
 
 /** A module that guards calls may have put in what JSON has no word for: then nothing is sent, and nothing stays open for it. */
-function writeRequest<Result>(id: number, sending: Sending<Result>): string {
+function writeRequest<Result>(id: number, sending: Sending<Result>) {
   const params = sending.toParams(id);
   const { method } = sending;
   try {

@@ -97,7 +97,7 @@ export function createHttpUpstream(
    * With credentials of users the gateway itself has none: that they are missed shows that the server is there. So does
    * 429 for all, as one user may have used up what the gateway may ask. What this machine lacks takes no server away.
    */
-  async function probe(): Promise<void> {
+  async function probe() {
     try {
       await protocol.probe();
     } catch (error) {
@@ -192,7 +192,7 @@ function createProtocol(
     if (isUp && wasUp === false) listeners.restart();
   });
 
-  async function shakeHands(caller: UpstreamCaller): Promise<void> {
+  async function shakeHands(caller: UpstreamCaller) {
     try {
       const found = era.find(caller) ?? (await era.detect(caller));
       const { sessions } = sessionEra;
@@ -205,7 +205,7 @@ function createProtocol(
   }
 
   /** Hears again what the server says; once for all who are told the same, and ask at the same time. */
-  const introduce = (caller: UpstreamCaller): Promise<unknown> =>
+  const introduce = (caller: UpstreamCaller) =>
     introductions.run(descriptions.nameAudience(caller), () =>
       era.find(caller) === 'stateless' ? era.detect(caller) : sessionEra.introduce(caller),
     );
@@ -224,7 +224,7 @@ function createProtocol(
       throw new UpstreamError('unavailable', 'it changes its version of MCP with each answer');
     });
 
-  async function sendFirst(caller: UpstreamCaller, request: UpstreamRequest): Promise<JsonObject> {
+  async function sendFirst(caller: UpstreamCaller, request: UpstreamRequest) {
     await shakeHands(caller);
     return sendInEra(caller, request, sendOnceMore);
   }
@@ -237,7 +237,7 @@ function createProtocol(
       : sessionStream.open(audience, ...attempt);
   }
 
-  function extend(audience: Audience): boolean {
+  function extend(audience: Audience) {
     if (era.find(audience.caller) === 'stateless') return true;
     void sessionStream.subscribe(audience).catch(() => {});
     return false;

@@ -107,7 +107,7 @@ export function createServerListeners(
     return watch;
   }
 
-  function tellNotified(sharer: string, message: ServerNotification): void {
+  function tellNotified(sharer: string, message: ServerNotification) {
     const change = readChange(message);
     if (change === undefined) return;
     // Many servers tell the session alone whose call has changed a list, or say it in the answer to that call.
@@ -192,12 +192,12 @@ function startRetryLoop(clock: Clock, attempt: StreamAttempt) {
     const attempts = createAttempts(clock, pauseAfter);
 
     /** The stream before is not needed any more. */
-    function noteOpen(): void {
+    function noteOpen() {
       release();
       release = () => {};
     }
 
-    async function run(): Promise<void> {
+    async function run() {
       if (signal.aborted) return;
       const startedAt = clock.monotonic();
       const next = await attempt(signal, noteOpen).catch(() => 'again' as const);
@@ -225,7 +225,7 @@ function startRetryLoop(clock: Clock, attempt: StreamAttempt) {
     };
   }
 
-  function restart(): void {
+  function restart() {
     current();
     current = start(() => {});
   }

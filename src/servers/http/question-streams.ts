@@ -159,7 +159,7 @@ interface QuestionPlace {
 const LOOKING_MS = 2000;
 
 /** The name of a place between replicas; undefined if no other replica knows it. */
-function hashPlace(caller: UpstreamCaller, { id }: ServerSession): string | undefined {
+function hashPlace(caller: UpstreamCaller, { id }: ServerSession) {
   const own = nameOwnSession(caller);
   return own === undefined || id === undefined ? undefined : hashSha256(JSON.stringify([own, id]));
 }
@@ -178,14 +178,14 @@ function createQuestionReplicas(
   let joined: Replicas<QuestionMessage> | undefined;
 
   /** Opened when it is needed: most servers never ask. */
-  function join(): Replicas<QuestionMessage> {
+  function join() {
     if (joined !== undefined) return joined;
     joined = createReplicas(runtime, channel, isQuestionMessage);
     joined.listen(receive);
     return joined;
   }
 
-  function receive(message: QuestionMessage): void {
+  function receive(message: QuestionMessage) {
     if (message.about === 'here') {
       looking.get(message.ticket)?.(message.from);
       return;
@@ -207,7 +207,7 @@ function createQuestionReplicas(
   }
 
   /** If a message is lost, the question times out at the server. */
-  function send(message: QuestionMessage, to?: string): void {
+  function send(message: QuestionMessage, to?: string) {
     void join()
       .send(message, to)
       .catch((cause: unknown) => {
@@ -220,7 +220,7 @@ function createQuestionReplicas(
   function findReplica(place: string): Promise<string | undefined> {
     const ticket = randomUUID();
     return new Promise((resolve) => {
-      function settle(replica: string | undefined): void {
+      function settle(replica: string | undefined) {
         cancelTimer();
         looking.delete(ticket);
         resolve(replica);

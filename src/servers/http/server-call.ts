@@ -240,7 +240,7 @@ function createResumption(
   /** The end of the call if the server does not let it go on. */
   let broken: ExchangeEnd | undefined;
 
-  function comeBack(): void {
+  function comeBack() {
     let hasBegun = false;
     const streamListener: ExchangeListener = {
       openCursor: () => cursor,
@@ -268,13 +268,13 @@ function createResumption(
       }, giveUp);
   }
 
-  function giveUp(): void {
+  function giveUp() {
     if (isOver) return;
     stop();
     if (broken !== undefined) listener.onEnd(broken);
   }
 
-  function stop(): void {
+  function stop() {
     isOver = true;
     attempts.stop();
     stopStream();
@@ -296,9 +296,9 @@ function createResumption(
 }
 
 /** Read to its end without the answer, or cut off in the middle: nothing is wrong with what has come. */
-const isBroken = (end: ExchangeEnd): boolean =>
+const isBroken = (end: ExchangeEnd) =>
   end.kind === 'complete' || (end.kind === 'failed' && end.isCut === true);
 
 /** 409: the server has not noticed yet that the connection broke. 429 and 5xx pass. */
-const isRefusal = (end: ExchangeEnd): boolean =>
+const isRefusal = (end: ExchangeEnd) =>
   end.kind === 'refused' && end.status < 500 && end.status !== 409 && end.status !== 429;

@@ -217,4 +217,4 @@ export const isOfOtherEra = (outcome: CallOutcome): boolean =>
   [400, 404, 405].includes(outcome.status) &&
   (namesNoRequest(outcome) || ERA_CODES.includes(findError(outcome)?.code));
 
-const namesNoRequest = ({ body }: Refusal): boolean => readEchoedNumber(body?.id) === undefined;
+const namesNoRequest = ({ body }: Refusal) => readEchoedNumber(body?.id) === undefined;

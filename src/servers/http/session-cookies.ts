@@ -141,12 +141,11 @@ export class SessionCookies {
   }
 }
 
-const toKey = ({ name, path }: Cookie): string => `${name};${path}`;
+const toKey = ({ name, path }: Cookie) => `${name};${path}`;
 
-const countBytes = ({ name, value, path }: Cookie): number =>
-  name.length + value.length + path.length;
+const countBytes = ({ name, value, path }: Cookie) => name.length + value.length + path.length;
 
-const isExpired = ({ expiresAt }: Cookie, now: number): boolean =>
+const isExpired = ({ expiresAt }: Cookie, now: number) =>
   expiresAt !== undefined && expiresAt <= now;
 
 const isCookie = (kept: unknown): kept is Cookie =>
@@ -204,12 +203,12 @@ function cutAt(text: string, character: string): readonly [string, string | unde
     : [text.slice(0, at).trim(), text.slice(at + 1).trim()];
 }
 
-const cutQuery = (path: string): string => path.replace(/\?.*$/s, '');
+const cutQuery = (path: string) => path.replace(/\?.*$/s, '');
 
 /** RFC 6265 §5.1.4. */
-const findDefaultPath = (path: string): string => path.slice(0, path.lastIndexOf('/')) || '/';
+const findDefaultPath = (path: string) => path.slice(0, path.lastIndexOf('/')) || '/';
 
 /** RFC 6265 §5.1.4. */
-const isWithin = (path: string, ofCookie: string): boolean =>
+const isWithin = (path: string, ofCookie: string) =>
   path === ofCookie ||
   (path.startsWith(ofCookie) && (ofCookie.endsWith('/') || path[ofCookie.length] === '/'));

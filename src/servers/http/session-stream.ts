@@ -121,7 +121,7 @@ export function createSessionStream(
       let openRequests = 0;
       let refusal: StreamRefusal | undefined;
 
-      async function answer(message: ServerRequest): Promise<void> {
+      async function answer(message: ServerRequest) {
         if (openRequests >= MAX_OPEN_REQUESTS) return;
         openRequests += 1;
         const caller = findCaller(audience, session);
@@ -132,7 +132,7 @@ export function createSessionStream(
         openRequests -= 1;
       }
 
-      function notify(message: ServerNotification): void {
+      function notify(message: ServerNotification) {
         const { method, params } = message;
         if (method === 'notifications/cancelled' && !session.questions.has(params.requestId))
           replicas?.cancel(audience.caller, session, params.requestId);
@@ -147,7 +147,7 @@ export function createSessionStream(
       }
 
       /** A message of no call is the client's own only if both have sessions. */
-      function log(params: JsonObject): void {
+      function log(params: JsonObject) {
         const [first, second] = session.openRequests.list();
         // What the message must belong to, where there is only one.
         const only = second === undefined ? first?.request : undefined;
@@ -201,7 +201,7 @@ export function createSessionStream(
   }
 
   /** Subscribes to the resources of stateless clients, for which the session that they share has to ask. */
-  async function subscribe({ uris, caller }: Audience): Promise<void> {
+  async function subscribe({ uris, caller }: Audience) {
     // Nothing is asked of the other era for the stream of a session.
     for (const uri of uris)
       await era.request(caller, { ...SUBSCRIBE, params: { uri } }, async () => ({}));
@@ -212,7 +212,7 @@ export function createSessionStream(
     caller: UpstreamCaller,
     session: ServerSession,
     message: ServerRequest,
-  ): Promise<void> {
+  ) {
     const response = await session.questions.answerForOneOf(message, () =>
       listAskable(caller, session),
     );
@@ -224,8 +224,7 @@ export function createSessionStream(
 }
 
 /** The listener with the newest credentials. */
-const findCaller = ({ caller }: Audience, { held }: ServerSession): UpstreamCaller =>
-  held?.caller ?? caller;
+const findCaller = ({ caller }: Audience, { held }: ServerSession) => held?.caller ?? caller;
 
 const SUBSCRIBE = {
   method: 'resources/subscribe',
@@ -237,7 +236,7 @@ const SUBSCRIBE = {
 const NO_IDS = 0;
 
 /** The server no longer has the event, or cannot go on after one. */
-const isForgotten = (end: ExchangeEnd | StreamRefusal | undefined): boolean =>
+const isForgotten = (end: ExchangeEnd | StreamRefusal | undefined) =>
   end?.kind === 'refused' && [400, 404, 410].includes(end.status);
 
 /** MCP "Listening for Messages from the Server": the status of a server without such streams. */
@@ -247,5 +246,5 @@ const NOT_ALLOWED = 405;
 const OF_STREAM: ReadonlySet<number | undefined> = new Set([NOT_ALLOWED, 409]);
 
 /** 409: another stream of the session still stands, maybe at a replica that is gone. */
-const isForGood = (status: number | undefined): boolean =>
+const isForGood = (status: number | undefined) =>
   status !== undefined && status < 500 && status !== 409 && status !== 429;

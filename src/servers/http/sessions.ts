@@ -81,7 +81,7 @@ export function createServerSessions(
     return session;
   }
 
-  function readRecord(text = ''): ServerSession | undefined {
+  function readRecord(text = '') {
     const { id, protocolVersion, cookies } = parseObject(text) ?? {};
     if (typeof id !== 'string' || typeof protocolVersion !== 'string') return undefined;
     const kept = { isFromStore: true, cookies: openCookies(cookies) };
@@ -89,7 +89,7 @@ export function createServerSessions(
   }
 
   /** Unless those that stand in the store are younger, whichever replica wrote them. */
-  async function storeCookies({ session, sessionId }: Entry, minimumAgeMs: number): Promise<void> {
+  async function storeCookies({ session, sessionId }: Entry, minimumAgeMs: number) {
     const { id, cookies } = session;
     if (sessionId === undefined || id === undefined || cookies?.isUnsaved !== true) return;
     const kept = await records.update(sessionId, (text) => {
@@ -132,7 +132,7 @@ export function createServerSessions(
     return session;
   }
 
-  function forgetOldest(): void {
+  function forgetOldest() {
     for (const [sharer, entry] of entries) {
       // A caller who opens many sessions must not end one with requests under way.
       if (isBusy(entry.session)) continue;
@@ -142,12 +142,12 @@ export function createServerSessions(
   }
 
   /** One of a client's session is still in the store. */
-  function forget(sharer: string, { sharedBy, session }: Entry): void {
+  function forget(sharer: string, { sharedBy, session }: Entry) {
     entries.delete(sharer);
     if (sharedBy !== undefined) void terminate(sharedBy, session);
   }
 
-  function sweep(): void {
+  function sweep() {
     const limit = clock.monotonic() - IDLE_MS;
     for (const [sharer, entry] of entries) {
       if (entry.session.usedAt <= limit && !isBusy(entry.session)) forget(sharer, entry);
@@ -242,8 +242,7 @@ export function createServerSessions(
   };
 }
 
-const isBusy = ({ streams, openRequests }: ServerSession): boolean =>
-  streams > 0 || openRequests.size > 0;
+const isBusy = ({ streams, openRequests }: ServerSession) => streams > 0 || openRequests.size > 0;
 
 // §18.3: after a restart a server should answer 404 for sessions that it no longer knows. Many answer 401, 400, 410, 503 or something
 // else, which may as well concern the credentials, the request, or the whole server. So a `ping` finds out.
@@ -315,11 +314,11 @@ const KEPT: SessionState = { kind: 'kept' };
 const REPLACED: SessionState = { kind: 'replaced' };
 const UNKNOWN: SessionState = { kind: 'unknown' };
 
-const isRefusal = (session: ServerSession, answer: CallOutcome): boolean =>
+const isRefusal = (session: ServerSession, answer: CallOutcome) =>
   isSessionLost(session, answer) || mayBeLost(session, answer);
 
 /** A server that refuses `ping`, or the credentials for everything but `initialize`, answers alike in each session. */
-const isAlike = (one: CallOutcome, other: CallOutcome): boolean =>
+const isAlike = (one: CallOutcome, other: CallOutcome) =>
   one.kind === 'refused'
     ? other.kind === 'refused' && other.status === one.status
     : other.kind === one.kind;

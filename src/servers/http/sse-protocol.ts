@@ -121,7 +121,7 @@ export function createSseProtocol(
       logLevel: undefined,
     };
     entries.set(sharer, entry);
-    function forget(): void {
+    function forget() {
       if (entries.get(sharer) === entry) entries.delete(sharer);
     }
     entry.opening.then(({ ended }) => ended).then(forget, forget);
@@ -129,7 +129,7 @@ export function createSseProtocol(
     return entry;
   }
 
-  function sweep(): void {
+  function sweep() {
     const now = clock.monotonic();
     for (const entry of entries.values()) {
       const { opening, sessionId, usedAt, askedAt, users } = entry;
@@ -142,7 +142,7 @@ export function createSseProtocol(
   }
 
   /** The session may have been ended at another replica, or without a word. */
-  async function endAfterSession(entry: Entry, sessionId: string): Promise<void> {
+  async function endAfterSession(entry: Entry, sessionId: string) {
     entry.askedAt = clock.monotonic();
     const isActive = await isSessionActive(sessionId);
     if (!isActive && entry.users === 0) await closeChannel(entry.opening);
@@ -175,7 +175,7 @@ export function createSseProtocol(
     });
   }
 
-  async function subscribe(rpc: SseChannel['rpc'], { uris }: Audience): Promise<void> {
+  async function subscribe(rpc: SseChannel['rpc'], { uris }: Audience) {
     for (const uri of uris) await rpc.ask('resources/subscribe', { uri }, timeoutMs);
   }
 
@@ -231,11 +231,11 @@ const waitForAbort = (signal: AbortSignal): Promise<void> =>
     else signal.addEventListener('abort', () => resolve(), { once: true });
   });
 
-const closeIfLeft = ({ isLeft, users, opening }: Entry): void => {
+const closeIfLeft = ({ isLeft, users, opening }: Entry) => {
   if (isLeft && users === 0) void closeChannel(opening);
 };
 
-const closeChannel = (opening: Promise<SseChannel>): Promise<void> =>
+const closeChannel = (opening: Promise<SseChannel>) =>
   opening.then(
     (channel) => channel.close(),
     () => {},
@@ -299,26 +299,26 @@ async function openSseChannel(
     onStrayAnswer: listener.onStrayAnswer,
   });
 
-  function take(value: unknown): number {
+  function take(value: unknown) {
     const { isMessage, count } = rpc.receiveValue(value);
     if (!isMessage) listener.onNoMessage();
     return count;
   }
 
   /** The stream may still have to begin. */
-  function stop(): void {
+  function stop() {
     isOver = true;
     stopStream();
   }
 
-  function end(error: UpstreamError): void {
+  function end(error: UpstreamError) {
     stop();
     rpc.fail(error);
     tellEnd();
   }
 
   /** A message that the server does not take it does not answer either. */
-  function judgePost({ id }: JsonObject, posted: ExchangeEnd): void {
+  function judgePost({ id }: JsonObject, posted: ExchangeEnd) {
     if (posted.kind === 'failed') end(posted.error);
     if (posted.kind !== 'refused') return;
     const { status } = posted;
@@ -336,7 +336,7 @@ async function openSseChannel(
       stop();
       reject(new UpstreamError('timeout', 'it did not begin its stream'));
     });
-    function settle(error: UpstreamError | undefined): void {
+    function settle(error: UpstreamError | undefined) {
       cancelTimer();
       if (error === undefined) resolve();
       else {
@@ -389,7 +389,7 @@ async function openSseChannel(
 const FOREIGN_ENDPOINT = 'it names an address elsewhere for what it is told';
 
 /** Another origin could be anywhere, and must not get the credentials. */
-function findPath(data: string, url: string): string | undefined {
+function findPath(data: string, url: string) {
   if (!URL.canParse(data, url)) return undefined;
   const { origin, pathname, search } = new URL(data, url);
   return origin === new URL(url).origin ? pathname + search : undefined;

@@ -122,7 +122,7 @@ export function parseServerJson(
 }
 
 /** The values of a message that are passed on as they were written: a batch has several. */
-function noteMessage(value: unknown, text: string, path: JsonPath = []): void {
+function noteMessage(value: unknown, text: string, path: JsonPath = []) {
   if (Array.isArray(value))
     for (const [index, one] of value.entries()) noteMessage(one, text, [index]);
   if (!isObject(value)) return;
@@ -261,7 +261,7 @@ export function createChangeListeners<
 ) {
   const bus = createCountedBus(options);
 
-  function tell(key: string, change: ServerChange): void {
+  function tell(key: string, change: ServerChange) {
     bus.publish(key, (listening) => {
       const { listener } = listening;
       if (change.kind === 'list') listener.listChanged(change.list);

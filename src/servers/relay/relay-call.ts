@@ -49,11 +49,7 @@ import { createSuspendedCalls } from './suspended/suspended-calls.ts';
 export function openRelay(runtime: UpstreamRuntime, doors: Doors, toFailedResult: ToFailedResult) {
   const suspendedCalls = createSuspendedCalls(runtime);
 
-  const relay = (
-    call: RelayedCall,
-    context: Context,
-    client: Relay = context.relay,
-  ): Promise<JsonObject> =>
+  const relay = (call: RelayedCall, context: Context, client: Relay = context.relay) =>
     client.era === 'session'
       ? runRounds(new SessionClient(call, client, context))
       : relayToStatelessClient(runtime, suspendedCalls, call, client, context);
@@ -188,7 +184,7 @@ function toSessionResult(shown: RawResult): RawResult {
 /** `cache` is the gateway's own word. */
 const isRaw = (result: JsonObject): result is RawResult => !Object.hasOwn(result, 'cache');
 
-function toMetaMember(meta: unknown): JsonObject {
+function toMetaMember(meta: unknown) {
   if (!isObject(meta)) return meta === undefined ? NO_META : { _meta: meta };
   const { [SERVER_INFO]: _, ...rest } = meta;
   return Object.keys(rest).length === 0 ? NO_META : { _meta: rest };
@@ -300,5 +296,5 @@ class SessionClient implements RequestClient, RoundsRequest {
 
 const FAILED = 'The client answered with an error.';
 
-const refuseCall = (server: string, reason: string): CallRefusedError =>
+const refuseCall = (server: string, reason: string) =>
   new CallRefusedError(`${server} asked, and this client gave no answer: ${reason}`);

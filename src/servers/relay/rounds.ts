@@ -71,7 +71,7 @@ async function runFurtherRounds(asking: JsonObject, rounds: RoundsRequest): Prom
   );
 }
 
-function endsRounds({ resultType = 'complete' }: JsonObject, rounds: RoundsRequest): boolean {
+function endsRounds({ resultType = 'complete' }: JsonObject, rounds: RoundsRequest) {
   if (resultType === 'complete' || (resultType === 'task' && rounds.mayBeTask)) return true;
   if (resultType === 'input_required') return false;
   throw new CallRefusedError(

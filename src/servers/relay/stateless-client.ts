@@ -45,7 +45,7 @@ export async function relayToStatelessClient(
   const { capabilities } = call.caller;
   const waiting = readReply(server, user, relay);
 
-  function send(answers: RoundAnswers): Promise<JsonObject> {
+  function send(answers: RoundAnswers) {
     const params = addAnswers(call.request.params, answers);
     // Servers of the stateless era ask nobody while a call goes on.
     return call.upstream.peekDescription(call.caller)?.era === 'stateless'
@@ -54,7 +54,7 @@ export async function relayToStatelessClient(
   }
 
   /** The server may ask while it works: then this request ends, and the call goes on. */
-  async function sendOpen(params: JsonObject): Promise<JsonObject> {
+  async function sendOpen(params: JsonObject) {
     const { outcome, ...place } = suspendedCalls.begin(
       { user, server, capabilities, params, send: createSend(call, params, context) },
       toListener(context),

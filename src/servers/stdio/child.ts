@@ -71,16 +71,16 @@ function watchChild(
   let hasExited = false;
 
   /** After its end the number may be that of another process. */
-  function signal(name: NodeJS.Signals): void {
+  function signal(name: NodeJS.Signals) {
     if (!hasExited) signalGroup(pid, name);
   }
 
-  function kill(reason: EndReason): void {
+  function kill(reason: EndReason) {
     killedFor ??= reason;
     signal('SIGKILL');
   }
 
-  async function waitForEnd(): Promise<void> {
+  async function waitForEnd() {
     const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
     const exit = await new Promise<ChildExit>((resolve) => {
       child.once('exit', (code, signalled) => resolve({ code, signal: signalled }));
@@ -160,13 +160,13 @@ const groups = new Set<number>();
 const POLL_MS = 50;
 
 /** From now on the group ends at the latest with this process, however that ends, but by SIGKILL. */
-function addGroup(leader: number): void {
+function addGroup(leader: number) {
   if (groups.size === 0) nodeProcess.on('exit', killAll);
   groups.add(leader);
 }
 
 /** Sends the signal to all processes of the group; 0 only asks. False where there is none left. */
-function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
+function signalGroup(leader: number, signal: NodeJS.Signals | 0) {
   try {
     return nodeProcess.kill(-leader, signal);
   } catch {
@@ -175,7 +175,7 @@ function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
 }
 
 /** Ends those that a leader left: by SIGTERM, and then by SIGKILL. */
-async function endGroup(leader: number, clock: Clock): Promise<void> {
+async function endGroup(leader: number, clock: Clock) {
   const killAt = clock.monotonic() + TERM_MS;
   let isAlive = signalGroup(leader, 'SIGTERM');
   while (isAlive && clock.monotonic() < killAt) {
@@ -186,7 +186,7 @@ async function endGroup(leader: number, clock: Clock): Promise<void> {
   if (groups.delete(leader) && groups.size === 0) nodeProcess.off('exit', killAll);
 }
 
-function killAll(): void {
+function killAll() {
   for (const leader of groups) signalGroup(leader, 'SIGKILL');
 }
 
@@ -280,7 +280,7 @@ interface Command {
 }
 
 /** Started in place of the command of a server. */
-const toCommand = (config: StdioUpstreamConfig): Command =>
+const toCommand = (config: StdioUpstreamConfig) =>
   config.runAs === undefined ? config : runCommandAs(config.runAs, config);
 
 export const runCommandAs = ({ uid, gid }: ProgramUser, { command, args }: Command): Command => ({

@@ -64,41 +64,40 @@ export function createProgramListeners(
     ? createStdioReplicas(runtime, name, (keyId, uri) => tell(keyId, { kind: 'resource', uri }))
     : undefined;
 
-  function onError(cause: unknown): void {
+  function onError(cause: unknown) {
     log.error('A listener failed; please report this.', { server: name, cause });
   }
 
-  function findRoom({ id }: ProcessKey): Subscriptions {
+  function findRoom({ id }: ProcessKey) {
     if (rooms.size >= MANY) dropEmpty();
     const room = rooms.get(id) ?? createSubscriptions(onError);
     rooms.set(id, room);
     return room;
   }
 
-  function dropEmpty(): void {
+  function dropEmpty() {
     for (const [id, { isConnected, count }] of rooms) {
       if (!isConnected && count === 0 && !listening.topics.has(id)) rooms.delete(id);
     }
   }
 
-  const findSubscriptions = (caller: UpstreamCaller): Subscriptions =>
-    findRoom(findProcessKey(isolation, caller));
+  const findSubscriptions = (caller: UpstreamCaller) => findRoom(findProcessKey(isolation, caller));
 
-  const hasSubscriptions = ({ id }: ProcessKey): boolean => (rooms.get(id)?.count ?? 0) > 0;
+  const hasSubscriptions = ({ id }: ProcessKey) => (rooms.get(id)?.count ?? 0) > 0;
 
-  function tell(keyId: string, change: ServerChange): void {
+  function tell(keyId: string, change: ServerChange) {
     // A process that all share could ask nobody.
     if (change.kind !== 'elicitation' || keyId !== GATEWAY_KEY.id) tellAll(keyId, change);
   }
 
-  function isWanted(keyId: string, entry: Listening, uri: string): boolean {
+  function isWanted(keyId: string, entry: Listening, uri: string) {
     const subscriptions = rooms.get(keyId);
     const owners = entry.sessionId === undefined ? [entry] : [entry, entry.sessionId];
     return owners.some((owner) => subscriptions?.isWanted(owner, uri) === true);
   }
 
   /** Takes up the subscriptions of the client's session, at whichever replica: also where there is no process just now. */
-  const watch = (caller: UpstreamCaller, sessionId: string): (() => void) | undefined =>
+  const watch = (caller: UpstreamCaller, sessionId: string) =>
     replicas?.watch(sessionId, (uris) => {
       findSubscriptions(caller).replaceAll(sessionId, uris);
       if (uris.length > 0) {
@@ -108,23 +107,23 @@ export function createProgramListeners(
     });
 
   /** Elsewhere it may unsubscribe, or end. */
-  function hold(caller: UpstreamCaller, sessionId: string): void {
+  function hold(caller: UpstreamCaller, sessionId: string) {
     const stopWatching = held.has(sessionId) ? undefined : watch(caller, sessionId);
     if (stopWatching !== undefined) held.set(sessionId, stopWatching);
   }
 
-  function release(sessionId: string): void {
+  function release(sessionId: string) {
     held.get(sessionId)?.();
     held.delete(sessionId);
   }
 
-  function forgetSession(sessionId: string): void {
+  function forgetSession(sessionId: string) {
     release(sessionId);
     for (const { removeAll } of rooms.values()) removeAll(sessionId);
   }
 
   /** Sessions may end without a word: what they subscribed to would be kept for ever. */
-  function sweepLater(): void {
+  function sweepLater() {
     cancelSweep = clock.after(SWEEP_MS, () => {
       sweepLater();
       const subscribed = [...rooms.values()].flatMap(({ listSessions }) => listSessions());
@@ -241,11 +240,11 @@ function createSubscriptions(onError: (cause: unknown) => void) {
     bounds: { topics: MAX_URIS, topicsOfListener: MAX_SUBSCRIPTIONS, failFull },
   });
 
-  async function ask(uri: string): Promise<void> {
+  async function ask(uri: string) {
     await wire?.subscribe(uri);
   }
 
-  async function add(owner: SubscriptionOwner, uri: string): Promise<void> {
+  async function add(owner: SubscriptionOwner, uri: string) {
     if (uri.length > MAX_URI) failFull('topics');
     wanted.subscribe(uri, owner);
     await wanted.topics.get(uri)?.source?.agreed;
@@ -339,7 +338,7 @@ function createStatelessWire({ connection, description }: RunningServer): Subscr
   let cancel = () => {};
   let isOpening = false;
 
-  function open(): void {
+  function open() {
     isOpening = false;
     const params = toListenParams(description, [...uris]);
     const cancelFormer = cancel;
@@ -353,7 +352,7 @@ function createStatelessWire({ connection, description }: RunningServer): Subscr
   }
 
   /** Several changes at once are one. */
-  function openSoon(): void {
+  function openSoon() {
     if (isOpening) return;
     isOpening = true;
     queueMicrotask(open);

@@ -111,7 +111,7 @@ export function findInheritedFiles(): readonly number[] {
   }
 }
 
-function isInherited(descriptor: number): boolean {
+function isInherited(descriptor: number) {
   try {
     const info = readFileSync(`${DESCRIPTORS}/${descriptor}`, 'utf8');
     const [, flags] = /^flags:\s*([0-7]+)$/m.exec(info) ?? [];
@@ -164,13 +164,13 @@ function createOutputLog(config: StdioUpstreamConfig, log: Log, clock: Clock) {
     }),
   );
 
-  function toText(line: Buffer): string {
+  function toText(line: Buffer) {
     let text = line.toString('utf8');
     for (const secret of secrets) text = text.replaceAll(secret, '[secret]');
     return shorten(text.replace(TERMINAL_SEQUENCES, '').replace(CONTROL, ' '), MAX_CHARACTERS);
   }
 
-  function writeLine(kind: string, line: Buffer): void {
+  function writeLine(kind: string, line: Buffer) {
     if (line.length > 0 && throttle.countLine(kind))
       log.info(`${server}: ${toText(line)}`, { server });
   }
@@ -267,7 +267,7 @@ export function createLineSplitter(maxBytes: number, { onLine, onTooLong }: Line
   let isSkipping = false;
 
   /** Takes a piece of the current line; `isLast` where the line ends with it. */
-  function take(piece: Buffer, isLast: boolean): void {
+  function take(piece: Buffer, isLast: boolean) {
     const length = held.byteLength();
     if (!isSkipping && length + piece.length > maxBytes) {
       held.append(piece.subarray(0, maxBytes - length));

@@ -46,13 +46,13 @@ export function createRpcConnection(
   let lastId = 0;
   let failure: UpstreamError | undefined;
 
-  const sendRequest = (id: number, method: string, params: JsonObject): boolean =>
+  const sendRequest = (id: number, method: string, params: JsonObject) =>
     send({ jsonrpc: '2.0', id, method, params });
 
   const notify = (method: string, params: JsonObject): void =>
     void send({ jsonrpc: '2.0', method, params });
 
-  function createId(): number {
+  function createId() {
     lastId += 1;
     return lastId;
   }
@@ -72,11 +72,11 @@ export function createRpcConnection(
       : Promise.reject(new UpstreamError('unavailable', 'it does not read what is sent to it'));
   }
 
-  function forget(id: number): void {
+  function forget(id: number) {
     forgotten.set(id, true);
   }
 
-  function cancel(id: number, reason: string): void {
+  function cancel(id: number, reason: string) {
     forget(id);
     notify('notifications/cancelled', { requestId: id, reason });
   }
@@ -100,7 +100,7 @@ export function createRpcConnection(
     'notifications/cancelled': ({ requestId }) => questions.cancel(requestId),
   };
 
-  function receiveNotification(message: ServerNotification): void {
+  function receiveNotification(message: ServerNotification) {
     const { method, params } = message;
     const receive = Object.hasOwn(notified, method) ? notified[method] : undefined;
     if (receive !== undefined) {
@@ -117,7 +117,7 @@ export function createRpcConnection(
   // Requests of a server (session era): elicitation, sampling and roots are questions to a client.
 
   /** Answers, at some time, whatever it is. */
-  async function receiveRequest(question: ServerRequest): Promise<void> {
+  async function receiveRequest(question: ServerRequest) {
     const { id, method } = question;
     if (!canAttribute && isQuestion(question)) {
       peer.onUnattributed?.(method);
@@ -149,7 +149,7 @@ export function createRpcConnection(
   }
 
   /** A request that is answered by anything but a message fails. */
-  function failAnswered(value: unknown, reason: string): void {
+  function failAnswered(value: unknown, reason: string) {
     const request =
       isObject(value) && !('method' in value) ? openRequests.find(value.id) : undefined;
     request?.settle(new UpstreamError('invalid', reason));
@@ -316,7 +316,7 @@ function createOpenRequests(clock: Clock) {
     /** Resolves to the result of the request with this id, unless its end comes first. */
     open: (id: number, handlers: RequestHandlers, { signal, timeoutMs, cancel }: RequestEnd) =>
       new Promise<JsonObject>((resolve, reject) => {
-        function settle(outcome: JsonObject | UpstreamError): void {
+        function settle(outcome: JsonObject | UpstreamError) {
           deadline.clear();
           signal?.removeEventListener('abort', onAbort);
           byId.delete(id);
@@ -327,7 +327,7 @@ function createOpenRequests(clock: Clock) {
           if (outcome instanceof UpstreamError) reject(outcome);
           else resolve(outcome);
         }
-        function giveUp(error: UpstreamError): void {
+        function giveUp(error: UpstreamError) {
           settle(error);
           cancel(id, error.message);
         }
@@ -368,7 +368,7 @@ function listOfOneClient(requests: readonly PendingRequest[]): readonly PendingR
 }
 
 /** Without sessions: the same client of the same user. */
-function isSameClient(one: UpstreamCaller, other: UpstreamCaller): boolean {
+function isSameClient(one: UpstreamCaller, other: UpstreamCaller) {
   if (one.sessionId !== undefined) return one.sessionId === other.sessionId;
   return (
     other.sessionId === undefined &&

@@ -46,7 +46,7 @@ export function createServerPool(program: Program, owner: PoolOwner) {
   const idleMs = config.idleSeconds * 1000;
   let isClosed = false;
 
-  function endPlace(place: Place, graceMs: number): Promise<void> {
+  function endPlace(place: Place, graceMs: number) {
     places.delete(place.key.id);
     place.cancelCheck();
     owner.onEnd(place.key, places.size === 0);
@@ -56,7 +56,7 @@ export function createServerPool(program: Program, owner: PoolOwner) {
   }
 
   /** Resolves when the process has ended that was idle for longest, where one has to. @throws UpstreamError where all are busy. */
-  function makeRoom({ user }: ProcessKey): Promise<void> {
+  function makeRoom({ user }: ProcessKey) {
     const all = [...places.values()];
     const own = user === undefined ? [] : all.filter(({ key }) => key.user === user);
     const hasTooMany = own.length >= maxOfUser;
@@ -89,11 +89,11 @@ export function createServerPool(program: Program, owner: PoolOwner) {
     return place;
   }
 
-  function checkLater(place: Place, ms: number): void {
+  function checkLater(place: Place, ms: number) {
     place.cancelCheck = clock.after(ms, () => void check(place));
   }
 
-  async function check(place: Place): Promise<void> {
+  async function check(place: Place) {
     const { key, server, uses, idleSince } = place;
     const { sessionId } = key;
     const isRunning = server.running !== undefined;
@@ -182,7 +182,7 @@ function createSupervisedServer(
   let retryAt: number | undefined;
   let isClosed = false;
 
-  function start(): void {
+  function start() {
     const { first } = program;
     retryAt = undefined;
     endRun = startRun(program, key, capabilities, {
@@ -215,13 +215,13 @@ function createSupervisedServer(
     });
   }
 
-  function settleWaits(outcome: RunningServer | UpstreamError): void {
+  function settleWaits(outcome: RunningServer | UpstreamError) {
     for (const settle of [...waits]) settle(outcome);
   }
 
   const wait = (ms: number, signal: CancelSignal | undefined): Promise<RunningServer> =>
     new Promise((resolve, reject) => {
-      function settle(outcome: RunningServer | UpstreamError): void {
+      function settle(outcome: RunningServer | UpstreamError) {
         cancel();
         signal?.removeEventListener('abort', onAbort);
         waits.delete(settle);
@@ -234,7 +234,7 @@ function createSupervisedServer(
       waits.add(settle);
     });
 
-  function createDownError(): UpstreamError {
+  function createDownError() {
     const { what } = lastEnd ?? { what: 'it has not started yet' };
     const leftMs = retryAt === undefined ? 0 : retryAt - clock.monotonic();
     const when = leftMs > 0 ? `started again in ${Math.ceil(leftMs / 1000)} s` : 'being started';

@@ -101,7 +101,7 @@ export function startRun(
     share.messagePace.open({ server: config.name, user, isShared }),
   );
 
-  async function connect(): Promise<void> {
+  async function connect() {
     try {
       const description = await shakeHands(connection, program.first, capabilities, config.era);
       if (hasEnded) return;
@@ -165,7 +165,7 @@ export function findProcessKey(
 }
 
 /** Users choose their names: none can be taken for another, or for another kind. */
-const toId = (...parts: readonly (string | undefined)[]): string =>
+const toId = (...parts: readonly (string | undefined)[]) =>
   JSON.stringify(parts.map((part) => part ?? null));
 
 /** The owner of subscriptions. */
@@ -173,8 +173,7 @@ export const findOwner = ({ user, clientId, sessionId }: UpstreamCaller): string
   sessionId ?? toId('client', user && nameOwner(user), clientId);
 
 /** Values that are passed on as they were written may have line ends, which mean nothing in JSON. */
-const toLine = (message: JsonObject): string =>
-  `${writeExactJson(message).replace(/[\r\n]/g, ' ')}\n`;
+const toLine = (message: JsonObject) => `${writeExactJson(message).replace(/[\r\n]/g, ' ')}\n`;
 
 // §18.3: which era a process speaks, and what it says of itself.
 

@@ -106,7 +106,7 @@ export function createStdioUpstream(
     caller: UpstreamCaller,
     signal: CancelSignal | undefined,
     task: (running: RunningServer) => Result | Promise<Result>,
-  ): Promise<Result> =>
+  ) =>
     pool.use(
       findProcessKey(isolation, caller),
       // A shared process does not say whose call its question belongs to.
@@ -165,7 +165,7 @@ const TIMEOUT_MS = 60_000;
 const levels = new WeakMap<RunningServer, LogSeverity>();
 
 /** Sets the least severe level that is wanted by this call or by one that is under way. */
-function wantLogLevel(running: RunningServer, level: LogSeverity | undefined): void {
+function wantLogLevel(running: RunningServer, level: LogSeverity | undefined) {
   const { connection, description } = running;
   const canSet = description.era === 'session' && description.capabilities.logging !== undefined;
   if (level === undefined || !canSet) return;
@@ -183,7 +183,7 @@ function createProgramState({ clock, log }: UpstreamRuntime, server: string) {
   const listeners = new Set<(isUp: boolean, reason: string) => void>();
   let isUp: boolean | undefined;
 
-  function set(value: boolean, reason: string): void {
+  function set(value: boolean, reason: string) {
     isUp = value;
     for (const listener of listeners) listener(value, reason);
   }
@@ -233,7 +233,7 @@ export const NEXT_START = /; it is started again in \d+ s(?:\. |$)/;
 export const leaveOutNextStart = (message: string): string =>
   message.replace(NEXT_START, (said) => (said.endsWith('. ') ? '. ' : ''));
 
-function tell({ what, advice }: EndReason, retryMs: number): string {
+function tell({ what, advice }: EndReason, retryMs: number) {
   const said = `${what}; it is started again in ${Math.ceil(retryMs / 1000)} s`;
   return advice === undefined ? said : `${said}. ${advice}`;
 }

@@ -23,7 +23,7 @@ export function createDescriptionMemory() {
   let bytes = 0;
   let generation = 0;
 
-  function forget(owner: string): void {
+  function forget(owner: string) {
     bytes -= kept.get(owner)?.bytes ?? 0;
     kept.delete(owner);
   }

@@ -65,7 +65,7 @@ export function createHeldStreams(clock: Clock) {
   const held = new Set<HeldStream>();
   let isSweeping = false;
 
-  function sweepLater(): void {
+  function sweepLater() {
     if (isSweeping || held.size === 0) return;
     isSweeping = true;
     clock.after(SWEEP_MS, () => {
@@ -80,7 +80,7 @@ export function createHeldStreams(clock: Clock) {
   }
 
   /** Closes the stream that was not needed for longest, if there are too many. */
-  function makeRoom(streams: readonly HeldStream[], max: number): boolean {
+  function makeRoom(streams: readonly HeldStream[], max: number) {
     if (streams.length < max) return true;
     const [idlest] = streams
       .filter((stream) => !stream.isBusy())

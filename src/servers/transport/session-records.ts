@@ -107,7 +107,7 @@ export function createSubscriptionMemory(
   const changing = new Map<string, Promise<void>>();
   let unsubscribe: (() => void) | undefined;
 
-  async function write(sessionId: string, uri: string, isWanted: boolean): Promise<void> {
+  async function write(sessionId: string, uri: string, isWanted: boolean) {
     let isTooMany = false;
     await records.update(sessionId, (text) => {
       const others = parseUris(text).filter((other) => other !== uri);
@@ -118,7 +118,7 @@ export function createSubscriptionMemory(
     if (isTooMany) failTooMany();
   }
 
-  async function note(sessionId: string, uri: string, isWanted: boolean): Promise<void> {
+  async function note(sessionId: string, uri: string, isWanted: boolean) {
     const before = changing.get(sessionId) ?? Promise.resolve();
     const change = before.catch(() => {}).then(() => write(sessionId, uri, isWanted));
     changing.set(sessionId, change);
@@ -151,7 +151,7 @@ export function createSubscriptionMemory(
   };
 }
 
-function parseUris(text: string | undefined): readonly string[] {
+function parseUris(text: string | undefined) {
   const { uris } = parseObject(text ?? '') ?? {};
   return isStringArray(uris) ? uris : [];
 }
@@ -222,11 +222,11 @@ export function createStdioReplicas(
     if (from !== replicas.ownName) onUpdate(keyId, uri);
   });
 
-  const isWatching = (watcher: Watcher): boolean =>
+  const isWatching = (watcher: Watcher) =>
     watchers.topics.get(hashSession(watcher.sessionId))?.listeners.has(watcher) === true;
 
   /** While the store does not say, what was told before holds. */
-  async function tellSubscriptions(watcher: Watcher): Promise<void> {
+  async function tellSubscriptions(watcher: Watcher) {
     const { sessionId, attempts, tell } = watcher;
     const uris = await memory.read(sessionId).catch(() => undefined);
     if (!isWatching(watcher)) return;

@@ -57,7 +57,7 @@ export async function openDataFolder(dataDir: string) {
 }
 
 /** Step by step: with `recursive`, Node never comes back from a place that takes no folders. */
-async function makeFolder(path: string): Promise<void> {
+async function makeFolder(path: string) {
   try {
     await mkdir(path, { mode: 0o700 });
   } catch (error) {
@@ -91,7 +91,7 @@ async function rejectCommit(error: unknown): Promise<never> {
 // another program, would end the process by a signal, without a word. It is looked at before.
 
 /** @throws Error when lmdb cannot open the file safely. A file that is not there is none. */
-function checkStoreFile(file: string): void {
+function checkStoreFile(file: string) {
   let descriptor: number;
   try {
     descriptor = openSync(file, 'r');
@@ -107,7 +107,7 @@ function checkStoreFile(file: string): void {
   }
 }
 
-function checkPages(descriptor: number, size: number): void {
+function checkPages(descriptor: number, size: number) {
   const read = (at: number, bytes: number): Buffer => {
     const buffer = Buffer.alloc(bytes);
     return buffer.subarray(0, readSync(descriptor, buffer, 0, bytes, at));
@@ -174,7 +174,7 @@ function readPageMeta(page: Buffer): Meta | undefined {
 
 const NO_PAGE = 2n ** 64n - 1n;
 
-function rootAt(page: Buffer, tree: number): number | undefined {
+function rootAt(page: Buffer, tree: number) {
   const root = page.readBigUInt64LE(tree + TREE.root);
   return root === NO_PAGE ? undefined : Number(root);
 }
@@ -186,11 +186,7 @@ const MAX_DEPTH = 32;
  * True if a page in use is not among the first `pages`, or cannot be made out. It reads all pages
  * in use but those of long values.
  */
-function hasPagesBeyond(
-  pages: number,
-  { roots }: Meta,
-  readPage: (page: number) => Buffer,
-): boolean {
+function hasPagesBeyond(pages: number, { roots }: Meta, readPage: (page: number) => Buffer) {
   function reachesBeyond(page: number | undefined, depth: number): boolean {
     if (page === undefined) return false;
     if (page >= pages || depth > MAX_DEPTH) return true;

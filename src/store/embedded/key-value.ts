@@ -30,12 +30,12 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
   const dueKeys: Database<true, DueKey> = root.openDB({ name: 'values-due' });
   const listed: Database<true, ListedKey> = root.openDB({ name: 'listed-values' });
 
-  function readUntimely(key: string): ExpiringRecord<string> | undefined {
+  function readUntimely(key: string) {
     ensureOpen();
     return readExpiring(values, key);
   }
 
-  function read(key: string): string | undefined {
+  function read(key: string) {
     const record = readUntimely(key);
     return record !== undefined && record.expiresAt > clock.now() ? record.value : undefined;
   }
@@ -43,11 +43,11 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
   const grantVersions = createGrantVersions(readUntimely, clock);
 
   /** All values are changed by it. */
-  const change = <Result>(keys: string | readonly string[], task: () => Result): Promise<Result> =>
+  const change = <Result>(keys: string | readonly string[], task: () => Result) =>
     grantVersions.forget([keys].flat(), write(task));
 
   /** To be called inside `change`, as all below. Returns when it is gone: epoch milliseconds. */
-  function put(key: string, value: string, ttlSeconds: number): number {
+  function put(key: string, value: string, ttlSeconds: number) {
     const expiresAt = clock.now() + ttlSeconds * 1000;
     const expiredAtBefore = readExpiry(values, key);
     if (expiredAtBefore > 0) dueKeys.remove([expiredAtBefore, key]);
@@ -56,7 +56,7 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
     return expiresAt;
   }
 
-  function putListed(list: string, key: string, value: string, ttlSeconds: number): void {
+  function putListed(list: string, key: string, value: string, ttlSeconds: number) {
     listed.remove([list, readExpiry(values, key), key]);
     const expired = { start: [list, 0], end: [list, clock.now() + 1], limit: CLEARED_AT_ONCE };
     for (const entry of [...listed.getKeys(expired)]) listed.remove(entry);
@@ -156,7 +156,7 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
 }
 
 /** Reads the value of `addRecent`, which alone writes this key. */
-function parseRecent(text: string | undefined): readonly string[] {
+function parseRecent(text: string | undefined) {
   const recent: unknown = text === undefined ? [] : JSON.parse(text);
   return isStringArray(recent) ? recent : [];
 }

@@ -72,14 +72,14 @@ async function takeOver(server: Server, path: string): Promise<(() => Promise<vo
   };
 }
 
-const readInode = (path: string): Promise<number | undefined> =>
+const readInode = (path: string) =>
   stat(path).then(
     ({ ino }) => ino,
     () => undefined,
   );
 
 /** The relative form often is the shorter one. */
-function socketPath(folder: string): string {
+function socketPath(folder: string) {
   const absolute = join(folder, 'lock.sock');
   const fromHere = relative('', absolute);
   const path = fromHere.length < absolute.length ? fromHere : absolute;

@@ -1,10 +1,15 @@
 // The embedded store: lmdb in DATA_DIR. All that an answer reports is on disk before it, except
 // when a session was last used (session-records.ts).
 import { stat } from 'node:fs/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Clock } from '../../platform/clock.ts';
 import type { ClockAndLog } from '../../platform/log.ts';
 import { createListeners } from '../listeners.ts';
 import {
+  type ByteEntry,
   isMissingGrant,
+  type LimitWindow,
+  MIN_ENTRY_BYTES,
   NO_GRANT,
   NO_SESSION,
   NOT_COUNTED,
@@ -12,11 +17,12 @@ import {
   type SessionLookup,
   type Store,
   StoreUnavailable,
+  type Windows,
+  type WindowVerdict,
 } from '../store.ts';
 import { type OpenFolder, openDataFolder } from './folder.ts';
 import { createEmbeddedKeyValue } from './key-value.ts';
 import { createEmbeddedSessions } from './sessions.ts';
-import { createByteBudgets, createSlidingWindows } from './windows.ts';
 
 export interface EmbeddedStoreSettings extends ClockAndLog {
   readonly dataDir: string;
@@ -164,7 +170,7 @@ function watchWrites(
   }
 
   /** The writes end in their order: one is watched, and then the next. */
-  function watchNext(): void {
+  function watchNext() {
     let grace: NodeJS.Timeout | undefined;
     const cancel = clock.after(STALL_MS, () => {
       const cause = `a write has taken ${STALL_MS / 1000} s, and goes on`;
@@ -177,7 +183,7 @@ function watchWrites(
     };
   }
 
-  function noteFailure(error: StoreUnavailable): void {
+  function noteFailure(error: StoreUnavailable) {
     failure = error;
     if (clock.monotonic() - reportedAt < REPORT_INTERVAL_MS) return;
     reportedAt = clock.monotonic();
@@ -188,7 +194,7 @@ function watchWrites(
     );
   }
 
-  function retryLater(): void {
+  function retryLater() {
     if (isRetryDue) return;
     isRetryDue = true;
     clock.after(RETRY_MS, () => {
@@ -206,4 +212,202 @@ function watchWrites(
       if (failure !== undefined) throw failure;
     },
   };
+}
+
+// The counters of the port Windows, in memory, since there is one process: sliding windows (§8), exact, and budgets of
+// bytes. A restart forgets them.
+
+/** A fraction of a millisecond: requests come in between. */
+const SWEEP_BATCH = 1000;
+
+function createSlidingWindows(clock: Clock) {
+  const byKey = new Map<string, RequestTimes>();
+
+  /** The time of a clock that never jumps, else a step back would leave windows full until it is made up. */
+  const getTime = () => Math.floor(clock.monotonic());
+
+  function createVerdict(isAdmitted: boolean, window: LimitWindow, time: number): WindowVerdict {
+    const { key, scope, max, windowMs } = window;
+    const times = byKey.get(key);
+    const oldest = times?.first.pairs[times.head] ?? time;
+    const resetInMs = oldest + windowMs - time;
+    const remaining = isAdmitted ? max - (times?.count ?? 0) : 0;
+    const resetAt = clock.now() + resetInMs;
+    return { isAdmitted, scope, limit: max, remaining, resetAt, resetInMs };
+  }
+
+  return {
+    /** Names what is counted now, for `uncountRequest`. */
+    getTime,
+    /**
+     * Checks all windows in order, then counts a request of that time in all; a refused request is
+     * counted in none.
+     */
+    countRequest(windows: readonly LimitWindow[], time: number) {
+      for (const window of windows) {
+        const times = byKey.get(window.key);
+        if (times) dropTimesUntil(times, time - window.windowMs);
+        if ((times?.count ?? 0) >= window.max) return createVerdict(false, window, time);
+      }
+      for (const { key, windowMs } of windows) {
+        const times = byKey.get(key);
+        // A key is kept only once it counts something: addresses that are refused leave no trace.
+        if (times === undefined) {
+          const first = createChunk(time);
+          byKey.set(key, { count: 1, windowMs, first, head: 0, last: first });
+        } else addTime(times, time);
+      }
+      const first = windows[0];
+      return first && createVerdict(true, first, time);
+    },
+    /** Takes one request of that time back. */
+    uncountRequest(key: string, time: number) {
+      const times = byKey.get(key);
+      if (times && removeTime(times, time) && times.count === 0) byKey.delete(key);
+    },
+    /** Forgets keys whose requests have all left their window. */
+    async sweep() {
+      const time = getTime();
+      let left = SWEEP_BATCH;
+      for (const [key, times] of byKey) {
+        if (isOver(times, time)) byKey.delete(key);
+        left -= 1;
+        if (left > 0) continue;
+        left = SWEEP_BATCH;
+        await nextTurn();
+      }
+    },
+  };
+}
+
+// §8: when the requests of one window came, oldest first. Requests of the same millisecond share an
+// entry: a window has no more entries than milliseconds, however many requests it counts.
+
+/** Plain data: there may be one for every address that the global limit lets in. */
+interface RequestTimes {
+  /** Requests, not entries. */
+  count: number;
+  readonly windowMs: number;
+  first: Chunk;
+  /** The place of the oldest entry in the first chunk. */
+  head: number;
+  last: Chunk;
+}
+
+/** Chunks are chained, so that nothing is copied while a window grows or slides. */
+interface Chunk {
+  /** Pairs: a time, and how many requests came then. */
+  readonly pairs: number[];
+  next: Chunk | undefined;
+}
+
+/** Numbers in a chunk: 2 KB. */
+const CHUNK_LENGTH = 256;
+
+const createChunk = (time: number): Chunk => ({ pairs: [time, 1], next: undefined });
+
+/** `time` is not before any that was added. */
+function addTime(times: RequestTimes, time: number) {
+  const { pairs } = times.last;
+  const newest = pairs.length - 2;
+  if (pairs[newest] === time) {
+    addToCount(pairs, newest, 1);
+  } else if (pairs.length < CHUNK_LENGTH) {
+    pairs.push(time, 1);
+  } else {
+    const chunk = createChunk(time);
+    times.last.next = chunk;
+    times.last = chunk;
+  }
+  times.count += 1;
+}
+
+/** Drops what came at `until` or before, and entries that were taken back. */
+function dropTimesUntil(times: RequestTimes, until: number) {
+  for (;;) {
+    const { pairs, next } = times.first;
+    const time = pairs[times.head];
+    const count = pairs[times.head + 1] ?? 0;
+    if (time === undefined) {
+      if (next === undefined) return;
+      times.first = next;
+      times.head = 0;
+    } else if (time <= until || count === 0) {
+      times.count -= count;
+      times.head += 2;
+    } else {
+      return;
+    }
+  }
+}
+
+/** Takes back one request of that time. False when there is none. */
+function removeTime(times: RequestTimes, time: number) {
+  let chunk: Chunk | undefined = times.first;
+  // Most often it is in the last chunk: the others are passed by their last entry.
+  while (chunk !== undefined && !((chunk.pairs.at(-2) ?? 0) >= time)) chunk = chunk.next;
+  if (chunk === undefined) return false;
+  const { pairs } = chunk;
+  for (let at = pairs.length - 2; at >= (chunk === times.first ? times.head : 0); at -= 2) {
+    if (pairs[at] !== time) continue;
+    if (pairs[at + 1] === 0) return false;
+    addToCount(pairs, at, -1);
+    times.count -= 1;
+    return true;
+  }
+  return false;
+}
+
+/** True if all have left the window, or were taken back. */
+const isOver = ({ last, windowMs }: RequestTimes, time: number) =>
+  (last.pairs.at(-2) ?? 0) <= time - windowMs;
+
+function addToCount(pairs: number[], at: number, change: number) {
+  pairs[at + 1] = (pairs[at + 1] ?? 0) + change;
+}
+
+// Bytes of values that count in a budget.
+
+/** By key; `expiresAt` is the time of a clock that never jumps. */
+type Entries = Map<string, { readonly bytes: number; readonly expiresAt: number }>;
+
+function createByteBudgets(clock: Clock) {
+  const budgets = new Map<string, Entries>();
+
+  const ports: Pick<Windows, 'reserveBytes' | 'releaseBytes'> = {
+    async reserveBytes(budget, entry, { maxBytes, ttlSeconds }) {
+      const entries: Entries = budgets.get(budget) ?? new Map();
+      forgetExpired(entries, clock.monotonic());
+      const key = toKey(entry);
+      const bytes = Math.max(entry.bytes, MIN_ENTRY_BYTES);
+      let sum = bytes;
+      for (const [other, counted] of entries) if (other !== key) sum += counted.bytes;
+      if (sum > maxBytes) return false;
+      entries.set(key, { bytes, expiresAt: clock.monotonic() + ttlSeconds * 1000 });
+      budgets.set(budget, entries);
+      return true;
+    },
+    async releaseBytes(budget, entry) {
+      const entries = budgets.get(budget);
+      if (entries?.delete(toKey(entry)) && entries.size === 0) budgets.delete(budget);
+    },
+  };
+
+  return {
+    ...ports,
+    /** Forgets budgets in which nothing counts any more. */
+    sweepBudgets(): void {
+      const now = clock.monotonic();
+      for (const [budget, entries] of budgets) {
+        forgetExpired(entries, now);
+        if (entries.size === 0) budgets.delete(budget);
+      }
+    },
+  };
+}
+
+const toKey = ({ name, bytes }: ByteEntry) => `${bytes}:${name}`;
+
+function forgetExpired(entries: Entries, now: number) {
+  for (const [key, { expiresAt }] of entries) if (expiresAt <= now) entries.delete(key);
 }

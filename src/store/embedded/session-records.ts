@@ -53,7 +53,7 @@ export function openSessionRecords(folder: OpenFolder, clock: Clock, sessionKeyP
   const isAlive = (session: StoredSession | undefined): session is StoredSession =>
     session !== undefined && getExpiry(session) > clock.now();
 
-  function put(record: SessionRecord, expiresAt: number): void {
+  function put(record: SessionRecord, expiresAt: number) {
     records.put(buildKey(record.sessionId), writeExpiring(record, expiresAt));
   }
 
@@ -133,7 +133,7 @@ function createSessionCache() {
   let older = new Map<string, StoredSession>();
   const readOnce = new Float64Array(READ_ONCE);
 
-  function add(id: string, cached: StoredSession): void {
+  function add(id: string, cached: StoredSession) {
     if (younger.size >= GENERATION) {
       older = younger;
       younger = new Map();
@@ -218,14 +218,14 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
     return { bucket, key, at: 0, touchedIn: -1 };
   }
 
-  function set(place: TimesPlace, lastAccessedAt: number, expiresAt: number): void {
+  function set(place: TimesPlace, lastAccessedAt: number, expiresAt: number) {
     setTimes(place, lastAccessedAt, expiresAt);
     if (place.touchedIn !== sequence) touched.push(place.key);
     place.touchedIn = sequence;
     markChanged(place.bucket);
   }
 
-  function markChanged(bucket: TimeBucket): void {
+  function markChanged(bucket: TimeBucket) {
     if (bucket.isChanged) return;
     bucket.isChanged = true;
     bucket.changedIn = sequence;
@@ -233,13 +233,13 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
     scheduleCommit();
   }
 
-  function scheduleCommit(): void {
+  function scheduleCommit() {
     if (isCommitDue || isClosed || changed.length === 0) return;
     isCommitDue = true;
     cancelCommit = clock.after(COMMIT_INTERVAL_MS, () => void commitChanged());
   }
 
-  async function commitChanged(): Promise<void> {
+  async function commitChanged() {
     const isLogged = isLogWhole && changed.length > COMMIT_BATCH;
     isLogWhole = await (isLogged ? commitOldest() : commitAll());
     committing = [];
@@ -248,7 +248,7 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
   }
 
   /** Those that changed first, and all touches of the last second. */
-  function commitOldest(): Promise<boolean> {
+  function commitOldest() {
     const keys = startCommit(COMMIT_BATCH);
     const oldest = changed[0]?.changedIn ?? sequence;
     hasLog = true;
@@ -265,7 +265,7 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
     });
   }
 
-  async function commitAll(): Promise<boolean> {
+  async function commitAll() {
     startCommit(changed.length);
     let isDone = true;
     for (let first = 0; first < committing.length; first += COMMIT_BATCH) {
@@ -285,7 +285,7 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
   }
 
   /** False when it failed, which `write` has reported: the buckets wait for the next one. */
-  async function commit(batch: readonly TimeBucket[], andThen?: () => void): Promise<boolean> {
+  async function commit(batch: readonly TimeBucket[], andThen?: () => void) {
     for (const bucket of batch) bucket.isChanged = false;
     try {
       await write(() => {
@@ -299,7 +299,7 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
     }
   }
 
-  function putBucket(bucket: TimeBucket): void {
+  function putBucket(bucket: TimeBucket) {
     if (bucket.length > 0) stored.put(bucket.id, toBytes(bucket));
     else stored.remove(bucket.id);
   }
@@ -325,7 +325,7 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
 }
 
 /** 53 bits (cyrb53): that two of some million sessions have the same is out of the question. */
-function hashSessionId(id: string): number {
+function hashSessionId(id: string) {
   let low = 0xdeadbeef;
   let high = 0x41c6ce57;
   for (let at = 0; at < id.length; at += 1) {

@@ -36,7 +36,7 @@ export function createEmbeddedSessions(
   const records = openSessionRecords(folder, clock, sessionKeyPrefix);
   const index = openSessionIndex(root);
 
-  function remove(id: string, owner: Owner | undefined): boolean {
+  function remove(id: string, owner: Owner | undefined) {
     records.remove(id);
     return index.remove(id, owner);
   }
@@ -46,7 +46,7 @@ export function createEmbeddedSessions(
     id: string,
     owner: Owner | undefined,
     change: (session: StoredSession) => void,
-  ): Promise<boolean> =>
+  ) =>
     write(() => {
       const session = records.findInTransaction(id);
       if (session === undefined || !isOwnedBy(session.record, owner)) return false;
@@ -55,7 +55,7 @@ export function createEmbeddedSessions(
     });
 
   /** One index entry: removed (true) when its session is gone, else given its new time. */
-  function sweepIndexEntry(id: string): boolean {
+  function sweepIndexEntry(id: string) {
     const owner = records.readOwner(id);
     const expiresAt = records.readExpiry(id);
     if (expiresAt <= clock.now()) return remove(id, owner);
@@ -181,7 +181,7 @@ export function createEmbeddedSessions(
 }
 
 /** A record is shared by all calls in its session: what each of them changes is not written into it. */
-function toRecord({ record, touched }: StoredSession): SessionRecord {
+function toRecord({ record, touched }: StoredSession) {
   const lastAccessedAt = readLastAccess(touched);
   return lastAccessedAt === undefined ? record : { ...record, lastAccessedAt };
 }
@@ -206,7 +206,7 @@ function openSessionIndex(root: RootDatabase) {
     return { start: [user, 0], end: [user, Number.MAX_VALUE] };
   };
 
-  function remove(id: string, owner: Owner | undefined): boolean {
+  function remove(id: string, owner: Owner | undefined) {
     const dueAt = times.get(id);
     if (dueAt === undefined) return false;
     all.remove([dueAt, id]);

@@ -83,7 +83,7 @@ export function removeTimes(place: TimesPlace): boolean {
   return true;
 }
 
-function hasEntry(place: TimesPlace): boolean {
+function hasEntry(place: TimesPlace) {
   const { bucket, key } = place;
   const { values, length } = bucket;
   if (place.at < length && values[place.at] === key) return true;
@@ -195,7 +195,7 @@ export function readExpiry<Value>(
   }
 }
 
-const isWhole = (record: ExpiringRecord<unknown>): boolean => typeof record.expiresAt === 'number';
+const isWhole = (record: ExpiringRecord<unknown>) => typeof record.expiresAt === 'number';
 
 // Keys that end with a time and a name, the latest first.
 

@@ -4,7 +4,7 @@ import { type Admission, GRANT_VERSION_LENGTH } from '../store.ts';
 import { type AdmissionRequest, encodeRequests, readReply } from './admission-request.ts';
 import { createScript, DEADLINE_MS, NOW, type RedisAccess } from './command-runner.ts';
 import { SUM_PERMITS, TAKE_PERMITS } from './leased-permits.ts';
-import { IS_ALWAYS_DUE, IS_OWNED_BY, IS_SLIDE_DUE, SESSION_FIELDS } from './session-hash.ts';
+import { IS_ALWAYS_DUE, IS_OWNED_BY, IS_SLIDE_DUE, SESSION_FIELDS } from './sessions.ts';
 import type { Shares } from './shares.ts';
 
 /** Requests with the same `slot` may go together: on a cluster, all of their keys lie in it. */
@@ -52,7 +52,7 @@ export function createAdmissionBatches(
   let serial = 0;
   const queues = new Map<string, Queue>();
 
-  function sendBatches(slot: string, queue: Queue): void {
+  function sendBatches(slot: string, queue: Queue) {
     queue.isScheduled = false;
     while (queue.pending.length > 0 && queue.scripts < MAX_SCRIPTS) {
       const batch = queue.pending;
@@ -67,15 +67,11 @@ export function createAdmissionBatches(
    * A cluster has as many slots as keys. The one of a single server stays: a Map that is emptied with each script
    * leaves a table behind each time (platform/bounded-map.ts).
    */
-  function forgetUnused(slot: string, { pending, scripts, isScheduled }: Queue): void {
+  function forgetUnused(slot: string, { pending, scripts, isScheduled }: Queue) {
     if (isCluster && pending.length === 0 && scripts === 0 && !isScheduled) queues.delete(slot);
   }
 
-  async function runScript(
-    slot: string,
-    queue: Queue,
-    batch: readonly PendingAdmission[],
-  ): Promise<void> {
+  async function runScript(slot: string, queue: Queue, batch: readonly PendingAdmission[]) {
     const sentAt = clock.monotonic();
     let asked: ReturnType<Shares['ask']> | undefined;
     let isSent = false;

@@ -2,7 +2,6 @@
 import { buildSessionKey } from '../keys.ts';
 import {
   type Admission,
-  type GrantLookup,
   type LimitWindow,
   NO_GRANT,
   NO_SESSION,
@@ -11,7 +10,7 @@ import {
   StoreUnavailable,
 } from '../store.ts';
 import type { RedisAccess } from './command-runner.ts';
-import { encodeOwner, parseSessionFields } from './session-hash.ts';
+import { encodeOwner, parseSessionFields } from './sessions.ts';
 
 /** A request as the script takes it. */
 export interface AdmissionRequest {
@@ -157,7 +156,7 @@ export function readReply(
 }
 
 /** Redis reads nothing where there is no value. */
-function readGrant(version: unknown): GrantLookup {
+function readGrant(version: unknown) {
   if (typeof version === 'string') return version === '' ? NO_GRANT : { version };
   return { failure: createFailure(version) };
 }
@@ -174,5 +173,5 @@ function readSession(found: unknown): SessionLookup {
   }
 }
 
-const createFailure = (cause: unknown): StoreUnavailable =>
+const createFailure = (cause: unknown) =>
   new StoreUnavailable('Redis could not run a command', { cause });

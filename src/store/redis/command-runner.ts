@@ -63,7 +63,7 @@ export function createCommandRunner(
   client.on('close', () => markDown(lastError ?? new Error('The connection was closed')));
   client.on('ready', isCluster ? markUp : ping);
 
-  function markUp(): void {
+  function markUp() {
     if (state === 'up' || state === 'closed') return;
     if (state === 'down') log.info('The store answers again.');
     state = 'up';
@@ -71,7 +71,7 @@ export function createCommandRunner(
     for (const resume of waiting) resume();
   }
 
-  function markDown(cause: unknown): void {
+  function markDown(cause: unknown) {
     lastError = cause;
     if (state === 'closed') return;
     if (state !== 'down') {
@@ -84,7 +84,7 @@ export function createCommandRunner(
   }
 
   /** One PING at a time; on a frozen server it waits until the connection is given up. */
-  function ping(): void {
+  function ping() {
     isPinging = true;
     const onError = (error: unknown) => {
       // The reason why a connection was lost or given up says more than a command that it took along.
@@ -100,7 +100,7 @@ export function createCommandRunner(
   }
 
   /** True when it started something worth waiting for. */
-  function retry(): boolean {
+  function retry() {
     const now = clock.monotonic();
     if (now - lastRetry < RETRY_EVERY_MS) return false;
     lastRetry = now;
@@ -114,7 +114,7 @@ export function createCommandRunner(
     return true;
   }
 
-  async function waitUntilUp(): Promise<void> {
+  async function waitUntilUp() {
     if (state === 'closed') throw new StoreUnavailable('The store is closed');
     if (!retry() && state !== 'starting') throw createUnavailableError();
     let resume = () => {};
@@ -196,7 +196,7 @@ function createDeadline() {
   const pending = new LinkedList<PendingOperation>();
   let stopTicking: (() => void) | undefined;
 
-  function tick(): void {
+  function tick() {
     if (pending.size === 0) {
       stopTicking?.();
       stopTicking = undefined;

@@ -45,7 +45,7 @@ export function connectToRedis(
   };
 }
 
-function connectServer(url: URL, backoff: Backoff): Redis {
+function connectServer(url: URL, backoff: Backoff) {
   const client = new Redis(url.href, { ...SERVER_OPTIONS, retryStrategy: backoff });
   endWhenSilent(client);
   endInOtherDatabase(client);
@@ -121,7 +121,7 @@ function connectPrimary(
   );
 
   /** Called with every answer, of which most name the same primary as before. */
-  function follow(named: Primary): void {
+  function follow(named: Primary) {
     if (areSentinelsSilent) log.info('The sentinels of Redis answer again.');
     areSentinelsSilent = false;
     const isKnown = named.host === primary?.host && named.port === primary.port;
@@ -134,7 +134,7 @@ function connectPrimary(
   }
 
   /** Called as long as no sentinel names a primary, each time that one fails again. */
-  function noteSilence(cause: Error): void {
+  function noteSilence(cause: Error) {
     if (primary === undefined) {
       // As ioredis tells of an attempt to connect that failed.
       client.emit('error', cause);
@@ -153,7 +153,7 @@ function connectPrimary(
   const isAtPrimary = () =>
     client.options.host === primary?.host && client.options.port === primary?.port;
 
-  function connectToPrimary(): void {
+  function connectToPrimary() {
     attempts.stop();
     if (isClosed || primary === undefined || !isUnconnected()) return;
     client.options.host = primary.host;
@@ -210,7 +210,7 @@ function askSentinel(
   let isAsking = false;
   let cancelNext = () => {};
 
-  async function ask(): Promise<void> {
+  async function ask() {
     if (isAsking || client.status !== 'ready') return;
     isAsking = true;
     const outcome = await client
@@ -221,7 +221,7 @@ function askSentinel(
     onOutcome(outcome);
   }
 
-  function askRegularly(): void {
+  function askRegularly() {
     cancelNext = clock.after(ASK_EVERY_MS, () => {
       void ask();
       askRegularly();

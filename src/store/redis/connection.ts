@@ -68,7 +68,7 @@ export function endWhenSilent(client: Redis): void {
   let bytesBefore = 0;
   let silentMs = 0;
 
-  function check(): void {
+  function check() {
     const { status, stream, commandQueue } = client;
     const isConnecting = status === 'connecting';
     const bytes = stream?.bytesRead ?? 0;

@@ -33,7 +33,7 @@ export async function examineRedis(
   const ping = () => commands.run((client) => client.ping());
 
   /** Sentinels, TLS and far networks take longer to connect than a command may take. */
-  async function waitUntilUp(): Promise<void> {
+  async function waitUntilUp() {
     for (let attempt = 1; ; attempt += 1) {
       try {
         await ping();
@@ -75,7 +75,7 @@ async function tryTracking(client: RedisClient): Promise<string | undefined> {
 
 const PINGS = 9;
 
-async function measureLatency(ping: () => Promise<unknown>, clock: Clock): Promise<number> {
+async function measureLatency(ping: () => Promise<unknown>, clock: Clock) {
   const times: number[] = [];
   for (let sent = 0; sent < PINGS; sent += 1) {
     const start = clock.monotonic();
@@ -149,8 +149,7 @@ function describePersistence(
   return save === '' ? 'none' : 'snapshots';
 }
 
-const ifAllowed = <Result>(asked: Promise<Result>): Promise<Result | undefined> =>
-  asked.catch(() => undefined);
+const ifAllowed = <Result>(asked: Promise<Result>) => asked.catch(() => undefined);
 
 /** The lines `name:value` of INFO. */
 const parseInfo = (text: string | undefined): ReadonlyMap<string, string> =>

@@ -21,7 +21,7 @@ import {
 } from '../store.ts';
 import type { RedisAccess } from './command-runner.ts';
 import { toShareLife } from './leased-permits.ts';
-import { isSlideDue, SESSION_FIELDS, tryParseSession } from './session-hash.ts';
+import { isSlideDue, SESSION_FIELDS, tryParseSession } from './sessions.ts';
 import type { Shares, TakenPermits } from './shares.ts';
 import { createTracking } from './tracking.ts';
 
@@ -147,7 +147,7 @@ export function createLocalAdmission(
   }
 
   /** Permits that others have taken of the window may come back. */
-  function markRefusal(windows: readonly LimitWindow[], admission: Admission): Admission {
+  function markRefusal(windows: readonly LimitWindow[], admission: Admission) {
     const { verdict } = admission;
     const refusing = findRefusing(windows, admission);
     if (shares === undefined || verdict === undefined || refusing === undefined) return admission;
@@ -165,10 +165,7 @@ const complete = (
     ? { verdict, entry, session, grant }
     : { verdict, entry, limitFailure, session, grant };
 
-const findRefusing = (
-  windows: readonly LimitWindow[],
-  { verdict }: Admission,
-): LimitWindow | undefined =>
+const findRefusing = (windows: readonly LimitWindow[], { verdict }: Admission) =>
   verdict?.isAdmitted === false ? windows.find(({ scope }) => scope === verdict.scope) : undefined;
 
 // STORE_READS=tracked: sessions and versions of grants that this process has read, until Redis says that they have changed.
@@ -190,7 +187,7 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
   const pending = new Map<string, PendingRead>();
   let unsent: PendingRead[] = [];
 
-  function forget(key: string): void {
+  function forget(key: string) {
     sessions.delete(key);
     grants.delete(key);
     pending.delete(key);
@@ -223,7 +220,7 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
     return undefined;
   }
 
-  function read(kind: PendingRead['kind'], key: string): void {
+  function read(kind: PendingRead['kind'], key: string) {
     const known = kind === 'session' ? sessions : grants;
     if (known.peek(key) !== undefined || pending.has(key) || pending.size >= MAX_PENDING) return;
     const wanted = { kind, key };
@@ -232,7 +229,7 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
     if (unsent.push(wanted) === 1) setImmediate(sendReads);
   }
 
-  function sendReads(): void {
+  function sendReads() {
     const isPending = (wanted: PendingRead) => pending.get(wanted.key) === wanted;
     const reads = unsent.filter(isPending);
     unsent = [];
@@ -255,7 +252,7 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
     });
   }
 
-  function keep({ kind, key }: PendingRead, answer: unknown, lifetime: Lifetime): void {
+  function keep({ kind, key }: PendingRead, answer: unknown, lifetime: Lifetime) {
     if (kind === 'session') {
       const record = tryParseSession(answer);
       if (record !== undefined) sessions.set(key, { value: { record }, ...lifetime });
@@ -300,5 +297,5 @@ interface PendingRead {
   readonly key: string;
 }
 
-const measureLeft = ({ leftMs, readAt }: Lifetime, clock: Clock): number =>
+const measureLeft = ({ leftMs, readAt }: Lifetime, clock: Clock) =>
   leftMs - measureSince(readAt, clock);

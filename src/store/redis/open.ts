@@ -110,7 +110,7 @@ function createRedisKeyValue(commands: CommandRunner, changeKey: ChangeKey): Key
    * The stored value, where it is what was read as `expected`. A value that is not UTF-8, of another program or by a fault, is
    * read with U+FFFD in its place: as such it would never be found again, and could never be replaced.
    */
-  async function toStored(key: string, expected: string): Promise<string | Buffer> {
+  async function toStored(key: string, expected: string) {
     if (!expected.includes(REPLACEMENT_CHARACTER)) return expected;
     const bytes = await commands.run((client) => client.getBuffer(key));
     return bytes?.toString() === expected ? bytes : expected;
@@ -340,10 +340,10 @@ const NOTHING: AdmissionRequest = { windows: [], access: undefined };
 
 // Bytes of values that count in a budget: a sorted set of entries by the end of their time.
 
-const countBytes = ({ bytes }: ByteEntry): number => Math.max(bytes, MIN_ENTRY_BYTES);
+const countBytes = ({ bytes }: ByteEntry) => Math.max(bytes, MIN_ENTRY_BYTES);
 
 /** The script reads the bytes from it. */
-const toMember = (entry: ByteEntry): string => `${countBytes(entry)}:${entry.name}`;
+const toMember = (entry: ByteEntry) => `${countBytes(entry)}:${entry.name}`;
 
 /**
  * KEYS: the sorted set of a budget. ARGV: entry, which begins with its bytes, its bytes, how many may count, ttl (s).

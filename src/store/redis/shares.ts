@@ -77,7 +77,7 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
     },
   });
 
-  function end(share: Share): void {
+  function end(share: Share) {
     held.delete(share);
     const { left: permits, window, granted } = share;
     share.left = 0;
@@ -91,7 +91,7 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
    * All that come together are returned by one command. It is sent before a request that comes with it is counted, so that a
    * process which is alone is never refused for permits of its own. None is sent twice. Never rejects: what gets lost runs out.
    */
-  async function returnUnused(): Promise<void> {
+  async function returnUnused() {
     const returned = unused;
     unused = [];
     const sent: Promise<void>[] = [];
@@ -241,7 +241,7 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
 }
 
 /** Judged by either clock: one may be set, the other stands still while the computer sleeps. */
-function isOver({ window, asked }: Share, now: Moment): boolean {
+function isOver({ window, asked }: Share, now: Moment) {
   const life = toShareLife(window.windowMs);
   return now.monotonic - asked.monotonic >= life || Math.abs(now.now - asked.now) >= life;
 }
@@ -261,5 +261,4 @@ function createVerdict({ window, granted, grantedAt, left }: Share, now: Moment)
 
 // The number of requests that a share's life brings: as many as the last one did.
 
-const countLost = ({ lost, lostUntil }: LeasedWindow, now: number): number =>
-  now < lostUntil ? lost : 0;
+const countLost = ({ lost, lostUntil }: LeasedWindow, now: number) => (now < lostUntil ? lost : 0);

@@ -40,7 +40,7 @@ export function createSubscriber({ client: commandClient, backoff, clock, log }:
     if (connection !== undefined && isAt(connection, left)) connection.disconnect();
   });
 
-  function open(): void {
+  function open() {
     attempts.stop();
     const opened = pickServer(commandClient)?.duplicate(NEVER_RECONNECTING);
     if (opened === undefined) {
@@ -60,20 +60,20 @@ export function createSubscriber({ client: commandClient, backoff, clock, log }:
     opened.once('end', scheduleRetry);
   }
 
-  function scheduleRetry(): void {
+  function scheduleRetry() {
     attempts.stop();
     connection = undefined;
     if (state !== 'closed') attempts.again(open);
   }
 
-  function schedulePing(on: Redis): void {
+  function schedulePing(on: Redis) {
     attempts.after(PING_EVERY_MS, () => {
       on.ping().catch(() => {});
       schedulePing(on);
     });
   }
 
-  async function subscribeTo(on: Redis, channels: readonly string[]): Promise<void> {
+  async function subscribeTo(on: Redis, channels: readonly string[]) {
     try {
       if (channels.length > 0) await on.subscribe(...channels);
       // Should it end, the next attempt comes as soon as a first one.
@@ -94,7 +94,7 @@ export function createSubscriber({ client: commandClient, backoff, clock, log }:
   }
 
   /** A command that no connection could take is made up for when the next one is ready. */
-  function runIfReady(run: (on: Redis) => Promise<unknown>): void {
+  function runIfReady(run: (on: Redis) => Promise<unknown>) {
     if (connection?.status === 'ready') run(connection).catch(() => {});
   }
 
@@ -121,11 +121,11 @@ export function createSubscriber({ client: commandClient, backoff, clock, log }:
   };
 }
 
-const isAt = ({ options }: Redis, other: Redis): boolean =>
+const isAt = ({ options }: Redis, other: Redis) =>
   options.host === other.options.host && options.port === other.options.port;
 
 /** In a cluster any node, since each hears every message. None before the first is known. */
-function pickServer(client: RedisClient): Redis | undefined {
+function pickServer(client: RedisClient) {
   if (!(client instanceof Cluster)) return client.status === 'wait' ? undefined : client;
   const nodes = client.nodes();
   return nodes[Math.floor(Math.random() * nodes.length)];

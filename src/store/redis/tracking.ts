@@ -54,7 +54,7 @@ export function createTracking(
 
   const isAsked = () => clock.monotonic() - askedAt < BEAT_FOR_MS;
 
-  async function open(): Promise<void> {
+  async function open() {
     attempts.stop();
     isRetrying = false;
     if (isClosed || pair !== undefined || commandClient.status !== 'ready') return;
@@ -94,13 +94,13 @@ export function createTracking(
   }
 
   /** Commands may go on without a write, and would not notice. Not again and again, where no other server is found. */
-  function leave(): void {
+  function leave() {
     if (clock.monotonic() - leftAt < LEAVE_EVERY_MS) return;
     leftAt = clock.monotonic();
     commandClient.disconnect(true);
   }
 
-  function lose(): void {
+  function lose() {
     pair = undefined;
     isReady = false;
     heardAt = undefined;
@@ -119,7 +119,7 @@ export function createTracking(
    * Everything that was sent before the one answer has arrived with it; the other says that Redis still knows what was read. That one
    * is a write, of nothing: a server that takes none any more, since it is a replica now, is not believed.
    */
-  function beat(): void {
+  function beat() {
     if (pair === undefined || !isReady || beats >= MAX_BEATS) return;
     const { listener, reader } = pair;
     const sentIn = pair;
@@ -141,7 +141,7 @@ export function createTracking(
     );
   }
 
-  function keepBeating(): void {
+  function keepBeating() {
     if (isBeating) return;
     isBeating = true;
     beat();
@@ -194,7 +194,7 @@ export function openTrackingPair(commandClient: Redis, { onChange, onError, onEn
   const prefixLength = commandClient.options.keyPrefix?.length ?? 0;
   let hasEnded = false;
 
-  function close(): void {
+  function close() {
     if (hasEnded) return;
     hasEnded = true;
     listener.disconnect();

@@ -45,7 +45,7 @@ export function createReplicas<Message extends object>(
   );
   let isClosed = false;
 
-  async function receive(name: string, text: string): Promise<void> {
+  async function receive(name: string, text: string) {
     const opened = await open(name, text).catch((cause: unknown) => {
       // Lost like a message that is sent while Redis is down.
       log.debug(
@@ -144,7 +144,7 @@ const VERSION = '1';
 /** The most that the clocks of two replicas, and the time of a message on its way, may differ in all. */
 const FRESH_MS = 60_000;
 
-const toSealContext = (channel: string): string => `mcp:replica-message:${VERSION}:${channel}`;
+const toSealContext = (channel: string) => `mcp:replica-message:${VERSION}:${channel}`;
 
 /**
  * A sealed text begins with 96 random bits, which cannot be changed without breaking the seal. Only one

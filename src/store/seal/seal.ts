@@ -86,7 +86,7 @@ function parseSealed(sealed: string): {
   };
 }
 
-function encrypt(key: Key, context: string, text: string): string {
+function encrypt(key: Key, context: string, text: string) {
   const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv(ALGORITHM, key.bytes, iv);
   cipher.setAAD(Buffer.from(context));

@@ -62,7 +62,7 @@ const MIN_BYTES = 32;
  *
  * @throws DataDirError when the file cannot be trusted.
  */
-async function loadOrCreateSecretFile(dataDir: string): Promise<string> {
+async function loadOrCreateSecretFile(dataDir: string) {
   const file = join(dataDir, FILE);
   const handle = await openIfPresent(file);
   if (handle === undefined) return createSecretFile(dataDir, file);
@@ -94,7 +94,7 @@ async function openIfPresent(file: string): Promise<FileHandle | undefined> {
   }
 }
 
-async function checkOwner(handle: FileHandle, file: string): Promise<void> {
+async function checkOwner(handle: FileHandle, file: string) {
   const stats = await handle.stat();
   if (!stats.isFile()) failUntrusted(file, 'is not a file');
   // Undefined on Windows, which has no such users and modes.
@@ -120,7 +120,7 @@ function failUntrusted(file: string, problem: string): never {
 }
 
 /** Whole or not at all: a file cut short by a crash would stop every later start. */
-async function createSecretFile(dataDir: string, file: string): Promise<string> {
+async function createSecretFile(dataDir: string, file: string) {
   const secret = generateSecret();
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const draft = `${file}.${generateSecret().slice(0, 8)}`;

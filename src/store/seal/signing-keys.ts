@@ -93,7 +93,7 @@ export function createSigningKeys(
     return seal.isSealedByFirst(stored) ? key : replaceKey(key);
 
     /** If another replica was faster, its key is the one of all. */
-    async function replaceKey(one: SigningKey): Promise<SigningKey> {
+    async function replaceKey(one: SigningKey) {
       const isReplaced = await store.compareAndSet(name, stored, write(one), ttlSeconds);
       return isReplaced ? one : loadOrCreateKey(month, former);
     }
@@ -113,7 +113,7 @@ export function createSigningKeys(
   };
 }
 
-const findMonth = (now: number): number => Math.floor(now / MONTH_MS);
+const findMonth = (now: number) => Math.floor(now / MONTH_MS);
 
 const generatePair = promisify(generateKeyPair);
 
@@ -139,5 +139,4 @@ export function signJwt(claims: JsonObject, { kid, privateKey }: SigningKey): st
   return `${text}.${signature.toString('base64url')}`;
 }
 
-const encode = (value: JsonObject): string =>
-  Buffer.from(JSON.stringify(value)).toString('base64url');
+const encode = (value: JsonObject) => Buffer.from(JSON.stringify(value)).toString('base64url');

@@ -26,6 +26,12 @@ function refusalOf(env: Env, claims: Claims) {
   return find({ user: { issuer: 'https://id.example.com', sub: 'user-1' }, claims });
 }
 
+/** The text of the page for the person. */
+const readPage = (refusal: ReturnType<typeof refusalOf>): string =>
+  String(refusal?.renderPage('https://gw.example.com/', 'https://app.example/').body)
+    .replace(/<[^>]*>/g, '')
+    .replaceAll('&#39;', "'");
+
 const problemsOf = (env: Env): readonly string[] => {
   try {
     readIdentityConfig(env);
@@ -157,11 +163,11 @@ describe('who may log in', () => {
     expect(refusal?.forLog).toBe(
       'LOGIN_ALLOWED_EMAILS allows *@example.com, Grace@Other.example; the email of the user is "eve@evil.example".',
     );
-    expect(refusal?.forUser).toBe(
-      'You are logged in as eve@evil.example, who may not use this gateway. If you have another account, use that one. Otherwise ask the administrator of this gateway for access.',
+    expect(readPage(refusal)).toContain(
+      'You are logged in as eve@evil.example, who may not use this gateway.\nIf you have another account, use that one. Otherwise ask the administrator of this gateway for access.\n',
     );
     const unverified = refusalOf(EMAILS, { email: 'ada@example.com' });
-    expect(unverified?.forUser).toContain('does not say that this e-mail address is yours');
+    expect(readPage(unverified)).toContain('does not say that this e-mail address is yours');
     expect(refusalOf(GROUPS, { groups: ['guests'] })?.forLog).toBe(
       'LOGIN_ALLOWED_GROUPS allows staff, ops; the groups of the user (OIDC_GROUPS_CLAIM=groups) are ["guests"].',
     );
@@ -173,7 +179,7 @@ describe('who may log in', () => {
     [{ email: '', name: 'Ada' }, 'Ada'],
     [{ email: 7 }, 'user-1'],
   ])('§13.3 somebody is called as they know it: %j', (claims, who) => {
-    expect(refusalOf(GROUPS, claims)?.forUser).toContain(`logged in as ${who}, who`);
+    expect(readPage(refusalOf(GROUPS, claims))).toContain(`logged in as ${who}, who`);
   });
 });
 

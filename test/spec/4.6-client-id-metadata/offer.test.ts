@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { beforeEach, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { createDocumentOffer } from '../../../src/logins/client-id-metadata/document-offer.ts';
-import { createServerMetadata } from '../../../src/logins/discovery.ts';
+import { createServerMetadata } from '../../../src/logins/endpoints.ts';
 import type { Network } from '../../../src/platform/outbound/public-network.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { startGateway } from '../../support/gateway/gateway.ts';

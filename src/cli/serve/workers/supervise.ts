@@ -65,7 +65,7 @@ function createWorkerPool(log: Log, atStart: Protection | undefined, endMs: numb
    *
    * @throws StartError when one was killed before it served.
    */
-  async function start(count: number): Promise<void> {
+  async function start(count: number) {
     await addFirst();
     await Promise.all(Array.from({ length: count - 1 }, addFirst));
   }
@@ -83,7 +83,7 @@ function createWorkerPool(log: Log, atStart: Protection | undefined, endMs: numb
     void replaceWhenEnded(worker);
   }
 
-  async function replaceWhenEnded(first: WorkerProcess): Promise<void> {
+  async function replaceWhenEnded(first: WorkerProcess) {
     let quickDeaths = 0;
     for (let worker = first; ; ) {
       const end = await worker.ended;
@@ -113,7 +113,7 @@ function createWorkerPool(log: Log, atStart: Protection | undefined, endMs: numb
   }
 
   /** Shuts all down and waits for them. @throws Error when one did not end cleanly. */
-  async function close(): Promise<void> {
+  async function close() {
     isEnding = true;
     const limit = setTimeout(() => {
       for (const worker of running) {
@@ -136,7 +136,7 @@ function createWorkerPool(log: Log, atStart: Protection | undefined, endMs: numb
   });
 
   /** SIGHUP for those that serve: they load their configuration file anew. */
-  function hangUp(): void {
+  function hangUp() {
     for (const worker of running) worker.hangUp();
   }
 
@@ -158,7 +158,7 @@ function createMetricsMerger(running: ReadonlySet<WorkerProcess>): (worker: Work
   const waiting = new Map<number, (text: string) => void>();
   let lastId = 0;
 
-  async function mergeAll(asked: WorkerProcess, ownText: string): Promise<string> {
+  async function mergeAll(asked: WorkerProcess, ownText: string) {
     lastTexts.set(asked, ownText);
     const others = [...running].filter((worker) => worker !== asked);
     const texts = await Promise.all(
@@ -234,7 +234,7 @@ export const keepCounters = (text: string): string =>
   );
 
 /** A sum of these says nothing: of delays the worst counts, of start times the last. */
-const hasNoSum = (name: string): boolean =>
+const hasNoSum = (name: string) =>
   name.startsWith('nodejs_eventloop_lag_') ||
   [
     'process_start_time_seconds',
@@ -261,7 +261,7 @@ function parseFamilies(text: string): readonly Family[] {
   return families;
 }
 
-function renderFamilies(families: readonly Family[]): string {
+function renderFamilies(families: readonly Family[]) {
   const lines = families.flatMap(({ name, help, type, samples }) => [
     `# HELP ${name} ${help}`,
     `# TYPE ${name} ${type}`,

@@ -11,7 +11,7 @@ export function createWorkerMetrics(): Metrics {
   let rendering: Promise<unknown> = Promise.resolve();
 
   /** One after the other: what the store counts is in the text of the one that is asked only. */
-  function renderOwn(counts: StoredCounts): Promise<string> {
+  function renderOwn(counts: StoredCounts) {
     const text = rendering.then(() => own.renderOpenMetrics(counts));
     rendering = text.catch(() => {});
     return text;

@@ -42,7 +42,7 @@ export const writeWorkerEnvironment = (
 /** Bytes: the system takes no much longer variable. */
 const MAX_PROTECTION = 100_000;
 
-function writeProtection(served: Protection): string {
+function writeProtection(served: Protection) {
   const text = JSON.stringify(served);
   return Buffer.byteLength(text) <= MAX_PROTECTION
     ? text
@@ -131,7 +131,7 @@ export function startWorker(served: Protection | undefined) {
  * worker one connection at a time and forgets the one that is never acknowledged: it would stay
  * open, and its client would wait for an answer that nobody gives.
  */
-function closeUnacknowledged({ process: child }: Worker): void {
+function closeUnacknowledged({ process: child }: Worker) {
   const send = child.send;
   let sent: { readonly seq: unknown; readonly handle: unknown } | undefined;
   child.send = (...args: readonly unknown[]): boolean => {

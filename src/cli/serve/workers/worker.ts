@@ -12,7 +12,7 @@ import { readWorkerEnvironment } from './worker-process.ts';
 
 runWorker().catch((error: unknown) => endWithError(error, { process, console }));
 
-async function runWorker(): Promise<void> {
+async function runWorker() {
   const { worker } = cluster;
   if (worker === undefined) throw new StartError('A worker is started by postern start.');
   // The main process has read .env and its options, and passes all on.

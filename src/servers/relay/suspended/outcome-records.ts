@@ -52,11 +52,7 @@ export function createOutcomeRecords({ config, store, log, getSeal }: UpstreamRu
     buildSuspendedCallKey(keyPrefix, hashSha256(JSON.stringify([id, user ?? null])));
 
   /** False where there is no room. */
-  async function write(
-    { id, user }: CallOwner,
-    outcome: NextOutcome,
-    size: 'any' | 'small',
-  ): Promise<boolean> {
+  async function write({ id, user }: CallOwner, outcome: NextOutcome, size: 'any' | 'small') {
     const key = buildKey({ id, user });
     const written =
       outcome.kind === 'result' ? { ...outcome, result: toRawJson(outcome.result) } : outcome;

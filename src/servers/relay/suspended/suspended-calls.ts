@@ -105,7 +105,7 @@ function waitHere(
       },
     };
     const openCall = start(waiter);
-    function leave(): void {
+    function leave() {
       if (openCall.isWaitedFor(waiter)) openCall.cancel('The client hung up.');
     }
     signal.addEventListener('abort', leave);
@@ -174,7 +174,7 @@ function createWaitElsewhere(
       /** The reply has arrived: it is not sent again. */
       let hasArrived = false;
 
-      function receive(message: SuspendedCallMessage): void {
+      function receive(message: SuspendedCallMessage) {
         if (message.about === 'going_on') {
           unanswered = 0;
           hasArrived = true;
@@ -183,7 +183,7 @@ function createWaitElsewhere(
         else if (message.about === 'log') listener.log(readNotification(message.params));
       }
 
-      function askWhetherItGoesOn(): void {
+      function askWhetherItGoesOn() {
         if (unanswered === MAX_UNANSWERED) {
           end(resolve);
           return;
@@ -194,12 +194,12 @@ function createWaitElsewhere(
         stopAsking = clock.after(ASK_EVERY_MS, askWhetherItGoesOn);
       }
 
-      function leave(): void {
+      function leave() {
         send({ about: 'left', ticket, call }).catch(() => {});
         end(() => reject(new UpstreamError('aborted', 'the client hung up')));
       }
 
-      function end(then: () => void): void {
+      function end(then: () => void) {
         waits.delete(ticket);
         stopAsking();
         listener.signal.removeEventListener('abort', leave);
@@ -226,12 +226,12 @@ function serveOwnCalls(
   table: CallTable,
   records: OutcomeRecords,
   replicas: Replicas<SuspendedCallMessage>,
-): void {
+) {
   /** Retries that wait at other replicas, by their tickets. */
   const waiters = new Map<string, { readonly waiter: Waiter; readonly openCall: OpenCall }>();
 
   // The replica that waits asks again for a message that is lost.
-  const send = (message: SuspendedCallMessage, to: string): Promise<void> =>
+  const send = (message: SuspendedCallMessage, to: string) =>
     replicas.send(message, to).catch((cause: unknown) => {
       log.debug('A message to the replica where a client waits could not be sent.', { cause });
     });
@@ -249,7 +249,7 @@ function serveOwnCalls(
     server,
     key,
     answer,
-  }: Extract<SuspendedCallMessage, { about: 'resume' }>): void {
+  }: Extract<SuspendedCallMessage, { about: 'resume' }>) {
     const openCall = table.find({ id, user, server });
     if (waiters.has(ticket)) {
       void send({ about: 'going_on', ticket }, from);
@@ -267,7 +267,7 @@ function serveOwnCalls(
   function createWaiter(owner: CallOwner, ticket: string, from: string): Waiter {
     let underWay = 0;
 
-    function pass(about: 'progress' | 'log', params: JsonObject): void {
+    function pass(about: 'progress' | 'log', params: JsonObject) {
       if (underWay >= MAX_UNDER_WAY) return;
       underWay += 1;
       void send({ about, ticket, params }, from).finally(() => {
@@ -275,7 +275,7 @@ function serveOwnCalls(
       });
     }
 
-    async function settle(outcome: NextOutcome): Promise<void> {
+    async function settle(outcome: NextOutcome) {
       waiters.delete(ticket);
       const isAborted = outcome.kind === 'failed' && outcome.failure === 'aborted';
       if (!isAborted) await records.put(owner, outcome);
@@ -289,15 +289,14 @@ function serveOwnCalls(
     };
   }
 
-  function leave(ticket: string): void {
+  function leave(ticket: string) {
     const { waiter, openCall } = waiters.get(ticket) ?? {};
     if (openCall?.isWaitedFor(waiter)) openCall.cancel('The client hung up.');
   }
 }
 
 /** Params that another replica passed on. */
-const readNotification = (params: unknown): JsonObject =>
-  isObject(params) ? readExact(params) : {};
+const readNotification = (params: unknown) => (isObject(params) ? readExact(params) : {});
 
 // The calls of this replica that wait, or waited, for an answer of their client.
 
@@ -317,7 +316,7 @@ const MAX_IN_ALL = { calls: 512, bytes: 64 * 1024 * 1024 };
 function createCallTable() {
   const calls = new Map<string, SuspendedCall>();
 
-  function hasRoom(user: string | undefined): boolean {
+  function hasRoom(user: string | undefined) {
     const all = [...calls.values()];
     // Without authentication nothing is counted per user.
     const ofUser = user === undefined ? [] : all.filter((call) => call.user === user);
@@ -345,11 +344,10 @@ function createCallTable() {
   };
 }
 
-const fits = (calls: readonly SuspendedCall[], max: typeof MAX_IN_ALL): boolean =>
+const fits = (calls: readonly SuspendedCall[], max: typeof MAX_IN_ALL) =>
   calls.length <= max.calls && calls.reduce((sum, call) => sum + countBytes(call), 0) <= max.bytes;
 
-const countBytes = ({ bytes, openCall }: SuspendedCall): number =>
-  bytes + openCall.countQuestionBytes();
+const countBytes = ({ bytes, openCall }: SuspendedCall) => bytes + openCall.countQuestionBytes();
 
 // Messages between replicas about calls that wait for answers (store/replicas).
 
