@@ -39,6 +39,8 @@ interface KnownLists {
   findLists(server: string, kind: ListKind): readonly (readonly RawItem[])[];
   /** Names of the built-in catalogue; undefined where they are not known, or differ between callers. */
   findBuiltIn(kind: ListKind): readonly string[] | undefined;
+  /** Nobody is told: a pattern that can fit no server's names need not wait for one to list, from whose a name is suggested. */
+  readonly isUntold?: boolean;
 }
 
 type FindIdlePatterns = (known: KnownLists) => readonly IdlePattern[];
@@ -72,7 +74,10 @@ export function createFindIdlePatterns(file: PatternsFile, findFacts: FindFacts)
     return own === undefined ? findStranger(pattern)?.meant : shown.get(own);
   }
 
-  function judge(row: PlacedRow, { findLists, findBuiltIn }: KnownLists): IdlePattern | undefined {
+  function judge(
+    row: PlacedRow,
+    { findLists, findBuiltIn, isUntold = false }: KnownLists,
+  ): IdlePattern | undefined {
     const { kind, of, owners } = row;
     const builtIn = row.mayBeBuiltIn ? findBuiltIn(kind) : [];
     if (builtIn === undefined || row.fitsOne(new Set(builtIn))) return undefined;
@@ -91,7 +96,7 @@ export function createFindIdlePatterns(file: PatternsFile, findFacts: FindFacts)
       findLists(config.name, kind).map((items) => readNames(config, kind, items)),
     );
     // Once one has listed there is something to suggest.
-    if (names.length === 0 && !asked.every(isPersonal)) return undefined;
+    if (names.length === 0 && !isUntold && !asked.every(isPersonal)) return undefined;
     const guess = suggest(row, names, builtIn);
     const idle = describe(row, guess, owners.some(isPersonal));
     described.set(row, { idle, isGuessed: guess !== undefined, servers: listed.length });
@@ -284,8 +289,9 @@ export function createPatternWatch(
   let watched: PatternsFile | undefined;
   let said = new Set<string>();
 
-  const findBy = (findIdle: FindIdlePatterns, hasBuiltIn: boolean) =>
+  const findBy = (findIdle: FindIdlePatterns, hasBuiltIn: boolean, isUntold = false) =>
     findIdle({
+      isUntold,
       findLists: (name, kind) =>
         (getPlan().servers.get(name)?.server.lists.listKept() ?? [])
           .flatMap((kept) => (kept.kind === kind ? [kept.items] : []))
@@ -333,6 +339,6 @@ export function createPatternWatch(
     findIdle: (file?: PatternsFile): readonly IdlePattern[] =>
       file === undefined
         ? findServed()
-        : findBy(createFindIdlePatterns(file, findFacts), file.builtIn),
+        : findBy(createFindIdlePatterns(file, findFacts), file.builtIn, true),
   };
 }

@@ -285,6 +285,29 @@ test('§18.1 file: one that asks before less is not loaded, until it says that t
   expect(await callTool(postern.url, 'one__env')).not.toContain('PATH');
 });
 
+test('§18.1 file: one in which a server has another name, so that its pattern asks about nothing, is not loaded', async () => {
+  const naming = (name: string) =>
+    JSON.stringify({
+      mcpServers: { [name]: { command: process.execPath, args: [SERVER] } },
+      rules: [
+        { who: 'everyone', may: ['*'] },
+        { who: 'everyone', may: ['on?__env'], ask: 'user' },
+      ],
+    });
+  const cwd = await makeFolderWith(naming('one'));
+  const postern = await startPostern(ANONYMOUS, { args: ['start', '--config', 'mcp.json'], cwd });
+  await expect.poll(() => callTool(postern.url, 'one__env')).not.toMatchObject({ code: -32602 });
+  // Under its new name it has not listed anything.
+  await writeFile(join(cwd, 'mcp.json'), naming('two'));
+  postern.kill('SIGHUP');
+  await expect
+    .poll(() => linesWith(postern, REFUSED))
+    .toContainEqual(
+      expect.objectContaining({ lost: [expect.stringMatching(/^The "ask" for "on\?__env"/)] }),
+    );
+  expect(await callTool(postern.url, 'one__env')).not.toContain('PATH');
+});
+
 test('§18.1 file: a start without rules serves, as nothing is lost', async () => {
   const cwd = await makeFolderWith('{ "rules": "everyone" }');
   const postern = await startPostern(ANONYMOUS, { args: ['start', '--config', 'mcp.json'], cwd });

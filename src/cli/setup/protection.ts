@@ -61,7 +61,7 @@ export function findLosses(
       'All guards are gone. Put them back. If nobody is to look at what goes through any more, write "guards": [].',
     ...(isCompared
       ? findFewerProtections(
-          { ...served.details, isIdle: isServedIdle, ...((meansNoRules || !hasRules) && NO_RULES) },
+          { ...served.details, isIdle: isServedIdle },
           { ...details, isIdle },
         ).map((loss) => `${loss} ${FEWER}`)
       : []),
@@ -69,7 +69,5 @@ export function findLosses(
 }
 
 const NEVER_IDLE: IsIdle = () => false;
-/** That they are gone is meant, or told already. */
-const NO_RULES = { rules: [] };
 const FEWER =
   'Put it back. If it is to protect less, write "allowFewerProtections": true (allowFewerProtections: true in YAML).';

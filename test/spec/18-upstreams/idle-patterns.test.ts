@@ -237,6 +237,19 @@ test('§18.9 ask: the tool by which users connect a server is there', async () =
   ]);
 });
 
+test('§18.9 views: a tool that "exclude" of its server leaves out is not there for a view', async () => {
+  const files = await serveFiles();
+  const gateway = await start({
+    file: {
+      mcpServers: { files: { url: files.url, tools: { exclude: ['write_file'] } } },
+      views: { desk: { tools: ['files__read_file', 'files__write_file'] } },
+    },
+  });
+  await expect
+    .poll(() => listSaid(gateway))
+    .toEqual([expect.stringMatching(/^View desk: no tool is called "files__write_file"/)]);
+});
+
 test('§18.9 views: a prompt that its server renames is said at the change', async () => {
   const wiki = await serve({ prompts: [{ name: 'ask' }] });
   const gateway = await start({
