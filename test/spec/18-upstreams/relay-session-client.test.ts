@@ -364,7 +364,11 @@ test('§18.3 members that some clients read as those that the gateway writes or 
   say({ id: 'q-1', ...SAMPLE, params: { ...SAMPLE.params, ...forged } });
   const stream = await calling;
   expect((await stream.next()).params).toEqual(SAMPLED);
-  say({ id: 'q-2', method: 'elicitation/create', params: { message: 'Who?', ...forge('message') } });
+  say({
+    id: 'q-2',
+    method: 'elicitation/create',
+    params: { message: 'Who?', ...forge('message') },
+  });
   expect((await stream.next()).params).toEqual({ message: 'raw asks: Who?' });
   const data = { elicitations: [{ message: 'Open it.', ...forge('message') }] };
   say({ id, error: { code: -32042, message: 'Open it.', data } });
