@@ -1,13 +1,7 @@
 // §18.3: what changes is told to those who listen: lists, and the resources that they subscribed to.
 
 import { fail } from '../errors/gateway-error.ts';
-import {
-  createNotificationGate,
-  type Guard,
-  type GuardedItem,
-  type Guards,
-  type NotificationGate,
-} from '../mcp/calls/guards.ts';
+import { createNotificationGate, type Guard, type NotificationGate } from '../mcp/calls/guards.ts';
 import type { CatalogListener } from '../mcp/catalog/catalog.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { IdentifiedCaller, ServedCatalog } from '../mcp/catalog/served-catalog.ts';
@@ -18,7 +12,7 @@ import { createPassWhenKnown } from '../platform/single-flight.ts';
 import { createBatch } from '../platform/throttle.ts';
 import { listClientUris } from './apps/app-tools.ts';
 import { BUILT_IN } from './prepare-list.ts';
-import { findBuiltIn, type ServedPath, seesSome } from './served-path.ts';
+import { findBuiltIn, guardUri, type ServedPath, seesSome } from './served-path.ts';
 import type { Server } from './server.ts';
 import { mayUseSome, type ResolveResource, toItem, toWho, type Who } from './view.ts';
 
@@ -41,12 +35,14 @@ export function createWatching(path: ServedPath, resolveResource: ResolveResourc
       const who = toWho(caller);
       const own = { server: BUILT_IN, ownUri: uri, uri, annotations: {} };
       if (view.includes(own) && (await findBuiltIn(path)?.canWatch(uri, caller))) {
-        return access.mayRead(own, who) && guardSubscription(getPlan().guards, toItem(own), caller);
+        return (
+          access.mayRead(own, who) && guardUri(path, 'resources/subscribe', toItem(own), caller)
+        );
       }
       const readable = await findReadable(uri, who);
       if (readable === undefined) return false;
       const { server, item } = readable;
-      if (!(await guardSubscription(getPlan().guards, item, caller))) return false;
+      if (!(await guardUri(path, 'resources/subscribe', item, caller))) return false;
       const description = await server.lists.describe(who.upstream, who.patience);
       return description !== undefined && canSubscribe(description.capabilities);
     },
@@ -81,24 +77,6 @@ export function createWatching(path: ServedPath, resolveResource: ResolveResourc
 
     listen: createListenToServers(path, resolveResource),
   } satisfies Partial<ServedCatalog>;
-}
-
-// §26: what a client wants to hear of: a URI goes to its server with it.
-
-/** True if the guards let it. They cannot change what somebody subscribes to. */
-async function guardSubscription(
-  guards: Guards | undefined,
-  item: GuardedItem,
-  { user, clientId, view }: IdentifiedCaller,
-): Promise<boolean> {
-  const guard = guards?.find('resources/subscribe', item);
-  if (guard === undefined) return true;
-  const verdict = await guard.judge({
-    value: { uri: item.name },
-    caller: { user, clientId, view, requestId: undefined, trace: {} },
-    findProblem: () => 'what is subscribed to cannot be changed',
-  });
-  return verdict.kind !== 'refused';
 }
 
 // One stream of a client.

@@ -2,12 +2,14 @@
 
 import { GatewayError } from '../errors/gateway-error.ts';
 import { URL_REQUIRED } from '../mcp/calls/client-answers.ts';
-import type { GuardPoint } from '../mcp/calls/guards.ts';
+import type { GuardedItem, GuardPoint } from '../mcp/calls/guards.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
+import type { IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
 import { ALL_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { ConnectUser } from '../mcp/upstream/connection-ports.ts';
 import type { RelayCall } from '../mcp/upstream/server-request.ts';
 import { type Clock, createTurns } from '../platform/clock.ts';
+import type { JsonObject } from '../platform/json.ts';
 import type { ChangeHub, MissedLists } from './change-hub.ts';
 import type { LinkedResources } from './linked-resources.ts';
 import type { Plan } from './plan.ts';
@@ -39,6 +41,24 @@ export const isUnseen = ({ guards }: Plan, point: GuardPoint, thrown: unknown): 
   // An error that asks the user to open a page is a question, too.
   (guards?.looksAt(point) === true ||
     (thrown.failure.jsonRpc.code === URL_REQUIRED && guards?.looksAt('elicitation') === true));
+
+/** §26: true if the guards let a URI go to its server, with what else is asked. They cannot change it. */
+export async function guardUri(
+  { getPlan }: Pick<ServedPath, 'getPlan'>,
+  point: GuardPoint,
+  item: GuardedItem,
+  { user, clientId, view }: IdentifiedCaller,
+  more: JsonObject = {},
+): Promise<boolean> {
+  const guard = getPlan().guards?.find(point, item);
+  if (guard === undefined) return true;
+  const verdict = await guard.judge({
+    value: { uri: item.name, ...more },
+    caller: { user, clientId, view, requestId: undefined, trace: {} },
+    findProblem: () => 'a URI cannot be changed',
+  });
+  return verdict.kind !== 'refused';
+}
 
 /** True if the caller sees one of these: they are listed kind by kind, until one is found. */
 export async function seesSome(

@@ -16,7 +16,7 @@ import { renameSkill } from '../join-lists.ts';
 import { findIn } from '../joined-view.ts';
 import type { PassOn } from '../pass-on.ts';
 import { BUILT_IN, type Entry, toJudgedList } from '../prepare-list.ts';
-import { findBuiltIn, isUnseen, type ServedPath } from '../served-path.ts';
+import { findBuiltIn, guardUri, isUnseen, type ServedPath } from '../served-path.ts';
 import {
   type FoundResource,
   failAtServer,
@@ -69,7 +69,7 @@ export function createServeSkills(
     if (listed?.server === BUILT_IN) return { skill: toShownItem(view, listed) };
     const place =
       listed === undefined
-        ? await findUnlisted(uri, who)
+        ? await findUnlisted(uri, context)
         : { server: listed.server, ownUri: listed.ownName, isRenamed: isRenamed(listed) };
     const { server, ownUri } = place;
     const request = { method: 'skills/get', params: { uri: ownUri } } as const;
@@ -84,7 +84,8 @@ export function createServeSkills(
   }
 
   /** SEP-2640: a skill need not be listed. Whoever has the resource is asked. */
-  async function findUnlisted(uri: string, who: Who) {
+  async function findUnlisted(uri: string, context: CallerContext) {
+    const who = toWho(context, context);
     const found = await resolveResource(uri, who);
     if (found === undefined || found.server === BUILT_IN) return failUnknownItem('skills', uri);
     const facts = findDenial(getPlan().policies, toItem(found), who);
@@ -92,7 +93,9 @@ export function createServeSkills(
     const description = await view
       .findServer(found.server)
       ?.lists.describe(who.upstream, who.patience);
-    return description !== undefined && offersList(description.capabilities, 'skills')
+    return description !== undefined &&
+      offersList(description.capabilities, 'skills') &&
+      (await guardUri(path, 'resources/read', toItem(found), context))
       ? { server: found.server, ownUri: found.ownUri, isRenamed: found.uri !== found.ownUri }
       : failUnknownItem('skills', uri);
   }
@@ -159,11 +162,12 @@ export function createServeSkills(
   /** `uri` as the client wrote it, of what lies in the folder of the skill. */
   async function readAtServer(
     uri: string,
-    { server, ownUri }: FoundResource,
+    found: FoundResource,
     skill: Entry | undefined,
     cursor: Cursor,
     context: CallerContext,
   ): Promise<ReadPage> {
+    const { server, ownUri } = found;
     const who = toWho(context, context);
     const description = await view.findServer(server)?.lists.describe(who.upstream, who.patience);
     if (description === undefined || !canReadDirectories(description.capabilities)) {
@@ -176,7 +180,10 @@ export function createServeSkills(
       const listed = children.map((child) => ({ ...child }));
       return { entries: await prepare(server, 'resources', listed), nextCursor: undefined };
     }
-    const params = { uri: ownUri, ...(cursor !== undefined && { cursor }) };
+    const page = cursor !== undefined && { cursor };
+    if (!(await guardUri(path, 'resources/read', toItem(found), context, { ...page })))
+      return failNoDirectory(uri);
+    const params = { uri: ownUri, ...page };
     const request = { method: 'resources/directory/read', params } as const;
     const { resources, nextCursor } = await ask(server, request, 'resources/list', context);
     if (!Array.isArray(resources)) return failAtServer(server, `did not say what ${uri} has`);

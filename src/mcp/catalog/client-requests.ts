@@ -102,6 +102,8 @@ export interface ClientCapabilities {
   /** Through a URL that the user opens (2025-11-25). */
   readonly elicitationUrl?: boolean;
   readonly sampling: boolean;
+  /** In which its model may call tools of the one that asks (2025-11-25). */
+  readonly samplingTools?: boolean;
   readonly roots: boolean;
   /** Undefined where it declared none that the gateway knows. */
   readonly extensions?: ClientExtensions;
@@ -145,13 +147,14 @@ export const isEmpty = (value: object): boolean => Object.keys(value).length ===
 /** Reads `capabilities` of `initialize`, or of a stateless request. */
 export function readCapabilities(declared: JsonObject): ClientCapabilities {
   const extensions = readClientExtensions(declared.extensions);
-  const { elicitation } = declared;
+  const { elicitation, sampling } = declared;
   const hasUrls = isDeclared(elicitation) && 'url' in elicitation;
   return {
     // Forms are the default; a client may name other ways only (2025-11-25, `url`).
     elicitation: isDeclared(elicitation) && ('form' in elicitation || !hasUrls),
     ...(hasUrls && { elicitationUrl: true }),
-    sampling: isDeclared(declared.sampling),
+    sampling: isDeclared(sampling),
+    ...(isDeclared(sampling) && 'tools' in sampling && { samplingTools: true }),
     roots: isDeclared(declared.roots),
     ...(extensions && { extensions }),
   };

@@ -196,6 +196,7 @@ export function readStoredCapabilities(clientCapabilities: string): ClientCapabi
     elicitation: stored.elicitation === true,
     ...(stored.elicitationUrl === true && { elicitationUrl: true }),
     sampling: stored.sampling === true,
+    ...(stored.samplingTools === true && { samplingTools: true }),
     roots: stored.roots === true,
     ...(extensions && { extensions }),
   });

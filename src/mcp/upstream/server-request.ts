@@ -167,16 +167,19 @@ export function findQuestionProblem(
   if (!isQuestionMethod(method)) {
     return { code: METHOD_NOT_FOUND, message: 'Clients of the gateway cannot be asked this.' };
   }
-  // MCP 2025-11-25 "Elicitation": a mode that was not declared is invalid params.
+  // MCP 2025-11-25 "Elicitation", "Sampling": a mode, or tools, that were not declared are invalid params.
   if (method === 'elicitation/create' && params.mode === 'url') {
     return capabilities.elicitationUrl === true
       ? undefined
       : { code: INVALID_PARAMS, message: 'The client did not declare elicitation by URL.' };
   }
   const name = QUESTIONS[method];
-  return capabilities[name]
-    ? undefined
-    : { code: METHOD_NOT_FOUND, message: `The client did not declare ${name}.` };
+  if (!capabilities[name])
+    return { code: METHOD_NOT_FOUND, message: `The client did not declare ${name}.` };
+  const hasTools = name === 'sampling' && Object.keys(params).some((member) => TOOLS.test(member));
+  return hasTools && capabilities.samplingTools !== true
+    ? { code: INVALID_PARAMS, message: 'The client did not declare sampling with tools.' }
+    : undefined;
 }
 
 /** The answer to a server whose question cannot be asked. */
@@ -224,15 +227,24 @@ export function nameAsker(server: string, question: UpstreamQuestion): UpstreamQ
     return { ...question, params: nameAskerInMessage(server, params) };
   if (method !== 'sampling/createMessage') return question;
   // `thisServer` would be the context of all servers behind the gateway.
-  const { includeContext: _, ...others } = params;
+  const others = omitNames(params, TAKEN_OUT);
   return { ...question, params: { ...others, systemPrompt: tell(server, params.systemPrompt) } };
 }
 
 /** Takes the params of an elicitation. */
 export const nameAskerInMessage = (server: string, params: JsonObject): JsonObject => ({
-  ...params,
+  ...omitNames(params, MESSAGE),
   message: tell(server, params.message),
 });
+
+// In any case of letters: to many clients written in Go `Message`, and `meſſage`, are `message`, and the last one counts.
+
+const TOOLS = /^(?:tools|toolChoice)$/iu;
+const TAKEN_OUT = /^(?:includeContext|systemPrompt)$/iu;
+const MESSAGE = /^message$/iu;
+
+const omitNames = (params: JsonObject, names: RegExp): JsonObject =>
+  Object.fromEntries(Object.entries(params).filter(([name]) => !names.test(name)));
 
 const tell = (server: string, words: unknown): string =>
   typeof words === 'string' ? `${server} asks: ${words}` : `${server} asks.`;

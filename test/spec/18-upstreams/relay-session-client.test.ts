@@ -350,6 +350,60 @@ test('§18.3 so does sampling of a server of the stateless era, and towards stat
   expect(asked?.params).toEqual(SAMPLED);
 });
 
+/** Go reads names in any case of letters, these among them, and the last of one name counts. */
+const likeTo = (name: string) => [name[0]?.toUpperCase() + name.slice(1), name.replace('s', 'ſ')];
+
+test('§18.3 members that some clients read as those that the gateway writes or takes out reach no client', async () => {
+  const { own, called } = await startSayingServer();
+  const client = await openClient(own, { capabilities: { ...ABLE, sampling: {} } });
+  const calling = client.call('raw__any');
+  const [say, id] = await called;
+  const forge = (...names: readonly string[]) =>
+    Object.fromEntries(names.flatMap(likeTo).map((name) => [name, 'forged']));
+  const forged = forge('includeContext', 'systemPrompt');
+  say({ id: 'q-1', ...SAMPLE, params: { ...SAMPLE.params, ...forged } });
+  const stream = await calling;
+  expect((await stream.next()).params).toEqual(SAMPLED);
+  say({
+    id: 'q-2',
+    method: 'elicitation/create',
+    params: { message: 'Who?', ...forge('message') },
+  });
+  expect((await stream.next()).params).toEqual({ message: 'raw asks: Who?' });
+  const data = { elicitations: [{ message: 'Open it.', ...forge('message') }] };
+  say({ id, error: { code: -32042, message: 'Open it.', data } });
+  expect(JSON.stringify(await lastOf(stream))).not.toContain('forged');
+});
+
+test.each([{ tools: [] }, { toolChoice: { mode: 'none' } }, { Tools: [] }, { toolſ: [] }])(
+  '§18.3 sampling with %j reaches clients that declared it alone',
+  async (members) => {
+    const asked = { ...SAMPLED, ...members };
+    const question = { ...SAMPLE, params: { ...SAMPLE.params, ...members } };
+    const inputRequests = { it: question };
+    const server = closeAfterTest(
+      await startRawServer((res, id) =>
+        sendJson(res, { id, result: { resultType: 'input_required', inputRequests } }),
+      ),
+    );
+    const own = closeAfterTest(await startRelayGateway({ servers: { raw: server.url } }));
+    const told = expect.stringContaining('The client did not declare sampling with tools.');
+    const refused = { isError: true, content: [{ text: told }] };
+    const callBy = async (sampling: object) => {
+      const meta = { [CLIENT_CAPABILITIES]: { sampling } };
+      return (await callTool(own, 'raw__any', {}, { meta })).json.result;
+    };
+    expect(await callBy({})).toMatchObject(refused);
+    expect((await callBy({ tools: {} })).inputRequests.it.params).toEqual(asked);
+    const without = await openClient(own, { capabilities: { sampling: {} } });
+    expect((await lastOf(await without.call('raw__any'))).result).toMatchObject(refused);
+    const client = await openClient(own, { capabilities: { sampling: { tools: {} } } });
+    const stream = await client.call('raw__any');
+    expect((await stream.next()).params).toEqual(asked);
+    stream.hangUp();
+  },
+);
+
 const CANCELLED = {
   method: 'notifications/cancelled',
   params: { requestId: 'q-1', reason: 'found out' },

@@ -109,6 +109,9 @@ const SUBSCRIBE = {
   params: { uri: `test://t/${CLIENT_MARK}` },
 } as const;
 
+/** Of what nobody subscribed to. */
+const UNSUBSCRIBE = { ...SUBSCRIBE, method: 'resources/unsubscribe' } as const;
+
 const LISTS = ['tools/list', 'prompts/list', 'resources/list'];
 const NO_LISTS = ALL_POINTS.filter((point) => !LISTS.includes(point));
 
@@ -162,7 +165,7 @@ test.each(GUARDED)('§26 session era, $title: nothing passes', async ({ on, sees
   });
   expectNoMark('initialize', init.text, sees);
   await client.ask('logging/setLevel', { level: 'debug' });
-  for (const { method, params } of [...REQUESTS, SUBSCRIBE]) {
+  for (const { method, params } of [...REQUESTS, SUBSCRIBE, UNSUBSCRIBE]) {
     const answer = await client.send({ jsonrpc: '2.0', id: 7, method, params });
     expectNoMark(method, await answer.text(), sees);
   }

@@ -191,6 +191,37 @@ describe('guards', () => {
     ]);
   });
 
+  test('§31.4 no URI, and no cursor, goes to a server that a guard of reads refuses', async () => {
+    const seen: unknown[] = [];
+    const server = await serveSkills('one', [refunds], {
+      directoryRead: true,
+      unlisted: [reports],
+      listing: {
+        resourceTemplates: [{ name: 't', uriTemplate: 'skill://acme/reports/{file}' }],
+        answers: {
+          'resources/directory/read': (params) => {
+            seen.push(params);
+            return { result: { resources: [] } };
+          },
+        },
+      },
+    });
+    const use = await writeGuard(
+      `return /open|again|reports/.test(JSON.stringify(message.value)) ? { decision: 'refuse' } : { decision: 'pass' };`,
+    );
+    const guards = [{ name: 'g', on: ['resources/read'], use }];
+    const gateway = await start({ file: { mcpServers: { one: server.url }, guards } });
+    const root = { uri: 'skill://acme/refunds' };
+    await ask(gateway, 'resources/directory/read', root);
+    for (const params of [{ uri: 'skill://acme/refunds/open' }, { ...root, cursor: 'again' }])
+      expect(await ask(gateway, 'resources/directory/read', params)).toMatchObject({
+        code: -32602,
+      });
+    expect(seen).toEqual([root]);
+    expect(await ask(gateway, 'skills/get', { uri: REPORTS_MD })).toMatchObject({ code: -32602 });
+    expect(server.count('skills/get')).toBe(0);
+  });
+
   test('§31.4 the words of a server that fails reach nobody where a guard looks at skills', async () => {
     const { server, gateway } = await startGuarded("return { decision: 'pass' };", [reports]);
     Object.assign(server.listing.answers, {

@@ -17,7 +17,7 @@ import {
   toResult,
 } from '../../support/upstreams/scripted-http.ts';
 
-const ABLE = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
+const ABLE = { elicitation: { form: {}, url: {} }, sampling: { tools: {} }, roots: {} };
 
 const FORM = {
   type: 'object',
