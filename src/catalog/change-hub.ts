@@ -9,6 +9,7 @@ import {
 import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';
 import { createCountedBus } from '../platform/counted-bus.ts';
 import type { ClockAndLog } from '../platform/log.ts';
+import { CAPACITY } from '../platform/memory/capacity.ts';
 import { createThrottle } from '../platform/throttle.ts';
 import { nameOwner } from '../store/owner.ts';
 import type { Server } from './server.ts';
@@ -86,8 +87,6 @@ export function createChangeHub({ clock, log }: ClockAndLog) {
 
 export type MissedLists = ReturnType<typeof createMissedLists>;
 
-/** The oldest are forgotten first: their clients see what is new when they list again. */
-const MAX_SESSIONS = 1_000;
 const MAX_OF_USER = 20;
 
 interface Missed {
@@ -111,7 +110,7 @@ export function createMissedLists(hub: ChangeHub) {
   function open(sessionId: string, caller: UpstreamCaller, view: View): Missed {
     const owner = caller.user && nameOwner(caller.user);
     const own = owner === undefined ? [] : [...missed].filter(([, one]) => one.owner === owner);
-    const [oldest] = missed.size >= MAX_SESSIONS ? missed.keys() : [];
+    const [oldest] = missed.size >= CAPACITY.changedSessions ? missed.keys() : [];
     const [oldestOwn] = own.length >= MAX_OF_USER ? own.map(([known]) => known) : [];
     const dropped = oldestOwn ?? oldest;
     if (dropped !== undefined) forget(dropped);

@@ -1,8 +1,9 @@
 // §18.2: the lists of all servers as one. The order decides who has a name, on every replica the same.
-import { listDirectories, requireSkillRoot } from '../mcp/catalog/content.ts';
 
+import { listDirectories, requireSkillRoot } from '../mcp/catalog/content.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { isObject } from '../platform/json.ts';
+import { CAPACITY } from '../platform/memory/capacity.ts';
 import { isAppUri, toMovedUri } from './apps/app-tools.ts';
 import type { WarnOfItem } from './check-item.ts';
 import { BUILT_IN, type Entry, type Naming } from './prepare-list.ts';
@@ -25,9 +26,6 @@ type Parts = readonly (readonly Entry[])[];
 
 /** `resources`, joined, are needed for skills alone: who has a URI there has it. */
 export type JoinLists = (kind: ListKind, parts: Parts, resources?: JoinedList) => JoinedList;
-
-/** The number of users with lists of their own that are remembered. */
-const MAX_REMEMBERED = 16;
 
 /** Joined once as long as the parts are the same arrays. */
 export function createJoinLists(naming: Naming, warn: WarnOfItem): JoinLists {
@@ -55,7 +53,7 @@ export function createJoinLists(naming: Naming, warn: WarnOfItem): JoinLists {
     if (known) return known.list;
     const list = indexEntries(join(kind, parts, resources));
     remembered.unshift({ kind, parts, resources: resources.entries, list });
-    remembered.length = Math.min(remembered.length, MAX_REMEMBERED);
+    remembered.length = Math.min(remembered.length, CAPACITY.joinedLists);
     return list;
   };
 }

@@ -68,7 +68,8 @@ export function createJoinedView(getPlan: () => Plan): View {
     const owners = naming.findOwners(name).flatMap((owner) => servers.get(owner) ?? []);
     // Servers that list slowly are not waited for if several can have the name, as without a prefix.
     for (const planned of owners.length === 1 ? [] : owners) {
-      await planned.server.lists.waitIfQuick(kind, who.upstream);
+      if (mayUseSome(plan, planned, who))
+        await planned.server.lists.waitIfQuick(kind, who.upstream);
       if (peekPrepared(planned, kind, who)?.byName.has(name) !== true) continue;
       const entry = (await loadPrepared(plan, planned, kind, who))?.byName.get(name);
       if (entry) return entry;

@@ -19,8 +19,6 @@ type SavedLinks = Map<string, number>;
 
 /** For each server in a session; the oldest is forgotten first. No server can make another's forgotten. */
 const MAX_LINKS = 100;
-/** Sessions whose links are counted; beyond them the store forgets by itself. */
-const MAX_OWNERS = 10_000;
 /** Characters of a URI that is remembered. */
 const MAX_URI = 4_096;
 
@@ -41,7 +39,7 @@ export function createLinkedResources({
   const { keyPrefix, ttlSeconds } = config.mcp.sessions;
   const firstServers = createRecords(store, textFormat, getSeal);
   /** Keyed by server: what this process has put into the store for each. */
-  const owners = createBoundedMap<string, Map<string, SavedLinks>>(MAX_OWNERS);
+  const owners = createBoundedMap<string, Map<string, SavedLinks>>('linkOwners');
   const toKey = (owner: string, uri: string) =>
     buildResourceLinkKey(keyPrefix, owner, hashSha256(uri));
 

@@ -37,8 +37,6 @@ type ListedVerdict =
   /** The rest of a sentence that begins with its name. */
   | { readonly kind: 'hidden'; readonly reason: string };
 
-/** Texts of which it is remembered what was said. */
-const MAX_REMEMBERED = 20_000;
 /** Asked about at once. */
 const AT_ONCE = 16;
 
@@ -48,10 +46,10 @@ interface Known extends ListJudgement {
 
 export function createListGuards(guards: Guards, clock: Clock) {
   /** Keyed by what was asked about: an item that is listed again, the same, is not asked about again. */
-  const remembered = createBoundedMap<string, Known>(MAX_REMEMBERED);
+  const remembered = createBoundedMap<string, Known>('guardedTexts');
   const ofItems = new WeakMap<RawItem, Known>();
   const instructions = createBoundedMap<string, { readonly text: string | undefined }>(
-    MAX_REMEMBERED,
+    'guardedTexts',
   );
 
   const findGuard = ({ server, kind, join }: JudgedKind, item: RawItem) => {

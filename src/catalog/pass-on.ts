@@ -1,6 +1,8 @@
 // §18.3: a call goes to its server. Its result comes back as clients can read it, and names what they know; what it links to is
 // remembered.
 import { fail, failUpstream, GatewayError } from '../errors/gateway-error.ts';
+
+import { GUARD_POINTS } from '../mcp/calls/guards.ts';
 import type { RawResult } from '../mcp/catalog/catalog.ts';
 import type { CallerContext } from '../mcp/catalog/served-catalog.ts';
 import { Findings, type Misfit, RESULTS } from '../mcp/protocol/fit.ts';
@@ -100,9 +102,13 @@ export function createPassOn({ view, joined, relayCall, links, getPlan }: Served
     return own?.server === server && own.ownUri === uri;
   }
 
-  /** Of a task nobody was shown another `_meta` than that of its call; and guards look at that of a few requests alone. */
-  const isUnseen = ({ method }: RelayedRequest): boolean =>
-    method.startsWith('tasks/') || (getPlan().guards !== undefined && !GUARDED.has(method));
+  /** Of a task nobody was shown another `_meta` than that of its call; and guards see that of a few requests alone. */
+  function isUnseen({ method }: RelayedRequest): boolean {
+    if (method.startsWith('tasks/')) return true;
+    const { guards } = getPlan();
+    if (guards === undefined || GUARDED.has(method)) return false;
+    return GUARD_POINTS.every((point) => point !== method || guards.looksAt(point));
+  }
 
   return function passOn(server, who, request, context) {
     const { usage, upstream } = view.findServer(server) ?? failGone(server);
@@ -141,10 +147,16 @@ export function createPassOn({ view, joined, relayCall, links, getPlan }: Served
 
 /** MCP "Resources", "Error Handling": the error has the URI. @throws always. */
 function failAsAsked(thrown: unknown, { name, asked }: RelayedRequest): never {
-  const jsonRpc = thrown instanceof GatewayError ? thrown.failure.jsonRpc : undefined;
+  if (!(thrown instanceof GatewayError)) throw thrown;
+  const { jsonRpc } = thrown.failure;
   if (jsonRpc === undefined || !isObject(jsonRpc.data) || jsonRpc.data.uri !== name) throw thrown;
   const data = { ...jsonRpc.data, uri: asked };
-  return fail('upstream_error', { jsonRpc: { ...jsonRpc, data }, cause: thrown });
+  const { facts } = thrown.failure;
+  return fail('upstream_error', {
+    jsonRpc: { ...jsonRpc, data },
+    ...(facts && { facts }),
+    cause: thrown,
+  });
 }
 
 /** The list in which that is which is called, where that is no tool; and the member that its result must have. */

@@ -20,6 +20,7 @@ import { computeOnce } from '../platform/compute-once.ts';
 import { writeExactJson } from '../platform/exact-json.ts';
 import { canBegin, compileGlob } from '../platform/glob.ts';
 import type { Log } from '../platform/log.ts';
+import { CAPACITY } from '../platform/memory/capacity.ts';
 import { type BuiltIn, guardBuiltIn } from './built-in.ts';
 import { createWarnOfItem, findItemProblem, isNameAllowed, type WarnOfItem } from './check-item.ts';
 import { readInstructions, readServer } from './fetch-list.ts';
@@ -240,9 +241,6 @@ type WrittenPage = Required<Pick<Page<RawItem>, 'items' | 'bytes'>>;
 /** `getItem` says what the view shows of an entry. @throws TypeError for what JSON cannot say. */
 type WritePage = (page: VisiblePage, getItem: (entry: Entry) => RawItem) => WrittenPage;
 
-const MAX_BYTES = 33_554_432;
-/** For pages that one user was the first to see: however many that are, those of others stay. */
-const MAX_USER_BYTES = MAX_BYTES / 8;
 /** Memory of an entry beside its part of the bytes. */
 const BYTES_AN_ENTRY = 16;
 
@@ -255,7 +253,10 @@ interface KeptPage extends Omit<VisiblePage, 'list'> {
 type PagesOfList = Map<number, KeptPage>;
 
 /** A page of a list that is no longer served is not asked for, and so the first to go. */
-export function createWritePage(maxBytes = MAX_BYTES, maxUserBytes = MAX_USER_BYTES): WritePage {
+export function createWritePage(
+  maxBytes = CAPACITY.pageBytes,
+  maxUserBytes = CAPACITY.userPageBytes,
+): WritePage {
   const lists = new WeakMap<readonly Entry[], PagesOfList>();
   const userBytes = new Map<string, number>();
   const kept = createSizedMap<KeptPage, PagesOfList>({

@@ -1,6 +1,7 @@
 // §18.2: a path that is served, with all that answers for it.
 
 import { GatewayError } from '../errors/gateway-error.ts';
+import { URL_REQUIRED } from '../mcp/calls/client-answers.ts';
 import type { GuardPoint } from '../mcp/calls/guards.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { ALL_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
@@ -35,7 +36,9 @@ export const findBuiltIn = ({ view, getPlan }: ServedPath): OwnCatalog | undefin
 export const isUnseen = ({ guards }: Plan, point: GuardPoint, thrown: unknown): boolean =>
   thrown instanceof GatewayError &&
   thrown.failure.jsonRpc !== undefined &&
-  guards?.looksAt(point) === true;
+  // An error that asks the user to open a page is a question, too.
+  (guards?.looksAt(point) === true ||
+    (thrown.failure.jsonRpc.code === URL_REQUIRED && guards?.looksAt('elicitation') === true));
 
 /** True if the caller sees one of these: they are listed kind by kind, until one is found. */
 export async function seesSome(

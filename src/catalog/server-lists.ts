@@ -19,6 +19,7 @@ import {
   UpstreamError,
 } from '../mcp/upstream/upstream.ts';
 import { hashSha256 } from '../platform/ids.ts';
+import { CAPACITY } from '../platform/memory/capacity.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { findItemProblem } from './check-item.ts';
 import { type FetchedList, fetchList, readItems } from './fetch-list.ts';
@@ -50,13 +51,8 @@ const CALL_WAIT_MS = 15_000;
 const UNTOLD_WAIT_MS = 8_000;
 /** For a list of which is known that it takes longer; and for any, where another server may have what is looked for. */
 const QUICK_WAIT_MS = 1_000;
-const MAX_USERS = 1_000;
-/** For the lists of all users of a server, as JSON text. */
-const MAX_USERS_BYTES = 67_108_864;
 /** The number of users with lists of their own whose lists are asked for anew when the server is back. */
 const MAX_REFRESHED = 10;
-/** Resources of a list that went from it: the last ones, as hashes. */
-const MAX_FORMER = 1_000;
 /** About what one of them takes. */
 const FORMER_BYTES = 100;
 
@@ -78,7 +74,7 @@ export function createServerLists(
   upstream: Upstream,
   {
     isPersonal,
-    maxUsers = MAX_USERS,
+    maxUsers = CAPACITY.userLists,
     signal,
   }: {
     /** Each user has lists of their own. */
@@ -223,7 +219,7 @@ export function createServerLists(
     let bytes = 0;
     for (const holder of holders.values()) bytes += countBytes(holder);
     for (const [audience, holder] of holders) {
-      if (holders.size <= maxUsers && bytes <= MAX_USERS_BYTES) return;
+      if (holders.size <= maxUsers && bytes <= CAPACITY.userListBytes) return;
       if (holder === kept) continue;
       holders.delete(audience);
       bytes -= countBytes(holder);
@@ -351,6 +347,6 @@ function noteFormer({ lists, formerResources }: Holder, next: FetchedList): void
     if (kept.has(item.uri) || findItemProblem('resources', item) !== undefined) continue;
     formerResources.add(hashSha256(String(item.uri)));
     const [oldest = ''] = formerResources;
-    if (formerResources.size > MAX_FORMER) formerResources.delete(oldest);
+    if (formerResources.size > CAPACITY.formerResources) formerResources.delete(oldest);
   }
 }

@@ -172,11 +172,8 @@ export interface ConnectionPlace {
   readonly hash: string;
 }
 
-/** For all users and servers. Every call asks where its connection lies, and a hash takes longer than all the rest of it. */
-const MAX_REMEMBERED = 4000;
-
 export function createPlaces(defaultIssuer: string | undefined) {
-  const remembered = createBoundedMap<string, ConnectionPlace>(MAX_REMEMBERED);
+  const remembered = createBoundedMap<string, ConnectionPlace>('connectionPlaces');
 
   return function findPlace(given: ConnectionOwner, server: string): ConnectionPlace {
     const owner = given === 'shared' ? given : withoutDefault(given, defaultIssuer);

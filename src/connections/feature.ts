@@ -352,7 +352,6 @@ function createConnectionEnds(
 
 /** A model tries again at once: the authorization server must not hear of each try. */
 const FAILURE_MS = 5000;
-const MAX_FAILURES = 2000;
 const DAY_MS = 86_400_000;
 
 function createConnectionAccess(
@@ -362,7 +361,7 @@ function createConnectionAccess(
 ): Pick<Connections, 'getAccess' | 'peekConnectionId' | 'noteRefusal'> {
   const loads = createSingleFlight<string, Access>();
   const refusals = createSingleFlight<string, Access>();
-  const failures = createExpiringMap<Access>(MAX_FAILURES, clock.monotonic);
+  const failures = createExpiringMap<Access>('connectionFailures', clock.monotonic);
   // A failure for one connection says nothing of the one that took its place.
   changes.listen(({ hash }) => failures.delete(hash));
 

@@ -143,8 +143,6 @@ function createConnectionChanges(
 
 // Connections that were read a moment ago, so that most calls wait for nothing. Bounded: it does not grow with users.
 
-/** For all users and servers; tokens have 16 KiB at most, and 2 KiB mostly. */
-const MAX_KNOWN = 4000;
 const KNOWN_MS = 30_000;
 const FORGOTTEN_MS = 60_000;
 /** Until a renewal that failed is tried again, while the token that there is still serves: calls do not wait for each try. */
@@ -160,10 +158,10 @@ interface Known extends Pick<ConnectionServer, 'url' | 'auth'> {
 type KnownAccess = ReturnType<typeof createKnownAccess>;
 
 function createKnownAccess(clock: Clock) {
-  const known = createExpiringMap<Known>(MAX_KNOWN, clock.now);
+  const known = createExpiringMap<Known>('connections', clock.now);
   let forgets = 0;
   /** Which of all it was; for longer than anything is read. */
-  const forgotten = createExpiringMap<number>(MAX_KNOWN, clock.monotonic);
+  const forgotten = createExpiringMap<number>('connections', clock.monotonic);
 
   return {
     /** For the server as it was configured when it was noted: with another it may be another. */
@@ -214,12 +212,10 @@ export function findRenewalTime({ expiresAt, tokenAt }: ConnectionRecord): numbe
 
 /** A renewal says no more than that the connection is in use: of each, one line a day, on all replicas together. */
 const DAY_SECONDS = 86_400;
-/** Connections of which this process knows that they have a line. */
-const MAX_AUDITED = 10_000;
 
 /** Writes nothing without `AUDIT_LOG`. */
 function auditConnections({ audit, store, clock }: Runtime) {
-  const written = createExpiringMap<true>(MAX_AUDITED, clock.monotonic);
+  const written = createExpiringMap<true>('auditedConnections', clock.monotonic);
 
   /** A shared one is no user's. */
   const write = (

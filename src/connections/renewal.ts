@@ -276,7 +276,6 @@ const describeLogin = ({ problem }: ConnectionRecord): Access => ({
 /** For which the store is asked again while the lock is held. */
 const STORING_MS = 15_000;
 const PAUSE_MS = 250;
-const MAX_UNSAVED = 1000;
 
 function createNewTokens(
   { clock, log }: Runtime,
@@ -284,7 +283,7 @@ function createNewTokens(
   revokeTokens: Revocation['revokeTokens'],
 ) {
   /** Keyed by the attempt that they came of. */
-  const unsaved = createBoundedMap<string, ServerTokens>(MAX_UNSAVED);
+  const unsaved = createBoundedMap<string, ServerTokens>('unsavedTokens');
 
   /** @throws StoreUnavailable */
   async function storeOnce(

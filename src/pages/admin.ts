@@ -153,14 +153,11 @@ const GUARDED = {
 
 type Operators = ReturnType<typeof createOperators>;
 
-/** Tokens that need not be looked up again, so that the page also works while the store does not answer. */
-const MAX_TOKENS = 1000;
-
 function createOperators({ config, store }: Runtime) {
   const groups = new Set(config.admin.groups);
   const clients = new Set(config.admin.clients);
   /** Tokens of the page, by their SHA-256. What was noted of a token stays true. */
-  const ofPage = createBoundedMap<string, true>(MAX_TOKENS);
+  const ofPage = createBoundedMap<string, true>('operatorTokens');
 
   return {
     isOperator: (user: UserContext | undefined) =>

@@ -1,5 +1,6 @@
 // Maps for what anybody may make more of: when one is full, the entry that was used longest ago goes.
 import { LRUCache } from 'lru-cache';
+import { CAPACITY } from './memory/capacity.ts';
 
 /** `get` counts as using an entry, `peek` does not. */
 export type BoundedMap<Key extends {}, Value extends {}> = Pick<
@@ -7,11 +8,17 @@ export type BoundedMap<Key extends {}, Value extends {}> = Pick<
   'get' | 'peek' | 'set' | 'delete' | 'clear' | 'values'
 >;
 
+/** A row of {@link CAPACITY}, or a number that a setting says. */
+type Capacity = keyof typeof CAPACITY | number;
+
 export const createBoundedMap = <Key extends {}, Value extends {}>(
-  maxEntries: number,
+  capacity: Capacity,
 ): BoundedMap<Key, Value> =>
   // For entries that have a size the package takes the room of those that are there; with `max` it takes all at once.
-  new LRUCache<Key, Value>({ maxSize: maxEntries, sizeCalculation: () => 1 });
+  new LRUCache<Key, Value>({
+    maxSize: typeof capacity === 'number' ? capacity : CAPACITY[capacity],
+    sizeCalculation: () => 1,
+  });
 
 export const createSizedMap = <Key extends {}, Value extends {}>({
   maxSize,
@@ -31,9 +38,9 @@ export const createSizedMap = <Key extends {}, Value extends {}>({
   });
 
 /** Values that end at a point in time. The one that was set longest ago goes first, however often it is read. */
-export function createExpiringMap<Value>(maxEntries: number, getNow: () => number) {
+export function createExpiringMap<Value>(capacity: Capacity, getNow: () => number) {
   const entries = createBoundedMap<string, { readonly value: Value; readonly endsAt: number }>(
-    maxEntries,
+    capacity,
   );
   return {
     get(key: string): Value | undefined {

@@ -77,9 +77,6 @@ interface JudgedLine {
   readonly verdict: ReplayVerdict;
 }
 
-/** Most calls are like one before. */
-const MAX_REMEMBERED = 100_000;
-
 /** Rules know everything by its name at `/mcp`. */
 function createJudge(file: GatewayFile, judge: (call: LoggedCall) => ReplayVerdict) {
   const naming = createNaming(file);
@@ -95,7 +92,7 @@ function createJudge(file: GatewayFile, judge: (call: LoggedCall) => ReplayVerdi
 
   const toJoinedName = (kind: CallLine['kind'], name: string, server: UpstreamConfig) =>
     kind === 'resource' ? toSharedUri(server.name, name) : naming.join(server, name);
-  const known = createBoundedMap<string, JudgedLine>(MAX_REMEMBERED);
+  const known = createBoundedMap<string, JudgedLine>('replayedCalls');
 
   return function judgeLine(line: CallLine): JudgedLine {
     const { kind, name, isWhole, server, view, user, issuer, client, who } = line;

@@ -47,13 +47,11 @@ export interface LoginPlace {
 const FRESH_MS = 300_000;
 /** Who clicks again at once is told the same: the server need not hear of it. */
 const FAILURE_MS = 5000;
-/** Servers of a configuration file are few; each reload may bring others. */
-const MAX_KEPT = 500;
 
 type Found = { readonly place: LoginPlace } | { readonly problem: ConnectionProblem };
 
 export function createFindLoginPlace(outbound: Outbound, clock: Clock) {
-  const kept = createExpiringMap<Found>(MAX_KEPT, clock.monotonic);
+  const kept = createExpiringMap<Found>('authorizationServers', clock.monotonic);
   const searches = createSingleFlight<string, Found>();
 
   async function search(key: string, server: ConnectionServer): Promise<Found> {

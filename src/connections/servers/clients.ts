@@ -133,7 +133,6 @@ const TEN_YEARS_SECONDS = 315_360_000;
 const RENEWAL_MS = 600_000;
 /** A refusal is not asked for again at each click. */
 const REFUSED_MS = 10_000;
-const MAX_REFUSED = 500;
 
 function createRegistrations(
   runtime: Runtime,
@@ -144,7 +143,7 @@ function createRegistrations(
   const { store, clock } = runtime;
   const { baseUrl, displayName } = runtime.config.server;
   const runExclusively = createRunExclusively<ClientRegistration>(runtime, changes);
-  const refused = createExpiringMap<ConnectionProblem>(MAX_REFUSED, clock.monotonic);
+  const refused = createExpiringMap<ConnectionProblem>('refusedRegistrations', clock.monotonic);
 
   const hashPlace = (issuer: string): string => hashSha256(JSON.stringify([issuer, baseUrl]));
 

@@ -15,6 +15,7 @@ import { createDecodeResource } from '../../mcp/catalog/resource-text.ts';
 import type { ItemKind } from '../../mcp/protocol/list-kinds.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
+import { CAPACITY } from '../../platform/memory/capacity.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type CompiledRule, compileRules } from './compile-rules.ts';
 import { joinFacts } from './named-facts.ts';
@@ -236,9 +237,6 @@ const DENIED_BY_RULES = { kind: 'denied', by: 'rules' } as const;
 
 // Decisions are remembered for each token, so that a list of many tools under many rules costs little.
 
-/** For all callers: some 15 MB. */
-const MAX_VALUES = 100_000;
-const MAX_CALLERS = 10_000;
 /**
  * No name is longer, but one that is made up. URIs may be: longer ones, which a server may list by the thousand, are kept
  * by their SHA-256.
@@ -282,7 +280,7 @@ export function createRuleMemory<Value, Facts>(
     const now = clock.now();
     for (const [key, caller] of callers) if (caller.expiresAt <= now) forget(key, caller);
     for (const [key, caller] of callers) {
-      if (total < MAX_VALUES && callers.size < MAX_CALLERS) return;
+      if (total < CAPACITY.decisions && callers.size < CAPACITY.decidedCallers) return;
       forget(key, caller);
     }
   }
@@ -307,7 +305,7 @@ export function createRuleMemory<Value, Facts>(
         return place?.values.get(place.id);
       },
       remember(item, value) {
-        if (total >= MAX_VALUES) makeRoom();
+        if (total >= CAPACITY.decisions) makeRoom();
         // Whoever was forgotten meanwhile is not filled any more.
         if (callers.get(key) !== created) return;
         const place = findPlace(item);
@@ -333,7 +331,7 @@ export function createRuleMemory<Value, Facts>(
       if (known !== undefined) forget(key, known);
       return createCaller(key, caller, expiresAt);
     }
-    if (known === undefined && callers.size >= MAX_CALLERS) makeRoom();
+    if (known === undefined && callers.size >= CAPACITY.decidedCallers) makeRoom();
     const found = known ?? createCaller(key, caller, expiresAt);
     callers.delete(key);
     callers.set(key, found);

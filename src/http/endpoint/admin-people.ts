@@ -145,8 +145,6 @@ export interface RecentCaller {
 const CALLER_TTL_SECONDS = 86_400;
 /** A process writes of each user at most once in this time. */
 const PAUSE_MS = 300_000;
-/** Users of whom a process knows that it has written. */
-const MAX_KNOWN = 10_000;
 const MAX_CALLERS = 5_000;
 /** So often a process drops those that are too many, so many at once. */
 const TRIM_PAUSE_MS = 60_000;
@@ -161,7 +159,7 @@ export function createRecentCallers(
   maxCallers = MAX_CALLERS,
 ) {
   /** Users who were written; each ends when they may be written again. */
-  const written = createExpiringMap<true>(MAX_KNOWN, clock.monotonic);
+  const written = createExpiringMap<true>('people', clock.monotonic);
   let trimAt = Number.NEGATIVE_INFINITY;
   const warn = createWarnThrottle(clock, (cause: unknown) =>
     log.warn("A user without a session could not be noted for the operators' page.", { cause }),

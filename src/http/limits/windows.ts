@@ -185,11 +185,8 @@ interface Remembered extends CurrentRefusal {
   readonly until: number;
 }
 
-/** A bound for the memory that made-up addresses can take. */
-const MAX_REFUSALS = 10_000;
-
 export function createRememberedRefusals(clock: Clock) {
-  const byKey = createBoundedMap<string, Remembered>(MAX_REFUSALS);
+  const byKey = createBoundedMap<string, Remembered>('refusals');
 
   return {
     /** The refusal of this window as it is now; undefined when the window may admit again. */
@@ -226,11 +223,8 @@ export function createRememberedRefusals(clock: Clock) {
 // still looked up, and then no more: a flood costs no look at the store.
 
 const MAX_LOOKUPS = 30;
-/** A bound for the memory that made-up addresses can take. */
-const MAX_WINDOWS = 10_000;
-
 export function createSpareLookups(clock: Clock) {
-  const byKey = createExpiringMap<{ taken: number }>(MAX_WINDOWS, clock.monotonic);
+  const byKey = createExpiringMap<{ taken: number }>('spareLookups', clock.monotonic);
 
   /** True if there is one left of this window until its refusal ends. */
   return function takeSpareLookup(key: string, resetInMs: number): boolean {

@@ -45,11 +45,6 @@ interface KnownGrant {
   isUseNoted: boolean;
 }
 
-/** Claims have 16 KiB at most, and most have one. */
-const MAX_GRANTS = 10_000;
-/** Tokens that were opened, by their text: to open one again costs more than the rest of the check. */
-const MAX_OPENED = 10_000;
-
 export function createOwnTokenVerifier(
   { config, clock }: Runtime,
   { codec, grants }: OwnTokens,
@@ -60,8 +55,8 @@ export function createOwnTokenVerifier(
   // A grant of another provider has ended with the change.
   const { issuer } = oauth.provider;
   const assertionIssuers = oauth.idJag.isEnabled ? oauth.idJag.issuers : [];
-  const known = createBoundedMap<string, KnownGrant>(MAX_GRANTS);
-  const openedTokens = createBoundedMap<string, AccessToken>(MAX_OPENED);
+  const known = createBoundedMap<string, KnownGrant>('grants');
+  const openedTokens = createBoundedMap<string, AccessToken>('openedTokens');
   const reading = createSingleFlight<string, KnownGrant>();
   const acceptsResource = createResourceCheck(baseUrl);
   /** The scopes of the token by which a user came. */
@@ -227,12 +222,9 @@ export function createOwnTokenVerifier(
 // RFC 8707: what a token is for. One for /mcp or for the gateway itself serves every path; one for the path of a server, or
 // for /admin, only that.
 
-/** Paths that anybody has sent: those of servers, and the gateway's own. */
-const MAX_PATHS = 1000;
-
 function createResourceCheck(baseUrl: string) {
   const ofAll = new Set([baseUrl, `${baseUrl}/mcp`].flatMap(listEquivalents).map(hashResource));
-  const ofPath = createBoundedMap<string, readonly string[]>(MAX_PATHS);
+  const ofPath = createBoundedMap<string, readonly string[]>('tokenPaths');
 
   function listHashes(path: string): readonly string[] {
     const found = ofPath.get(path);

@@ -14,7 +14,7 @@ export type GrantSelection = Selected &
     | Required<Pick<Selected, 'user'>>
     | Required<Pick<Selected, 'client'>>
     | Required<Pick<Selected, 'session'>>
-    | { readonly everybody: true }
+    | { readonly everybody: true; user?: never; client?: never; session?: never }
   );
 
 interface Selected {

@@ -128,7 +128,6 @@ const RETRY_AFTER_SECONDS = 60;
 const RESERVE_MS = 30_000;
 /** For one that does not say how long it lives, and for none. */
 const UNKNOWN_LIFETIME_MS = 60_000;
-const MAX_TOKENS = 10_000;
 
 function createGrantRenewal(
   runtime: BrokerRuntime,
@@ -141,7 +140,7 @@ function createGrantRenewal(
   const config = oauth.tokens;
   const runOnce = createRunOnce<Renewal>(createFlightRecords({ store, seal }), clock);
   /** The keys are grant and version. */
-  const tokens = createExpiringMap<string>(MAX_TOKENS, clock.now);
+  const tokens = createExpiringMap<string>('providerTokens', clock.now);
 
   async function renew({ id, renewedAt, provider: seen }: Grant): Promise<Renewal> {
     const seenToken = getRenewalToken(seen);

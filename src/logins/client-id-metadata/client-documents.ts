@@ -30,7 +30,6 @@ import {
   parseDocumentKeys,
 } from './client-document.ts';
 
-const MAX_KEPT = 1000;
 const MAX_UNDER_WAY = 20;
 /** No answer is kept of a failure, but a flood of logins must not become a flood of fetches. */
 const PAUSE_MS = 5000;
@@ -45,9 +44,9 @@ export function createClientDocuments(
   rules: DocumentRules,
 ) {
   const { allowedHosts } = rules;
-  const documents = createExpiringMap<ClientDocument>(MAX_KEPT, clock.monotonic);
+  const documents = createExpiringMap<ClientDocument>('clientDocuments', clock.monotonic);
   // Apart: made-up URLs that fail must not push out what is in use.
-  const failures = createExpiringMap<ClientDocumentRefused>(MAX_KEPT, clock.monotonic);
+  const failures = createExpiringMap<ClientDocumentRefused>('clientDocuments', clock.monotonic);
   const loadOnce = createLoadOnce(
     load,
     'Too many client metadata documents are being fetched. Try again in a few seconds.',
@@ -180,7 +179,7 @@ interface KeptKeys {
 }
 
 function createFindDocumentKeys(clock: Clock, network: Network) {
-  const kept = createExpiringMap<KeptKeys>(MAX_KEPT, clock.monotonic);
+  const kept = createExpiringMap<KeptKeys>('clientDocuments', clock.monotonic);
   const loadOnce = createLoadOnce(
     load,
     'Too many keys of clients are being fetched. Try again in a few seconds.',

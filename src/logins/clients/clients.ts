@@ -42,7 +42,6 @@ type ClientRefusal = 'unknown_client' | 'unauthenticated_client';
 
 /** A share of the time for which a registration lives: one that was renewed within it is as good as new. */
 const RENEWAL_SHARE = 0.01;
-const MAX_RENEWED = 10_000;
 
 /**
  * `documents` are undefined where they are switched off: then such an id is the provider's to judge, like any other. `renewal` says which
@@ -55,7 +54,7 @@ export function createClients(
   renewal: 'every' | 'first' | 'none',
 ) {
   const { redirectUris: redirectRules } = oauth;
-  const renewed = createExpiringMap<true>(MAX_RENEWED, clock.now);
+  const renewed = createExpiringMap<true>('renewedClients', clock.now);
 
   /** §19.3: their redirect URI is at the gateway's own origin, where no other client may have one. */
   const own = new Map<string, Client>(

@@ -48,8 +48,6 @@ type ChangeGrant = (grant: Grant) => Grant | undefined;
 
 /** More than anybody has clients; who has them makes room by what would end first. */
 const MAX_USER_GRANTS = 1000;
-/** Grants that were read or written lately: the same text need not be opened again. Claims have 16 KiB at most. */
-const MAX_OPENED = 1000;
 
 export type Grants = ReturnType<typeof createGrants>;
 
@@ -63,7 +61,7 @@ export function createGrants(
     ...lifetime,
     idleSeconds: lifetime.idleSeconds * (1 + LISTED_RESERVE),
   };
-  const lastOpened = createBoundedMap<string, StoredGrant>(MAX_OPENED);
+  const lastOpened = createBoundedMap<string, StoredGrant>('openedGrants');
 
   function open(key: string, text: string | undefined): StoredGrant | undefined {
     if (text === undefined) return undefined;

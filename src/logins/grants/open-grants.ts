@@ -26,7 +26,7 @@ export function openOwnTokens(runtime: Runtime) {
     buildEndedGrantsChannelName(mcp.sessions.keyPrefix),
     isEndedGrantMessage,
   );
-  const recent = createExpiringMap<true>(MAX_REMEMBERED, clock.monotonic);
+  const recent = createExpiringMap<true>('endedGrants', clock.monotonic);
   replicas.listen(({ grantId }) => recent.set(grantId, true, clock.monotonic() + REMEMBERED_MS));
   const endedGrants = {
     /** Never rejects: what is open anywhere then lives as long as it would have. */
@@ -58,4 +58,3 @@ const isEndedGrantMessage = (value: unknown): value is EndedGrantMessage =>
 
 /** Longer than it takes from the look at the store until a stream is open. */
 const REMEMBERED_MS = 60_000;
-const MAX_REMEMBERED = 10_000;

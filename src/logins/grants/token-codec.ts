@@ -38,9 +38,6 @@ export const MAX_TOKEN_LENGTH = 512;
 /** As many as fit, with room to spare. */
 export const MAX_TOKEN_RESOURCES = 16;
 
-/** Refresh tokens that were opened, by their text: limits, login and answer each ask what a request brings. */
-const MAX_OPENED = 1000;
-
 const GRANT_BYTES = 16;
 const USER_BYTES = 16;
 const RESOURCE_BYTES = 8;
@@ -54,7 +51,7 @@ export type TokenCodec = ReturnType<typeof createTokenCodec>;
 export function createTokenCodec(seal: Seal, baseUrl: string) {
   const access = createTokenSeal(seal, 'postern access token', baseUrl);
   const refresh = createTokenSeal(seal, 'postern refresh token', baseUrl);
-  const openedRefreshTokens = createBoundedMap<string, RefreshToken>(MAX_OPENED);
+  const openedRefreshTokens = createBoundedMap<string, RefreshToken>('openedRefreshTokens');
 
   return {
     /** The same content has the same token, so that an answer can be given again that was not kept. */

@@ -33,7 +33,9 @@ export function listGrantedScopes(
 ): readonly string[] {
   const requested = selectAllowedScopes(config, requestedScope);
   const granted = requested.length > 0 ? requested : DEFAULT_SCOPES;
-  return [...new Set([...granted, ...config.addedScopes])].slice(0, MAX_SCOPES);
+  // Where there are too many, those that the file adds stay: rules may rely on them.
+  const kept = [...new Set([...config.addedScopes, ...granted])].slice(0, MAX_SCOPES);
+  return [...new Set([...granted, ...kept])].filter((name) => kept.includes(name));
 }
 
 /** Further parameters of a refresh. RFC 6749 §6: `scope` may be left out, but not everywhere. */
@@ -54,6 +56,6 @@ const selectAllowedScopes = (
   { allowedScopes }: ProviderParametersConfig,
   scope: string | undefined,
 ): readonly string[] =>
-  parseScope(scope)
+  [...new Set(parseScope(scope))]
     .filter((name) => allowedScopes.includes('*') || allowedScopes.includes(name))
     .slice(0, MAX_SCOPES);

@@ -62,7 +62,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
    * §8: the grants of refresh tokens that this process handed out or looked up lately. They are served however many made-up ones come
    * from the same address.
    */
-  const knownTokens = createBoundedMap<string, string>(MAX_TOKENS);
+  const knownTokens = createBoundedMap<string, string>('recentTokens');
 
   /** The token itself is the secret that seals them; nothing is derived from one that has none. */
   const answersOf = (token: string) =>
@@ -233,8 +233,6 @@ const MARK_SECONDS = 600;
 const buildGrantKey = (token: string) => buildOAuthKey('recent-grant', hashSha256(token));
 
 const buildMarkKey = (grantId: string) => buildOAuthKey('recent-mark', hashSha256(grantId));
-
-const MAX_TOKENS = 10_000;
 
 const toKey = (refreshToken: string, clientId: string) =>
   hashSha256(JSON.stringify([clientId, refreshToken]));

@@ -22,6 +22,7 @@ import {
   failStopped,
   findAskedProblem,
   findCompletionProblem,
+  findErrorProblem,
   findResultProblem,
   type Guard,
   type GuardedItem,
@@ -94,10 +95,14 @@ function toShown(exact: JsonObject, cache: unknown): object {
   return made;
 }
 
-/** The error of a server goes to the client as it is. An error of the gateway itself has nothing of a server. */
-async function guardThrown(
+/**
+ * The error of a server goes to the client as it is. An error of the gateway itself has nothing of a server.
+ *
+ * @throws CallStopped where a guard refuses it; else the error, as it goes on.
+ */
+export async function guardThrown(
   thrown: unknown,
-  { after, asked, target, message }: GuardedEnd,
+  { after, asked, message }: Pick<GuardedEnd, 'after' | 'asked' | 'message'>,
 ): Promise<never> {
   const said = thrown instanceof GatewayError ? thrown.failure.jsonRpc : undefined;
   if (!(thrown instanceof GatewayError) || said === undefined) throw thrown;
@@ -108,7 +113,7 @@ async function guardThrown(
       ...message,
       findProblem: (changed) =>
         isObject(changed) && 'error' in changed
-          ? findResultProblem(target.item.kind, changed)
+          ? findErrorProblem(changed.error)
           : 'an error cannot become a result',
     });
     if (isObject(passed?.value)) jsonRpc = readJsonRpcError(passed.value.error) ?? jsonRpc;
@@ -165,18 +170,14 @@ export async function guardCompletion(
     }).catch(refuse);
     passed = (judged && readChanged(completion, judged.value)) ?? completion;
   }
-  const completing = complete(passed);
-  if (after === undefined) return completing;
-  // Nothing goes on that the guard does not look at.
-  const value = await completing.then(
-    ({ meta: _, ...said }): JsonObject => ({ completion: said }),
-    (thrown: unknown) => {
-      // The error of a server is looked at; one of the gateway's own is not.
-      const error = thrown instanceof GatewayError ? thrown.failure.jsonRpc : undefined;
-      if (error === undefined) throw thrown;
-      return { error };
-    },
+  const asked = guards?.find('elicitation', item);
+  const completed = await complete(passed).catch((thrown: unknown) =>
+    guardThrown(thrown, { after, asked, message: { caller, signal } }).catch(refuse),
   );
+  if (after === undefined) return completed;
+  // Nothing goes on that the guard does not look at.
+  const { meta: _, ...said } = completed;
+  const value: JsonObject = { completion: said };
   const findProblem = findCompletionProblem;
   const judged = await passGuard(after, { value, caller, signal, findProblem }).catch(refuse);
   const next = isObject(judged?.value) ? judged.value : value;

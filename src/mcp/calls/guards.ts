@@ -152,6 +152,7 @@ export interface QuestionGuards {
   passQuestion(question: Question): Promise<Question>;
   /** The client's answer to a question of that method. @throws CallStopped where it does not go on. */
   passAnswer(method: string, answer: JsonObject): Promise<JsonObject>;
+  looksAtAnswer(method: string): boolean;
 }
 
 /** Answers have the same points, with `/result`. */
@@ -169,10 +170,14 @@ export function createQuestionGuards(
 ): QuestionGuards | undefined {
   if (!QUESTION_POINTS.some(guards.looksAt)) return undefined;
 
-  async function pass(point: GuardPoint, value: JsonObject): Promise<JsonObject> {
+  function find(point: GuardPoint): Guard | undefined {
+    if (item !== undefined) return guards.find(point, item);
     // A question of which nobody can tell whether a guard is about it does not go on.
-    const strict = guards.looksAt(point) ? REFUSE : undefined;
-    const guard = item === undefined ? strict : guards.find(point, item);
+    return guards.looksAt(point) ? REFUSE : undefined;
+  }
+
+  async function pass(point: GuardPoint, value: JsonObject): Promise<JsonObject> {
+    const guard = find(point);
     if (guard === undefined) return value;
     const passed = await passGuard(guard, {
       value: readExact(value),
@@ -193,6 +198,8 @@ export function createQuestionGuards(
     async passAnswer(method, answer) {
       return isQuestionMethod(method) ? pass(`${QUESTIONS[method]}/result`, answer) : answer;
     },
+    looksAtAnswer: (method) =>
+      isQuestionMethod(method) && find(`${QUESTIONS[method]}/result`) !== undefined,
   };
 }
 
@@ -372,7 +379,7 @@ export function findResultProblem(kind: ItemKind, value: unknown): string | unde
 
 const NO_OBJECT = 'it must be an object';
 
-function findErrorProblem(error: unknown): string | undefined {
+export function findErrorProblem(error: unknown): string | undefined {
   return isObject(error) && Number.isInteger(error.code) && isText(error.message)
     ? undefined
     : 'error must have a code and a message';

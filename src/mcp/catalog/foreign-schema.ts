@@ -54,9 +54,8 @@ const compile = computeOnce((schema: object): { readonly validate?: ValidateFunc
 
 /** Characters of a schema that is compiled only to see whether that is possible. */
 const MAX_TRIED = 16_384;
-const MAX_REMEMBERED = 2_000;
 
-const tried = createBoundedMap<string, boolean>(MAX_REMEMBERED);
+const tried = createBoundedMap<string, boolean>('schemas');
 
 /**
  * True if official clients can compile it: they do so as soon as it is listed, and one that they cannot compile costs

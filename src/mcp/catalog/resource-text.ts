@@ -18,7 +18,7 @@ export function decodeResource(uri: string): string | undefined {
 /** `decodeResource` that remembers what it found of texts that take long: a server may list thousands of them. */
 export function createDecodeResource(): (uri: string) => string | undefined {
   /** Keyed by the SHA-256 of the decoded text. */
-  const known = createBoundedMap<string, boolean>(MAX_REMEMBERED);
+  const known = createBoundedMap<string, boolean>('resourceTexts');
 
   return function decodeAndRemember(uri) {
     const decoded = decodeOnce(uri);
@@ -51,8 +51,6 @@ function isUnambiguous(decoded: string): boolean {
 
 /** Each character may be written as `%41`, in up to four bytes. */
 const MAX_ENCODED_LENGTH = 6 * MAX_TEXT_LENGTH;
-/** Some 100 bytes each. */
-const MAX_REMEMBERED = 10_000;
 
 /** Matches what stands between `://` and the path, with user name and port. */
 const AUTHORITY = /^[^:/?#]*:[/\\]{2}([^/\\?#]*)/;

@@ -227,7 +227,7 @@ interface Waiter {
 }
 
 // MCP 2025-11-25 "URL mode elicitation": questions that lead to a page, as sessions got them. Only those can be said to be done:
-// any other id is a server's word that no guard saw, or is another session's; and no server can say so of another one's.
+// any other id is a server's word that no guard saw, or is another session's, or one that another server named.
 
 /** Time for the user to open the page. */
 const TTL_SECONDS = 3600;
@@ -239,13 +239,13 @@ function createElicitations({ config, store }: Runtime) {
   const { keyPrefix } = config.mcp.sessions;
   const ofCalls = new WeakMap<Call, Set<string>>();
 
-  const buildKey = (sessionId: string, elicitationId: string, server = ''): string =>
+  const buildKey = (sessionId: string, elicitationId: string, server: unknown = ''): string =>
     buildElicitationKey(keyPrefix, sessionId, hashSha256(`${server} ${elicitationId}`));
 
   /** Not waited for, and not missed where the store does not answer: its client then goes on without being told. */
-  function note({ record }: Call, sessionId: string, elicitationId: string | undefined): void {
+  function note(sessionId: string, elicitationId: string | undefined, server: unknown): void {
     if (elicitationId === undefined) return;
-    const key = buildKey(sessionId, elicitationId, record.server);
+    const key = buildKey(sessionId, elicitationId, server);
     store.set(key, 'asked', TTL_SECONDS).catch(() => {});
   }
 
@@ -258,7 +258,7 @@ function createElicitations({ config, store }: Runtime) {
       ofCalls.set(call, asked.add(elicitationId));
       const [first] = asked;
       if (asked.size > MAX_REMEMBERED && first !== undefined) asked.delete(first);
-      note(call, sessionId, elicitationId);
+      note(sessionId, elicitationId, call.record.server);
     },
     /** Tells the client of a call that it is done; false where the call did not ask it, or it was told before. */
     completeElicitation(call: Call, sessionId: string, elicitationId: string): boolean {
@@ -268,11 +268,11 @@ function createElicitations({ config, store }: Runtime) {
       return true;
     },
     /** An error says that the user of the session has to open pages first. */
-    noteRequired(call: Call, sessionId: string, { failure: { jsonRpc } }: GatewayError): void {
+    noteRequired(sessionId: string, { failure: { jsonRpc, facts } }: GatewayError): void {
       const { elicitations }: JsonObject = isObject(jsonRpc?.data) ? jsonRpc.data : {};
       if (jsonRpc?.code !== URL_REQUIRED || !Array.isArray(elicitations)) return;
       for (const params of elicitations.slice(0, MAX_OF_ERROR))
-        note(call, sessionId, readId(params));
+        note(sessionId, readId(params), facts?.server);
     },
     /** True once, where the session got it, at any replica, and was not told yet that it is done. */
     takeElicitation: async (

@@ -136,7 +136,7 @@ export function createSessionEraHandler(
         running.remove();
         const answer = answerInVersion(protocolVersion, outcome);
         if ('error' in answer) {
-          questions.noteRequired(call, session.sessionId, answer.error);
+          questions.noteRequired(session.sessionId, answer.error);
         } else if (stream.isAccepted && stream.mayBegin) {
           // §18.4. Not before an error, whose status says more than an event of a stream could.
           for (const list of call.catalog.takeMissedLists?.(session.sessionId) ?? []) {

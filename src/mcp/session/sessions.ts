@@ -203,8 +203,7 @@ export function readStoredCapabilities(clientCapabilities: string): ClientCapabi
   return read;
 }
 
-/** Keyed by their text: all clients of one program declare the same, and to read that for each call took up to 10 µs. */
-const knownCapabilities = createBoundedMap<string, ClientCapabilities>(100);
+const knownCapabilities = createBoundedMap<string, ClientCapabilities>('clientCapabilities');
 
 // Messages between the replicas of this feature (store/replicas).
 

@@ -14,7 +14,7 @@ import { readVersioned, writeVersioned } from '../../store/records.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { CallRecord } from '../calls/call.ts';
 import type { CallContext } from '../calls/context.ts';
-import { guardEnd } from '../calls/guard-end.ts';
+import { guardEnd, guardThrown } from '../calls/guard-end.ts';
 import {
   CallStopped,
   type Guards,
@@ -92,19 +92,22 @@ export const describeHandle = (taskId: string, task: RelayedTask): JsonObject =>
 export async function guardTask(
   guards: Guards | undefined,
   target: Target,
-  task: RelayedTask,
+  asking: Promise<RelayedTask | undefined>,
   context: CallContext,
   record: CallRecord,
-): Promise<RelayedTask> {
+): Promise<RelayedTask | undefined> {
   const after = guards?.find('tools/result', target.item);
   const asked = guards?.find('elicitation', target.item);
   const told = guards?.find('notifications', target.item);
-  if (after === undefined && asked === undefined && told === undefined) return task;
+  const message = { caller: toGuardCaller(record), signal: context.relay.signal };
+  const task = await asking.catch((thrown: unknown) =>
+    guardThrown(thrown, { after, asked, message }).catch(refuseStopped),
+  );
+  if (task === undefined || !(after || asked || told)) return task;
   // The status message of a server is no notification here: no guard could look at it.
   const { statusMessage: _, ...rest } = task;
   if (rest.result === undefined && rest.error === undefined) return rest;
   const { result, error, ...ended } = rest;
-  const message = { caller: toGuardCaller(record), signal: context.relay.signal };
   const running =
     result === undefined
       ? Promise.reject(new GatewayError('upstream_error', error && { jsonRpc: error }))

@@ -36,7 +36,10 @@ export function createToFailedResult({ clock, log }: Runtime): ToFailedResult {
     if (failure === 'error') {
       if (jsonRpcError.code !== URL_REQUIRED) return failWithJsonRpc(jsonRpcError, era);
       return capabilities.elicitationUrl === true
-        ? failWithJsonRpc(nameAskerInError(server, jsonRpcError), era)
+        ? fail('upstream_error', {
+            jsonRpc: nameAskerInError(server, jsonRpcError),
+            facts: { server },
+          })
         : toErrorResult(method, tellUrlRequired(server));
     }
     // Per server and failure at most one line a minute; neither grows with what callers send.

@@ -70,7 +70,6 @@ export type IdentityIssuer = ReturnType<typeof createIdentityIssuer>;
 const LIFETIME_SECONDS = 60;
 /** A token is used again until so little of its time is left. */
 const RESERVE_MS = 30_000;
-const MAX_TOKENS = 5000;
 
 /**
  * `baseUrl` is the issuer. `providerIssuer` is `OIDC_ISSUER`: a `sub` alone says nothing of whose user it is; undefined without
@@ -82,7 +81,7 @@ export function createIdentityIssuer(
   baseUrl: string,
   providerIssuer: string | undefined,
 ) {
-  const memory = createExpiringMap<string>(MAX_TOKENS, clock.now);
+  const memory = createExpiringMap<string>('identityTokens', clock.now);
 
   return {
     /** A JWT (ES256, 60 s) for the server at `url`. @throws StoreUnavailable without a key. */

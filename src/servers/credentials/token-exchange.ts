@@ -110,10 +110,6 @@ interface Failure {
 
 type Outcome = { readonly token: string } | Failure;
 
-/** Tokens of one server; some 2 KB each. */
-const MAX_TOKENS = 2000;
-/** Kept apart from tokens: who is refused again and again pushes out nobody's. */
-const MAX_FAILURES = 2000;
 /** A token must still be good when it arrives. */
 const RESERVE_MS = 5000;
 /** Milliseconds for which a caller with a token that is still good waits for the next one. */
@@ -130,8 +126,8 @@ function createTokenExchange(
   exchangeToken: ExchangeToken,
   getProviderToken: GetProviderToken,
 ): GetToken {
-  const tokens = createExpiringMap<KeptToken>(MAX_TOKENS, clock.now);
-  const failures = createExpiringMap<Failure>(MAX_FAILURES, clock.now);
+  const tokens = createExpiringMap<KeptToken>('exchangedTokens', clock.now);
+  const failures = createExpiringMap<Failure>('exchangeFailures', clock.now);
   const exchanges = createSingleFlight<string, Outcome>();
   const warn = createWarnThrottle(clock, (reason: string) =>
     log.warn('The provider made no token for a server. Check its client, audience and scope.', {

@@ -184,7 +184,7 @@ export function createConnectUser(doors: Doors, toFailedResult: ToFailedResult):
 /** Nothing is sent if the connection is missing or cannot be used. */
 export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
   /** Keyed by owner. */
-  const ids = createBoundedMap<string, string>(MAX_REMEMBERED);
+  const ids = createBoundedMap<string, string>('connectedUsers');
   const listenings = new Set<{ readonly caller: UpstreamCaller; restart(): Promise<void> }>();
 
   /** The last word about a connection is remembered: what is kept of the server is found by it. */
@@ -284,6 +284,3 @@ const runBound = <Result>(
   access.kind === 'active'
     ? run(bindCaller(caller, access.connectionId))
     : Promise.reject(toLoginError(access));
-
-/** Users of one server. */
-const MAX_REMEMBERED = 10_000;

@@ -48,8 +48,6 @@ interface AudienceEra {
   askedAt: number;
 }
 
-/** Audiences that may be told something else; more than there are descriptions, as each is small. */
-const MAX_AUDIENCES = 10_000;
 const ASK_AGAIN_MS = 10_000;
 /** A server that never answers what it does not know is given up on by then. */
 const DISCOVER_MS = 5000;
@@ -62,7 +60,7 @@ export function createEraMemory(
 ) {
   const { era: demanded } = config;
   const timeoutMs = Math.min(config.timeoutMs, DISCOVER_MS);
-  const eras = createBoundedMap<string, AudienceEra>(MAX_AUDIENCES);
+  const eras = createBoundedMap<string, AudienceEra>('audiences');
   const detections = createSingleFlight<string, Era>();
   let last: Era | undefined;
 

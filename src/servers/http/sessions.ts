@@ -1,5 +1,6 @@
 // §18.3: which session at a server a caller's request belongs to. A client's session has one of its own, which
 // any replica goes on with; callers without a session share one for each user and client.
+
 import {
   CredentialError,
   nameOwnSession,
@@ -8,6 +9,7 @@ import {
 } from '../../mcp/upstream/upstream.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { parseObject } from '../../platform/json.ts';
+import { CAPACITY } from '../../platform/memory/capacity.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { ServerSessionRecords } from '../transport/session-records.ts';
 import type { CallOutcome } from './attempt.ts';
@@ -47,7 +49,6 @@ interface Entry {
   readonly sessionId: string | undefined;
 }
 
-const MAX_REMEMBERED = 10_000;
 const IDLE_MS = 900_000;
 const SWEEP_MS = 60_000;
 /** Records outlive a client's session by an hour: written twice in it, they never end before. */
@@ -127,7 +128,7 @@ export function createServerSessions(
         // Not of one that has ended, or was replaced: an answer may come later.
         if (entries.get(sharer) === entry) void storeCookies(entry, 0);
       };
-    if (entries.size > MAX_REMEMBERED) forgetOldest();
+    if (entries.size > CAPACITY.serverSessions) forgetOldest();
     cancelSweep ??= clock.after(SWEEP_MS, sweep);
     return session;
   }

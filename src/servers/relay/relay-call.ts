@@ -261,7 +261,8 @@ class SessionClient implements RequestClient, RoundsRequest {
     if ('result' in answer) return answer.result;
     const { code, message } = answer.error;
     // No guard looks at an error: of one that somebody might have looked at as an answer, the code alone goes on.
-    const told = this.questionGuards === undefined ? answer.error : { code, message: FAILED };
+    const isJudged = this.questionGuards?.looksAtAnswer(question.method) === true;
+    const told = isJudged ? { code, message: FAILED } : answer.error;
     throw new UpstreamError('error', message, { jsonRpcError: told });
   }
 

@@ -195,19 +195,18 @@ async function readAnswers(
   const { once, asked, requestState } = state;
   if (state.server !== server || typeof once !== 'string' || !isObject(asked))
     throw callAgain(server);
+  const methods = Object.fromEntries(
+    Object.entries(asked).map(([key, method]) => [key, { method: String(method) }]),
+  );
+  // First of all: what is refused was not passed on, and may come again as it should be.
+  const passed = await passAnswers(methods, inputResponses, questionGuards).catch(refuseStopped);
   if (!(await redeemAnswers(runtime, once))) {
     throw new CallRefusedError(
       `The answers to what ${server} asked were passed on before, and count once. The call may have been done: check, where it must not be done twice. Call again without the answers.`,
     );
   }
-  const methods = Object.fromEntries(
-    Object.entries(asked).map(([key, method]) => [key, { method: String(method) }]),
-  );
   return {
-    inputResponses:
-      questionGuards === undefined
-        ? inputResponses
-        : await passAnswers(methods, inputResponses, questionGuards).catch(refuseStopped),
+    inputResponses: passed,
     ...(typeof requestState === 'string' && { requestState }),
   };
 }

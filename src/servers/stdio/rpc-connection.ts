@@ -26,9 +26,6 @@ import { createServerQuestions, isQuestion } from '../transport/server-questions
 
 export type RpcConnection = ReturnType<typeof createRpcConnection>;
 
-/** Requests that ended here before they were answered; the answer may still come. */
-const MAX_FORGOTTEN = 1000;
-
 /**
  * A request ends after `timeoutMs` without progress. `canAttribute` is true where all requests are of one user: only then
  * messages that do not say whose they are are passed on, and a question can be told to belong to one of them.
@@ -40,7 +37,7 @@ export function createRpcConnection(
   peer: RpcPeer,
 ) {
   const { write: send } = peer;
-  const forgotten = createBoundedMap<number, true>(MAX_FORGOTTEN);
+  const forgotten = createBoundedMap<number, true>('unansweredRequests');
   const openRequests = createOpenRequests(clock);
   const questions = createServerQuestions();
   let lastId = 0;

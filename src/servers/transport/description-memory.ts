@@ -2,6 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { UpstreamDescription } from '../../mcp/upstream/upstream.ts';
+import { CAPACITY } from '../../platform/memory/capacity.ts';
 
 interface Kept {
   readonly description: UpstreamDescription;
@@ -12,10 +13,6 @@ interface Kept {
 
 /** Before the first generation. */
 const NEVER = -1;
-/** As many as there are users whose lists are kept. */
-const MAX_OWNERS = 1_000;
-/** For all of a server, as JSON text: instructions may be as long as an answer. */
-const MAX_BYTES = 16_777_216;
 
 export function createDescriptionMemory() {
   /** Least recently used first. */
@@ -48,7 +45,11 @@ export function createDescriptionMemory() {
       bytes += added.bytes;
       for (const oldest of kept.keys()) {
         // The last one stays, however large it is.
-        if (kept.size === 1 || (kept.size <= MAX_OWNERS && bytes <= MAX_BYTES)) return;
+        if (
+          kept.size === 1 ||
+          (kept.size <= CAPACITY.descriptions && bytes <= CAPACITY.descriptionBytes)
+        )
+          return;
         forget(oldest);
       }
     },

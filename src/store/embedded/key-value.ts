@@ -169,15 +169,12 @@ interface KnownVersion {
   readonly expiresAt: number;
 }
 
-/** A few megabytes. */
-const MAX_KNOWN = 10_000;
-
 /** `read` may throw, and gives records whose time is over, too: that is for the clock to say at each call. */
 function createGrantVersions(
   read: (key: string) => ExpiringRecord<string> | undefined,
   clock: Clock,
 ) {
-  const known = createBoundedMap<string, KnownVersion>(MAX_KNOWN);
+  const known = createBoundedMap<string, KnownVersion>('storedVersions');
   /** The number of changes of a key that are under way: until they are on disk, reads give what was there before. */
   const changes = new Map<string, number>();
 

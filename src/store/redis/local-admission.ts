@@ -171,15 +171,15 @@ const findRefusing = (windows: readonly LimitWindow[], { verdict }: Admission) =
 // STORE_READS=tracked: sessions and versions of grants that this process has read, until Redis says that they have changed.
 // Only what is there is remembered: what is missing, damaged or somebody else's is asked for each time.
 
-/** The most sessions, and the most grants: some 10 MB. */
-const MAX_KNOWN = 10_000;
 /** Reads that have not been answered. */
 const MAX_PENDING = 1000;
 
 export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
   const { sessionKeyPrefix, clock } = redis;
-  const sessions = createBoundedMap<string, Known<{ readonly record: SessionRecord }>>(MAX_KNOWN);
-  const grants = createBoundedMap<string, Known<GrantLookup>>(MAX_KNOWN);
+  const sessions = createBoundedMap<string, Known<{ readonly record: SessionRecord }>>(
+    'trackedRecords',
+  );
+  const grants = createBoundedMap<string, Known<GrantLookup>>('trackedRecords');
   /**
    * The reads under way, by key. Its answer counts only if nothing has changed meanwhile: the two connections tell of that in
    * no order.

@@ -2,6 +2,7 @@
 // share only.
 import { createSizedMap } from '../../platform/bounded-map.ts';
 import { createSecondTimer, type Moment, takeMoment } from '../../platform/clock.ts';
+import { CAPACITY } from '../../platform/memory/capacity.ts';
 import type { LimitWindow, WindowVerdict } from '../store.ts';
 import type { GrantedPermits, WantedPermits } from './admission-request.ts';
 import type { RedisAccess } from './command-runner.ts';
@@ -51,15 +52,12 @@ interface LeasedWindow {
   lostUntil: number;
 }
 
-/** A bound for the memory that made-up addresses can take. */
-const MAX_WINDOWS = 10_000;
-
 /** Windows whose shares one command returns. */
 const MAX_RETURNED = 500;
 
 export function createShares({ commands, clock, isCluster }: RedisAccess) {
   const windows = createSizedMap<string, LeasedWindow>({
-    maxSize: MAX_WINDOWS,
+    maxSize: CAPACITY.leasedWindows,
     measure: () => 1,
     // Nobody would find it any more.
     onRemove: ({ share }) => share && held.has(share) && end(share),

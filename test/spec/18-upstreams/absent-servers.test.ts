@@ -4,6 +4,7 @@ import { createLock } from '../../../src/lock/lock.ts';
 import { computeFingerprint } from '../../../src/lock/lock-file.ts';
 import { openClient } from '../../support/clients/session-client.ts';
 import { stateless } from '../../support/clients/stateless.ts';
+import { manualClock } from '../../support/gateway/clock.ts';
 import { startForTest as start } from '../../support/upstreams/catalog-gateway.ts';
 import {
   buildTool,
@@ -311,3 +312,24 @@ test.each([undefined, 'a', 'work'])(
     }
   },
 );
+
+test('§18.5 nor does one of which several can have the name', async () => {
+  const silent = await serve({
+    ...LISTING,
+    answers: { 'tools/list': () => new Promise(() => {}) },
+  });
+  const b = await serve({ tools: [buildTool('t')] });
+  const gateway = await start({
+    // No wait ends by itself.
+    clock: manualClock(Date.now()),
+    file: {
+      builtIn: false,
+      mcpServers: { a: { url: silent.url, prefix: '' }, b: { url: b.url, prefix: '' } },
+      rules: [STAFF],
+    },
+  });
+  const token = await gateway.issuer.sign({ sub: 'bob' });
+  await expect(
+    stateless(gateway, 'tools/call', { name: 'read' }, { token }).then(({ json }) => json.error),
+  ).resolves.toMatchObject({ code: -32602 });
+});

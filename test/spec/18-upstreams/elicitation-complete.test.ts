@@ -114,6 +114,79 @@ test('§18.3 a server cannot say that a page of another one was dealt with', asy
   stream.hangUp();
 });
 
+const SKILL = { uri: 'skill://x/SKILL.md', frontmatter: { name: 'x', description: 'd' } };
+
+/** Requests that a server can answer by the error, each with the id of its page. */
+const FAILING: readonly (readonly [string, object])[] = [
+  ['prompts/get', { name: 'a__p' }],
+  ['resources/read', { uri: 'x://1' }],
+  ['skills/get', { uri: SKILL.uri }],
+  ['resources/directory/read', { uri: 'skill://x/' }],
+  [
+    'completion/complete',
+    { ref: { type: 'ref/prompt', name: 'a__p' }, argument: { name: 'x', value: '' } },
+  ],
+  ['tools/call', { name: 'a__t', arguments: {} }],
+];
+
+const serveFailingAll = () =>
+  serve({
+    capabilities: {
+      tools: {},
+      prompts: {},
+      resources: {},
+      completions: {},
+      extensions: { 'io.modelcontextprotocol/skills': { directoryRead: true } },
+    },
+    tools: [buildTool('t')],
+    prompts: [{ name: 'p', arguments: [{ name: 'x' }] }],
+    resources: [
+      { uri: 'x://1', name: 'one' },
+      { uri: SKILL.uri, name: 'skill' },
+    ],
+    answers: {
+      'skills/list': () => ({ result: { skills: [{ ...SKILL, resources: 'dynamic' }] } }),
+      ...Object.fromEntries(
+        FAILING.map(([method]) => [
+          method,
+          () => ({
+            error: {
+              code: -32042,
+              message: 'Open it.',
+              data: { elicitations: [pageOf(method), pageOf(`bad ${method}`)] },
+            },
+          }),
+        ]),
+      ),
+    },
+  });
+
+test('§18.3 a page is known whichever request had it in its error', async () => {
+  const server = await serveFailingAll();
+  const gateway = await startForTest({
+    file: { mcpServers: { a: server.url } },
+    env: { MCP_STREAMS: 'true' },
+  });
+  const client = await openClient(gateway, { capabilities: ABLE });
+  for (const [method, params] of FAILING)
+    expect((await client.ask(method, params)).error.code, method).toBe(-32042);
+  const stream = await client.watch();
+  await expect.poll(server.openStreams, PATIENT).toBe(2);
+  for (const [elicitationId] of FAILING) server.notify(COMPLETE, { elicitationId });
+  expect(await readIds(stream, 'tools/call')).toEqual(FAILING.map(([method]) => method));
+  stream.hangUp();
+});
+
+test('§26.1 a guard on questions looks at the pages of an error, whichever request had it', async () => {
+  const server = await serveFailingAll();
+  const gateway = await startForTest({
+    file: { mcpServers: { a: server.url }, guards: [await refuseBad()] },
+  });
+  const client = await openClient(gateway, { capabilities: ABLE });
+  for (const [method, params] of FAILING)
+    expect(JSON.stringify(await client.ask(method, params)), method).not.toContain('a.example');
+});
+
 test('§26.1 of a page that a guard has refused a session is not told either', async () => {
   const server = await serveFailing();
   const guards = [await refuseBad()];

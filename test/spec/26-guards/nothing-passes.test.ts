@@ -229,19 +229,20 @@ test.each([
   },
 );
 
-test.each([true, false])(
-  '§26.1 no guard is told `_meta` of a completion: where there are guards (%s), no server hears of it',
-  async (hasGuards) => {
+test.each([
+  { guarded: [], isHeard: true },
+  { guarded: ['tools/call', 'completion/result'], isHeard: true },
+  { guarded: ['completion/complete'], isHeard: false },
+])(
+  '§26.1 no guard is told `_meta` of a completion: where guards look at $guarded, its server hears of it: $isHeard',
+  async ({ guarded, isHeard }) => {
     const use = await writeGuard("return { decision: 'pass' };");
-    const gateway = await start(
-      [],
-      hasGuards ? [{ name: 'looks', on: ['completion/complete'], use }] : [],
-    );
+    const gateway = await start([], [{ name: 'looks', on: guarded, use }].slice(0, guarded.length));
     const before = server.heard.length;
     const ref = { type: 'ref/prompt', name: 'it__prompt' };
     const params = { ref, argument: { name: 'a', value: '' } };
     await stateless(gateway, 'completion/complete', params, { meta: { 'x/y': CLIENT_MARK } });
     const heard = server.heard.slice(before).filter((text) => text.includes('completion/complete'));
-    expect(heard.map((text) => text.includes(CLIENT_MARK))).toEqual([!hasGuards]);
+    expect(heard.map((text) => text.includes(CLIENT_MARK))).toEqual([isHeard]);
   },
 );

@@ -125,6 +125,33 @@ test.each([[['Ada']], ['Ada'], [null]])(
   },
 );
 
+test.each([
+  { title: 'that is none', answer: null },
+  { title: 'that a guard refuses', answer: { action: 'decline' } },
+])(
+  '§26 an answer $title was not passed on: one that is right may follow it',
+  async ({ answer }) => {
+    const refuse = "return { decision: message.value.action === 'decline' ? 'refuse' : 'pass' };";
+    const gateway = await start(await guard('elicitation/result', refuse));
+    const asked = await askingCall(gateway, 'two__ask');
+    expect((await retry(gateway, 'two__ask', asked, answer)).text).not.toContain('Ada');
+    expect((await retry(gateway, 'two__ask', asked, ADA)).text).toContain('Ada');
+    expect((await retry(gateway, 'two__ask', asked, ADA)).text).toContain('count once');
+  },
+);
+
+test.each([{ on: ['roots/result'] }, { on: ['elicitation/result'], servers: ['two'] }])(
+  '§26 an error at whose question no guard looks goes on as its client wrote it (%j)',
+  async (about) => {
+    const gateway = await start([{ name: 'g', use: await writeGuard(REFUSE), ...about }]);
+    const client = await openClient(gateway, { capabilities: ABLE });
+    const stream = await client.call('one__ask');
+    const { id } = await stream.next();
+    await client.send({ jsonrpc: '2.0', id, error: { code: -1, message: 'It is Ada.' } });
+    expect(JSON.stringify(await lastOf(stream))).toContain('It is Ada.');
+  },
+);
+
 test('§26 no guard looks at an error that a client answers with: only its code goes on', async () => {
   const gateway = await start(await guard('elicitation/result', REFUSE));
   const client = await openClient(gateway, { capabilities: ABLE });

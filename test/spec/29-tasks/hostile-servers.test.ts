@@ -3,7 +3,11 @@ import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../../src/platform/json.ts';
 import { openEvents } from '../../support/clients/event-stream.ts';
 import { openClient } from '../../support/clients/session-client.ts';
-import { stateless, statelessRequest } from '../../support/clients/stateless.ts';
+import {
+  CLIENT_CAPABILITIES,
+  stateless,
+  statelessRequest,
+} from '../../support/clients/stateless.ts';
 import { writeGuard } from '../../support/guards/module-guard.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { getTask, send, WITH_TASKS } from '../../support/tasks/task-client.ts';
@@ -32,6 +36,10 @@ const HIDE = `const text = JSON.stringify(message.value);
   return text.includes('${SECRET}')
     ? { decision: 'change', value: JSON.parse(text.replaceAll('${SECRET}', 'hidden')) }
     : { decision: 'pass' };`;
+
+const SENT_TO_PAGES = {
+  [CLIENT_CAPABILITIES]: { ...WITH_TASKS[CLIENT_CAPABILITIES], elicitation: { url: {} } },
+};
 
 const guard = async (on: string, tools?: readonly string[]) => ({
   name: 'hide',
@@ -196,3 +204,24 @@ test('§29.5 `_meta` of a client reaches a server with the call that becomes a t
   expect(received).toHaveLength(3);
   expect(JSON.stringify(received)).not.toContain(SECRET);
 });
+
+test.each(['tools/result', 'elicitation'])(
+  '§26 guards on %s look at an error in place of what a task is, whichever request it answers',
+  async (on) => {
+    const server = await startServer(() => ({ status: 'working' }));
+    const gateway = await start(server, [await guard(on)]);
+    const taskId = await begin(gateway);
+    const page = { mode: 'url', message: SECRET, url: 'https://a.example', elicitationId: '1' };
+    const error = { code: -32042, message: 'Open it.', data: { elicitations: [page] } };
+    for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
+      server.answer(method, (res, { message: { id } }) =>
+        sendJson(res, JSON.stringify({ jsonrpc: '2.0', id, error })),
+      );
+      const params = { taskId, inputResponses: {} };
+      const { json, text } = await send(gateway, method, params, { meta: SENT_TO_PAGES });
+      expect(json.error.code, text).toBe(-32042);
+      expect(text).toContain('hidden');
+      expect(text).not.toContain(SECRET);
+    }
+  },
+);
