@@ -32,8 +32,8 @@ const KERNEL: readonly string[] = [
   'mcp',
 ];
 
-/** Features stand beside each other on the kernel; none imports another. */
-const FEATURES: readonly string[] = [
+/** Rooms of features stand beside each other on the kernel; none imports another. `src/gateway/gateway.ts` lists the features. */
+const FEATURE_ROOMS: readonly string[] = [
   'logins',
   'connections',
   'control',
@@ -59,7 +59,7 @@ const ABOVE: readonly string[] = [
   'cli/init',
   'cli',
 ];
-const ROOMS: readonly string[] = [...KERNEL, ...FEATURES, ...ABOVE];
+const ROOMS: readonly string[] = [...KERNEL, ...FEATURE_ROOMS, ...ABOVE];
 
 /** How many rooms one may import from beside the kernel, and those that put others together. */
 const MOST_NEIGHBOURS = 12;
@@ -146,6 +146,12 @@ const CONFINED = [
   { what: 'a default export', said: /^export default\b/m, where: /^$/ },
 ];
 
+/** Used by scripts alone. */
+const USED_OUTSIDE = [
+  { file: 'gateway/configuration/gateway-file.ts', name: 'createGatewayFileSchema' },
+  { file: 'platform/scan/scan-json.ts', name: 'SCAN_BOUNDS' },
+];
+
 /** Casts other than `as const`, and why the compiler cannot know it. */
 const CASTS: Readonly<Record<string, { readonly count: number; readonly why: string }>> = {
   'connections/connection-record.ts': { count: 1, why: 'a record that this code sealed' },
@@ -178,7 +184,7 @@ test('§1 architecture: imports point down, from room to room', () => {
 });
 
 test('§1 architecture: no feature imports another', () => {
-  const isFeature = (name: string) => FEATURES.includes(roomOf(name));
+  const isFeature = (name: string) => FEATURE_ROOMS.includes(roomOf(name));
   const across = imports.filter(
     ({ from, to, isPackage }) =>
       !isPackage && isFeature(from) && isFeature(to) && roomOf(from) !== roomOf(to),
@@ -211,6 +217,21 @@ test('§1 architecture: whatever is defined as one of a kind has its row', () =>
     [...files].some(([other, code]) => other !== file && new RegExp(`\\b${name}\\b`).test(code));
   expect(defined.length).toBeGreaterThan(50);
   expect(defined.filter((one) => !hasRow(one))).toEqual([]);
+});
+
+/** A panel, an endpoint or a policy without its row, too, which no `define…` makes. */
+test('§1 architecture: whatever is exported as a value is used in src', () => {
+  const counts = new Map<string, number>();
+  for (const code of files.values())
+    for (const [word] of code.matchAll(/\w+/g)) counts.set(word, (counts.get(word) ?? 0) + 1);
+  const exported = [...files].flatMap(([file, code]) =>
+    [...code.matchAll(/^export (?:async )?(?:const|function\*?|class) (\w+)/gm)].map(
+      ([, name = '']) => ({ file, name }),
+    ),
+  );
+  expect(exported.length).toBeGreaterThan(1000);
+  const unused = exported.filter(({ name }) => counts.get(name) === 1);
+  expect(unused).toEqual(USED_OUTSIDE);
 });
 
 test('§1 architecture: no room knows more than a dozen others', () => {

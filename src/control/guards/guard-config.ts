@@ -52,7 +52,7 @@ const ASKED_ELSEWHERE: readonly Member<unknown>[] = [timeout, version];
 const besideOf = ({ members }: GuardKind) =>
   members.filter((one) => !ASKED_ELSEWHERE.includes(one));
 
-const listNames = (members: readonly Member<unknown>[], last: string): string =>
+const listNames = (members: readonly { readonly name: string }[], last: string): string =>
   members
     .map(({ name }) => name)
     .join(', ')
@@ -113,11 +113,8 @@ export function createUseShape(kinds: readonly GuardKind[]): Shape<GuardUse> {
 const describeShared = (comeWithIt: readonly GuardKind[]): readonly Member<unknown>[] =>
   [...new Set(comeWithIt.flatMap(besideOf))].map(({ name, shape, summary }) => {
     const kinds = comeWithIt.filter(({ members }) => members.some((one) => one.name === name));
-    return defineMember(
-      name,
-      shape,
-      `With ${kinds.map(({ kind }) => kind).join(' and ')}: ${summary}`,
-    );
+    const owners = kinds.map(({ kind }) => ({ name: kind }));
+    return defineMember(name, shape, `With ${listNames(owners, 'and')}: ${summary}`);
   });
 
 const NAME_PATTERN = '^[a-z][a-z0-9-]{0,31}$';

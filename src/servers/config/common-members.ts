@@ -134,6 +134,7 @@ export function readCommon({ read }: MemberReader) {
     timeoutMs: read(commonMembers.timeout) ?? DEFAULT_TIMEOUT_MS,
     required: read(commonMembers.required) ?? false,
     era: read(commonMembers.era) ?? 'auto',
+    roots: read(commonMembers.roots) ?? false,
     tools: read(commonMembers.tools) ?? ALL_TOOLS,
   };
 }

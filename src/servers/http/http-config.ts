@@ -87,7 +87,7 @@ export function buildHttp(
   members: MemberReader,
   type: ServerType | undefined,
 ): Unnamed<HttpUpstreamConfig> | undefined {
-  const { read, report } = members;
+  const { has, read, report } = members;
   const ofAnyTransport = readCommon(members);
   if (type === 'sse' && ofAnyTransport.era === 'stateless')
     report('"sse" has sessions always. Remove "era", or the type.', commonMembers.era);
@@ -114,9 +114,9 @@ export function buildHttp(
         ca,
         cookies: read(httpMembers.cookies) ?? true,
         auth,
-        // One that is told who calls belongs to those who call.
-        roots: read(commonMembers.roots) ?? isOfCaller(auth),
         ...ofAnyTransport,
+        // One that is told who calls belongs to those who call.
+        roots: has(commonMembers.roots) ? ofAnyTransport.roots : isOfCaller(auth),
       };
 }
 

@@ -21,7 +21,6 @@ import { systemUser } from '../../config/rules.ts';
 import type { UpstreamConfig, UpstreamFacts } from '../../mcp/upstream/upstream-config.ts';
 import { findSecretArguments } from '../../platform/secret-texts.ts';
 import {
-  commonMembers,
   type FileSurroundings,
   type ProgramUser,
   readCommon,
@@ -117,7 +116,6 @@ export function buildStdio(members: MemberReader): Unnamed<StdioUpstreamConfig> 
     isolation: read(stdioMembers.isolation) ?? 'shared',
     maxProcesses: read(stdioMembers.maxProcesses) ?? DEFAULT_MAX_PROCESSES,
     idleSeconds: read(stdioMembers.idleSeconds) ?? DEFAULT_IDLE_SECONDS,
-    roots: read(commonMembers.roots) ?? false,
   };
   if (command?.trim() === '') report('"command" is empty.', stdioMembers.command);
   return command === undefined

@@ -1,4 +1,5 @@
-// A setting that nothing reads would seem to work, and one that no group lists would be neither checked nor documented.
+// A setting that nothing reads, or that no code uses, would seem to work, and one that no group lists would be neither checked nor documented.
+import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { readConfig, SETTINGS } from '../../../src/config/config.ts';
 import { createReader, type Env, type Read, type Setting } from '../../../src/config/setting.ts';
@@ -49,4 +50,31 @@ test('§5 settings: each row of the table is read, and each that is read is a ro
   const [read, listed] = [nameAll(listRead()), nameAll(SETTINGS)];
   expect(without(listed, read)).toEqual([]);
   expect(without(read, listed)).toEqual([]);
+});
+
+/** What is read into `Config`, by its last name. */
+function listMembers(value: object): readonly string[] {
+  return Object.entries(value).flatMap(([name, member]) =>
+    isPlainObject(member) ? listMembers(member) : [name],
+  );
+}
+
+const isPlainObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+
+/** Not a word of another standard, such as the name of a claim. */
+const isOurs = (name: string): boolean => /^[a-z][A-Za-z]*$/.test(name);
+
+test('§5 settings: each member of the configuration is named by code outside of its group', () => {
+  const src = new URL('../../../src/', import.meta.url);
+  const words = new Set(
+    readdirSync(src, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts') && !name.startsWith('config/groups/'))
+      .flatMap((name) => readFileSync(new URL(name, src), 'utf8').match(/\w+/g) ?? []),
+  );
+  const members = new Set(
+    GATEWAYS.flatMap((env) => listMembers(readConfig(createReader(env), env))),
+  );
+  expect(members.size).toBeGreaterThan(100);
+  expect([...members].filter((name) => isOurs(name) && !words.has(name))).toEqual([]);
 });

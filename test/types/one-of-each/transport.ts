@@ -18,7 +18,7 @@ export const queueTransport = defineTransport<QueueConfig>({
   build(members) {
     const queue = members.read(queueMember);
     if (queue === undefined) return undefined;
-    return { kind: 'queue', queue, roots: false, ...readCommon(members) };
+    return { kind: 'queue', queue, ...readCommon(members) };
   },
   complete: (config) => config,
   findFacts: () => QUEUE_FACTS,
