@@ -313,11 +313,7 @@ const listHosts = (at: AuthorizationServer): readonly string[] => [
  * True if people may be sent there: they get to the hosts that they were shown. If they were shown nothing, the issuer alone
  * has all endpoints, or the operator has named it.
  */
-function isAsShown(
-  at: AuthorizationServer,
-  { auth }: ConnectionServer,
-  shown: string | undefined,
-): boolean {
+function isAsShown(at: AuthorizationServer, { auth }: ConnectionServer, shown: string | undefined) {
   const hosts = listHosts(at);
   if (shown !== undefined) return shown === hosts.join(' ');
   const { host: own } = new URL(at.issuer);

@@ -135,7 +135,7 @@ function createConnectionPanels(
   listServers: ServedFile['listConnectionServers'],
 ): readonly AdminPanel[] {
   const { issuers } = found;
-  const toOwner = (user: UserGrant['user']): Owner => withoutDefault(user, issuers.issuer);
+  const toOwner = (user: UserGrant['user']) => withoutDefault(user, issuers.issuer);
 
   /** With those at each server where users have connections of their own. */
   async function describePerson(owner: Owner, person: Person) {

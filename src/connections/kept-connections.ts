@@ -78,7 +78,7 @@ export const isConnectionMessage = (value: unknown): value is ConnectionMessage 
   (typeof value.released === 'string' ||
     (isOwner(value.owner) && typeof value.server === 'string' && CHANGES.has(value.change)));
 
-const isOwner = (value: unknown): boolean =>
+const isOwner = (value: unknown) =>
   value === 'shared' || (isObject(value) && typeof value.sub === 'string');
 
 type Listener = (place: ConnectionPlace, change: ConnectionChange) => void;
@@ -96,7 +96,7 @@ function createConnectionChanges(
     log.warn('Other replicas hear of changed connections up to 30 s late.', { cause }),
   );
 
-  function tell(place: ConnectionPlace, change: ConnectionChange): void {
+  function tell(place: ConnectionPlace, change: ConnectionChange) {
     for (const listener of [...listeners]) listener(place, change);
   }
 

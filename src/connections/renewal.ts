@@ -90,7 +90,7 @@ export function createRenewal(
     return clock.now() < until ? known.note(place, server, record, since) : undefined;
   }
 
-  const mayForce = (record: ConnectionRecord): boolean =>
+  const mayForce = (record: ConnectionRecord) =>
     newTokens.hasUnsaved(record) ||
     (record.refreshToken !== undefined &&
       (record.forced === undefined || clock.now() - record.forced.at >= FORCED_AGAIN_MS));
@@ -163,7 +163,7 @@ export function createRenewal(
   }
 
   /** Goes on by what stands there now, whoever wrote it. */
-  const useStored = async (place: ConnectionPlace, server: ConnectionServer): Promise<Access> =>
+  const useStored = async (place: ConnectionPlace, server: ConnectionServer) =>
     (await look(place, server, false, undefined)) ?? {
       kind: 'unavailable',
       reason: `the connection to ${server.name} has just changed`,
@@ -202,11 +202,11 @@ export function createRenewal(
     }
   }
 
-  async function unmark(place: ConnectionPlace, marked: StoredConnection): Promise<void> {
+  async function unmark(place: ConnectionPlace, marked: StoredConnection) {
     await records.replace(place, marked, { ...marked.record, renewal: undefined });
   }
 
-  const isUsable = ({ expiresAt }: ConnectionRecord): boolean =>
+  const isUsable = ({ expiresAt }: ConnectionRecord) =>
     expiresAt === undefined || clock.now() < expiresAt - RESERVE_MS;
 
   /** Nothing is lost: where the connection stands as it was, its token serves until its end. @throws StoreUnavailable */
@@ -319,7 +319,7 @@ function createNewTokens(
 
   return {
     /** True if those of its renewal came here, and the store did not take them then. */
-    hasUnsaved: ({ renewal }: ConnectionRecord): boolean =>
+    hasUnsaved: ({ renewal }: ConnectionRecord) =>
       renewal !== undefined && unsaved.peek(renewal.attempt) !== undefined,
     /**
      * `marked` has the mark of the renewal; `given` is undefined for those that were not saved. Resolves to undefined where they are of

@@ -135,7 +135,7 @@ const mapValues = <Value, Written>(
 const sortFingerprints = (all: readonly Fingerprint[]) =>
   [...all].sort((a, b) => compare(a.sha256, b.sha256));
 
-const compare = (a: string, b: string): number => (a < b ? -1 : Number(a > b));
+const compare = (a: string, b: string) => (a < b ? -1 : Number(a > b));
 
 /** Objects around an item: the file, its servers, a server, its tools. */
 const LEVELS = 4;
@@ -262,7 +262,7 @@ export function indexItems(
   return { prompt: index('prompt'), skill: index('skill'), tool: index('tool') };
 }
 
-function requireFingerprint(kind: LockedKind, item: unknown): Fingerprint {
+function requireFingerprint(kind: LockedKind, item: unknown) {
   const fingerprint = computeFingerprint(kind, item);
   if (fingerprint === undefined) {
     throw new UpstreamError('invalid', `one of its ${kind}s nests too deep to be approved`);

@@ -181,7 +181,7 @@ const mergeItems = (former: LockedItems, added: LockedItems): LockedItems =>
 function mergeFingerprints(
   former: readonly Fingerprint[] | undefined,
   added: readonly Fingerprint[] | undefined,
-): readonly Fingerprint[] | undefined {
+) {
   if (former === undefined || added === undefined) return former ?? added;
   const isNew = ({ sha256 }: Fingerprint) => former.every((one) => one.sha256 !== sha256);
   return [...former, ...added.filter(isNew)];
@@ -310,7 +310,7 @@ function describeHidden(
   const before = isFormerKnown ? selectMembers(kind, former) : {};
   const all = [...new Set([...Object.keys(before), ...Object.keys(now)])];
   const shown = all.filter((one) => one !== 'name');
-  function listChanged(): readonly string[] {
+  function listChanged() {
     if (isFormerKnown) return shown.filter((one) => !isSame(before[one], now[one]));
     const told = change === 'changed' ? lock.findChanges(server, kind, item) : [];
     return isWhole ? [...new Set([...told, ...shown])] : told;
@@ -324,7 +324,7 @@ function describeHidden(
   };
 }
 
-function isSame(before: unknown, now: unknown): boolean {
+function isSame(before: unknown, now: unknown) {
   try {
     return toCanonicalJson(before) === toCanonicalJson(now);
   } catch (error) {
@@ -423,7 +423,7 @@ export async function describeReview(
       (one) => one && lock.check(server.name, kind, one) === 'approved',
     );
 
-  function describe(one: LockedChange): ShownDifference {
+  function describe(one: LockedChange) {
     const { kind, name, change } = one;
     if (change === 'gone') return { ...one, isFormerKnown: false, members: [] };
     const [item, former] =

@@ -94,7 +94,7 @@ export function createProxy(
     const grant = await recentAnswers.findGrant(token);
     return grant ? revokeThere : { runAnonymous: revokeThere };
 
-    async function revokeThere(): Promise<Reply> {
+    async function revokeThere() {
       const endGrant = async () => grant && recentAnswers.end(grant.grantId);
       await endGrant();
       // Answers under way may be from before the provider revoked the token.

@@ -211,10 +211,10 @@ ${renderButton(owner)}`,
   };
 }
 
-const renderButton = ({ baseUrl }: PageOwner): string =>
+const renderButton = ({ baseUrl }: PageOwner) =>
   `<p><a class="button primary" href="${escapeHtml(baseUrl)}/connections">Your connections</a></p>`;
 
-const renderLinks = ({ baseUrl }: PageOwner): string =>
+const renderLinks = ({ baseUrl }: PageOwner) =>
   `<p class="links"><a href="${escapeHtml(baseUrl)}/connections">Your connections</a></p>`;
 
 const renderServerForm = (

@@ -33,7 +33,6 @@ import {
 import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner, withoutDefault } from '../../store/owner.ts';
-import type { Owner } from '../../store/store.ts';
 import { CALLBACK_PATH } from '../servers/client-document.ts';
 import {
   renderConnectedPage,
@@ -73,12 +72,12 @@ export function createConnectionEndpoints(
   /** Users of it are named without it. */
   const issuer = oauth.provider?.issuer;
 
-  const findServer = (name: string | undefined): ConnectionServer | undefined =>
+  const findServer = (name: string | undefined) =>
     listServers().find((server) => server.name === name);
-  const getPerson = ({ user }: BrowserSession): Owner => withoutDefault(user, issuer);
+  const getPerson = ({ user }: BrowserSession) => withoutDefault(user, issuer);
   const getOwner = (server: ConnectionServer, session: BrowserSession): ConnectionOwner =>
     server.auth.owner === 'shared' ? 'shared' : getPerson(session);
-  const isOperatorMissing = (server: ConnectionServer, session: BrowserSession): boolean =>
+  const isOperatorMissing = (server: ConnectionServer, session: BrowserSession) =>
     server.auth.owner === 'shared' && !session.isOperator;
 
   // GET /connections
@@ -131,7 +130,7 @@ export function createConnectionEndpoints(
   }
 
   /** An empty one is one, too: who lost the id of a link does not come by themselves. */
-  function readRequestId({ get, isNamed }: RequestParameters): string | undefined {
+  function readRequestId({ get, isNamed }: RequestParameters) {
     const given = get('request');
     if (given !== undefined && REQUEST_ID.test(given)) return given;
     return isNamed('request') ? UNKNOWN_ID : undefined;
@@ -160,7 +159,7 @@ export function createConnectionEndpoints(
   }
 
   /** What was made for one person is nobody else's, and what is everybody's no person's. */
-  const isSameOwner = (one: ConnectionOwner, other: ConnectionOwner): boolean =>
+  const isSameOwner = (one: ConnectionOwner, other: ConnectionOwner) =>
     one === 'shared' || other === 'shared'
       ? one === other
       : nameOwner(withoutDefault(one, issuer)) === nameOwner(other);

@@ -209,7 +209,7 @@ function readMetadata(
       throw new ConnectionProblem('server', `${hop} has a ${name} that is ${problem}.`);
     return String(url);
   };
-  const require = (name: string): string => {
+  const require = (name: string) => {
     const url = readUrl(name);
     if (url === undefined) throw new ConnectionProblem('server', `${hop} has no ${name}.`);
     return url;
@@ -403,7 +403,7 @@ async function fetchResource(
  * RFC 9728 §3.3. Many name their host, or the part of it that the server's path lies in, in place of the address itself: that
  * is within the same origin, and the same operator's.
  */
-function isSameResource(resource: string, serverUrl: string): boolean {
+function isSameResource(resource: string, serverUrl: string) {
   if (!URL.canParse(resource)) return false;
   const [named, own] = [new URL(resource), new URL(serverUrl)];
   const path = named.pathname.replace(/\/+$/, '');

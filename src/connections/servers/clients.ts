@@ -145,13 +145,13 @@ function createRegistrations(
   const runExclusively = createRunExclusively<ClientRegistration>(runtime, changes);
   const refused = createExpiringMap<ConnectionProblem>('refusedRegistrations', clock.monotonic);
 
-  const hashPlace = (issuer: string): string => hashSha256(JSON.stringify([issuer, baseUrl]));
+  const hashPlace = (issuer: string) => hashSha256(JSON.stringify([issuer, baseUrl]));
 
-  const buildKey = (issuer: string): string => buildConnectionClientKey(hashPlace(issuer));
+  const buildKey = (issuer: string) => buildConnectionClientKey(hashPlace(issuer));
   const registrations = createRecords(store, registrationFormat, seal);
 
   /** However soon its secret ends: at most one in 10 minutes. */
-  const isGood = ({ secretEndsAt, registeredAt }: ClientRegistration): boolean =>
+  const isGood = ({ secretEndsAt, registeredAt }: ClientRegistration) =>
     secretEndsAt === undefined || clock.now() < Math.max(secretEndsAt, registeredAt + RENEWAL_MS);
 
   /** `forgottenId` is one that the server says it does not know. It is made anew where the server’s redirect URI is not in it. */

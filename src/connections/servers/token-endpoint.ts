@@ -192,7 +192,7 @@ export function createRevocation(clients: OAuthClients, tokenEndpoint: TokenEndp
   };
 }
 
-const advise = ({ issuer }: ConnectionRecord): string => `end it at ${issuer}, too`;
+const advise = ({ issuer }: ConnectionRecord) => `end it at ${issuer}, too`;
 
 /** Tokens of another client are other tokens, whosever. Undefined where nothing says whose they are. */
 export function isSameAccount(one: ConnectionRecord, other: ConnectionRecord): boolean | undefined {

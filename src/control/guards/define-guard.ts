@@ -176,7 +176,7 @@ export function createRunWork() {
     }
   }
 
-  return function runWork<Result>(work: Steps<Result>, turn: GuardTurn): Result | Promise<Result> {
+  return function runWork<Result>(work: Steps<Result>, turn: GuardTurn) {
     const end = runSome(work, AT_ONCE);
     return end === undefined ? runInTurn(() => finish(work, turn.signal), turn) : end.value;
   };

@@ -52,7 +52,7 @@ const ASKED_ELSEWHERE: readonly Member<unknown>[] = [timeout, version];
 const besideOf = ({ members }: GuardKind) =>
   members.filter((one) => !ASKED_ELSEWHERE.includes(one));
 
-const listNames = (members: readonly Member<unknown>[], last: string): string =>
+const listNames = (members: readonly Member<unknown>[], last: string) =>
   members
     .map(({ name }) => name)
     .join(', ')

@@ -194,7 +194,7 @@ function readInterceptor(value: unknown): Interceptor {
   };
 }
 
-function readPriority({ priorityHint: hint }: Interceptor, phase: string): number {
+function readPriority({ priorityHint: hint }: Interceptor, phase: string) {
   const given = isObject(hint) ? hint[phase] : hint;
   return typeof given === 'number' ? given : 0;
 }

@@ -54,7 +54,7 @@ const LIST_MEMBERS: Readonly<Record<string, string>> = {
   'skills/list': 'skills',
 };
 
-function toPayload({ method, value }: AskedMessage): unknown {
+function toPayload({ method, value }: AskedMessage) {
   const member = LIST_MEMBERS[method];
   if (member !== undefined) return { [member]: [value] };
   return method === 'notifications' && isObject(value) ? value.params : value;

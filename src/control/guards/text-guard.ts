@@ -83,7 +83,7 @@ export function createTextJudge(
     known: readonly FoundText[],
     { text, read }: Reading,
     form: Form,
-  ): readonly FoundText[] {
+  ) {
     const found = find(text, form);
     if (known.length === 0) return found;
     const asKnown = new Set(known.map(({ start, end }) => read(part.slice(start, end))));
@@ -193,7 +193,7 @@ function* mapMembers(members: JsonObject, map: MapText): Steps<JsonObject> {
 }
 
 /** There is no text in it. */
-const isPlain = (value: unknown): boolean => typeof value !== 'string' && typeof value !== 'object';
+const isPlain = (value: unknown) => typeof value !== 'string' && typeof value !== 'object';
 
 /** MCP: bytes of resources, images and sounds. */
 const ENCODED = new Set(['blob', 'data']);
@@ -248,7 +248,7 @@ const decodeHtml: ReadText = (text) =>
     return hex === undefined ? (NAMES[name ?? old] ?? '') : toCharacter(hex, 16);
   });
 
-const toCharacter = (digits: string, base: number): string => {
+const toCharacter = (digits: string, base: number) => {
   const code = Number.parseInt(digits, base);
   return code <= 0x10ffff ? String.fromCodePoint(code) : '\ufffd';
 };

@@ -68,10 +68,10 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
     scopes: scopes?.slice(0, 1) ?? [],
     rule: place,
   };
-  const holds = (item: RuledItem, caller: PolicyCaller): boolean => evaluate(item, caller) === true;
-  const mayHoldSomewhere = (item: RuledItem, caller: PolicyCaller): boolean =>
+  const holds = (item: RuledItem, caller: PolicyCaller) => evaluate(item, caller) === true;
+  const mayHoldSomewhere = (item: RuledItem, caller: PolicyCaller) =>
     looksAtTool || looksAtArgs || holds(item, caller);
-  function hasScope(caller: PolicyCaller): boolean {
+  function hasScope(caller: PolicyCaller) {
     if (scopes === undefined) return true;
     const granted = readScopes(caller.user);
     return scopes.some((scope) => granted.includes(scope));

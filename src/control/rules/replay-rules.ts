@@ -170,7 +170,7 @@ function toReplayedRule(rule: CompiledRule) {
       : { kind: 'unknown', missing: [...missing, ...(isAbout === undefined ? ['name'] : [])] };
   }
 
-  function judgeKnown({ item, caller }: AskedCall): Opinion {
+  function judgeKnown({ item, caller }: AskedCall) {
     // For a tool by which somebody logs in, what looks at tools counts as fulfilled.
     const countsAsFulfilled = item.namesBegin !== undefined && (looksAtTool || looksAtArgs);
     if (!countsAsFulfilled && !rule.holds(item, caller)) return FOR_OTHERS;

@@ -142,11 +142,7 @@ export function createAccountEndpoints(
   }
 
   /** Other browsers of the user are logged out of this page, too; whoever sits here sees what came of it. */
-  async function endAll(
-    found: FoundBrowserSession,
-    ip: string,
-    finish?: () => Promise<Reply>,
-  ): Promise<Reply> {
+  async function endAll(found: FoundBrowserSession, ip: string, finish?: () => Promise<Reply>) {
     const { user } = found.session;
     const { failed, logoutMark } = await ends.endSelectedGrants({ user }, 'user', (grant) =>
       auditEnd(audit, grant, 'account', ip),

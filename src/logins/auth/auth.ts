@@ -124,7 +124,7 @@ function createVerify(
   const { checkProviderUser } = ownTokens;
   if (checkProviderUser === undefined) return ownTokens.verify;
 
-  const accept = (user: UserContext): UserContext => {
+  const accept = (user: UserContext) => {
     checkProviderUser(user);
     const { sub } = user;
     // Rules see the `sub` alone.

@@ -142,7 +142,7 @@ export function createKeySet(
     fetchedAt = clock.now();
   }
 
-  async function refreshAndFind(hint: KeyHint): Promise<readonly VerificationKey[]> {
+  async function refreshAndFind(hint: KeyHint) {
     if (refresher.running) {
       const running = await refresher.running;
       // A provider that stalls would stall the next fetch, too: nobody waits for both.
@@ -155,7 +155,7 @@ export function createKeySet(
     return outcome.ok ? selectCandidates(keys, hint) : failUnavailable(outcome.cause);
   }
 
-  async function limitWaiting<Found>(wait: () => Promise<Found>): Promise<Found> {
+  async function limitWaiting<Found>(wait: () => Promise<Found>) {
     if (waiting >= MAX_WAITING) failUnavailable(new Error('too many requests wait for a refresh'));
     waiting += 1;
     try {

@@ -75,7 +75,7 @@ export function createMachineClients(first: readonly MachineClient[] = []) {
   const listeners: ((ids: readonly string[]) => void)[] = [];
 
   return {
-    find: (id: string): MachineClient | undefined => byId.get(id),
+    find: (id: string) => byId.get(id),
     list: (): readonly MachineClient[] => [...byId.values()],
     replace(clients: readonly MachineClient[]): void {
       const before = [...byId.values()];

@@ -62,7 +62,7 @@ export function createOwnTokenVerifier(
   /** The scopes of the token by which a user came. */
   const scopeMasks = new WeakMap<UserContext, number>();
 
-  function findUser(entry: KnownGrant, scopeMask: number): UserContext {
+  function findUser(entry: KnownGrant, scopeMask: number) {
     const client = entry.requireMachineClient();
     const { users } = entry;
     // Its groups and its limit are those of the file that is served.
@@ -226,7 +226,7 @@ function createResourceCheck(baseUrl: string) {
   const ofAll = new Set([baseUrl, `${baseUrl}/mcp`].flatMap(listEquivalents).map(hashResource));
   const ofPath = createBoundedMap<string, readonly string[]>('tokenPaths');
 
-  function listHashes(path: string): readonly string[] {
+  function listHashes(path: string) {
     const found = ofPath.get(path);
     if (found !== undefined) return found;
     const resource = ADMIN.test(path) ? '/admin' : path;
@@ -235,7 +235,7 @@ function createResourceCheck(baseUrl: string) {
     return hashes;
   }
 
-  return (hashes: readonly string[], path: string): boolean =>
+  return (hashes: readonly string[], path: string) =>
     hashes.some((hash) => ofAll.has(hash) || listHashes(path).includes(hash));
 }
 

@@ -233,7 +233,7 @@ const TOKEN_REFUSED =
 // provider and member.
 
 /** Its words about a user are not for a client that has no grant yet. */
-function withoutUserDetails(error: GatewayError, issuer: string): GatewayError {
+function withoutUserDetails(error: GatewayError, issuer: string) {
   const { key, row, failure } = error;
   const place = PLACES.get(key);
   if (place === undefined) return error;

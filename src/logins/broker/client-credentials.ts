@@ -79,7 +79,7 @@ export function createClientCredentials(
 }
 
 /** Official clients ask for what the metadata offers, which is about people: a client that has none of it is not refused for that. */
-function readScopes(parameters: RequestParameters, { scopes }: MachineClient): readonly string[] {
+function readScopes(parameters: RequestParameters, { scopes }: MachineClient) {
   const asked = parseScope(parameters.get('scope')).filter(
     (one) => scopes.includes(one) || !ABOUT_USERS.has(one),
   );

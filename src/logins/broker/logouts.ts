@@ -140,7 +140,7 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
      *
      * @param userKey - that of `hashUser`.
      */
-    isApprovalOver: (userKey: string, clientId: string, logoutMark: number): Promise<boolean> =>
+    isApprovalOver: (userKey: string, clientId: string, logoutMark: number) =>
       isNotedAfter(logoutMark, listConcerned(userKey, clientId).map(buildApprovalKey)),
   };
 }

@@ -335,7 +335,7 @@ export function createRunOnce<Result>(records: FlightRecords<Result>, clock: Clo
     lock: string,
     work: () => Promise<Result>,
     isFinal: (result: Result) => boolean,
-  ): Promise<Result> {
+  ) {
     try {
       const result = await work();
       await (isFinal(result)

@@ -58,7 +58,7 @@ export function createProviderLogins(
     }),
   };
 
-  async function post(form: readonly FormPair[]): Promise<ProviderResponse> {
+  async function post(form: readonly FormPair[]) {
     const url = await endpoints.findTokenUrl();
     const response = await api.post(authenticateClient(providerClient, { url, form }));
     const { status, refusal } = response;
@@ -209,12 +209,7 @@ function describeProblem([name, , expected]: Member, answer: JsonObject, issuer:
   return createUnusableAnswer(issuer, name, shown, expected);
 }
 
-function createUnusableAnswer(
-  issuer: string,
-  member: string,
-  found: unknown,
-  expected: string,
-): GatewayError {
+function createUnusableAnswer(issuer: string, member: string, found: unknown, expected: string) {
   const what = found === undefined ? 'is missing' : `is ${quote(found)}`;
   return new GatewayError('unusable_provider_answer', {
     details: `${catalogue.unusable_provider_answer.details} Of the answer of ${issuer}, ${member} ${what}; it must be ${expected}.`,

@@ -27,7 +27,6 @@ import type { ParsedToken } from '../auth/parse-token.ts';
 import { findSigner, verifySignature } from '../auth/token-verifier.ts';
 import { isSecretOf } from './machine-client-shape.ts';
 import {
-  type ClientAssertion,
   type ClientAssertionRules,
   type ClientCredentials,
   createReadAssertion,
@@ -113,7 +112,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     };
   }
 
-  function readOrFail(text: string, clientId: string | undefined): ClientAssertion {
+  function readOrFail(text: string, clientId: string | undefined) {
     try {
       return readAssertion(text, clock.now());
     } catch (thrown) {
@@ -233,7 +232,7 @@ export type ClientKeySets = ReturnType<typeof createClientKeySets>;
 export function createClientKeySets(runtime: FetchRuntime, machineClients: MachineClients) {
   const byUrl = new Map<string, KeySet>();
 
-  function open(url: string): KeySet {
+  function open(url: string) {
     const keySet = createKeySet(runtime, {
       url,
       metadata: undefined,
@@ -261,7 +260,7 @@ export function createClientKeySets(runtime: FetchRuntime, machineClients: Machi
   });
 
   return {
-    get: (url: string): KeySet => byUrl.get(url) ?? open(url),
+    get: (url: string) => byUrl.get(url) ?? open(url),
     close() {
       for (const keySet of byUrl.values()) keySet.close();
     },

@@ -95,7 +95,7 @@ function readBasic(
 }
 
 /** Undefined where it is not encoded so. */
-function decodeForm(text: string): string | undefined {
+function decodeForm(text: string) {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
   } catch {

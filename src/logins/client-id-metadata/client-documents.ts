@@ -58,7 +58,7 @@ export function createClientDocuments(
     }),
   );
 
-  async function load(url: URL): Promise<ClientDocument> {
+  async function load(url: URL) {
     try {
       const { headers, body } = await fetchDocument(url, network, clock);
       const document = parseClientDocument(url.href, body, rules);
@@ -81,7 +81,7 @@ export function createClientDocuments(
     });
   }
 
-  async function findAny(clientId: string): Promise<ClientDocument> {
+  async function findAny(clientId: string) {
     const parsed = parseClientIdUrl(clientId, allowedHosts);
     if (parsed.url === undefined) return failDocument(parsed.problem);
     const document = documents.get(clientId);
@@ -95,8 +95,7 @@ export function createClientDocuments(
     /** Tells whether a client id is an https URL, thus for `find` to judge; most of them are not. */
     isClientDocumentId,
     /** Tells whether such an id may be used at all, whatever its document says now. */
-    isAllowed: (clientId: string): boolean =>
-      parseClientIdUrl(clientId, allowedHosts).url !== undefined,
+    isAllowed: (clientId: string) => parseClientIdUrl(clientId, allowedHosts).url !== undefined,
     /**
      * The document at hand, or fetched now: up to 5 s.
      *
@@ -126,7 +125,7 @@ export function createClientDocuments(
 function createLoadOnce<Loaded>(load: (url: URL) => Promise<Loaded>, tooMany: string) {
   const loads = createSingleFlight<string, Loaded>();
 
-  return function loadOnce(url: URL): Promise<Loaded> {
+  return function loadOnce(url: URL) {
     const isNew = loads.find(url.href) === undefined;
     if (isNew && loads.count() >= MAX_UNDER_WAY) failDocument(tooMany);
     return loads.run(url.href, () => load(url));
@@ -200,10 +199,7 @@ function createFindDocumentKeys(clock: Clock, network: Network) {
   }
 
   /** Those that may have signed what names the key so. @throws ClientDocumentRefused */
-  return async function findDocumentKeys(
-    source: DocumentKeySource,
-    hint: KeyHint,
-  ): Promise<readonly VerificationKey[]> {
+  return async function findDocumentKeys(source: DocumentKeySource, hint: KeyHint) {
     if (source.kind === 'given') return selectCandidates(source.keys, hint);
     const known = kept.get(source.url.href) ?? (await loadOnce(source.url));
     const found = selectCandidates(known.keys, hint);

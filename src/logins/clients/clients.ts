@@ -88,7 +88,7 @@ export function createClients(
 
   return {
     /** §4.6: whether the id is one of the gateway's; in proxy mode every other is the provider's to judge. */
-    isKnownClient: (clientId: string): boolean =>
+    isKnownClient: (clientId: string) =>
       hasRegisteredClientPrefix(clientId) ||
       own.has(clientId) ||
       documents?.isClientDocumentId(clientId) === true,

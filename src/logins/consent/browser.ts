@@ -92,7 +92,7 @@ export function createApprovals(
       return (await stands(keys[0], request.clientId)) ? { keys, isNew: false } : undefined;
     },
     /** True where it approved the client at this redirect URI, be it for other scopes. */
-    isClientApproved: (request: AuthorizationRequest, browserHash: string): Promise<boolean> =>
+    isClientApproved: (request: AuthorizationRequest, browserHash: string) =>
       stands(buildKeys(request, browserHash)[1], request.clientId),
     /** It counts for this login. It is remembered at once where the gateway never learns who logs in, else by `confirm`. */
     async approve(request: AuthorizationRequest, browserHash: string): Promise<Approval> {

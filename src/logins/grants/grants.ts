@@ -63,7 +63,7 @@ export function createGrants(
   };
   const lastOpened = createBoundedMap<string, StoredGrant>('openedGrants');
 
-  function open(key: string, text: string | undefined): StoredGrant | undefined {
+  function open(key: string, text: string | undefined) {
     if (text === undefined) return undefined;
     let stored = lastOpened.get(key);
     if (stored?.text !== text) {
@@ -95,7 +95,7 @@ export function createGrants(
    * Before it is written: nobody could end one that stands in no list. Each refresh moves its end, and it is listed for
    * longer than that, so that few of them have to list it anew. What it comes to is the grant that says so.
    */
-  async function enlist(grant: Grant): Promise<Grant> {
+  async function enlist(grant: Grant) {
     const isListed = computeGrantEnd(grant, lifetime) <= (grant.listedUntil ?? 0);
     if (isListed && grant.sid === grant.listedSid) return grant;
     const listedUntil = computeGrantEnd(grant, listedLifetime);
@@ -195,7 +195,7 @@ export function createGrants(
   return {
     read,
     /** The same as `read` for whoever ends it: undefined also where a later version wrote it, whereas `read` throws. */
-    find: async (id: string): Promise<Grant | undefined> => (await readAll([id]))[0],
+    find: async (id: string) => (await readAll([id]))[0],
     end,
     /** No access token lives longer than its grant. */
     capExpiry(grant: Grant): Grant {
@@ -203,7 +203,7 @@ export function createGrants(
       return { ...grant, issued: { ...grant.issued, expiresAt: endsAt } };
     },
     /** Epoch milliseconds: when it ends by its age (`computeAgeEnd`). */
-    computeAgeEnd: (grant: Grant): number => computeAgeEnd(grant, lifetime),
+    computeAgeEnd: (grant: Grant) => computeAgeEnd(grant, lifetime),
     async create(grant: Grant): Promise<StoredGrant> {
       const key = buildGrantKey(grant.id);
       const written = write(key, await enlist(grant));

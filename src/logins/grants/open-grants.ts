@@ -30,7 +30,7 @@ export function openOwnTokens(runtime: Runtime) {
   replicas.listen(({ grantId }) => recent.set(grantId, true, clock.monotonic() + REMEMBERED_MS));
   const endedGrants = {
     /** Never rejects: what is open anywhere then lives as long as it would have. */
-    announce: (grantId: string): Promise<void> =>
+    announce: (grantId: string) =>
       replicas.send({ grantId }).catch((cause: unknown) =>
         log.warn('Streams and calls of a login that has ended may go on for some minutes.', {
           grant: grantId,
@@ -39,7 +39,7 @@ export function openOwnTokens(runtime: Runtime) {
       ),
     listen: (listener: (grantId: string) => void) =>
       replicas.listen(({ grantId }) => listener(grantId)),
-    hasEnded: (grantId: string): boolean => recent.get(grantId) === true,
+    hasEnded: (grantId: string) => recent.get(grantId) === true,
   };
   return {
     codec: createTokenCodec(seal, server.baseUrl),

@@ -160,7 +160,7 @@ function readScopes({ scope }: JsonObject) {
   return isRight ? parseScope(scope) : failMember('scope', scope, 'scopes with one space between');
 }
 
-function readResources({ resource }: JsonObject): readonly string[] | undefined {
+function readResources({ resource }: JsonObject) {
   if (resource === undefined) return undefined;
   const list = typeof resource === 'string' ? [resource] : resource;
   return isStringArray(list) && list.length > 0 && list.length <= MAX_ITEMS
@@ -211,15 +211,14 @@ export function createAssertionIssuers(
     /** For the log. */
     names: issuers,
     /** Undefined for an issuer that the settings do not name. */
-    findKeySet: (issuer: unknown): KeySet | undefined =>
-      typeof issuer === 'string' ? all.get(issuer) : undefined,
+    findKeySet: (issuer: unknown) => (typeof issuer === 'string' ? all.get(issuer) : undefined),
     close(): void {
       for (const keySet of opened.values()) keySet.close();
     },
   };
 }
 
-function openKeySet(runtime: FetchRuntime, issuer: string): KeySet {
+function openKeySet(runtime: FetchRuntime, issuer: string) {
   const keySet = createKeySet(runtime, {
     url: undefined,
     metadata: requireSafeKeys(createProviderMetadata(runtime, issuer, SETTING)),

@@ -194,7 +194,7 @@ const MAX_PAGES = 10;
 
 /** `apiUrl` has no slash at the end. */
 function createGithubApi(apiUrl: string, fetch: Fetch) {
-  async function ask(url: string, accessToken: string): Promise<FetchedResponse> {
+  async function ask(url: string, accessToken: string) {
     const headers = {
       ...HEADERS,
       Authorization: `Bearer ${accessToken}`,

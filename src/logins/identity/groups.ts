@@ -42,7 +42,7 @@ const RETIRED_HOSTS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** The address to ask; undefined for one that is not Microsoft's: the access token goes nowhere else. */
-function resolveGraphUrl(endpoint: string): string | undefined {
+function resolveGraphUrl(endpoint: string) {
   if (!URL.canParse(endpoint)) return undefined;
   const { protocol, host, pathname, username, password } = new URL(endpoint);
   if (protocol !== 'https:' || username !== '' || password !== '') return undefined;

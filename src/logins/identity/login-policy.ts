@@ -65,7 +65,7 @@ export function createCheckTokenUser(config: IdentityConfig) {
   const exempt = new Set(config.exemptClients);
 
   /** @throws GatewayError `user_not_allowed`. */
-  return function checkTokenUser({ claims }: UserContext): void {
+  return function checkTokenUser({ claims }: UserContext) {
     const client = readClaimedClient(claims);
     if (client !== undefined && exempt.has(client)) return;
     const problem = findProblem({ ...claims, groups: readGroups(claims, config.groupsClaim) });

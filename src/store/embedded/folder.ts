@@ -40,7 +40,7 @@ export async function openDataFolder(dataDir: string) {
       root,
       file,
       /** As `OpenFolder` has it. None may follow `close`. */
-      write: <Result>(change: () => Result): Promise<Result> =>
+      write: <Result>(change: () => Result) =>
         trackWrite(() => root.transaction(change).catch(rejectCommit)),
       async close(): Promise<void> {
         await root.close();

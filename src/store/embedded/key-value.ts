@@ -178,7 +178,7 @@ function createGrantVersions(
   /** The number of changes of a key that are under way: until they are on disk, reads give what was there before. */
   const changes = new Map<string, number>();
 
-  function find(key: string): KnownVersion | undefined {
+  function find(key: string) {
     const remembered = known.get(key);
     if (remembered !== undefined) return remembered;
     const record = read(key);

@@ -6,7 +6,6 @@ import {
   NO_GRANT,
   NO_SESSION,
   type SessionAccess,
-  type SessionLookup,
   StoreUnavailable,
 } from '../store.ts';
 import type { RedisAccess } from './command-runner.ts';
@@ -161,7 +160,7 @@ function readGrant(version: unknown) {
   return { failure: createFailure(version) };
 }
 
-function readSession(found: unknown): SessionLookup {
+function readSession(found: unknown) {
   if (typeof found === 'string') {
     return { failure: createFailure(found) };
   }

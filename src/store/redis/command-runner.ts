@@ -128,7 +128,7 @@ export function createCommandRunner(
   const createUnavailableError = () =>
     new StoreUnavailable('Redis does not answer', { cause: lastError });
 
-  function noteTimeout(): StoreUnavailable {
+  function noteTimeout() {
     const cause = new Error(`no answer within ${DEADLINE_MS} ms`);
     if (!isCluster && state === 'up') {
       markDown(cause);
@@ -169,10 +169,7 @@ export function createChangeKey(
   forget: ((key: string) => void) | undefined,
 ) {
   /** Runs commands that change what stands under the key: it holds for this process's next call, whenever Redis tells of it. */
-  return function changeKey<Result>(
-    key: string,
-    change: (client: RedisClient) => Promise<Result>,
-  ): Promise<Result> {
+  return function changeKey<Result>(key: string, change: (client: RedisClient) => Promise<Result>) {
     if (forget === undefined) return commands.run(change);
     // Before, so that nobody finds it while it changes; and after, since it may have been read anew meanwhile.
     forget(key);
@@ -247,7 +244,7 @@ export function createScript(source: string) {
     client: RedisClient,
     keys: readonly string[],
     args: readonly (string | number | Buffer)[],
-  ): Promise<unknown> {
+  ) {
     try {
       return await client.evalsha(sha, keys.length, ...keys, ...args);
     } catch (error) {

@@ -252,7 +252,7 @@ function readAnswer(reply: unknown): Outcome {
 function describeFailures(
   { sentinels, primaryName }: SentinelUrl,
   outcomes: ReadonlyMap<SentinelAddress, Outcome>,
-): Error {
+) {
   const failures = sentinels.map((sentinel) => {
     const outcome = outcomes.get(sentinel);
     const failure = outcome && 'failure' in outcome ? describeCause(outcome.failure) : '';

@@ -65,7 +65,7 @@ export async function examineRedis(
   }
 }
 
-async function tryTracking(client: RedisClient): Promise<string | undefined> {
+async function tryTracking(client: RedisClient) {
   if (!(client instanceof Redis)) return undefined;
   const pair = openTrackingPair(client, { onChange() {}, onError() {}, onEnd() {} });
   const failure = await pair.prepare().then(() => undefined, describeCause);

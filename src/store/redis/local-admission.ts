@@ -134,10 +134,7 @@ export function createLocalAdmission(
   };
 
   /** Redis refuses for what this process took meanwhile, too: while some of it is left, the request gets that. */
-  async function admitOrRefuse(
-    admitting: Promise<Admission>,
-    asked: Parameters<AdmitRequest>,
-  ): Promise<Admission> {
+  async function admitOrRefuse(admitting: Promise<Admission>, asked: Parameters<AdmitRequest>) {
     const [windows] = asked;
     const admission = await admitting;
     const refusing = findRefusing(windows, admission);

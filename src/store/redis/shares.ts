@@ -103,7 +103,7 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
   }
 
   /** Undefined where Redis has to count. What another limit was set for serves no more. */
-  function findShare(leased: LeasedWindow, window: LimitWindow, now: Moment): Share | undefined {
+  function findShare(leased: LeasedWindow, window: LimitWindow, now: Moment) {
     const { share } = leased;
     if (share === undefined || share.left === 0) return undefined;
     const { max, windowMs } = share.window;

@@ -109,7 +109,7 @@ export function createReplicas<Message extends object>(
 /** Runs one after the other, in the order of the calls, whether they fail or not. */
 function createSequence() {
   let last: Promise<unknown> = Promise.resolve();
-  return function runInOrder<Result>(work: () => Promise<Result>): Promise<Result> {
+  return function runInOrder<Result>(work: () => Promise<Result>) {
     const result = last.then(work);
     last = result.catch(() => {});
     return result;

@@ -95,7 +95,7 @@ function encrypt(key: Key, context: string, text: string) {
   return `${bytes.toString('base64url')}${SEPARATOR}${key.fingerprint}`;
 }
 
-function decrypt(key: Buffer, context: string, bytes: Buffer): string | undefined {
+function decrypt(key: Buffer, context: string, bytes: Buffer) {
   try {
     const end = bytes.length - TAG_BYTES;
     const options = { authTagLength: TAG_BYTES };

@@ -82,7 +82,7 @@ async function loadOrCreateSecretFile(dataDir: string) {
 const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 /** A file that is there and cannot be read must not be replaced: what it sealed would be lost. */
-async function openIfPresent(file: string): Promise<FileHandle | undefined> {
+async function openIfPresent(file: string) {
   try {
     return await open(file, FLAGS);
   } catch (error) {

@@ -63,20 +63,20 @@ function createAudit(
   }
 
   /** `event` is that of the line, where it was more than what was lost. */
-  function recordSuccess(taken: number, event?: AuditEvent): void {
+  function recordSuccess(taken: number, event?: AuditEvent) {
     isWritable = true;
     if (taken > 0) log.warn('The audit log can be written again.', { lostLines: taken });
     if (event !== undefined) metrics.recordAuditLine(event, 'success');
   }
 
-  function recordFailure(taken: number, cause: unknown, event?: AuditEvent): void {
+  function recordFailure(taken: number, cause: unknown, event?: AuditEvent) {
     isWritable = false;
     lost += event === undefined ? taken : taken + 1;
     sayLost(cause);
     if (event !== undefined) metrics.recordAuditLine(event, 'error');
   }
 
-  function write(action: AuditedAction, end: AuditedEnd, seconds?: number): void {
+  function write(action: AuditedAction, end: AuditedEnd, seconds?: number) {
     const taken = takeLost();
     try {
       const line = renderLine(action, end, seconds, sink.getMaxLineBytes());
@@ -89,7 +89,7 @@ function createAudit(
   }
 
   /** @throws Error of the system. */
-  async function writeThrough(line: string, event?: AuditEvent): Promise<void> {
+  async function writeThrough(line: string, event?: AuditEvent) {
     const taken = takeLost();
     try {
       await sink.writeThrough(taken.line + line);
@@ -101,7 +101,7 @@ function createAudit(
   }
 
   /** @throws GatewayError `audit_unavailable`. */
-  const writeStart = (action: AuditedAction): Promise<void> =>
+  const writeStart = (action: AuditedAction) =>
     writeThrough(renderLine(action, { outcome: 'started' }), action.event).catch(() =>
       fail('audit_unavailable', { headers: { 'Retry-After': '5' } }),
     );
@@ -161,7 +161,7 @@ const createRenderLine =
     const now = clock.now();
     const { user, issuer } = end.user === undefined ? action : end;
     let maxText = MAX_TEXT;
-    const cut = (text: string | undefined): string | undefined =>
+    const cut = (text: string | undefined) =>
       text !== undefined && text.length > maxText ? `${text.slice(0, maxText)}…` : text;
     const resource = action.resource && stripUri(action.resource);
     // JSON leaves out what is undefined.
@@ -327,7 +327,7 @@ function openPath(path: string, clock: Clock): { readonly file: number; readonly
   return { file, sink: { getMaxLineBytes, write, writeThrough: write, close } };
 }
 
-function isAt(path: string, file: number): boolean {
+function isAt(path: string, file: number) {
   const found = statSync(path, { throwIfNoEntry: false });
   const open = fstatSync(file);
   return found !== undefined && found.ino === open.ino && found.dev === open.dev;

@@ -81,7 +81,7 @@ export function compileCondition(
   /** What follows from the caller alone is the same for all that one request asks about. */
   const known = new WeakMap<PolicyCaller, Bindings | undefined>();
 
-  function bindCaller(caller: PolicyCaller): Bindings | undefined {
+  function bindCaller(caller: PolicyCaller) {
     if (!known.has(caller)) known.set(caller, computeBindings(caller));
     return known.get(caller);
   }
@@ -134,10 +134,10 @@ const NOBODY: PolicyCaller = { user: undefined, clientId: undefined };
 
 type Bindings = Readonly<Record<string, CelInput>>;
 
-const isOfCaller = (name: VariableName): boolean => name === 'user' || name === 'client';
+const isOfCaller = (name: VariableName) => name === 'user' || name === 'client';
 
 /** A sentence for what is no CEL. */
-function parseExpression(text: string): ReturnType<typeof parse> | string {
+function parseExpression(text: string) {
   try {
     return parse(text);
   } catch (error) {

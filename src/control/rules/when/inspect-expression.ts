@@ -52,7 +52,7 @@ export function inspectExpression(root: Expression): Inspection {
   const patterns: string[] = [];
   const problems = new Set<string>();
 
-  function visit(expression: Expression | undefined, place: Place): void {
+  function visit(expression: Expression | undefined, place: Place) {
     if (expression === undefined) return;
     if (place.depth > MAX_DEPTH) {
       problems.add(`It nests more than ${MAX_DEPTH} levels deep.`);
@@ -63,7 +63,7 @@ export function inspectExpression(root: Expression): Inspection {
     else visitPath(path, place);
   }
 
-  function visitParts({ exprKind: kind }: Expression, place: Place): void {
+  function visitParts({ exprKind: kind }: Expression, place: Place) {
     if (kind.case === 'selectExpr') visit(kind.value.operand, place);
     else if (kind.case === 'listExpr') visitAll(kind.value.elements, place);
     else if (kind.case === 'callExpr') visitCall(kind.value, place);
@@ -72,7 +72,7 @@ export function inspectExpression(root: Expression): Inspection {
       problems.add('It builds an object, which conditions cannot.');
   }
 
-  function visitAll(parts: readonly (Expression | undefined)[], place: Place): void {
+  function visitAll(parts: readonly (Expression | undefined)[], place: Place) {
     for (const part of parts) visit(part, place);
   }
 
@@ -142,7 +142,7 @@ function addPath(lookup: Lookup | undefined, [member, ...rest]: readonly string[
 
 const isVariable = (name: string): name is VariableName => Object.hasOwn(VARIABLES, name);
 
-function describeUnknownFunction(call: FunctionCall): string {
+function describeUnknownFunction(call: FunctionCall) {
   const name = call.function;
   const known = FUNCTION_NAMES.join(', ');
   if (FUNCTION_NAMES.includes(name)) return `${name} is not used as it must be.`;
@@ -167,12 +167,12 @@ export function lookUp(value: unknown, lookup: Lookup, bounds: Bounds): CelValue
   let values = bounds.values;
   let characters = bounds.characters;
 
-  function countText(text: string): void {
+  function countText(text: string) {
     characters -= text.length;
     if (characters < 0) failBounds();
   }
 
-  function select(source: unknown, wanted: Lookup): CelValue {
+  function select(source: unknown, wanted: Lookup) {
     if (wanted === 'all' || !isObject(source)) return convert(source);
     const members = new Map<string, CelValue>();
     for (const [name, inside] of wanted) {
@@ -250,7 +250,7 @@ function extendPath(operand: Expression | undefined, member: string): Path | und
   return path && [...path, member];
 }
 
-function readText({ exprKind: kind }: Expression): string | undefined {
+function readText({ exprKind: kind }: Expression) {
   const constant = kind.case === 'constExpr' ? kind.value.constantKind : undefined;
   return constant?.case === 'stringValue' ? constant.value : undefined;
 }
