@@ -114,7 +114,7 @@ function createConnectionChanges(
 
   return {
     /** Here at once; at the other replicas soon, unless the message is lost. Never throws. What is known here was set right before. */
-    announce(place: ConnectionPlace, change: ConnectionChange): void {
+    announce(place: ConnectionPlace, change: ConnectionChange) {
       tell(place, change);
       const { owner, server } = place;
       replicas.send({ owner, server, change, from }).catch(warn);
@@ -125,7 +125,7 @@ function createConnectionChanges(
       return () => void listeners.delete(listener);
     },
     /** Never rejects: it may be lost. */
-    announceRelease(hash: string): void {
+    announceRelease(hash: string) {
       // In this process nobody waits for it: they have its outcome.
       replicas.send({ released: hash, from }).catch(() => {});
     },
@@ -165,7 +165,7 @@ function createKnownAccess(clock: Clock) {
 
   return {
     /** For the server as it was configured when it was noted: with another it may be another. */
-    get({ hash }: ConnectionPlace, { url, auth }: ConnectionServer): ActiveAccess | undefined {
+    get({ hash }: ConnectionPlace, { url, auth }: ConnectionServer) {
       const found = known.get(hash);
       return found?.url === url && found.auth === auth ? found.access : undefined;
     },

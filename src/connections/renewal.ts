@@ -175,7 +175,7 @@ export function createRenewal(
     server: ConnectionServer,
     marked: ConnectionRecord,
     tokens: ServerTokens | undefined,
-  ): Promise<Access> {
+  ) {
     const stored = await newTokens.store(place, server, marked, tokens);
     if (stored === undefined) return useStored(place, server);
     metrics.recordUpstreamTokenRefresh(server.name, 'renewed');
@@ -189,10 +189,7 @@ export function createRenewal(
    * Says what happened, in words. The connection keeps the client that it was made with: its tokens are of no use to another, and
    * the server may have been wrong.
    */
-  async function replaceForgotten(
-    server: ConnectionServer,
-    record: ConnectionRecord,
-  ): Promise<string> {
+  async function replaceForgotten(server: ConnectionServer, record: ConnectionRecord) {
     try {
       return (await replaceClient(server, record))
         ? ': the registration is gone; it was made anew. If this goes on, reconnect it at the page of connections'

@@ -86,7 +86,7 @@ export function createLoginFailures({ store, clock, log }: Runtime) {
   return {
     note,
     /** Notes a login that worked, but whose token is of no use here. */
-    noteRefusal({ key, message }: GatewayError, { clientIp: ip }: AuthRequest): void {
+    noteRefusal({ key, message }: GatewayError, { clientIp: ip }: AuthRequest) {
       if (OF_SIGNED_TOKENS.has(key))
         note({ step: 'call', client: undefined, ip, error: key, message });
     },

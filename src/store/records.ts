@@ -57,7 +57,7 @@ export function createRecords<Value>(
       }
     },
     /** Reads and deletes it: for one of many at the same moment. With `isWanted` only where that is true of it. */
-    async take(key: string, isWanted?: (value: Value) => boolean): Promise<Value | undefined> {
+    async take(key: string, isWanted?: (value: Value) => boolean) {
       if (isWanted === undefined) return open(key, await store.getAndDelete(key));
       const standing = await store.get(key);
       const value = await open(key, standing);
@@ -169,7 +169,7 @@ export function createSecretRecords<Value extends object>(
 
   return {
     /** Stores a value; returns the new secret by which it is found. */
-    async put(value: Value): Promise<string> {
+    async put(value: Value) {
       const secret = generateSecret();
       await records.put(buildKey(secret), value, ttlSeconds);
       return secret;

@@ -86,7 +86,7 @@ ${renderServerForm(owner, session, { server: server.name, requestId, hosts }, [
   });
 }
 
-function renderHosts(hosts: readonly string[] | undefined): string {
+function renderHosts(hosts: readonly string[] | undefined) {
   const [host, ...others] = (hosts ?? []).map(
     (one) => `<code>${escapeHtml(shorten(one, MAX_HOST))}</code>`,
   );

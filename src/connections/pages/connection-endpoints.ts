@@ -82,7 +82,7 @@ export function createConnectionEndpoints(
 
   // GET /connections
 
-  async function showList(session: BrowserSession, ended?: UnfinishedEnd): Promise<Reply> {
+  async function showList(session: BrowserSession, ended?: UnfinishedEnd) {
     const shown = await Promise.all(
       listServers().map(async (server) => ({
         server,
@@ -194,7 +194,7 @@ export function createConnectionEndpoints(
     server: ConnectionServer,
     page: { readonly requestId: string | undefined; readonly shownHosts: string | undefined },
     cookie: string | undefined,
-  ): Promise<Reply> {
+  ) {
     const browser = browsers.getOrCreate(cookie);
     const url = await connecting.begin(request, server, { hash: browser.hash, ...page });
     if (url === undefined)
@@ -203,7 +203,7 @@ export function createConnectionEndpoints(
     return { ...reply, headers: { ...reply.headers, ...browser.headers } };
   }
 
-  async function disconnect(server: ConnectionServer, session: BrowserSession): Promise<Reply> {
+  async function disconnect(server: ConnectionServer, session: BrowserSession) {
     if (isOperatorMissing(server, session)) return renderOperatorsOnlyPage(owner, server.name);
     const by = server.auth.owner === 'shared' ? 'operator' : 'user';
     const { problem } = await connections.end(getOwner(server, session), server, by);

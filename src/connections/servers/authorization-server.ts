@@ -201,7 +201,7 @@ function readMetadata(
       `${hop} is of another issuer: ${quote(issuer, 200)} (RFC 8414 §3.3). It is not used: it could be somebody else's.`,
     );
   }
-  const readUrl = (name: string): string | undefined => {
+  const readUrl = (name: string) => {
     const url = members[name];
     if (url === undefined || url === null) return undefined;
     const problem = findUrlProblem(url, server);
@@ -341,7 +341,7 @@ async function findProtectedResource(server: ConnectionServer, outbound: Outboun
 
 /** RFC 9728 §5.1, RFC 6750 §3: what a `WWW-Authenticate` says to whoever has no good token. */
 export function readBearerChallenge(header: string | undefined) {
-  const read = (name: string): string | undefined => {
+  const read = (name: string) => {
     const pattern = new RegExp(
       `(?:^|[\\s,])${name}\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s,"]+))`,
       'i',

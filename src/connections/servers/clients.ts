@@ -320,7 +320,7 @@ function chooseRegisteredMethod(
   asked: ClientAuthMethod,
   hasSecret: boolean,
   { authMethods }: AuthorizationServer,
-): ClientAuthMethod {
+) {
   const method = readMethodName(answered) ?? asked;
   if (method === 'private_key_jwt') return method;
   if (!hasSecret) return 'none';

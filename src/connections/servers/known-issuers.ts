@@ -66,7 +66,7 @@ export function createKnownIssuers(
   }
 
   /** By its own metadata, which may have its endpoints elsewhere, as Google's; by its address where that cannot be had now. */
-  async function describeNamed(server: ConnectionServer): Promise<KnownIssuer | undefined> {
+  async function describeNamed(server: ConnectionServer) {
     const named = describeConfigured(server.auth.authorizationServer);
     if (named === undefined) return undefined;
     const place = await findLoginPlace(server).catch((problem: unknown) => {

@@ -128,7 +128,7 @@ export function createOutbound(
 const NOT_CONNECTED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ERR_PROXY_\w+|ERR_TLS_\w+|ERR_SSL_\w+|\w*CERT\w*|UNABLE_TO_\w+|EPROTO)$/;
 
-function isArrivalPossible(error: unknown): boolean {
+function isArrivalPossible(error: unknown) {
   for (let at: unknown = error; at instanceof Error; at = at.cause) {
     if (at instanceof ConnectTimeout || at instanceof UnsendableHeader) return false;
     if (NOT_CONNECTED.test(getErrorCode(at) ?? '')) return false;

@@ -7,11 +7,7 @@ import {
   type OAuthClient,
   redactSent,
 } from '../../http/oauth-client/client-authentication.ts';
-import {
-  readServerTokens,
-  type ServerTokens,
-  type TokenAnswer,
-} from '../../http/oauth-client/token-answer.ts';
+import { readServerTokens, type ServerTokens } from '../../http/oauth-client/token-answer.ts';
 import type { ConnectionServer } from '../../mcp/upstream/connections.ts';
 import { createWorkQueue, type WorkQueue } from '../../platform/work-queue.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -87,7 +83,7 @@ export function createTokenEndpoint(
       client: OAuthClient,
       grant: readonly FormPair[],
       server: ConnectionServer,
-    ): Promise<TokenAnswer> {
+    ) {
       const pairs: readonly FormPair[] = [
         ...grant,
         ...(resource === undefined ? [] : [['resource', resource] as const]),
@@ -180,7 +176,7 @@ export function createRevocation(clients: OAuthClients, tokenEndpoint: TokenEndp
       server: ConnectionServer,
       former: ConnectionRecord,
       current: ConnectionRecord,
-    ): Promise<string | undefined> {
+    ) {
       const isSame = isSameAccount(former, current);
       if (isSame === true) return undefined;
       const problem =

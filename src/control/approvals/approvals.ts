@@ -239,7 +239,7 @@ export function createCallApprovals(
    * False where one of them is full. Counted once it is added, so that many at the same moment count each other; that of the user
    * first, so that one user's many never stand in that of all.
    */
-  async function addToLists(request: ApprovalRequest): Promise<boolean> {
+  async function addToLists(request: ApprovalRequest) {
     for (const [list, key] of listsOf(request)) {
       await store.setListed(list, key, request.id, APPROVAL_SECONDS);
       const max = list === APPROVAL_LIST_KEY ? MAX_IN_ALL : MAX_OF_USER;

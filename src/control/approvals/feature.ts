@@ -288,7 +288,7 @@ const renderListPage = (
   owner: PageOwner,
   session: BrowserSession,
   shown: readonly ShownRequest[],
-): Reply =>
+) =>
   renderPage(owner, {
     status: 200,
     title: 'Waiting for an approval',

@@ -240,7 +240,7 @@ export function toSentText(message: object): string {
   return text;
 }
 
-function isTooLongEscaped(text: string): boolean {
+function isTooLongEscaped(text: string) {
   if (text.length * ESCAPE_LENGTH <= MAX_ESCAPED) return false;
   let length = text.length;
   for (let at = 0; at < text.length; at += 1) {

@@ -183,10 +183,7 @@ export function createRunWork() {
 }
 
 /** Undefined where there is more to do after so many characters. */
-function runSome<Result>(
-  work: Steps<Result>,
-  characters: number,
-): IteratorReturnResult<Result> | undefined {
+function runSome<Result>(work: Steps<Result>, characters: number) {
   for (let left = characters; left > 0; ) {
     const step = work.next();
     if (step.done) return step;

@@ -139,7 +139,7 @@ const WITHOUT_SCHEME =
 /** Nobody writes a host that is so long: where it ends is not looked for. */
 const TOO_LONG = /(?<long>[/\\]{4096}|[/\\]{2,}[^\s/\\?#]{4096,8192})/;
 
-const createLink = (spaced: RegExp, begin: RegExp, ...more: readonly RegExp[]): RegExp =>
+const createLink = (spaced: RegExp, begin: RegExp, ...more: readonly RegExp[]) =>
   new RegExp(
     [
       spaced.source,

@@ -91,7 +91,7 @@ function createMcpGuard({ clock, askServer }: GuardHost, config: McpUse): AskGua
     params: JsonObject,
     signal: CancelSignal | undefined,
     traceparent?: string,
-  ): Promise<JsonObject> {
+  ) {
     try {
       return await askServer(server, { method, params, signal, timeoutMs, traceparent });
     } catch (error) {

@@ -152,7 +152,7 @@ const SECRET_PATTERNS: readonly SecretPattern[] = [
 const MIN_LENGTH = 16;
 const NONE: readonly FoundText[] = [];
 
-function findSecrets(text: string): readonly FoundText[] {
+function findSecrets(text: string) {
   if (text.length < MIN_LENGTH) return NONE;
   const stems = findStems(text);
   if (stems.size === 0) return NONE;

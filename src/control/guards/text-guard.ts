@@ -96,7 +96,7 @@ export function createTextJudge(
 const SPECIAL = /[\\%&\t\n\r]/;
 
 /** The first of what overlaps counts, for all of it. */
-function replaceAll(text: string, all: readonly FoundText[], toMark: TextGuard['toMark']): string {
+function replaceAll(text: string, all: readonly FoundText[], toMark: TextGuard['toMark']) {
   let replaced = '';
   let copied = 0;
   for (const { start, end, name } of all) {

@@ -89,7 +89,7 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
     /** Facts of the user that `who` and `when` name. */
     namedFacts: nameFacts(who, condition.ofUser),
     /** Its decision for the caller on all that it is about, by `who` alone. */
-    address(caller: PolicyCaller): RuleDecision {
+    address(caller: PolicyCaller) {
       if (!fits(caller, false)) return DENIED;
       return hasScope(caller) ? allowed : missing;
     },

@@ -121,7 +121,7 @@ export function createLogoutTokenVerifier(clock: Clock, keySet: KeySet, rules: P
 
   return {
     /** Undefined where a key that is not at hand may have signed it. */
-    verifyAtHand(text: string): LogoutToken | undefined {
+    verifyAtHand(text: string) {
       const { token, logoutToken } = read(text);
       const isSigned = nameMember(KIND, 'signature', () =>
         isSignedAtHand(token, { keySet, findSigner }),
@@ -129,7 +129,7 @@ export function createLogoutTokenVerifier(clock: Clock, keySet: KeySet, rules: P
       return isSigned ? logoutToken : undefined;
     },
     /** @throws GatewayError `key_set_unavailable`, too. */
-    async verify(text: string): Promise<LogoutToken> {
+    async verify(text: string) {
       const { token, logoutToken } = read(text);
       await requireSigner(KIND, token, keySet);
       return logoutToken;

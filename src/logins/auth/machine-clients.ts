@@ -77,7 +77,7 @@ export function createMachineClients(first: readonly MachineClient[] = []) {
   return {
     find: (id: string) => byId.get(id),
     list: (): readonly MachineClient[] => [...byId.values()],
-    replace(clients: readonly MachineClient[]): void {
+    replace(clients: readonly MachineClient[]) {
       const before = [...byId.values()];
       byId = index(clients);
       const changed = before.filter(({ id, mark }) => byId.get(id)?.mark !== mark);

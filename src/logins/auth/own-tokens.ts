@@ -211,7 +211,7 @@ export function createOwnTokenVerifier(
       })();
     },
     /** The same user, of a grant that has changed. @throws GatewayError `token_revoked`. */
-    async reload(user: UserContext): Promise<UserContext> {
+    async reload(user: UserContext) {
       if (user.grant === undefined) return user;
       const entry = await read(user.grant.id);
       return findUser(entry, scopeMasks.get(user) ?? 0);

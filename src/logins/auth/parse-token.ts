@@ -114,30 +114,30 @@ export class ParsedToken implements TokenHeader {
   }
 
   /** @throws GatewayError `invalid_token`. */
-  checkParts(): void {
+  checkParts() {
     this.payload = decodeBase64url(this.getPayloadText(), 'payload');
     this.signature = decodeBase64url(this.getSignatureText(), 'signature');
   }
 
   /** SHA-256 of the text: by this it is remembered. */
-  getDigest(): string {
+  getDigest() {
     this.digest ??= hashSha256(this.text);
     return this.digest;
   }
 
-  decodePayload(): Buffer {
+  decodePayload() {
     return this.payload ?? Buffer.from(this.getPayloadText(), 'base64url');
   }
 
-  decodeSignature(): Buffer {
+  decodeSignature() {
     return this.signature ?? Buffer.from(this.getSignatureText(), 'base64url');
   }
 
-  private getPayloadText(): string {
+  private getPayloadText() {
     return this.text.slice(this.headerEnd + 1, this.payloadEnd);
   }
 
-  private getSignatureText(): string {
+  private getSignatureText() {
     return this.text.slice(this.payloadEnd + 1);
   }
 }

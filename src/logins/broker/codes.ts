@@ -141,7 +141,7 @@ export function createCodes(runtime: BrokerRuntime) {
      *
      * @throws GatewayError `invalid_grant` where `use` would throw it.
      */
-    async isSpent(request: CodeRequest): Promise<boolean> {
+    async isSpent(request: CodeRequest) {
       const found = await codes.get(request.code);
       if (found === undefined) return failUnknownCode();
       if (!('usedFor' in found)) return false;
@@ -179,7 +179,7 @@ export function createCodes(runtime: BrokerRuntime) {
       return use ?? failUnknownCode();
     },
     /** Asked by the first user once the grant is in the store: whoever came again before that could not end it. */
-    async wasUsedAgain(code: string): Promise<boolean> {
+    async wasUsedAgain(code: string) {
       const found = await codes.get(code);
       return found !== undefined && 'usedFor' in found && found.wasUsedAgain;
     },

@@ -122,12 +122,12 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
       return mark;
     },
     /** Notes the end of one login that a user or operator ends, while others of the same user by the same client go on. */
-    async noteOfOne({ user, client }: Grant): Promise<void> {
+    async noteOfOne({ user, client }: Grant) {
       const concerned = { user: hashUser(user), client: client.id };
       await raise(buildApprovalKey(concerned), approvalSeconds, await count());
     },
     /** Asked once whatever is judged stands in the store: else it could be missed by both. */
-    async isOver({ user, clientId, sid, logoutMark = 0 }: MarkedLogin): Promise<boolean> {
+    async isOver({ user, clientId, sid, logoutMark = 0 }: MarkedLogin) {
       const userKey = hashUser(user);
       const session = sid === undefined ? undefined : hashSid({ issuer: user.issuer, sid });
       return isNotedAfter(logoutMark, [

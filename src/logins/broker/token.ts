@@ -89,7 +89,7 @@ export function createBrokerToken(
   }
 
   return {
-    async token(body: RequestBody, authorization: string | undefined): Promise<JudgedRequest> {
+    async token(body: RequestBody, authorization: string | undefined) {
       const parameters = parseBody(body);
       const grantType = parameters.require('grant_type');
       if (grantType === 'refresh_token') return refresh(parameters);

@@ -175,7 +175,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
      *
      * @throws GatewayError `oauth_invalid_request`, `unauthenticated_machine` or `client_keys_unavailable`.
      */
-    authenticate(request: AuthenticationRequest): Promise<AuthenticatedClient<Client>> {
+    authenticate(request: AuthenticationRequest) {
       const judging = judged.get(request.body) ?? judge(request);
       judged.set(request.body, judging);
       return judging;

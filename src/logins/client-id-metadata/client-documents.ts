@@ -24,7 +24,6 @@ import {
   type DocumentRules,
   failDocument,
   isClientDocumentId,
-  type PublicClientDocument,
   parseClientDocument,
   parseClientIdUrl,
   parseDocumentKeys,
@@ -101,7 +100,7 @@ export function createClientDocuments(
      *
      * @throws ClientDocumentRefused when the URL, its host or its document cannot be accepted.
      */
-    async find(clientId: string): Promise<PublicClientDocument> {
+    async find(clientId: string) {
       const document = await findAny(clientId);
       return document.token_endpoint_auth_method === 'none'
         ? document

@@ -106,7 +106,7 @@ export function createClients(
         : require(clientId, 'unauthenticated_client');
     },
     /** Exact strings; on loopback any port, where that is allowed, but for the gateway's own client. */
-    allowsRedirectUri({ kind, redirectUris }: Client, redirectUri: string): boolean {
+    allowsRedirectUri({ kind, redirectUris }: Client, redirectUri: string) {
       if (kind === 'own') return redirectUris.includes(redirectUri);
       const isRegistered = redirectUris.some((uri) =>
         isSameRedirectUri(uri, redirectUri, redirectRules),

@@ -74,7 +74,7 @@ export const createRegisteredClients = (
   /** A new one. Durable once resolved. */
   add: (client: RegisteredClient) => store.setListed(...toListedRecord(client), unusedTtlSeconds),
   /** One that got a token: begins its full time anew. One that was removed meanwhile stays so. */
-  async keep(client: RegisteredClient): Promise<void> {
+  async keep(client: RegisteredClient) {
     await store.replaceListed(...toListedRecord({ ...client, used: true }), ttlSeconds);
   },
 });

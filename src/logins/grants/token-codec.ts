@@ -87,7 +87,7 @@ export function createTokenCodec(seal: Seal, baseUrl: string) {
         resourceHashes,
       };
     },
-    writeRefreshToken({ grantId, generation }: RefreshToken): string {
+    writeRefreshToken({ grantId, generation }: RefreshToken) {
       const bytes = Buffer.alloc(REFRESH_BYTES);
       bytes.write(grantId, 0, 'base64url');
       bytes.writeUInt32BE(generation, GRANT_BYTES);

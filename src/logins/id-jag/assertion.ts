@@ -212,7 +212,7 @@ export function createAssertionIssuers(
     names: issuers,
     /** Undefined for an issuer that the settings do not name. */
     findKeySet: (issuer: unknown) => (typeof issuer === 'string' ? all.get(issuer) : undefined),
-    close(): void {
+    close() {
       for (const keySet of opened.values()) keySet.close();
     },
   };

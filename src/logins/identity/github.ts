@@ -210,7 +210,7 @@ function createGithubApi(apiUrl: string, fetch: Fetch) {
 
   return {
     /** @throws GatewayError `upstream_failed` where a later try may go better. */
-    async get(path: string, accessToken: string): Promise<GithubAnswer> {
+    async get(path: string, accessToken: string) {
       return readAnswer(await ask(apiUrl + path, accessToken), path);
     },
     /** Likewise; `value` is the items of all pages, as far as they are read. */

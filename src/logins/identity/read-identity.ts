@@ -99,10 +99,7 @@ export function createReadIdentity(
   }
 
   /** Asks by an access token that lives until it is revoked. */
-  async function askAgain(
-    accessToken: string | undefined,
-    { sub }: UserIdentity,
-  ): Promise<JsonObject | 'ended'> {
+  async function askAgain(accessToken: string | undefined, { sub }: UserIdentity) {
     if (accessToken === undefined) return failWithoutIdToken();
     const answer = await askUserinfo(accessToken, sub);
     if (answer.kind === 'none') return failWithoutIdToken();

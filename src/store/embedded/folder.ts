@@ -42,7 +42,7 @@ export async function openDataFolder(dataDir: string) {
       /** As `OpenFolder` has it. None may follow `close`. */
       write: <Result>(change: () => Result) =>
         trackWrite(() => root.transaction(change).catch(rejectCommit)),
-      async close(): Promise<void> {
+      async close() {
         await root.close();
         await unlock();
       },
@@ -112,7 +112,7 @@ function checkPages(descriptor: number, size: number) {
     const buffer = Buffer.alloc(bytes);
     return buffer.subarray(0, readSync(descriptor, buffer, 0, bytes, at));
   };
-  const metaAt = (at: number): Meta => {
+  const metaAt = (at: number) => {
     const meta = readPageMeta(read(at, META_BYTES));
     if (meta === undefined) {
       throw new Error('store.mdb is damaged, or of another program; move it away');

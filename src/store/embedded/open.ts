@@ -208,7 +208,7 @@ function watchWrites(
   return {
     write: watchedWrite,
     /** @throws StoreUnavailable when the last write failed. */
-    ensureWritable(): void {
+    ensureWritable() {
       if (failure !== undefined) throw failure;
     },
   };
@@ -396,7 +396,7 @@ function createByteBudgets(clock: Clock) {
   return {
     ...ports,
     /** Forgets budgets in which nothing counts any more. */
-    sweepBudgets(): void {
+    sweepBudgets() {
       const now = clock.monotonic();
       for (const [budget, entries] of budgets) {
         forgetExpired(entries, now);

@@ -142,7 +142,7 @@ function createSessionCache() {
   }
 
   return {
-    get(id: string): StoredSession | undefined {
+    get(id: string) {
       const young = younger.get(id);
       if (young !== undefined) return young;
       const old = older.get(id);
@@ -153,12 +153,12 @@ function createSessionCache() {
      * `key` is a number that stands for the id. Only what is read again soon is kept: of more sessions than have room, each
      * would only be in the garbage collector's way.
      */
-    put(id: string, key: number, cached: StoredSession): void {
+    put(id: string, key: number, cached: StoredSession) {
       const at = (key >>> 0) % READ_ONCE;
       if (readOnce[at] === key) add(id, cached);
       else readOnce[at] = key;
     },
-    delete(id: string): void {
+    delete(id: string) {
       younger.delete(id);
       older.delete(id);
     },

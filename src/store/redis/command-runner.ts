@@ -154,7 +154,7 @@ export function createCommandRunner(
       }
     },
     /** Nothing changes any more, and nothing is logged. */
-    close(): void {
+    close() {
       state = 'closed';
       close();
     },

@@ -173,19 +173,19 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
      * Returns permits that were taken and not needed. A share that has ended stays at that: what is given back to it is
      * nobody's any more, and runs out.
      */
-    giveBack({ shares }: TakenPermits): void {
+    giveBack({ shares }: TakenPermits) {
       for (const share of shares) if (held.has(share)) share.left += 1;
     },
 
     /** As `uncountRequest`; false where no share let the request in. */
-    uncount(key: string, entry: string): boolean {
+    uncount(key: string, entry: string) {
       const share = windows.peek(key)?.share;
       if (share?.entry === entry && held.has(share)) share.left += 1;
       return entry.startsWith('shared:');
     },
 
     /** True if one more request of this window could be let in here. */
-    hasLeft(window: LimitWindow): boolean {
+    hasLeft(window: LimitWindow) {
       const leased = windows.peek(window.key);
       return leased !== undefined && findShare(leased, window, takeMoment(clock)) !== undefined;
     },
@@ -211,14 +211,14 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
       return {
         permits: wanted,
         /** With what was granted of each. */
-        settle(granted: readonly GrantedPermits[]): void {
+        settle(granted: readonly GrantedPermits[]) {
           for (const [at, { leased, window }] of wanted.entries()) {
             const grantedHere = granted[at];
             if (grantedHere) add(leased, window, grantedHere, asked);
           }
         },
         /** No answer came. Where it was asked, permits that nobody knows of run out by themselves. */
-        fail(isSent: boolean): void {
+        fail(isSent: boolean) {
           const now = clock.monotonic();
           for (const { leased, window } of wanted) {
             leased.isAsked = false;
@@ -231,7 +231,7 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
     },
 
     /** Returns what is left. Never rejects. */
-    async close(): Promise<void> {
+    async close() {
       for (const share of held) end(share);
       await returnUnused();
     },

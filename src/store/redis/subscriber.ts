@@ -112,7 +112,7 @@ export function createSubscriber({ client: commandClient, backoff, clock, log }:
         if (!listeners.has(channel)) runIfReady((on) => on.unsubscribe(channel));
       };
     },
-    close(): void {
+    close() {
       listeners.clear();
       state = 'closed';
       attempts.stop();

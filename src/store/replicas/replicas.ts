@@ -89,7 +89,7 @@ export function createReplicas<Message extends object>(
      *
      * @throws StoreUnavailable
      */
-    async send(message: Message, name?: string): Promise<void> {
+    async send(message: Message, name?: string) {
       const to = name === undefined ? channel : toChannel(name);
       const sealed = await sealInOrder(async () => {
         const text = writeExactJson({ sentAt: clock.now(), message });
@@ -99,7 +99,7 @@ export function createReplicas<Message extends object>(
     },
     /** Listeners are called in the order in which the messages arrived. */
     listen: (listener: (message: Message) => void) => void listeners.add(listener),
-    close(): void {
+    close() {
       isClosed = true;
       for (const unsubscribe of unsubscribers) unsubscribe();
     },

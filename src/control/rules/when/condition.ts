@@ -60,7 +60,7 @@ export function compileCondition(
 
   const callerParts = rewriteExpression(parsed.expr);
   const re2 = {
-    compile(pattern: string): Matcher {
+    compile(pattern: string) {
       const matcher = matchers.get(pattern);
       if (matcher === undefined || typeof matcher === 'string')
         throw new Error('A pattern that was not written.');
