@@ -7,7 +7,6 @@ import type {
 } from '../mcp/upstream/connections.ts';
 import { hashSha256 } from '../platform/ids.ts';
 import { waitForOutcome } from '../platform/single-flight.ts';
-
 import type { Runtime } from '../runtime/runtime.ts';
 import { buildConnectionLinkKey } from '../store/keys.ts';
 import { createRecords, createSecretRecords, textFormat } from '../store/records.ts';

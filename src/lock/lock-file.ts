@@ -53,9 +53,8 @@ export function isEmptyLock(text: string): boolean {
 export function parseLockFile(text: string): LockFile {
   const file = parseObject(text);
   if (file === undefined) failFile('is not JSON');
-  if (file.version !== VERSION) {
+  if (file.version !== VERSION)
     failFile(`has version ${quote(file.version)}, and this Postern reads version ${VERSION}`);
-  }
   return { servers: readMap(file.servers, 'servers', readServer) };
 }
 
@@ -96,9 +95,8 @@ function readMap<Value>(
 function readFingerprints(value: unknown, place: string): readonly Fingerprint[] {
   if (!Array.isArray(value)) failFile(`has no list at ${place}`);
   return value.map((one: unknown) => {
-    if (!isObject(one) || typeof one.sha256 !== 'string' || !SHA256.test(one.sha256)) {
+    if (!isObject(one) || typeof one.sha256 !== 'string' || !SHA256.test(one.sha256))
       failFile(`has no SHA-256 at ${place}`);
-    }
     return { sha256: one.sha256, parts: readParts(one.parts) };
   });
 }
@@ -264,8 +262,7 @@ export function indexItems(
 
 function requireFingerprint(kind: LockedKind, item: unknown) {
   const fingerprint = computeFingerprint(kind, item);
-  if (fingerprint === undefined) {
+  if (fingerprint === undefined)
     throw new UpstreamError('invalid', `one of its ${kind}s nests too deep to be approved`);
-  }
   return fingerprint;
 }

@@ -136,9 +136,8 @@ function compareFingerprints(
   approved: readonly Fingerprint[] | undefined,
   found: readonly Fingerprint[] | undefined,
 ): readonly ServerDifference[] {
-  if (found === undefined) {
+  if (found === undefined)
     return approved === undefined ? [] : [{ kind, name, change: 'removed', members: [] }];
-  }
   if (approved === undefined) return [{ kind, name, change: 'added', members: [] }];
   return found
     .filter(({ sha256 }) => approved.every((one) => one.sha256 !== sha256))

@@ -129,9 +129,8 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
 export function compileWho(who: RuleConfig['who']) {
   const { groups, scopes, claims, clients, views }: RuleSubject = who === 'everyone' ? {} : who;
   const tests: ((caller: PolicyCaller) => boolean)[] = [];
-  if (groups !== undefined) {
+  if (groups !== undefined)
     tests.push(({ user }) => user?.groups?.some((group) => groups.includes(group)) === true);
-  }
   if (claims !== undefined) {
     const namesEmail = Object.hasOwn(claims, 'email');
     tests.push(

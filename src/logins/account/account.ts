@@ -102,11 +102,10 @@ export function createAccountEndpoints(
       return createRedirectReply(url);
     }
     const endsAll = action === 'end_all' || action === 'end_all_provider';
-    if (action === 'ask_all' || (endsAll && !session.isFresh)) {
+    if (action === 'ask_all' || (endsAll && !session.isFresh))
       return session.isFresh
         ? createRedirectReply(`${url}?all=1`)
         : beginLogin(cookie, { page: '/account', isFresh: true });
-    }
     if (action === 'end_all') return endAll(found, ip);
     if (action === 'end_all_provider') return endAll(found, ip, () => leave(found, cookie, true));
     if (action === 'leave') return leave(found, cookie, false);
@@ -223,9 +222,8 @@ ${renderForm(
 }
 
 function renderAll(content: AccountPageContent) {
-  if (!content.asksForAll) {
+  if (!content.asksForAll)
     return renderForm(content, '<button name="action" value="ask_all">Log out everywhere</button>');
-  }
   return `<p class="warning" role="alert">All apps in this list will have to log in again.</p>
 ${renderForm(
   content,

@@ -11,7 +11,6 @@ import {
   type VerifyBearer,
 } from '../../http/endpoint/bearer.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
-
 import {
   openProviderMetadata,
   type ProviderMetadata,
@@ -206,9 +205,8 @@ export function createProviderAccess(
   const provider = auth.required ? auth.provider : oauth.provider;
   if (provider === undefined) return { metadata: undefined, keySet: undefined, auth: disabledAuth };
   const metadata = openProviderMetadata(runtime, provider);
-  if (!auth.required && sources.ownTokens === undefined) {
+  if (!auth.required && sources.ownTokens === undefined)
     return { metadata, keySet: undefined, auth: disabledAuth };
-  }
   const keySet = sources.keySet ?? openKeySet(runtime, { url: provider.jwksUrl, metadata });
   if (!auth.required) {
     keySet.start();

@@ -177,12 +177,11 @@ function checkEarlierUser(user: UserIdentity, earlier: UserIdentity | undefined)
     ['iss', user.issuer, earlier.issuer],
     ['sub', user.sub, earlier.sub],
   ] as const) {
-    if (found !== expected) {
+    if (found !== expected)
       failIdToken(
         member,
         `The ${member} claim of the ID token is ${quote(found)}, and that of the login that it renews is ${quote(expected)}.`,
         { found, expected },
       );
-    }
   }
 }

@@ -5,12 +5,10 @@ import {
   IssuerMismatch,
   type ProviderMetadata,
 } from '../../http/oauth-client/provider-metadata.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { computePauseMs } from '../../platform/clock.ts';
+import { type Clock, computePauseMs } from '../../platform/clock.ts';
 import { fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { describeCause } from '../../platform/log.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
-
 import type { Runtime } from '../../runtime/runtime.ts';
 import { parseKeySet, type VerificationKey } from './jwk.ts';
 
@@ -265,9 +263,8 @@ function createKeySetRefresher(
     /** A fetch that begins after this call: it sees what the provider knows from now on. */
     refreshLater(): Promise<RefreshOutcome> {
       const sinceLast = clock.monotonic() - lastStart;
-      if (lastOutcome?.ok === false && sinceLast < COOL_DOWN_MS) {
+      if (lastOutcome?.ok === false && sinceLast < COOL_DOWN_MS)
         return Promise.resolve(lastOutcome);
-      }
       next ??= new Promise<void>((due) => {
         clock.after(Math.max(0, COOL_DOWN_MS - sinceLast), due);
       }).then(() => {

@@ -5,7 +5,6 @@ import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { ACCESS_TOKEN_PREFIX, isOwnToken } from '../../http/endpoint/bearer.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
-
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -90,9 +89,7 @@ export function createOwnTokenVerifier(
       openedTokens.set(token, opened);
     }
     const now = clock.now() / 1000;
-    if (now >= opened.expiresAt) {
-      fail('expired_token', { facts: { exp: opened.expiresAt, now } });
-    }
+    if (now >= opened.expiresAt) fail('expired_token', { facts: { exp: opened.expiresAt, now } });
     if (!acceptsResource(opened.resourceHashes, path)) failResource(baseUrl, path);
     return opened;
   }
@@ -182,9 +179,7 @@ export function createOwnTokenVerifier(
       const client = entry.requireMachineClient();
       if (client !== undefined && !mayOperate(client, baseUrl)) failResource(baseUrl, path);
     }
-    if (!entry.isUseNoted && opened.generation === entry.generation) {
-      noteUse(opened.grantId, entry);
-    }
+    if (!entry.isUseNoted && opened.generation === entry.generation) noteUse(opened.grantId, entry);
     return findUser(entry, opened.scopeMask);
   }
 
@@ -246,12 +241,11 @@ const ADMIN = /^\/admin(\/|$)/;
 const listEquivalents = (url: string): readonly string[] => [url, `${url}/`];
 
 function failUnknown(token: string): never {
-  if (token !== '' && isOwnToken(token) && !token.startsWith(ACCESS_TOKEN_PREFIX)) {
+  if (token !== '' && isOwnToken(token) && !token.startsWith(ACCESS_TOKEN_PREFIX))
     return failToken('This is a refresh token. Send the access token.', {
       found: 'a refresh token',
       expected: 'an access token',
     });
-  }
   return failToken(
     token === '' || isOwnToken(token)
       ? 'The token was changed on its way, or another gateway issued it.'

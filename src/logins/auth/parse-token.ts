@@ -148,21 +148,18 @@ function parseHeader(bytes: Buffer, form: TokenForm): TokenHeader {
   const { alg, kid, typ } = header;
   // RFC 7515 §4.1.11: no extension is understood here. RFC 7797 §7: b64 is none of a JWT's, and
   // whoever leaves it out of crit hopes for a verifier that is misled.
-  if ('crit' in header || 'b64' in header) {
+  if ('crit' in header || 'b64' in header)
     failMalformed('The header of the token has a critical extension (crit or b64).');
-  }
   if (typeof alg !== 'string') return failMalformed('The header of the token names no algorithm.');
-  if (kid !== undefined && typeof kid !== 'string') {
+  if (kid !== undefined && typeof kid !== 'string')
     return failMalformed('The kid in the header of the token is not a string.');
-  }
   const isRightType =
     typ === undefined ? !form.isTypeRequired : typeof typ === 'string' && form.type.test(typ);
-  if (!isRightType) {
+  if (!isRightType)
     failToken(
       `The typ in the header of the token is ${quote(typ)}, which is not that of ${form.kind}; accepted are ${form.types}.`,
       { found: typ, expected: form.types },
     );
-  }
   return { alg, kid, algorithm: algorithms.get(alg) ?? failAlgorithm(alg, form) };
 }
 

@@ -52,12 +52,11 @@ export function createCallback(
       // Used up in any case: a code that came to another browser than the login's stands in its
       // address bar, and must be worth nothing to whoever began.
       const login = (await logins.take(state)) ?? failLoginExpired();
-      if (login.browser !== browsers.readHash(cookie)) {
+      if (login.browser !== browsers.readHash(cookie))
         fail('oauth_invalid_request', {
           details:
             'This login was started in another browser, or cookies are turned off. Turn on cookies and start the login again from your app.',
         });
-      }
       await checkResponseIssuer(parameters, login, endpoints);
       const code = parameters.get('code');
       return code === undefined ? forwardError(parameters, login) : finishLogin(login, code);
@@ -151,12 +150,11 @@ export function createCallback(
       description === undefined ? error : `${error}: ${description}`,
     );
     const message = `The provider said ${providerError}`;
-    if (!isClientError(error)) {
+    if (!isClientError(error))
       return {
         ...respond(login, listError(error, description)),
         error: { key: 'refused_by_provider', message },
       };
-    }
     const details = `${MISCONFIGURED} The identity provider said ${providerError}`;
     return {
       ...respond(login, listError('server_error', details)),

@@ -204,9 +204,8 @@ function findCodeProblem(
   { clientId, redirectUri, verifier }: CodeRequest,
 ): string | undefined {
   if (issued.clientId !== clientId) return 'The code was issued to another client.';
-  if (issued.redirectUri !== redirectUri) {
+  if (issued.redirectUri !== redirectUri)
     return 'The redirect_uri does not match the one in the authorization request.';
-  }
   // RFC 7636 §4.6: the challenge was made from the verifier.
   return VERIFIER.test(verifier) && createCodeChallenge(verifier) === issued.codeChallenge
     ? undefined

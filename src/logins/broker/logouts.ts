@@ -98,9 +98,8 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
     const latest = Math.max(...(await Promise.all(keys.map(readNumber))));
     if (latest <= mark) return false;
     // A store of several servers can lose the count and keep what was noted by it: nobody could log in then until that is forgotten, too.
-    if ((await readNumber(LOGOUT_COUNT_KEY)) < latest) {
+    if ((await readNumber(LOGOUT_COUNT_KEY)) < latest)
       await raise(LOGOUT_COUNT_KEY, countedSeconds, latest);
-    }
     return true;
   }
 

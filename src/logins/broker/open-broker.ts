@@ -52,9 +52,8 @@ export function openBroker(
   const { baseUrl, displayName } = config.server;
   const { oauth } = config;
   if (oauth.mode !== 'broker') throw new Error('Clients get tokens of the provider');
-  if (loginSeal === undefined || metadata === undefined || keySet === undefined) {
+  if (loginSeal === undefined || metadata === undefined || keySet === undefined)
     throw new Error("The gateway's own tokens need a secret, and a provider");
-  }
   const runtime: BrokerRuntime = {
     ...gatewayRuntime,
     baseUrl,
@@ -262,9 +261,8 @@ function createGrantRenewal(
       }
       if (stored === undefined || !isUsable(stored.grant, clock.now())) return undefined;
       const { accessToken, expiresAt = now + UNKNOWN_LIFETIME_MS } = stored.grant.provider;
-      if (accessToken !== undefined) {
+      if (accessToken !== undefined)
         tokens.set(`${check.id}.${stored.version}`, accessToken, expiresAt - RESERVE_MS);
-      }
       return accessToken;
     },
   };

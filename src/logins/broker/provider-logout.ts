@@ -35,11 +35,10 @@ export function createProviderLogout({
   /** Once for each request: limits and endpoint ask of the same one. */
   const lookAt = computeOnce((body: RequestBody): Look => {
     try {
-      if (body.type !== 'form') {
+      if (body.type !== 'form')
         fail('oauth_invalid_request', {
           details: 'The body must be a form that has logout_token.',
         });
-      }
       const text = parseBody(body, checkFieldName).require('logout_token');
       const atHand = logoutTokens.verifyAtHand(text);
       let verifying: Promise<LogoutToken> | undefined;
@@ -78,9 +77,8 @@ export function createProviderLogout({
           auditEnd(audit, grant, 'provider', ip),
         );
         count += ended;
-        if (failed > 0) {
+        if (failed > 0)
           fail('logout_unfinished', { headers: RETRY, facts: { ended: count, failed } });
-        }
       }
       // All has ended: it is not accepted again. Where it took longer than the claim lasts, who has claimed it meanwhile will say what
       // came of it.
@@ -97,9 +95,8 @@ export function createProviderLogout({
 
   async function select({ user, sid }: LogoutToken): Promise<readonly GrantSelection[]> {
     const endsAll = oauth.tokens.backchannelEnds === 'all';
-    if (sid === undefined || (endsAll && user !== undefined)) {
+    if (sid === undefined || (endsAll && user !== undefined))
       return user === undefined ? [] : [{ user }];
-    }
     const session = { issuer, sid };
     const users = new Map<string, UserIdentity>();
     if (endsAll) {

@@ -108,9 +108,8 @@ export function createBrokerToken(
       if (stored?.grant.client.id !== clientId) return undefined;
       const { grant } = stored;
       // Whoever brings one that was replaced must not use up what the login has.
-      if (token.generation < (grant.replaced?.generation ?? grant.issued.generation)) {
+      if (token.generation < (grant.replaced?.generation ?? grant.issued.generation))
         return undefined;
-      }
       // However many come, the provider is asked once in OAUTH_RENEWAL_SECONDS: where that is seldom.
       return { id: grant.id, isAnswered: oauth.tokens.renewalSeconds >= SELDOM_SECONDS };
     },

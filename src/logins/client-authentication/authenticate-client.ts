@@ -9,7 +9,6 @@ import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { truncateForLog } from '../../platform/log.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
-
 import { quote } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildAssertionKey } from '../../store/keys.ts';

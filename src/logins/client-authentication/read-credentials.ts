@@ -57,12 +57,11 @@ export function readCredentials(
   const assertionType = parameters.get('client_assertion_type');
   const hasAssertion = assertion !== undefined || assertionType !== undefined;
   const tried = [authorization !== undefined, secret !== undefined, hasAssertion];
-  if (tried.filter(Boolean).length > 1) {
+  if (tried.filter(Boolean).length > 1)
     fail('oauth_invalid_request', {
       details:
         'The request authenticates its client in more than one way (Authorization, client_secret, client_assertion). Use one.',
     });
-  }
   if (authorization !== undefined) return readBasic(authorization, clientId);
   if (secret !== undefined)
     return clientId === undefined
@@ -86,11 +85,10 @@ function readBasic(
   const secret = decodeForm(text.slice(colon + 1));
   const isRight = colon > 0 && id !== undefined && secret !== undefined && secret !== '';
   if (!isRight) return 'malformed';
-  if (clientId !== undefined && clientId !== id) {
+  if (clientId !== undefined && clientId !== id)
     fail('oauth_invalid_request', {
       details: 'The client_id is not that of the Authorization header.',
     });
-  }
   return { method: 'client_secret_basic', clientId: id, secret };
 }
 

@@ -206,17 +206,15 @@ export function parseClientIdUrl(clientId: string, allowedHosts: readonly string
   if (wrong !== undefined) return { problem: `The client_id ${wrong}.` };
   const url = new URL(clientId);
   const { hostname } = url;
-  if (!isHostName(hostname)) {
+  if (!isHostName(hostname))
     return {
       problem:
         'The client_id must name its host by a full DNS name, not by an address or localhost.',
     };
-  }
-  if (!allowedHosts.includes('*') && !allowedHosts.includes(hostname)) {
+  if (!allowedHosts.includes('*') && !allowedHosts.includes(hostname))
     return {
       problem: `The host ${hostname} of the client_id is not allowed here. An operator can add it to CIMD_ALLOWED_HOSTS.`,
     };
-  }
   return { url };
 }
 

@@ -124,11 +124,10 @@ export const createRegister = (
       client_secret_expires_at: 0 as const,
     };
     const bytes = Buffer.byteLength(JSON.stringify(client));
-    if (bytes > MAX_RECORD_BYTES) {
+    if (bytes > MAX_RECORD_BYTES)
       fail('invalid_client_metadata', {
         details: `Client metadata may be at most ${MAX_RECORD_BYTES} bytes; this is ${bytes} bytes.`,
       });
-    }
     return async function add() {
       await clients.add(client);
       return {

@@ -182,9 +182,8 @@ export function createGrants(
         lastOpened.set(key, written);
         const { listedSid: earlierSid, issued } = stored.grant;
         // Out of the list of a session at the provider that it is of no more.
-        if (earlierSid !== undefined && earlierSid !== grant.listedSid) {
+        if (earlierSid !== undefined && earlierSid !== grant.listedSid)
           await delist(listSessionPlaces({ ...grant, sid: earlierSid }));
-        }
         if (grant.issued.issuedAt !== issued.issuedAt) metrics.recordGrant('refreshed');
         return written;
       }

@@ -6,7 +6,6 @@ import {
   isOwnToken,
   REFRESH_TOKEN_PREFIX,
 } from '../../http/endpoint/bearer.ts';
-
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { createSeal, type Seal } from '../../store/seal/seal.ts';

@@ -46,14 +46,13 @@ export function createReadGithubIdentity(
       api.list('/user/orgs', accessToken),
       api.list('/user/teams', accessToken),
     ]);
-    if ([found, emails, orgs, teams].some(({ kind }) => kind === 'ended')) {
+    if ([found, emails, orgs, teams].some(({ kind }) => kind === 'ended'))
       return isHeldToken
         ? undefined
         : fail('upstream_failed', {
             details: 'GitHub does not accept the access token that it has just given.',
             cause: new Error("GitHub's API answered 401"),
           });
-    }
     if (found.kind !== 'found') return failForbidden('/user', found);
     const profile = isObject(found.value) ? found.value : {};
     const { id } = profile;
@@ -111,11 +110,10 @@ export function createReadGithubIdentity(
     answer: GithubAnswer,
     { path, isNeeded, advice, without }: Need,
   ): readonly JsonObject[] {
-    if (answer.kind === 'found') {
+    if (answer.kind === 'found')
       return Array.isArray(answer.value)
         ? answer.value.filter(isObject)
         : failMember(path, answer.value);
-    }
     if (isNeeded) failForbidden(path, answer, advice);
     warnOnce(path, `GitHub does not let the app read ${path}. ${without}`, { needed: advice });
     return [];

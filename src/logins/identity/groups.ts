@@ -19,9 +19,8 @@ export function readGroups(claims: JsonObject, name: string): readonly string[] 
 export function findOverageEndpoint(claims: JsonObject, groupsClaim: string): string | undefined {
   const { _claim_names: names, _claim_sources: sources } = claims;
   const source = isObject(names) && Object.hasOwn(names, groupsClaim) ? names[groupsClaim] : '';
-  if (typeof source !== 'string' || !isObject(sources) || !Object.hasOwn(sources, source)) {
+  if (typeof source !== 'string' || !isObject(sources) || !Object.hasOwn(sources, source))
     return undefined;
-  }
   const { [source]: where } = sources;
   return isObject(where) && typeof where.endpoint === 'string' ? where.endpoint : undefined;
 }
@@ -61,9 +60,8 @@ export async function askForGroups(
   accessToken: string | undefined,
 ): Promise<readonly string[]> {
   const url = resolveGraphUrl(endpoint);
-  if (url === undefined || accessToken === undefined) {
+  if (url === undefined || accessToken === undefined)
     return failGroups(`The address ${quote(endpoint)} is not one of Microsoft Graph.`);
-  }
   const request = {
     method: 'POST' as const,
     headers: {
@@ -79,9 +77,8 @@ export async function askForGroups(
       throw cause;
     },
   );
-  if (status >= 500 || status === 429) {
+  if (status >= 500 || status === 429)
     fail('upstream_failed', { cause: new Error(`Microsoft Graph answered ${status}`) });
-  }
   const { value: groups } = (status === 200 ? parseObject(body) : undefined) ?? {};
   return isStringArray(groups)
     ? groups

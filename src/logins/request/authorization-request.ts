@@ -7,7 +7,6 @@ import { fail } from '../../errors/gateway-error.ts';
 import { parseQuery, type RequestParameters } from '../../http/endpoint/parameters.ts';
 import { truncateForLog } from '../../platform/log.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
-
 import type { Client, Clients } from '../clients/clients.ts';
 
 export interface AuthorizationRequest {
@@ -62,20 +61,17 @@ export function checkRequest(
   if (parameters.require('response_type') !== 'code') fail('unsupported_response_type');
   if (requiresState) parameters.require('state');
   const challenge = parameters.require('code_challenge');
-  if (parameters.require('code_challenge_method') !== 'S256') {
+  if (parameters.require('code_challenge_method') !== 'S256')
     fail('oauth_invalid_request', { details: 'code_challenge_method must be S256.' });
-  }
-  if (!CHALLENGE.test(challenge)) {
+  if (!CHALLENGE.test(challenge))
     fail('oauth_invalid_request', {
       details: 'code_challenge must be 43 base64url characters (a SHA-256 hash).',
     });
-  }
   const scope = parameters.get('scope');
-  if (requiresPlainScope && scope !== undefined && !isWellFormedScope(scope)) {
+  if (requiresPlainScope && scope !== undefined && !isWellFormedScope(scope))
     fail('oauth_invalid_request', {
       details: 'scope must be a list of names separated by single spaces.',
     });
-  }
 }
 
 /** RFC 7636 §4.2: base64url of a SHA-256 hash. */
@@ -98,9 +94,8 @@ export function readResourceIndicators(
   const accepted = [baseUrl, `${baseUrl}/`, `${baseUrl}/mcp`, `${baseUrl}/mcp/`];
   const isOwn = (resource: string) =>
     accepted.includes(resource) || serverUrls.isResource(resource);
-  if (!resources.every(isOwn)) {
+  if (!resources.every(isOwn))
     fail('invalid_target', { details: `The resource must be ${baseUrl}/mcp or ${baseUrl}.` });
-  }
   return resources;
 }
 

@@ -61,9 +61,7 @@ export async function openEmbeddedStore(settings: EmbeddedStoreSettings): Promis
 
     admitRequest(windows, access, grantKey) {
       const grant = grantKey === undefined ? NO_GRANT : lookUpGrant(grantKey);
-      if (grantKey !== undefined && isMissingGrant(grant)) {
-        return NOT_COUNTED;
-      }
+      if (grantKey !== undefined && isMissingGrant(grant)) return NOT_COUNTED;
       const time = slidingWindows.getTime();
       const verdict = slidingWindows.countRequest(windows, time);
       const isSpared = verdict?.isAdmitted === false || 'failure' in grant;

@@ -108,9 +108,8 @@ export function readReply(
 ) {
   const firstVersion = 1 + VALUES * requests.length;
   const firstShare = firstVersion + grantIndexes.size;
-  if (!Array.isArray(reply) || reply.length !== firstShare + VALUES * wanted.length) {
+  if (!Array.isArray(reply) || reply.length !== firstShare + VALUES * wanted.length)
     throw new Error('Redis answered the admission script with no list of its length');
-  }
   const now = Number(reply[0]);
   const admissions = requests.map(({ windows, grantKey }, at): Admission => {
     const index = grantKey === undefined ? undefined : grantIndexes.get(grantKey);
@@ -161,9 +160,7 @@ function readGrant(version: unknown) {
 }
 
 function readSession(found: unknown) {
-  if (typeof found === 'string') {
-    return { failure: createFailure(found) };
-  }
+  if (typeof found === 'string') return { failure: createFailure(found) };
   if (!Array.isArray(found)) return NO_SESSION;
   try {
     return { record: parseSessionFields(found) };

@@ -74,12 +74,11 @@ export function createCommandRunner(
   function markDown(cause: unknown) {
     lastError = cause;
     if (state === 'closed') return;
-    if (state !== 'down') {
+    if (state !== 'down')
       log.error(
         'The store does not answer: sessions and registered clients cannot be used. Check that Redis runs and that REDIS_URL is right.',
         { cause },
       );
-    }
     state = 'down';
   }
 

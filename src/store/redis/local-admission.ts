@@ -267,12 +267,10 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
     },
     learn(access, grantKey, { session, grant }) {
       if (tracking.getReader() === undefined) return;
-      if (access !== undefined && 'record' in session && session.record !== undefined) {
+      if (access !== undefined && 'record' in session && session.record !== undefined)
         read('session', buildSessionKey(sessionKeyPrefix, access.sessionId));
-      }
-      if (grantKey !== undefined && 'version' in grant && grant.version !== undefined) {
+      if (grantKey !== undefined && 'version' in grant && grant.version !== undefined)
         read('grant', grantKey);
-      }
     },
   };
   /** `forget`: this process changes what stands under the key. */

@@ -70,9 +70,8 @@ export function createRedisSessions(
       const fields = [...VERSION_FIELD, ...toHashFields(session)];
       const args = [id, ttlSeconds, isCluster ? 0 : userMax, sessionKeyPrefix, ...fields];
       const answer = await changeKey(key, (client) => runCreateSession(client, keys, args));
-      if (isCluster && userSet !== undefined) {
+      if (isCluster && userSet !== undefined)
         return addUserSession(id, userSet, ttlSeconds, userMax);
-      }
       const ended = Array.isArray(answer) ? answer.map(String) : [];
       for (const one of ended) forget?.(buildKey(one));
       return ended;
@@ -283,9 +282,8 @@ export function parseSessionFields(values: readonly unknown[]): SessionRecord | 
     logLevel: readString(logLevel),
     server: readString(server),
   };
-  if (Number.isNaN(record.createdAt + record.lastAccessedAt)) {
+  if (Number.isNaN(record.createdAt + record.lastAccessedAt))
     throw new Error('A session in Redis is damaged');
-  }
   return record;
 }
 

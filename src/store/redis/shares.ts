@@ -80,9 +80,8 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
     const { left: permits, window, granted } = share;
     share.left = 0;
     if (permits === 0) return;
-    if (unused.push({ key: window.key, end: granted.end, permits }) === 1) {
+    if (unused.push({ key: window.key, end: granted.end, permits }) === 1)
       queueMicrotask(returnUnused);
-    }
   }
 
   /**

@@ -48,9 +48,8 @@ const FROM_PROVIDER: Bounds = { values: 5000, characters: 131_072 };
 export function compileCondition(
   text: string,
 ): Condition | { readonly problems: readonly string[] } {
-  if (text.length > MAX_LENGTH) {
+  if (text.length > MAX_LENGTH)
     return { problems: [`It is too long. An expression has at most ${MAX_LENGTH} characters.`] };
-  }
   const parsed = parseExpression(text);
   if (typeof parsed === 'string') return { problems: [parsed] };
   const { lookups, patterns, problems } = inspectExpression(parsed.expr);
@@ -157,9 +156,8 @@ interface Matcher {
 function compilePattern(pattern: string): Matcher | string {
   try {
     const compiled = RE2JS.compile(pattern);
-    if (compiled.re2().prog.numInst() > MAX_PATTERN_STEPS) {
+    if (compiled.re2().prog.numInst() > MAX_PATTERN_STEPS)
       return `The pattern ${quote(pattern)} is too large. Repeat fewer times.`;
-    }
     return {
       test(text) {
         if (text.length > MAX_MATCHED_LENGTH) throw new Error('A text that is too long to match.');

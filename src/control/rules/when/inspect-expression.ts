@@ -85,18 +85,16 @@ export function inspectExpression(root: Expression): Inspection {
       );
       return;
     }
-    if (loop !== undefined && name !== 'user') {
+    if (loop !== undefined && name !== 'user')
       problems.add(
         `It uses ${name} inside all, exists or exists_one. Only their variable, and user, can be used there.`,
       );
-    }
     const [member] = members;
     const known: readonly string[] | undefined = VARIABLES[name];
-    if (known !== undefined && member !== undefined && !known.includes(member)) {
+    if (known !== undefined && member !== undefined && !known.includes(member))
       problems.add(
         `${name} has no member ${quote(member)}.${suggestName(member, known)} It has ${known.join(', ')}.`,
       );
-    }
     lookups.set(name, addPath(lookups.get(name), members));
   }
 
