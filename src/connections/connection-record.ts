@@ -19,7 +19,7 @@ import {
   buildUserConnectionsKey,
 } from '../store/keys.ts';
 import { withoutDefault } from '../store/owner.ts';
-import type { PagePlace } from '../store/page.ts';
+import { readPages } from '../store/page.ts';
 import { checkRecordVersion, writeVersioned } from '../store/records.ts';
 import { createSeal, type Seal } from '../store/seal/seal.ts';
 import { isSameIssuer } from './servers/authorization-server.ts';
@@ -232,16 +232,13 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal) {
 
   /** All pages of a list, opened. */
   async function* readList(list: string) {
-    let from: PagePlace | undefined;
-    do {
-      const page = await store.readListed(list, { from, limit: PAGE });
-      for (const { key, value } of page.items) {
+    for await (const items of readPages((request) => store.readListed(list, request), PAGE)) {
+      for (const { key, value } of items) {
         const text = seal.open(key, value);
         const members = text === undefined ? undefined : parseObject(text);
         if (members !== undefined) yield members;
       }
-      from = page.next;
-    } while (from !== undefined);
+    }
   }
 
   return {

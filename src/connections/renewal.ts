@@ -239,7 +239,7 @@ export function createRenewal(
     known.forget(place);
     audited.loginNeeded(place, reason);
     changes.announce(place, 'login needed');
-    return describeLogin(next);
+    return describeLogin(reason);
   }
 
   return { renew, requireLogin };
@@ -256,15 +256,13 @@ export function findLoginNeed(
   record: ConnectionRecord,
   server: ConnectionServer,
 ): Access | undefined {
-  if (record.state === 'login needed') return describeLogin(record);
-  return isMadeFor(record, server)
-    ? undefined
-    : { kind: 'login needed', reason: describeChanged(server), scopes: undefined };
+  if (record.state === 'login needed') return describeLogin(record.problem);
+  return isMadeFor(record, server) ? undefined : describeLogin(describeChanged(server));
 }
 
-const describeLogin = ({ problem }: ConnectionRecord): Access => ({
+const describeLogin = (reason: string | undefined): Access => ({
   kind: 'login needed',
-  reason: problem,
+  reason,
   scopes: undefined,
 });
 

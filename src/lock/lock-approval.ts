@@ -68,9 +68,8 @@ export function createLockApproval(
   /** @throws GatewayError `lock_not_approvable`. */
   async function requireLock() {
     const details = await findObstacle();
-    return storedLock !== undefined && details === undefined
-      ? storedLock
-      : fail('lock_not_approvable', details === undefined ? {} : { details });
+    if (details !== undefined) fail('lock_not_approvable', { details });
+    return storedLock ?? fail('lock_not_approvable');
   }
 
   /** @throws GatewayError `lock_not_approvable`. */

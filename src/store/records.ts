@@ -97,7 +97,7 @@ export const numberFormat: RecordFormat<number> = {
 
 /** JSON with a version. `name` is the subject of errors. */
 export const jsonFormat = <Value extends object>(name: string): RecordFormat<Value> => ({
-  write: (value) => writeVersioned(value),
+  write: writeVersioned,
   read: (text) => readVersioned(text, name),
 });
 

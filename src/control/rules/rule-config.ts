@@ -236,7 +236,7 @@ export const describeMissingViews = (
       .filter((name) => !views.includes(name))
       .map(
         (name) =>
-          `${place}: "views" names ${quote(name)}, which is no view of this file.${suggestName(name, views, (nearest) => quote(nearest))}`,
+          `${place}: "views" names ${quote(name)}, which is no view of this file.${suggestName(name, views, quote)}`,
       ),
   );
 

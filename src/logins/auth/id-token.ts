@@ -10,7 +10,7 @@ import { type ForeignClaim, findForeignClaim, readSubject } from './claims.ts';
 import type { VerificationKey } from './jwk.ts';
 import type { KeySet } from './key-set.ts';
 import { describeMachineSubject, MACHINE_SUBJECT_PREFIX } from './machine-clients.ts';
-import type { FoundAndExpected, ParsedToken } from './parse-token.ts';
+import { cutFound, type FoundAndExpected, type ParsedToken } from './parse-token.ts';
 import {
   checkAudience,
   checkExpiry,
@@ -18,7 +18,6 @@ import {
   checkIssuer,
   checkNotBefore,
   createReadToken,
-  cutFound,
   type ExpectedClaims,
   failClaim,
   nameMember,

@@ -7,7 +7,7 @@ import { quote } from '../../platform/text.ts';
 import type { UserIdentity } from '../grants/grant.ts';
 import { formatSeconds, readSubject } from './claims.ts';
 import type { KeySet } from './key-set.ts';
-import type { FoundAndExpected } from './parse-token.ts';
+import { cutFound, type FoundAndExpected } from './parse-token.ts';
 import {
   type ClaimCheck,
   checkAudience,
@@ -16,7 +16,6 @@ import {
   checkIssuer,
   checkNotBefore,
   createReadToken,
-  cutFound,
   failClaim,
   nameMember,
   type ProviderTokenKind,

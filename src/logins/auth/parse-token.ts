@@ -206,10 +206,13 @@ export interface FoundAndExpected {
 /** @throws GatewayError `invalid_token`, or `key`, always. */
 export function failToken(
   details: string,
-  { found, expected }: FoundAndExpected,
+  compared: FoundAndExpected,
   key: ErrorKey = 'invalid_token',
 ): never {
+  return fail(key, { details, facts: { ...cutFound(compared) } });
+}
+
+export function cutFound({ found, expected }: FoundAndExpected): FoundAndExpected {
   const quoted = quote(found);
-  const facts = { found: quoted.length <= MAX_QUOTED ? found : quoted, expected };
-  return fail(key, { details, facts });
+  return { found: quoted.length <= MAX_QUOTED ? found : quoted, expected };
 }

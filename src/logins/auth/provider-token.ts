@@ -4,7 +4,7 @@
 import { GatewayError } from '../../errors/gateway-error.ts';
 import { describeIssuerMismatch } from '../../http/oauth-client/provider-metadata.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
-import { MAX_QUOTED, quote } from '../../platform/text.ts';
+import { quote } from '../../platform/text.ts';
 import { adviseOnClocks, describeWrong, formatSeconds, isTime } from './claims.ts';
 import type { VerificationKey } from './jwk.ts';
 import type { KeySet } from './key-set.ts';
@@ -91,12 +91,6 @@ function failAs(kind: ProviderTokenKind, member: string, thrown: unknown): never
   if (!isOfToken) throw thrown;
   const { found, expected } = thrown.failure.facts ?? {};
   return kind.fail(member, thrown.message, { found, expected });
-}
-
-/** The provider chose it: it is cut where it is long. */
-export function cutFound({ found, expected }: FoundAndExpected): FoundAndExpected {
-  const quoted = quote(found);
-  return { found: quoted.length <= MAX_QUOTED ? found : quoted, expected };
 }
 
 export function failClaim(

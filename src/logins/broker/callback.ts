@@ -23,7 +23,7 @@ import type { LoginRefusal } from '../identity/login-policy.ts';
 import type { Parties } from '../parties.ts';
 import { addToRedirectUri } from '../redirect-uri.ts';
 import { addFacts } from '../request/login-facts.ts';
-import type { Codes } from './codes.ts';
+import { type Codes, ENDED_MEANWHILE } from './codes.ts';
 import type { EndedLogin } from './ends.ts';
 import type { Login } from './login.ts';
 import type { Broker } from './open-broker.ts';
@@ -81,9 +81,9 @@ export function createCallback(
       if (refusal !== undefined) return refuse(refusal, login, user);
       // Tokens are judged again where they are used: this is for who reads it.
       if (await logouts.isOver({ user, clientId, sid, logoutMark })) {
-        const error = { key: 'login_not_allowed', message: OVER };
+        const error = { key: 'login_not_allowed', message: ENDED_MEANWHILE };
         return {
-          ...respond(login, listError('access_denied', OVER)),
+          ...respond(login, listError('access_denied', ENDED_MEANWHILE)),
           error,
           facts: nameUser(user),
         };
@@ -221,8 +221,6 @@ async function checkResponseIssuer(
     facts: { found: issuer, expected: endpoints.issuer },
   });
 }
-
-const OVER = 'All logins like this one were ended while it was under way. Log in again.';
 
 const TOKEN_REFUSED =
   'The identity provider does not accept the access token that it has just given.';

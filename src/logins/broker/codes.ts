@@ -93,7 +93,8 @@ export function createRedeemCode(
   }
 }
 
-const ENDED_MEANWHILE = 'All logins like this one were ended while it was under way. Log in again.';
+export const ENDED_MEANWHILE =
+  'All logins like this one were ended while it was under way. Log in again.';
 
 // The codes, in the store.
 

@@ -138,14 +138,11 @@ export function openTouchLog(root: RootDatabase) {
 }
 
 function readTouches(bytes: Buffer): readonly LoggedTouch[] {
-  const length = Math.floor(bytes.length / Float64Array.BYTES_PER_ELEMENT);
-  const values = new Float64Array(length);
+  const values = new Float64Array(Math.floor(bytes.length / BYTES));
   new Uint8Array(values.buffer).set(bytes.subarray(0, values.byteLength));
   const touches: LoggedTouch[] = [];
-  for (let at = 0; at + ENTRY_LENGTH <= length; at += ENTRY_LENGTH) {
-    const key = values[at] ?? 0;
-    const lastAccessedAt = values[at + 1] ?? 0;
-    const expiresAt = values[at + 2] ?? 0;
+  for (let at = 0; at + ENTRY_LENGTH <= values.length; at += ENTRY_LENGTH) {
+    const [key = 0, lastAccessedAt = 0, expiresAt = 0] = values.subarray(at, at + ENTRY_LENGTH);
     touches.push({ key, lastAccessedAt, expiresAt });
   }
   return touches;

@@ -18,29 +18,17 @@ import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { Audit, AuditEvent, AuditedAction, AuditedEnd } from './audit.ts';
 
-type AuditSurroundings = ClockAndLog & { readonly metrics: Metrics };
-
 /** Undefined without `AUDIT_LOG`. @throws AuditLogError when its file cannot be opened. */
 export function openAudit(
-  { audit: { destination, required }, oauth }: Pick<Config, 'audit' | 'oauth'>,
-  surroundings: AuditSurroundings,
+  { audit: { destination, required: isRequired }, oauth }: Pick<Config, 'audit' | 'oauth'>,
+  { clock, log, metrics }: ClockAndLog & { readonly metrics: Metrics },
 ): Audit | undefined {
   if (destination === undefined) return undefined;
   const sink =
     destination.kind === 'stdout'
       ? createOutputSink(standardOutput, () => {})
-      : openPathSink(destination.path, surroundings.clock);
-  const renderLine = createRenderLine(surroundings.clock, oauth.provider?.issuer);
-  return createAudit(sink, renderLine, required, surroundings);
-}
-
-/** `isRequired` is `AUDIT_REQUIRED`. */
-function createAudit(
-  sink: LineSink,
-  renderLine: ReturnType<typeof createRenderLine>,
-  isRequired: boolean,
-  { clock, log, metrics }: AuditSurroundings,
-): Audit {
+      : openPathSink(destination.path, clock);
+  const renderLine = createRenderLine(clock, oauth.provider?.issuer);
   /** Lines since the last that could be written. */
   let lost = 0;
   let isWritable = true;
