@@ -209,7 +209,6 @@ export function computeSha256(kind: LockedKind, item: unknown): string | undefin
   }
 }
 
-/** The part of the item that is locked. */
 export function selectMembers(kind: LockedKind, item: unknown): JsonObject {
   const source = isObject(item) ? item : { text: item };
   const present = MEMBERS[kind].filter((name) => source[name] !== undefined);

@@ -344,7 +344,6 @@ export interface ServerReview {
   readonly found: LockedServer;
 }
 
-/** A server as it answered. */
 export interface AnsweredServer {
   readonly server: ApprovableServer;
   readonly content: ServerContent;

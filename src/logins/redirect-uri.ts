@@ -42,7 +42,6 @@ export interface RedirectUriRules {
 
 type RedirectUriConfig = Pick<BrokerConfig | ProxyConfig, 'mode' | 'redirectUris'>;
 
-/** The rules of the mode. */
 export const selectRedirectUriRules = (
   { mode, redirectUris }: RedirectUriConfig,
   baseUrl: string,
@@ -61,7 +60,6 @@ const IPV6_LOOPBACK = '[::1]';
 const listHttpHosts = ({ allowsIpv6Loopback }: RedirectUriRules): readonly string[] =>
   LOOPBACK_HOSTS.filter((host) => allowsIpv6Loopback || host !== IPV6_LOOPBACK);
 
-/** The rules, as a sentence. */
 export function describeRedirectUriRules(rules: RedirectUriRules): string {
   const hosts = listHttpHosts(rules);
   const httpHosts = `${hosts.slice(0, -1).join(', ')} or ${hosts.at(-1)}`;

@@ -41,7 +41,6 @@ const STORE_DRIVERS: StoreDrivers<StoreConfig> = {
   }),
 };
 
-/** One for each kind. */
 export type StoreDrivers<Chosen extends ChosenStore> = {
   readonly [Kind in Chosen['kind']]: StoreDriver<Extract<Chosen, { readonly kind: Kind }>>;
 };
@@ -56,7 +55,6 @@ export const openStore = (
   surroundings: ClockAndLog,
 ): Promise<Store> => openByKind(STORE_DRIVERS, config.store, config, surroundings);
 
-/** Opens the store by the driver of its kind. */
 export const openByKind = <Kind extends string>(
   drivers: Readonly<Record<Kind, StoreDriver>>,
   store: ChosenStore & { readonly kind: Kind },

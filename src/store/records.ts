@@ -85,8 +85,6 @@ export const claimOnce = (
   ttlSeconds: number,
 ): Promise<boolean> => store.compareAndSet(key, undefined, '1', ttlSeconds);
 
-// Formats.
-
 export const textFormat: RecordFormat<string> = { write: (text) => text, read: (text) => text };
 
 /** A text that is no number reads as 0. */

@@ -86,7 +86,6 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
     /** True if arguments of the call decide, by `holds`. */
     looksAtArgs,
     looksAtAnnotations,
-    /** Facts of the user that `who` and `when` name. */
     namedFacts: nameFacts(who, condition.ofUser),
     /** Its decision for the caller on all that it is about, by `who` alone. */
     address(caller: PolicyCaller) {
@@ -203,7 +202,6 @@ export function compileMay(patterns: readonly string[]) {
     /** True if one of the patterns fits an item of that kind, by the text that it is compared by. */
     fits: (kind: ItemKind, text: string) =>
       parsed.some((one) => one.kind === kind && one.matches(text)),
-    /** True if one of them is about items of that kind. */
     hasKind: (kind: ItemKind) => parsed.some((one) => one.kind === kind),
     /** True if one of them fits some tool or prompt whose name begins so. */
     fitsSome: (namesBegin: string) => ofNames.some(({ glob }) => canBegin(glob, namesBegin)),

@@ -88,7 +88,6 @@ const NO_RULES: Rules = {
   withOwnMemory: () => NO_RULES,
 };
 
-/** For what no pattern fits. */
 const NO_PATTERN: Judgement = {
   decision: DENIED,
   pending: [],
@@ -214,8 +213,6 @@ function isAbout({ server, annotations: known }: Opinion, item: RuledItem) {
     names.every((name) => Object.hasOwn(annotations, name) && known[name] === annotations[name])
   );
 }
-
-// As one of the policies.
 
 /** Undefined without rules: then everybody may use everything. */
 export function createRulesPolicy(rules: Rules): Policy | undefined {

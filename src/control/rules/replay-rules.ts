@@ -115,7 +115,6 @@ function findUntold(
 
 const ALLOWED: ReplayVerdict = { kind: 'allowed' };
 
-/** The opinion of one rule on a call. */
 type Opinion =
   | Exclude<RuleDecision, { kind: 'denied' }>
   | { readonly kind: 'denied'; readonly isAbout: boolean }

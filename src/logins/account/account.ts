@@ -1,6 +1,5 @@
 // §5.11: `/account`: users see which clients act for them, and log them out. The gateway itself logs them in for it.
 
-import { fail } from '../../errors/gateway-error.ts';
 import type { PublicEndpoint } from '../../http/endpoint/endpoint.ts';
 import { escapeHtml } from '../../http/endpoint/html-page.ts';
 import { createRedirectReply, type Reply, type RequestBody } from '../../http/endpoint/message.ts';
@@ -17,7 +16,12 @@ import {
   type ShownApp,
 } from '../../http/endpoint/own-page-parts.ts';
 import { checkCsrf, createOwnPageEndpoint, type OwnPages } from '../../http/endpoint/own-pages.ts';
-import { createNameCheck, parseBody, parseQuery } from '../../http/endpoint/parameters.ts';
+import {
+  createNameCheck,
+  failRequest,
+  parseBody,
+  parseQuery,
+} from '../../http/endpoint/parameters.ts';
 import { shorten } from '../../platform/text.ts';
 import { createSecretRecords } from '../../store/records.ts';
 import { auditEnd } from '../broker/ends.ts';
@@ -110,9 +114,9 @@ export function createAccountEndpoints(
     if (action === 'end_all_provider') return endAll(found, ip, () => leave(found, cookie, true));
     if (action === 'leave') return leave(found, cookie, false);
     if (action === 'leave_provider') return leave(found, cookie, true);
-    return fail('oauth_invalid_request', {
-      details: 'action must be end, ask_all, end_all, end_all_provider, leave or leave_provider.',
-    });
+    return failRequest(
+      'action must be end, ask_all, end_all, end_all_provider, leave or leave_provider.',
+    );
   }
 
   /**

@@ -16,7 +16,7 @@ import {
   type ProviderMetadata,
 } from '../../http/oauth-client/provider-metadata.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { OwnTokens } from '../grants/open-grants.ts';
+import type { OwnTokens } from '../grants/grants.ts';
 import { createCheckTokenUser } from '../identity/login-policy.ts';
 import { listForeignClaims } from './claims.ts';
 import { type KeySet, type KeySetFacts, openKeySet } from './key-set.ts';

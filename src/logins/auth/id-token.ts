@@ -26,7 +26,6 @@ import {
   requireSigner,
 } from './provider-token.ts';
 
-/** All claims of a verified ID token. */
 export interface IdTokenClaims extends JsonObject {
   readonly iss: string;
   readonly sub: string;

@@ -51,7 +51,6 @@ export interface KeySetFacts {
     readonly kid?: string | undefined;
     readonly algorithms: readonly string[];
   }[];
-  /** Undefined until it was. */
   readonly fetchedAt: number | undefined;
   /** When it will be fetched again; undefined while it is. */
   readonly nextFetchAt: number | undefined;

@@ -27,7 +27,6 @@ export type MachineCredentials =
   | { readonly kind: 'keys'; readonly keys: readonly VerificationKey[] }
   | { readonly kind: 'keysUrl'; readonly url: string };
 
-/** Machine clients of the configuration file. */
 export interface MachineClientsConfig {
   readonly clients?: readonly MachineClient[];
 }
@@ -61,7 +60,6 @@ export const toMachineUser = (clientId: string, baseUrl: string): UserIdentity =
   sub: MACHINE_SUBJECT_PREFIX + clientId,
 });
 
-/** The issuer that a `sub` belongs to. */
 export const findIssuerOf = (
   sub: string,
   { baseUrl, issuer }: { readonly baseUrl: string; readonly issuer: string },

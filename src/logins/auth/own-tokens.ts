@@ -10,8 +10,7 @@ import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildGrantKey } from '../../store/keys.ts';
 import { type Grant, getClientMark, noteFirstUse } from '../grants/grant.ts';
-import type { StoredGrant } from '../grants/grants.ts';
-import type { OwnTokens } from '../grants/open-grants.ts';
+import type { OwnTokens, StoredGrant } from '../grants/grants.ts';
 import {
   type AccessToken,
   hashResource,

@@ -2,7 +2,7 @@
 
 import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import { createRedirectReply, type PendingReply, type Reply } from '../../http/endpoint/message.ts';
-import { parseQuery, type RequestParameters } from '../../http/endpoint/parameters.ts';
+import { failRequest, parseQuery, type RequestParameters } from '../../http/endpoint/parameters.ts';
 import {
   describeOAuthError,
   OAUTH,
@@ -53,10 +53,9 @@ export function createCallback(
       // address bar, and must be worth nothing to whoever began.
       const login = (await logins.take(state)) ?? failLoginExpired();
       if (login.browser !== browsers.readHash(cookie))
-        fail('oauth_invalid_request', {
-          details:
-            'This login was started in another browser, or cookies are turned off. Turn on cookies and start the login again from your app.',
-        });
+        failRequest(
+          'This login was started in another browser, or cookies are turned off. Turn on cookies and start the login again from your app.',
+        );
       await checkResponseIssuer(parameters, login, endpoints);
       const code = parameters.get('code');
       return code === undefined ? forwardError(parameters, login) : finishLogin(login, code);
@@ -196,9 +195,7 @@ const readErrorText = (parameters: RequestParameters, name: string) => {
 };
 
 const failLoginExpired = (): never =>
-  fail('oauth_invalid_request', {
-    details: 'This login has expired or is already finished. Start it again from your app.',
-  });
+  failRequest('This login has expired or is already finished. Start it again from your app.');
 
 /**
  * RFC 9207 §2.4: the answer of another authorization server is none (mix-up).

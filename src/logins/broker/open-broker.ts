@@ -19,8 +19,7 @@ import { createLogoutTokenVerifier } from '../auth/logout-token.ts';
 import type { MachineClients } from '../auth/machine-clients.ts';
 import { createClientKeySets } from '../client-authentication/authenticate-client.ts';
 import { type Grant, isRenewable, nameUser, type ProviderTokens } from '../grants/grant.ts';
-import type { Grants, StoredGrant } from '../grants/grants.ts';
-import type { OwnTokens } from '../grants/open-grants.ts';
+import type { Grants, OwnTokens, StoredGrant } from '../grants/grants.ts';
 import { createAssertionIssuers } from '../id-jag/assertion.ts';
 import { createFindLoginRefusal, type FindLoginRefusal } from '../identity/login-policy.ts';
 import { createLoginEnds, type LoginEnds } from './ends.ts';
@@ -87,7 +86,6 @@ export function openBroker(
   );
   const findLoginRefusal = createFindLoginRefusal(oauth.identity, displayName);
   const clientKeySets = createClientKeySets(runtime, machineClients);
-  /** Undefined where no assertion is taken. */
   const assertionIssuers = idJag.isEnabled
     ? createAssertionIssuers(runtime, idJag.issuers, { issuer: provider.issuer, keySet })
     : undefined;

@@ -28,7 +28,6 @@ import {
 } from '../auth/machine-clients.ts';
 import { MAX_SCOPES, MAX_TOKEN_RESOURCES } from '../grants/token-codec.ts';
 
-/** A client, and where the file has it. */
 export interface PlacedClient {
   readonly client: Omit<MachineClient, 'mark' | 'place'>;
   readonly place: FilePlace;

@@ -1,7 +1,6 @@
 // RFC 6749 §2.3, RFC 7521 §4.2: the credentials of a client: one way in a request, and not two.
 
-import { fail } from '../../errors/gateway-error.ts';
-import type { RequestParameters } from '../../http/endpoint/parameters.ts';
+import { failRequest, type RequestParameters } from '../../http/endpoint/parameters.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { isTime } from '../auth/claims.ts';
@@ -58,10 +57,9 @@ export function readCredentials(
   const hasAssertion = assertion !== undefined || assertionType !== undefined;
   const tried = [authorization !== undefined, secret !== undefined, hasAssertion];
   if (tried.filter(Boolean).length > 1)
-    fail('oauth_invalid_request', {
-      details:
-        'The request authenticates its client in more than one way (Authorization, client_secret, client_assertion). Use one.',
-    });
+    failRequest(
+      'The request authenticates its client in more than one way (Authorization, client_secret, client_assertion). Use one.',
+    );
   if (authorization !== undefined) return readBasic(authorization, clientId);
   if (secret !== undefined)
     return clientId === undefined
@@ -86,9 +84,7 @@ function readBasic(
   const isRight = colon > 0 && id !== undefined && secret !== undefined && secret !== '';
   if (!isRight) return 'malformed';
   if (clientId !== undefined && clientId !== id)
-    fail('oauth_invalid_request', {
-      details: 'The client_id is not that of the Authorization header.',
-    });
+    failRequest('The client_id is not that of the Authorization header.');
   return { method: 'client_secret_basic', clientId: id, secret };
 }
 

@@ -214,7 +214,6 @@ const buildAnswerKey = (token: string) => buildOAuthKey('recent-answer', hashSha
 interface KnownGrant {
   /** Stays the same from refresh to refresh. */
   readonly grantId: string;
-  /** The client that got the token. */
   readonly clientId: string;
   /** The client had another refresh token given in place of this one. */
   readonly isReplaced: boolean;

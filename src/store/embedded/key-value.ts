@@ -16,7 +16,6 @@ import {
 /** Entries by the time they are due, so that a sweep reads only those. */
 type DueKey = [dueAt: number, key: string];
 
-/** Entries of a list. */
 type ListedKey = [list: string, expiresAt: number, key: string];
 
 /** A few milliseconds of work: requests come in between. */

@@ -258,7 +258,6 @@ function createSlidingWindows(clock: Clock) {
       const first = windows[0];
       return first && createVerdict(true, first, time);
     },
-    /** Takes one request of that time back. */
     uncountRequest(key: string, time: number) {
       const times = byKey.get(key);
       if (times && removeTime(times, time) && times.count === 0) byKey.delete(key);

@@ -31,7 +31,6 @@ export function createRedisSessions(
   changeKey: ChangeKey,
   forget?: (key: string) => void,
 ): Sessions {
-  /** The key of the sorted set of live sessions. */
   const index = buildSessionIndexKey(sessionKeyPrefix);
   const buildKey = (id: string) => buildSessionKey(sessionKeyPrefix, id);
   const buildUserSetKey = (owner: Owner) =>

@@ -209,7 +209,6 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
       }
       return {
         permits: wanted,
-        /** With what was granted of each. */
         settle(granted: readonly GrantedPermits[]) {
           for (const [at, { leased, window }] of wanted.entries()) {
             const grantedHere = granted[at];

@@ -270,7 +270,6 @@ export function createPrometheusMetrics(): Metrics {
   };
 }
 
-/** A value for each label. */
 type Values<Labels extends readonly string[]> = { readonly [Label in keyof Labels]: string };
 
 /**

@@ -40,7 +40,6 @@ const FUNCTION_NAMES = [...FUNCTIONS, 'has', 'all', 'exists', 'exists_one'].filt
 
 const MAX_DEPTH = 64;
 
-/** A place in the expression. */
 interface Place {
   /** The variables of the loop around it. */
   readonly loop: readonly string[] | undefined;
@@ -230,7 +229,6 @@ type Kind = Expression['exprKind'];
 export type FunctionCall = Extract<Kind, { readonly case: 'callExpr' }>['value'];
 type Loop = Extract<Kind, { readonly case: 'comprehensionExpr' }>['value'];
 
-/** A variable, and members of it. */
 type Path = readonly [name: string, ...members: string[]];
 
 /** `user.claims['a b']` as `user`, `claims`, `a b`; undefined for what is no such path. */
