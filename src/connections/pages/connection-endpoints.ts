@@ -174,11 +174,10 @@ export function createConnectionEndpoints(
     const form = { page: buildPage(server.name, requestId), parameters, cookie };
     return actForUser(owner, ownPages, form, async (action, session) => {
       if (action === 'disconnect') return disconnect(server, session);
-      if (action !== 'connect' && action !== 'decline') {
+      if (action !== 'connect' && action !== 'decline')
         fail('oauth_invalid_request', {
           details: 'action must be connect, decline, disconnect or switch.',
         });
-      }
       return followLink(server, session, requestId, async (request) => {
         const shownHosts = parameters.get('login');
         if (action === 'connect')

@@ -195,12 +195,11 @@ function readMetadata(
   hop: string,
 ): AuthorizationServer {
   const { issuer } = members;
-  if (typeof issuer !== 'string' || !isSameIssuer(issuer, expected)) {
+  if (typeof issuer !== 'string' || !isSameIssuer(issuer, expected))
     throw new ConnectionProblem(
       'server',
       `${hop} is of another issuer: ${quote(issuer, 200)} (RFC 8414 §3.3). It is not used: it could be somebody else's.`,
     );
-  }
   const readUrl = (name: string) => {
     const url = members[name];
     if (url === undefined || url === null) return undefined;
@@ -384,18 +383,16 @@ async function fetchResource(
   // Pages that answer everything with 200 are no metadata.
   if (members === undefined && !isNamed) return undefined;
   const { resource, authorization_servers: issuers, scopes_supported: scopes } = members ?? {};
-  if (typeof resource !== 'string' || !isSameResource(resource, server.url)) {
+  if (typeof resource !== 'string' || !isSameResource(resource, server.url))
     throw new ConnectionProblem(
       'server',
       `${hop} is about ${quote(resource, 200)}, which is not this server (${server.url}): tokens for it might be another's. Its operator has to mend that, or set "authorizationServer" and "resource".`,
     );
-  }
-  if (!isStringArray(issuers) || issuers.length === 0) {
+  if (!isStringArray(issuers) || issuers.length === 0)
     throw new ConnectionProblem(
       'server',
       `${hop} names no authorization server. Set "authorizationServer".`,
     );
-  }
   return { resource, issuers, scopes: isStringArray(scopes) ? cleanScopes(scopes) : undefined };
 }
 

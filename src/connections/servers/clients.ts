@@ -58,12 +58,11 @@ export function createOAuthClients(
     /** For a new login; registers where it must. @throws ConnectionProblem, StoreUnavailable */
     async findForLogin(server: ConnectionServer, at: AuthorizationServer): Promise<ChosenClient> {
       const { clientId, clientSecret, clientAuth } = server.auth;
-      if (isRedirectAmbiguous(server, at)) {
+      if (isRedirectAmbiguous(server, at))
         throw new ConnectionProblem(
           'operator',
           `${server.name}: with "redirectUri": "common", its authorization server ${at.issuer} must say in its responses who it is (RFC 9207), and does not promise to. Add the redirect URI ${buildOwnRedirectUri(baseUrl, server)} to the client there, and remove "redirectUri".`,
         );
-      }
       const source = chooseClientSource(server.auth, at, documentUrl !== undefined);
       switch (source) {
         case 'configured': {

@@ -228,15 +228,13 @@ function createApprovalEndpoints(
   }
 
   async function decide(id: string, action: string, session: BrowserSession): Promise<Reply> {
-    if (action !== 'approve' && action !== 'refuse') {
+    if (action !== 'approve' && action !== 'refuse')
       fail('oauth_invalid_request', { details: 'action must be approve, refuse or switch.' });
-    }
     const request = await kept.find(id);
     if (request === undefined) return renderGonePage(owner);
     if (!isOf(request, session)) return renderForeignApprovalPage(owner, session, id);
-    if (request.approver !== 'page') {
+    if (request.approver !== 'page')
       fail('oauth_invalid_request', { details: 'Operators decide about this call.' });
-    }
     const decision = action === 'approve' ? 'approved' : 'refused';
     const by = { kind: 'user', name: session.user.sub } as const;
     const decided = (await kept.decide(id, decision, by)) ?? (await kept.find(id));

@@ -217,9 +217,8 @@ export function createGuardLine({ ofAll, ofOne } = REQUESTS) {
     try {
       return await queue.run(work, user && nameOwner(user), signal);
     } catch (error) {
-      if (error instanceof QueueFullError) {
+      if (error instanceof QueueFullError)
         throw new TooMuchForGuard('too much waits for it; try again in a moment');
-      }
       // Whoever leaves could have any guard fail that lets pass.
       throw signal?.aborted ? new TooMuchForGuard('nobody waits for it any more') : error;
     }
@@ -229,12 +228,10 @@ export function createGuardLine({ ofAll, ofOne } = REQUESTS) {
 /** @throws TooMuchForGuard */
 export function toSentText(message: object): string {
   const text = writeExactJson(message);
-  if (text.length > MAX_SENT_CHARACTERS) {
+  if (text.length > MAX_SENT_CHARACTERS)
     throw new TooMuchForGuard(`it has more than ${MAX_SENT_CHARACTERS} characters`);
-  }
-  if (isTooLongEscaped(text)) {
+  if (isTooLongEscaped(text))
     throw new TooMuchForGuard(`it has more than ${MAX_ESCAPED} characters once it is escaped`);
-  }
   const exceeded = findExceededBound(text, SENT_BOUNDS);
   if (exceeded !== undefined) throw new TooMuchForGuard(SENT_PROBLEMS[exceeded]);
   return text;

@@ -127,9 +127,8 @@ function createHttpGuard({ clock, fetch }: GuardHost, config: HttpUse): AskGuard
         },
         { timeoutMs: timeoutMs + GRACE_MS, maxBytes: MAX_ANSWER_BYTES, signal: limit.signal },
       );
-      if (response.status < 200 || response.status > 299) {
+      if (response.status < 200 || response.status > 299)
         throw new GuardFailure(`it answered ${response.status}`);
-      }
       return parseAnswer(response.body);
     } catch (error) {
       if (!(error instanceof FetchError)) throw error;

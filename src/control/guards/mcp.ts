@@ -175,11 +175,10 @@ interface Interceptor {
 /** One that cannot be read could be the one that refuses. */
 function readInterceptor(value: unknown): Interceptor {
   const { name, type, hook, hooks, mode, priorityHint } = isObject(value) ? value : {};
-  if (typeof name !== 'string' || (type !== 'validation' && type !== 'mutation')) {
+  if (typeof name !== 'string' || (type !== 'validation' && type !== 'mutation'))
     throw new GuardFailure(
       'it lists an interceptor without a name, or of a type that is not known',
     );
-  }
   const given = Array.isArray(hooks) ? hooks : [hook];
   return {
     name,

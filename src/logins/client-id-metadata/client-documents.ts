@@ -219,11 +219,7 @@ const MAX_BYTES = 32_768;
 
 const JSON_TYPE = /^application\/([\w!#$&^.-]+\+)?json[ \t]*(;|$)/i;
 
-/**
- * The document at the URL of a client id. Nothing is followed.
- *
- * @throws ClientDocumentRefused
- */
+/** The document at the URL of a client id. Nothing is followed. @throws ClientDocumentRefused */
 async function fetchDocument(url: URL, network: Network, clock: Clock) {
   const abort = new AbortController();
   const cancel = clock.after(TIMEOUT_MS, () => {

@@ -228,11 +228,7 @@ interface LineSink {
    * @throws Error of the system, also where only a part of the line was written.
    */
   write(line: string): void;
-  /**
-   * Until the system has it.
-   *
-   * @throws Error as `write` does, at once or by the promise.
-   */
+  /** Until the system has it. @throws Error as `write` does, at once or by the promise. */
   writeThrough(line: string): undefined | Promise<void>;
   close(): void;
 }
