@@ -147,9 +147,7 @@ export const broker = defineFeature({
         getProviderToken: opened?.renewal.getProviderToken ?? getOriginalToken,
         findClientId: createClientOf(oauth.mode === 'broker' ? oauth.providerClient.id : undefined),
       },
-      ...(operated && {
-        panels: createGrantPanels(operated, opened),
-      }),
+      ...(operated && { panels: createGrantPanels(operated, opened) }),
       ...(opened && { close: opened.close }),
     };
   },

@@ -32,11 +32,7 @@ export function createTokenEndpoint(
   authenticate: AuthenticateForm,
 ) {
   const createRefusal = () => new TooManyRequests('has too many requests waiting for it');
-  const all = createWorkQueue({
-    maxRunning: MAX_RUNNING,
-    maxWaiting: MAX_WAITING,
-    createRefusal,
-  });
+  const all = createWorkQueue({ maxRunning: MAX_RUNNING, maxWaiting: MAX_WAITING, createRefusal });
   const byServer = new Map<string, WorkQueue>();
 
   /** When it is its turn, among those of its server first. @throws TooManyRequests */

@@ -69,10 +69,7 @@ export const POINTS: Readonly<
   'completion/complete': [
     'completion/complete',
     'request',
-    {
-      ref: { type: 'ref/prompt', name: 'postern-check' },
-      argument: { name: 'check', value: '' },
-    },
+    { ref: { type: 'ref/prompt', name: 'postern-check' }, argument: { name: 'check', value: '' } },
   ],
   'completion/result': ['completion/complete', 'response', { completion: { values: [] } }],
   instructions: ['server/instructions', 'response', ''],

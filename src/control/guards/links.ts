@@ -29,10 +29,7 @@ const hostsMember = defineMember(
       },
       { pattern: '^(\\*\\.)?[A-Za-z0-9]' },
     ),
-    {
-      allowed: 'a list of hosts, such as ["example.com", "*.example.com"]',
-      isNotEmpty: true,
-    },
+    { allowed: 'a list of hosts, such as ["example.com", "*.example.com"]', isNotEmpty: true },
   ),
   'the hosts that URLs may lead to. *.example.com is any host below example.com.',
 );

@@ -88,12 +88,7 @@ const NO_RULES: Rules = {
   withOwnMemory: () => NO_RULES,
 };
 
-const NO_PATTERN: Judgement = {
-  decision: DENIED,
-  pending: [],
-  asked: undefined,
-  pendingAsks: [],
-};
+const NO_PATTERN: Judgement = { decision: DENIED, pending: [], asked: undefined, pendingAsks: [] };
 
 /** The rules' judgement of an item for a caller, but for what depends on the arguments of the call. */
 interface Judgement {

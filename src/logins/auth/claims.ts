@@ -106,10 +106,7 @@ export function readSubject({ sub }: JsonObject, baseUrl: string): string {
     if (isNameOf(sub, baseUrl))
       failToken(
         `The sub claim of the token is ${quote(sub)}, which is what this gateway is called.`,
-        {
-          found: sub,
-          expected: 'a user',
-        },
+        { found: sub, expected: 'a user' },
       );
     return sub;
   }

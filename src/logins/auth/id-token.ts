@@ -135,10 +135,7 @@ const checkNonce: Check = (_kind, { nonce }, { nonce: sent }) => {
   if (sent === undefined || nonce === sent) return;
   fail('invalid_grant', {
     details: 'The ID token belongs to another login.',
-    facts: {
-      member: 'nonce',
-      ...cutFound({ found: nonce, expected: 'the nonce of this login' }),
-    },
+    facts: { member: 'nonce', ...cutFound({ found: nonce, expected: 'the nonce of this login' }) },
   });
 };
 

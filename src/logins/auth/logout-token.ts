@@ -97,10 +97,7 @@ export function createLogoutTokenVerifier(clock: Clock, keySet: KeySet, rules: P
       failLogoutToken(
         'sub',
         'The logout token has neither a sub nor a sid claim: it names nobody.',
-        {
-          found: undefined,
-          expected: 'sub, sid, or both',
-        },
+        { found: undefined, expected: 'sub, sid, or both' },
       );
     const lastMoment = Math.min(
       readTime(KIND, 'exp', exp),

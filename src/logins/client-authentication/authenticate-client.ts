@@ -160,11 +160,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
       if (!isRefusal || !hasTriedBasic(authorization)) throw thrown;
       // RFC 6749 §5.2: a client that tried the header is told by which scheme.
       const headers = { 'WWW-Authenticate': 'Basic realm="oauth", charset="UTF-8"' };
-      throw new GatewayError(thrown.key, {
-        ...thrown.failure,
-        details: thrown.message,
-        headers,
-      });
+      throw new GatewayError(thrown.key, { ...thrown.failure, details: thrown.message, headers });
     }
   }
 

@@ -52,9 +52,7 @@ export function createClientDocuments(
   );
   const findKeys = createFindDocumentKeys(clock, network);
   const throttle = createLogThrottle(clock, (_kind, leftOut) =>
-    log.info('More client metadata documents could not be used in the last minute.', {
-      leftOut,
-    }),
+    log.info('More client metadata documents could not be used in the last minute.', { leftOut }),
   );
 
   async function load(url: URL) {

@@ -60,10 +60,7 @@ export function createGrants(
   endedGrants: { announce(grantId: string): Promise<void> },
   lifetime: GrantLifetime,
 ) {
-  const listedLifetime = {
-    ...lifetime,
-    idleSeconds: lifetime.idleSeconds * (1 + LISTED_RESERVE),
-  };
+  const listedLifetime = { ...lifetime, idleSeconds: lifetime.idleSeconds * (1 + LISTED_RESERVE) };
   const lastOpened = createBoundedMap<string, StoredGrant>('openedGrants');
 
   function open(key: string, text: string | undefined) {

@@ -116,10 +116,7 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
     },
     async countListed(list) {
       ensureOpen();
-      return listed.getKeysCount({
-        start: [list, clock.now() + 1],
-        end: [list, Number.MAX_VALUE],
-      });
+      return listed.getKeysCount({ start: [list, clock.now() + 1], end: [list, Number.MAX_VALUE] });
     },
 
     addRecent: (key, value, { max, ttlSeconds }) =>

@@ -160,12 +160,7 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
       }
       const isFirstShared = wanted.length > 0 && missing[0] !== wanted[0];
       const first = isFirstShared ? shares[0] : undefined;
-      return {
-        verdict: first && createVerdict(first, now),
-        entry: first?.entry,
-        missing,
-        shares,
-      };
+      return { verdict: first && createVerdict(first, now), entry: first?.entry, missing, shares };
     },
 
     /**

@@ -115,10 +115,7 @@ const createText = (id: bigint, text: string): Expression => ({
   id,
   exprKind: {
     case: 'constExpr',
-    value: {
-      $typeName: 'cel.expr.Constant',
-      constantKind: { case: 'stringValue', value: text },
-    },
+    value: { $typeName: 'cel.expr.Constant', constantKind: { case: 'stringValue', value: text } },
   },
 });
 
