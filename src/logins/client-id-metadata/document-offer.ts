@@ -82,7 +82,7 @@ async function probeHosts(
   network: Network,
   clock: Clock,
   closing: AbortSignal,
-): Promise<Readonly<Record<string, string>> | undefined> {
+) {
   const attempts = hosts.map((host) => ({ host, abort: new AbortController() }));
   const abortAll = (reason?: Error) => {
     for (const { abort } of attempts) abort.abort(reason);

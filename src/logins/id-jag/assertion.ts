@@ -77,8 +77,10 @@ export function createVerifyAssertion(
     const now = clock.now() / 1000;
     const expected = { baseUrl, tolerance, issuer, clientId, now };
     for (const check of CHECKS) check(claims, expected);
+    const sub = nameMember(KIND, 'sub', () => readSubject(claims, baseUrl));
+    if (sub.startsWith(MACHINE_SUBJECT_PREFIX)) failMember('sub', sub, 'a user, not a client');
     return {
-      user: { issuer, sub: readSub(claims, expected) },
+      user: { issuer, sub },
       claims,
       jti: readText('jti', claims.jti),
       exp: readTime('exp', claims.exp),
@@ -145,12 +147,6 @@ function checkTimes(claims: JsonObject, { now, tolerance }: ExpectedAssertion) {
   if (claims.nbf === undefined) return;
   const nbf = readTime('nbf', claims.nbf);
   if (nbf > now + tolerance) failMember('nbf', nbf, `at most ${now + tolerance}`);
-}
-
-function readSub(claims: JsonObject, { baseUrl }: ExpectedAssertion) {
-  const sub = nameMember(KIND, 'sub', () => readSubject(claims, baseUrl));
-  if (sub.startsWith(MACHINE_SUBJECT_PREFIX)) failMember('sub', sub, 'a user, not a client');
-  return sub;
 }
 
 /** None where it names none: who may have what is the issuer's to say. */

@@ -153,12 +153,12 @@ const toSealContext = (channel: string) => `mcp:replica-message:${VERSION}:${cha
 const SEALED_MESSAGE = /^(\d+)\.([\w-]{16})[\w=-]+$/;
 
 /** Keeps each nonce for at least as long as its message could count as fresh. False for one that it has. */
-function createNonceMemory(clock: Clock): (nonce: string) => boolean {
+function createNonceMemory(clock: Clock) {
   let recent = new Set<string>();
   let older = recent;
   let since = clock.monotonic();
 
-  return function rememberNonce(nonce) {
+  return function rememberNonce(nonce: string) {
     if (clock.monotonic() - since > 2 * FRESH_MS) {
       older = recent;
       recent = new Set();

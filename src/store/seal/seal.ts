@@ -72,15 +72,12 @@ export function createSeal(secrets: readonly string[]) {
 /** In front of the fingerprint. */
 const SEPARATOR = '=';
 
-function parseSealed(sealed: string): {
-  /** Undefined for a spelling that `seal` does not write: decoders take several for the same bytes. */
-  readonly bytes: Buffer | undefined;
-  readonly fingerprint: string | undefined;
-} {
+function parseSealed(sealed: string) {
   const at = sealed.indexOf(SEPARATOR);
   const text = at < 0 ? sealed : sealed.slice(0, at);
   const bytes = Buffer.from(text, 'base64url');
   return {
+    /** Undefined for a spelling that `seal` does not write: decoders take several for the same bytes. */
     bytes: bytes.toString('base64url') === text ? bytes : undefined,
     fingerprint: at < 0 ? undefined : sealed.slice(at + SEPARATOR.length),
   };

@@ -42,7 +42,7 @@ export function openAudit(
   );
 
   /** The line on lost lines, which goes before the next one. Whoever takes it writes it, or gives it back by `recordFailure`. */
-  function takeLost(): { readonly count: number; readonly line: string } {
+  function takeLost() {
     const count = lost;
     lost = 0;
     const line =
@@ -298,7 +298,7 @@ function openPathSink(path: string, clock: Clock): LineSink {
 const MODE = 0o640;
 
 /** A file, or a pipe or a device that has a path. */
-function openPath(path: string, clock: Clock): { readonly file: number; readonly sink: LineSink } {
+function openPath(path: string, clock: Clock) {
   const isFile = statSync(path, { throwIfNoEntry: false })?.isFile() !== false;
   const { O_WRONLY, O_APPEND, O_NONBLOCK } = constants;
   const file = isFile
