@@ -29,19 +29,14 @@ import type { Login } from './login.ts';
 import type { Broker } from './open-broker.ts';
 
 export function createCallback(
-  {
-    runtime: { oauth, baseUrl },
-    endpoints,
-    ends,
-    findLoginRefusal,
-    logins,
-    providerLogins,
-  }: Broker,
+  broker: Broker,
   { browsers, approvals }: Parties,
   codes: Codes,
   finishPageLogin: FinishPageLogin,
 ) {
-  const { logouts, tellProviderInTurn } = ends;
+  const { endpoints, findLoginRefusal, logins, providerLogins } = broker;
+  const { oauth, baseUrl } = broker.runtime;
+  const { logouts, tellProviderInTurn } = broker.ends;
 
   return async function callback(query: string, cookie: string | undefined): Promise<PendingReply> {
     // Whatever else providers add to their answer is not looked at.

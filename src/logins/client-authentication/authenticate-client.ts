@@ -79,11 +79,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     });
   }
 
-  async function checkAssertion({
-    clientId,
-    assertion: text,
-    assertionType,
-  }: ByAssertion): Promise<AuthenticatedClient<Client>> {
+  async function checkAssertion({ clientId, assertion: text, assertionType }: ByAssertion) {
     if (assertionType !== ASSERTION_TYPE)
       failClient(clientId, {
         found: `client_assertion_type ${truncateForLog(assertionType ?? '')}`,
@@ -141,10 +137,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     }
   }
 
-  async function judge({
-    parameters,
-    authorization,
-  }: AuthenticationRequest): Promise<AuthenticatedClient<Client>> {
+  async function judge({ parameters, authorization }: AuthenticationRequest) {
     try {
       const credentials = readCredentials(parameters, authorization);
       if (credentials === undefined || credentials === 'malformed')

@@ -38,16 +38,8 @@ interface ConsentPageContent {
   readonly csrf: string;
 }
 
-export function renderConsentPage({
-  service,
-  client,
-  redirectUri,
-  scopes,
-  tools,
-  action,
-  request,
-  csrf,
-}: ConsentPageContent): Reply {
+export function renderConsentPage(content: ConsentPageContent): Reply {
+  const { service, client, redirectUri, scopes, tools, action, request, csrf } = content;
   const name = createDisplayName(client);
   const quoted = renderQuoted(name);
   const use = client.id === OPERATORS_CLIENT_ID ? OPERATE : USE + renderTools(tools);
