@@ -211,11 +211,7 @@ export function createConnecting(
     );
   }
 
-  async function redeem(
-    login: Login,
-    server: ConnectionServer,
-    code: string,
-  ): Promise<ServerTokens> {
+  async function redeem(login: Login, server: ConnectionServer, code: string) {
     const { tokenUrl, verifier } = login;
     const client = clients.findForRecord(server, login);
     const form: readonly FormPair[] = [

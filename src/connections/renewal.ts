@@ -228,11 +228,7 @@ export function createRenewal(
   }
 
   /** The owner must log in again; undefined where the connection has changed meanwhile. @throws StoreUnavailable */
-  async function requireLogin(
-    place: ConnectionPlace,
-    standing: StoredConnection,
-    reason: string,
-  ): Promise<Access | undefined> {
+  async function requireLogin(place: ConnectionPlace, standing: StoredConnection, reason: string) {
     const next = { ...standing.record, state: 'login needed' as const, problem: reason };
     const written = await records.replace(place, standing, next);
     if (written === undefined) return undefined;
@@ -252,10 +248,7 @@ export const describeMissing = (): Access => ({
 });
 
 /** Undefined where it can be used. */
-export function findLoginNeed(
-  record: ConnectionRecord,
-  server: ConnectionServer,
-): Access | undefined {
+export function findLoginNeed(record: ConnectionRecord, server: ConnectionServer) {
   if (record.state === 'login needed') return describeLogin(record.problem);
   return isMadeFor(record, server) ? undefined : describeLogin(describeChanged(server));
 }

@@ -18,9 +18,7 @@ export interface StoreDriver<Chosen extends ChosenStore = ChosenStore> {
 /** What concerns the store in settings that are not its own. */
 type StoreSettings = Pick<Config, 'mcp' | 'limits'>;
 
-export const defineStore = <Chosen extends ChosenStore>(
-  driver: StoreDriver<Chosen>,
-): StoreDriver<Chosen> => driver;
+export const defineStore = <Chosen extends ChosenStore>(driver: StoreDriver<Chosen>) => driver;
 
 const STORE_DRIVERS: StoreDrivers<StoreConfig> = {
   embedded: defineStore<StoreOf<'embedded'>>({

@@ -94,11 +94,7 @@ export function createConnectionEndpoints(
 
   // GET /connections/<server>
 
-  async function getServer(
-    name: string,
-    query: string,
-    cookie: string | undefined,
-  ): Promise<Reply> {
+  async function getServer(name: string, query: string, cookie: string | undefined) {
     const server = findServer(name);
     if (server === undefined) return renderUnknownPage(owner);
     const parameters = parseQuery(query, () => {});
@@ -213,10 +209,7 @@ export function createConnectionEndpoints(
 
   // GET /connections/callback/<server>, and /connections/callback for the client document and clients that were made by hand
 
-  async function callback(
-    { path, query }: GatewayRequest,
-    cookie: string | undefined,
-  ): Promise<Reply> {
+  async function callback({ path, query }: GatewayRequest, cookie: string | undefined) {
     const parameters = parseQuery(query, () => {});
     // No answer of an authorization server: a server may be called so, too.
     if (path === CALLBACK_PATH && parameters.get('state') === undefined)

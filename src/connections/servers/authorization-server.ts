@@ -284,11 +284,7 @@ function requireIssuer(
   );
 }
 
-function createRefusal(
-  { server, issuer }: AwaitedResponse,
-  error: string,
-  description = '',
-): ConnectionProblem {
+function createRefusal({ server, issuer }: AwaitedResponse, error: string, description = '') {
   const code = /^[\w.-]{1,60}$/.test(error) ? error : 'an error';
   const why = toOneLine(description, 200).replace(/[.\s]+$/, '');
   const said = why === '' ? code : `${code}: ${why}`;

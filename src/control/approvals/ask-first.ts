@@ -13,7 +13,6 @@ import { readExact } from '../../platform/noted-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { withoutDefault } from '../../store/owner.ts';
 import {
-  type ApprovalRequest,
   type Approver,
   type CallApprovals,
   type CallToApprove,
@@ -181,10 +180,7 @@ export function createAskFirst(
   // Requests that are kept until somebody has decided.
 
   /** The request that waits; `taken` where it was approved before. @throws CallStopped where it was refused. */
-  async function requestOrTake(
-    { call, asked }: Question,
-    approver: Approver,
-  ): Promise<ApprovalRequest | 'taken'> {
+  async function requestOrTake({ call, asked }: Question, approver: Approver) {
     const { owner } = asked;
     if (owner === undefined) return stop(NO_WAY(call));
     for (;;) {

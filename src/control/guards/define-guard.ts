@@ -88,11 +88,7 @@ export function defineGuard<Use extends GuardUse>(
   return { ...definition, bind: (use) => (isOwn(use) ? definition.bind(use) : undefined) };
 }
 
-export function findServerProblem(
-  member: string,
-  name: string,
-  servers: NamedServers,
-): string | undefined {
+export function findServerProblem(member: string, name: string, servers: NamedServers) {
   const names = servers.map((server) => server.name);
   return names.includes(name)
     ? undefined

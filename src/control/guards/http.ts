@@ -102,11 +102,7 @@ function createHttpGuard({ clock, fetch }: GuardHost, config: HttpUse): AskGuard
     return readInterceptorPayload(readAnswer(answer), message);
   };
 
-  async function send(
-    body: string,
-    traceparent: string | undefined,
-    signal: GuardTurn['signal'],
-  ): Promise<unknown> {
+  async function send(body: string, traceparent: string | undefined, signal: GuardTurn['signal']) {
     const limit = new AbortController();
     let isLate = false;
     const leave = () => limit.abort(new Error('nobody waits for the answer any more'));

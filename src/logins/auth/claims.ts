@@ -26,12 +26,7 @@ type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
  *
  * @throws GatewayError with the reason of §7.1.
  */
-export function readUserContext(
-  claims: JsonObject,
-  rules: ClaimRules,
-  now: number,
-  age: TokenAge,
-): Writable<UserContext> {
+export function readUserContext(claims: JsonObject, rules: ClaimRules, now: number, age: TokenAge) {
   const { iss } = claims;
   if (iss !== rules.issuer)
     failToken(

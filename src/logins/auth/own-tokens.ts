@@ -189,11 +189,7 @@ export function createOwnTokenVerifier(
      *
      * @throws GatewayError with a reason of §7.1, or what the store throws, at once or by the promise.
      */
-    verify(
-      token: string,
-      beforeFetch: (() => Promise<void>) | undefined,
-      path: string,
-    ): UserContext | Promise<UserContext> {
+    verify(token: string, beforeFetch: (() => Promise<void>) | undefined, path: string) {
       const opened = open(token, path);
       const entry = known.get(opened.grantId);
       // A token of a pair that this process has not heard of: that it is in use has to be noted.

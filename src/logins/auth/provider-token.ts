@@ -53,11 +53,7 @@ export function createReadToken(kind: ProviderTokenKind) {
 }
 
 /** The key that made the signature. @throws GatewayError as the kind fails, or `key_set_unavailable`. */
-export async function requireSigner(
-  kind: ProviderTokenKind,
-  token: ParsedToken,
-  keySet: KeySet,
-): Promise<VerificationKey | undefined> {
+export async function requireSigner(kind: ProviderTokenKind, token: ParsedToken, keySet: KeySet) {
   let signer: VerificationKey | undefined;
   const findAndNote: typeof findSigner = (signed, keys) => {
     signer = findSigner(signed, keys);
@@ -73,11 +69,7 @@ export async function requireSigner(
 
 // Code that is shared with access tokens speaks of "the token", which is this one, and calls it invalid.
 
-export function nameMember<Value>(
-  kind: ProviderTokenKind,
-  member: string,
-  read: () => Value,
-): Value {
+export function nameMember<Value>(kind: ProviderTokenKind, member: string, read: () => Value) {
   try {
     return read();
   } catch (thrown) {

@@ -59,10 +59,7 @@ export function createBrokerToken(
   }
 
   /** Another request, at another replica perhaps, may have rotated it: then that one's tokens are the answer. */
-  async function rotate(
-    stored: StoredGrant,
-    decide: (grant: Grant) => RefreshDecision,
-  ): Promise<Grant> {
+  async function rotate(stored: StoredGrant, decide: (grant: Grant) => RefreshDecision) {
     let decided: RefreshDecision['kind'] | undefined;
     const changed = await grants.updateForTokens(stored, (grant) => {
       const decision = decide(grant);

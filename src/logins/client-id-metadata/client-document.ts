@@ -25,11 +25,7 @@ export function failDocument(message: string): never {
  * `what` happened, and advice for an operator. `cause` is for the log: it may name what is
  * inside the network, which strangers must not be told.
  */
-export const createUnreachableError = (
-  host: string,
-  what: string,
-  cause: unknown,
-): ClientDocumentRefused =>
+export const createUnreachableError = (host: string, what: string, cause: unknown) =>
   new ClientDocumentRefused(
     `${what} The administrator of this gateway can check that it reaches ${host} on port 443, set HTTPS_PROXY if a proxy is required, or change CIMD_ALLOWED_HOSTS. The gateway's log has the reason.`,
     { cause },

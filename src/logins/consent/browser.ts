@@ -104,12 +104,7 @@ export function createApprovals(
      * False where it was somebody else's, or is over: it is forgotten, and the browser has to be asked. `logoutMark` is that of when the
      * login began that has come to the user.
      */
-    async confirm(
-      approval: Approval,
-      user: UserIdentity,
-      clientId: string,
-      logoutMark: number,
-    ): Promise<boolean> {
+    async confirm(approval: Approval, user: UserIdentity, clientId: string, logoutMark: number) {
       const { keys, isNew } = approval;
       const userKey = hashUser(user);
       if (isNew) {

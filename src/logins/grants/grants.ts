@@ -161,11 +161,7 @@ export function createGrants(
   }
 
   /** `seen` where the client gets its tokens anew. */
-  async function change(
-    id: string,
-    makeNext: ChangeGrant,
-    seen: StoredGrant | undefined,
-  ): Promise<StoredGrant | undefined> {
+  async function change(id: string, makeNext: ChangeGrant, seen: StoredGrant | undefined) {
     const key = buildGrantKey(id);
     let stored = seen;
     for (;;) {

@@ -34,10 +34,7 @@ export async function addFacts(
 }
 
 /** Likewise for an endpoint. */
-export async function addFactsOfRequest(
-  facts: LoginFacts,
-  judge: () => Promise<JudgedRequest>,
-): Promise<JudgedRequest> {
+export async function addFactsOfRequest(facts: LoginFacts, judge: () => Promise<JudgedRequest>) {
   return wrapRun(await judge().catch(rethrowWith(facts)), (run) => runWith(facts, run));
 }
 

@@ -180,10 +180,7 @@ export function readExpiring<Value>(
 }
 
 /** The time at which a record is gone; a damaged one, which nobody can use, is gone at 0. */
-export function readExpiry<Value>(
-  database: Database<ExpiringRecord<Value>, string>,
-  key: string,
-): number {
+export function readExpiry<Value>(database: Database<ExpiringRecord<Value>, string>, key: string) {
   try {
     const record = database.get(key);
     return record !== undefined && isWhole(record) ? record.expiresAt : 0;

@@ -95,11 +95,7 @@ export function openAudit(
     );
 
   /** Apart from the work, so that nothing of it is kept while it runs. */
-  function writeEnd<Result>(
-    action: AuditedAction,
-    startedAt: number,
-    working: Promise<Result>,
-  ): Promise<Result> {
+  function writeEnd<Result>(action: AuditedAction, startedAt: number, working: Promise<Result>) {
     const writeOutcome = (end: AuditedEnd) =>
       write(action, end, (clock.monotonic() - startedAt) / 1000);
     return working.then(

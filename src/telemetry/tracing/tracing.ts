@@ -107,11 +107,7 @@ export class TracingError extends Error {
  *
  * @throws TracingError when its packages are missing.
  */
-export async function openTracing(
-  config: TracingConfig,
-  watch: ClockAndLog,
-  hasOwnTools: boolean,
-): Promise<Tracing | undefined> {
+export async function openTracing(config: TracingConfig, watch: ClockAndLog, hasOwnTools: boolean) {
   if (config.collector === undefined) return undefined;
   try {
     const { createOpenTelemetry } = await import('./open-telemetry.ts');
