@@ -116,10 +116,7 @@ export function findDifferences(
 
 type ServerDifference = Omit<LockDifference, 'server'>;
 
-const compareServers = (
-  approved: LockedServer | undefined,
-  found: LockedServer | undefined,
-): readonly ServerDifference[] => [
+const compareServers = (approved: LockedServer | undefined, found: LockedServer | undefined) => [
   ...compareFingerprints('instructions', undefined, approved?.instructions, found?.instructions),
   ...LOCKED_ITEM_KINDS.flatMap((kind) => {
     const [before, now] = [findItems(approved, kind), findItems(found, kind)];
@@ -145,10 +142,7 @@ function compareFingerprints(
 }
 
 /** Compared with the approved one that is most like it. */
-function findChangedMembers(
-  approved: readonly Fingerprint[],
-  { parts }: Fingerprint,
-): readonly string[] {
+function findChangedMembers(approved: readonly Fingerprint[], { parts }: Fingerprint) {
   const candidates = approved.map((one) => {
     const names = [...new Set([...Object.keys(one.parts), ...Object.keys(parts)])].sort();
     return names.filter((name) => one.parts[name] !== parts[name]);
@@ -297,11 +291,7 @@ function findHidden(server: ApprovableServer, lock: Lock): readonly Hidden[] {
  * Changes are told by the short hashes of the lock where what was approved is not known here. A server can find a
  * text with the same short hash as another: `isWhole` shows such members, too, and whoever approves has to see them.
  */
-function describeHidden(
-  { item, former, ...hidden }: Hidden,
-  lock: Lock,
-  isWhole = false,
-): ShownDifference {
+function describeHidden({ item, former, ...hidden }: Hidden, lock: Lock, isWhole = false) {
   const { server, kind, change } = hidden;
   const now = selectMembers(kind, item);
   // The item approved under this name may have been approved in another form since.

@@ -100,9 +100,7 @@ interface AskedCall extends Pick<LoggedCall, 'isWhole' | 'described'> {
   readonly caller: PolicyCaller;
 }
 
-function findUntold(
-  said: readonly { readonly rule: ReplayedRule; readonly opinion: Opinion }[],
-): Untold | undefined {
+function findUntold(said: readonly { readonly rule: ReplayedRule; readonly opinion: Opinion }[]) {
   const untold = said.flatMap(({ rule, opinion }) =>
     opinion.kind === 'unknown' ? [{ rule, missing: opinion.missing }] : [],
   );

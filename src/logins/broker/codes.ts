@@ -200,10 +200,7 @@ interface CodeRequest {
 type IssuedCode = Pick<Login, 'clientId' | 'redirectUri' | 'codeChallenge'>;
 
 /** Why a request is not that of the client which the code was issued to, as a sentence. */
-function findCodeProblem(
-  issued: IssuedCode,
-  { clientId, redirectUri, verifier }: CodeRequest,
-): string | undefined {
+function findCodeProblem(issued: IssuedCode, { clientId, redirectUri, verifier }: CodeRequest) {
   if (issued.clientId !== clientId) return 'The code was issued to another client.';
   if (issued.redirectUri !== redirectUri)
     return 'The redirect_uri does not match the one in the authorization request.';

@@ -106,10 +106,7 @@ export function createReadGithubIdentity(
     return { groups: [...new Set(names.filter((name) => typeof name === 'string'))] };
   }
 
-  function readItems(
-    answer: GithubAnswer,
-    { path, isNeeded, advice, without }: Need,
-  ): readonly JsonObject[] {
+  function readItems(answer: GithubAnswer, { path, isNeeded, advice, without }: Need) {
     if (answer.kind === 'found')
       return Array.isArray(answer.value)
         ? answer.value.filter(isObject)

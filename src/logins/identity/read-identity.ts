@@ -142,11 +142,7 @@ export function createReadIdentity(
     ];
   }
 
-  async function addGroups(
-    joined: JsonObject,
-    given: JsonObject,
-    accessToken: string | undefined,
-  ): Promise<JsonObject> {
+  async function addGroups(joined: JsonObject, given: JsonObject, accessToken: string | undefined) {
     const endpoint = findOverageEndpoint(given, groupsClaim);
     const follows = endpoint !== undefined && config.followsGroupsOverage;
     if (endpoint !== undefined && !follows)

@@ -140,10 +140,7 @@ export async function readServerFacts(server: Redis): Promise<RedisServerFacts> 
   };
 }
 
-function describePersistence(
-  appendOnly: string | undefined,
-  save: string | undefined,
-): RedisServerFacts['persistence'] {
+function describePersistence(appendOnly: string | undefined, save: string | undefined) {
   if (appendOnly === 'yes') return 'append-only file';
   if (save === undefined) return undefined;
   return save === '' ? 'none' : 'snapshots';

@@ -177,12 +177,7 @@ export function createRedisSessions(
    * different slots, so they cannot be judged in one script. Who ends a session has taken it out of the set before, and only
    * while there were too many: whatever many replicas do at once, as many are left as are allowed.
    */
-  async function addUserSession(
-    newId: string,
-    userSet: string,
-    ttlSeconds: number,
-    max: number,
-  ): Promise<readonly string[]> {
+  async function addUserSession(newId: string, userSet: string, ttlSeconds: number, max: number) {
     const ttlMs = ttlSeconds * 1000;
     await commands.run((client) =>
       runAddUserSession(client, [userSet], [newId, clock.now() + ttlMs, ttlMs, 0]),
