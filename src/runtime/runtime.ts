@@ -15,7 +15,8 @@ import type { Store } from '../store/store.ts';
 import type { Audit } from '../telemetry/audit/audit.ts';
 import { openAudit } from '../telemetry/audit/open-audit.ts';
 import { type Metrics, noMetrics } from '../telemetry/metrics/metrics.ts';
-import { openTracing, type Tracing } from '../telemetry/tracing/tracing.ts';
+import { openTracing } from '../telemetry/tracing/open-tracing.ts';
+import type { Tracing } from '../telemetry/tracing/tracing.ts';
 
 /** Opened in the order of its members. Closed: the ways out, the store, then the audit log and the traces, which hear of all before. */
 export interface Runtime {

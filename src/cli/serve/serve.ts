@@ -4,7 +4,7 @@ import { createGateway, type Deps, type Gateway } from '../../gateway/gateway.ts
 import type { Catalog } from '../../mcp/catalog/catalog.ts';
 import { DataDirError, DataDirInUse } from '../../store/embedded/lock.ts';
 import { AuditLogError } from '../../telemetry/audit/open-audit.ts';
-import { TracingError } from '../../telemetry/tracing/tracing.ts';
+import { TracingError } from '../../telemetry/tracing/open-tracing.ts';
 import { chooseOtherPort, describeListenError, StartError } from '../command-line/errors.ts';
 import { describeCommand, describeWithPort } from '../command-line/invocation.ts';
 import { handleProcessEnd } from '../command-line/process-end.ts';
