@@ -88,7 +88,11 @@ export function defineGuard<Use extends GuardUse>(
   return { ...definition, bind: (use) => (isOwn(use) ? definition.bind(use) : undefined) };
 }
 
-export function findServerProblem(member: string, name: string, servers: NamedServers) {
+export function findServerProblem(
+  member: string,
+  name: string,
+  servers: NamedServers,
+): string | undefined {
   const names = servers.map((server) => server.name);
   return names.includes(name)
     ? undefined
@@ -172,14 +176,17 @@ export function createRunWork() {
     }
   }
 
-  return function runWork<Result>(work: Steps<Result>, turn: GuardTurn) {
+  return function runWork<Result>(work: Steps<Result>, turn: GuardTurn): Result | Promise<Result> {
     const end = runSome(work, AT_ONCE);
     return end === undefined ? runInTurn(() => finish(work, turn.signal), turn) : end.value;
   };
 }
 
 /** Undefined where there is more to do after so many characters. */
-function runSome<Result>(work: Steps<Result>, characters: number) {
+function runSome<Result>(
+  work: Steps<Result>,
+  characters: number,
+): IteratorReturnResult<Result> | undefined {
   for (let left = characters; left > 0; ) {
     const step = work.next();
     if (step.done) return step;

@@ -52,7 +52,7 @@ const ASKED_ELSEWHERE: readonly Member<unknown>[] = [timeout, version];
 const besideOf = ({ members }: GuardKind) =>
   members.filter((one) => !ASKED_ELSEWHERE.includes(one));
 
-const listNames = (members: readonly Member<unknown>[], last: string) =>
+const listNames = (members: readonly Member<unknown>[], last: string): string =>
   members
     .map(({ name }) => name)
     .join(', ')
@@ -83,12 +83,14 @@ export function createUseShape(kinds: readonly GuardKind[]): Shape<GuardUse> {
       const { has, read, report: reportHere } = members;
       const given = namings.filter(has);
       const [named] = given;
-      if (named === undefined)
+      if (named === undefined) {
         return reportHere(`It names no guard. Write one of ${listNames(namings, 'and')}.`);
-      if (given.length > 1)
+      }
+      if (given.length > 1) {
         return reportHere(
           `It names ${given.map(({ name }) => name).join(' and ')}. Keep one of them.`,
         );
+      }
       // Members of a misspelled one are not misplaced.
       const wanted = named === builtIn ? read(builtIn) : named.name;
       const kind = kinds.find((one) => one.kind === wanted);

@@ -46,7 +46,7 @@ function token(name: string, marks: string, rest: string): SecretPattern {
   return { name, marks: all, expression: new RegExp(`${START}(?:${begin})${rest}`, 'g') };
 }
 
-const escapeRegExp = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+const escapeRegExp = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
 const SECRET_PATTERNS: readonly SecretPattern[] = [
   token('aws-access-key', 'AKIA ASIA', '[A-Z2-7]{16}(?![A-Za-z0-9])'),
@@ -152,7 +152,7 @@ const SECRET_PATTERNS: readonly SecretPattern[] = [
 const MIN_LENGTH = 16;
 const NONE: readonly FoundText[] = [];
 
-function findSecrets(text: string) {
+function findSecrets(text: string): readonly FoundText[] {
   if (text.length < MIN_LENGTH) return NONE;
   const stems = findStems(text);
   if (stems.size === 0) return NONE;
@@ -178,9 +178,9 @@ const IGNORING_CASE = new Set(
   SECRET_PATTERNS.flatMap(({ marks, expression }) => (expression.ignoreCase ? marks : [])),
 );
 
-const toStem = (mark: string) => STEMS.find((stem) => mark.startsWith(stem)) ?? mark;
+const toStem = (mark: string): string => STEMS.find((stem) => mark.startsWith(stem)) ?? mark;
 
-const toSource = (stem: string) => {
+const toSource = (stem: string): string => {
   const escaped = escapeRegExp(stem);
   return IGNORING_CASE.has(stem)
     ? escaped.replace(/[a-z]/g, (letter) => `[${letter}${letter.toUpperCase()}]`)

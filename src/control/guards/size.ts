@@ -72,7 +72,7 @@ const PIECE = 65_536;
 const isShort = (value: unknown): value is string =>
   typeof value === 'string' && value.length < A_VALUE;
 
-const countBytes = (text: string) => Buffer.byteLength(JSON.stringify(text));
+const countBytes = (text: string): number => Buffer.byteLength(JSON.stringify(text));
 
 function* measureText(text: string): Steps<number> {
   let bytes = QUOTES;

@@ -83,7 +83,7 @@ export function createTextJudge(
     known: readonly FoundText[],
     { text, read }: Reading,
     form: Form,
-  ) {
+  ): readonly FoundText[] {
     const found = find(text, form);
     if (known.length === 0) return found;
     const asKnown = new Set(known.map(({ start, end }) => read(part.slice(start, end))));
@@ -96,7 +96,7 @@ export function createTextJudge(
 const SPECIAL = /[\\%&\t\n\r]/;
 
 /** The first of what overlaps counts, for all of it. */
-function replaceAll(text: string, all: readonly FoundText[], toMark: TextGuard['toMark']) {
+function replaceAll(text: string, all: readonly FoundText[], toMark: TextGuard['toMark']): string {
   let replaced = '';
   let copied = 0;
   for (const { start, end, name } of all) {
@@ -171,8 +171,9 @@ function* mapItems(
     const next = isPlain(item) ? item : yield* mapTexts(item, map, name);
     isChanged ||= next !== item;
     mapped.push(next);
+    if (mapped.length % MANY === 0) yield MANY * A_VALUE;
   }
-  yield items.length * A_VALUE;
+  yield (mapped.length % MANY) * A_VALUE;
   return isChanged ? mapped : items;
 }
 
@@ -193,7 +194,7 @@ function* mapMembers(members: JsonObject, map: MapText): Steps<JsonObject> {
 }
 
 /** There is no text in it. */
-const isPlain = (value: unknown) => typeof value !== 'string' && typeof value !== 'object';
+const isPlain = (value: unknown): boolean => typeof value !== 'string' && typeof value !== 'object';
 
 /** MCP: bytes of resources, images and sounds. */
 const ENCODED = new Set(['blob', 'data']);
@@ -248,7 +249,7 @@ const decodeHtml: ReadText = (text) =>
     return hex === undefined ? (NAMES[name ?? old] ?? '') : toCharacter(hex, 16);
   });
 
-const toCharacter = (digits: string, base: number) => {
+const toCharacter = (digits: string, base: number): string => {
   const code = Number.parseInt(digits, base);
   return code <= 0x10ffff ? String.fromCodePoint(code) : '\ufffd';
 };
