@@ -78,12 +78,11 @@ export function createConnecting(
       const verifier = server.auth.pkce ? generateSecret() : undefined;
       // RFC 7636 §4.2. One that lists other methods alone cannot check what is sent; one that lists none often can (Entra, say),
       // and loses nothing by being sent it.
-      if (verifier !== undefined && at.challengeMethods?.includes('S256') === false) {
+      if (verifier !== undefined && at.challengeMethods?.includes('S256') === false)
         throw new ConnectionProblem(
           'operator',
           `${server.name}: its authorization server ${at.issuer} does not offer PKCE with S256 (RFC 7636). With a client secret, "pkce": false does without.`,
         );
-      }
       const place = findPlace(request.owner, server.name);
       const redirectUri = buildRedirectUri(baseUrl, server, client.source);
       const state = await logins.put({
@@ -135,26 +134,23 @@ export function createConnecting(
           'browser',
           `The login for ${name} began in another browser. ${BEGIN_AGAIN}`,
         );
-      if (back.redirectUri !== login.redirectUri) {
+      if (back.redirectUri !== login.redirectUri)
         throw new ConnectionProblem(
           'server',
           `The login for ${name} came back to an address that is not its own, as if another authorization server had answered (RFC 9700 §4.4). Nothing was sent to either. ${BEGIN_AGAIN}`,
         );
-      }
       requireOwner(login, back);
       const server = findServer(name);
-      if (server === undefined) {
+      if (server === undefined)
         throw new ConnectionProblem(
           'operator',
           `${name} is not a server of this gateway any more, or needs no login.`,
         );
-      }
-      if (!isMadeFor(login, server)) {
+      if (!isMadeFor(login, server))
         throw new ConnectionProblem(
           'operator',
           `${name} was set up anew since its login began. ${BEGIN_AGAIN}`,
         );
-      }
       const code = readAuthorizationResponse(query, login);
       if (code === undefined) {
         const { requestId, issuer } = login;
@@ -215,11 +211,7 @@ export function createConnecting(
     );
   }
 
-  async function redeem(
-    login: Login,
-    server: ConnectionServer,
-    code: string,
-  ): Promise<ServerTokens> {
+  async function redeem(login: Login, server: ConnectionServer, code: string) {
     const { tokenUrl, verifier } = login;
     const client = clients.findForRecord(server, login);
     const form: readonly FormPair[] = [
@@ -313,11 +305,7 @@ const listHosts = (at: AuthorizationServer): readonly string[] => [
  * True if people may be sent there: they get to the hosts that they were shown. If they were shown nothing, the issuer alone
  * has all endpoints, or the operator has named it.
  */
-function isAsShown(
-  at: AuthorizationServer,
-  { auth }: ConnectionServer,
-  shown: string | undefined,
-): boolean {
+function isAsShown(at: AuthorizationServer, { auth }: ConnectionServer, shown: string | undefined) {
   const hosts = listHosts(at);
   if (shown !== undefined) return shown === hosts.join(' ');
   const { host: own } = new URL(at.issuer);

@@ -19,7 +19,7 @@ import {
   buildUserConnectionsKey,
 } from '../store/keys.ts';
 import { withoutDefault } from '../store/owner.ts';
-import type { PagePlace } from '../store/page.ts';
+import { readPages } from '../store/page.ts';
 import { checkRecordVersion, writeVersioned } from '../store/records.ts';
 import { createSeal, type Seal } from '../store/seal/seal.ts';
 import { isSameIssuer } from './servers/authorization-server.ts';
@@ -106,17 +106,15 @@ function unsealConnection(
 }
 
 /** A key for each owner and server: what else is known of one opens no other. */
-const derive = (seal: Seal, { ownerName, server }: ConnectionPlace): Seal =>
+const derive = (seal: Seal, { ownerName, server }: ConnectionPlace) =>
   createSeal(
     seal
       .deriveKeys(`postern connection ${JSON.stringify([ownerName, server])}`)
       .map(({ bytes }) => bytes.toString('base64url')),
   );
 
-const buildContext = (
-  { ownerName, ownerIssuer, server }: ConnectionPlace,
-  issuer: string,
-): string => JSON.stringify(['connection', ownerName, ownerIssuer, server, issuer]);
+const buildContext = ({ ownerName, ownerIssuer, server }: ConnectionPlace, issuer: string) =>
+  JSON.stringify(['connection', ownerName, ownerIssuer, server, issuer]);
 
 // An operator may give a server's name to another host, or name another authorization server: what was made for the one before
 // goes to neither.
@@ -222,7 +220,7 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal) {
     return { ...record, listedUntil: clock.now() + ttlSeconds * 1000 };
   }
 
-  async function unlist(place: ConnectionPlace): Promise<void> {
+  async function unlist(place: ConnectionPlace) {
     await Promise.all(
       Object.values(findLists(place)).map(({ list, key }) =>
         store.deleteListed(list, key).catch(() => false),
@@ -230,20 +228,17 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal) {
     );
   }
 
-  const sealText = (key: string, value: object): string => seal.seal(key, JSON.stringify(value));
+  const sealText = (key: string, value: object) => seal.seal(key, JSON.stringify(value));
 
   /** All pages of a list, opened. */
   async function* readList(list: string) {
-    let from: PagePlace | undefined;
-    do {
-      const page = await store.readListed(list, { from, limit: PAGE });
-      for (const { key, value } of page.items) {
+    for await (const items of readPages((request) => store.readListed(list, request), PAGE)) {
+      for (const { key, value } of items) {
         const text = seal.open(key, value);
         const members = text === undefined ? undefined : parseObject(text);
         if (members !== undefined) yield members;
       }
-      from = page.next;
-    } while (from !== undefined);
+    }
   }
 
   return {
@@ -313,7 +308,7 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal) {
   };
 
   /** One that a later version wrote can be ended all the same. */
-  function openIfKnown(place: ConnectionPlace, text: string): ConnectionRecord | undefined {
+  function openIfKnown(place: ConnectionPlace, text: string) {
     try {
       return unsealConnection(seal, place, text)?.record;
     } catch {

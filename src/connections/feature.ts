@@ -135,7 +135,7 @@ function createConnectionPanels(
   listServers: ServedFile['listConnectionServers'],
 ): readonly AdminPanel[] {
   const { issuers } = found;
-  const toOwner = (user: UserGrant['user']): Owner => withoutDefault(user, issuers.issuer);
+  const toOwner = (user: UserGrant['user']) => withoutDefault(user, issuers.issuer);
 
   /** With those at each server where users have connections of their own. */
   async function describePerson(owner: Owner, person: Person) {
@@ -219,12 +219,11 @@ function createConnectionPanels(
           target: describeSelection(query),
           /** @throws GatewayError `bad_request` where neither is named, or anything else is. */
           async run() {
-            if (!isClear(query, OF_CONNECTIONS) || query.size === 0) {
+            if (!isClear(query, OF_CONNECTIONS) || query.size === 0)
               fail('bad_request', {
                 details:
                   'Say which connections are to end: server=NAME, user=SUB, or both, each once and with a value. issuer=URL beside user=SUB names a user of another issuer than OIDC_ISSUER.',
               });
-            }
             const server = query.get('server') ?? undefined;
             const user = readSelectedUser(query, issuers);
             if (opened === undefined) return fail('bad_request', { details: NONE });

@@ -78,7 +78,7 @@ export const isConnectionMessage = (value: unknown): value is ConnectionMessage 
   (typeof value.released === 'string' ||
     (isOwner(value.owner) && typeof value.server === 'string' && CHANGES.has(value.change)));
 
-const isOwner = (value: unknown): boolean =>
+const isOwner = (value: unknown) =>
   value === 'shared' || (isObject(value) && typeof value.sub === 'string');
 
 type Listener = (place: ConnectionPlace, change: ConnectionChange) => void;
@@ -96,7 +96,7 @@ function createConnectionChanges(
     log.warn('Other replicas hear of changed connections up to 30 s late.', { cause }),
   );
 
-  function tell(place: ConnectionPlace, change: ConnectionChange): void {
+  function tell(place: ConnectionPlace, change: ConnectionChange) {
     for (const listener of [...listeners]) listener(place, change);
   }
 
@@ -114,7 +114,7 @@ function createConnectionChanges(
 
   return {
     /** Here at once; at the other replicas soon, unless the message is lost. Never throws. What is known here was set right before. */
-    announce(place: ConnectionPlace, change: ConnectionChange): void {
+    announce(place: ConnectionPlace, change: ConnectionChange) {
       tell(place, change);
       const { owner, server } = place;
       replicas.send({ owner, server, change, from }).catch(warn);
@@ -125,7 +125,7 @@ function createConnectionChanges(
       return () => void listeners.delete(listener);
     },
     /** Never rejects: it may be lost. */
-    announceRelease(hash: string): void {
+    announceRelease(hash: string) {
       // In this process nobody waits for it: they have its outcome.
       replicas.send({ released: hash, from }).catch(() => {});
     },
@@ -165,7 +165,7 @@ function createKnownAccess(clock: Clock) {
 
   return {
     /** For the server as it was configured when it was noted: with another it may be another. */
-    get({ hash }: ConnectionPlace, { url, auth }: ConnectionServer): ActiveAccess | undefined {
+    get({ hash }: ConnectionPlace, { url, auth }: ConnectionServer) {
       const found = known.get(hash);
       return found?.url === url && found.auth === auth ? found.access : undefined;
     },

@@ -7,7 +7,6 @@ import type {
 } from '../mcp/upstream/connections.ts';
 import { hashSha256 } from '../platform/ids.ts';
 import { waitForOutcome } from '../platform/single-flight.ts';
-
 import type { Runtime } from '../runtime/runtime.ts';
 import { buildConnectionLinkKey } from '../store/keys.ts';
 import { createRecords, createSecretRecords, textFormat } from '../store/records.ts';
@@ -42,7 +41,7 @@ export function createLinkRequests(
   const recent = createRecords(store, textFormat, seal);
 
   /** The one that is good, or is to be made anew where it needs a login. */
-  async function findActiveId(place: ConnectionPlace): Promise<string | undefined> {
+  async function findActiveId(place: ConnectionPlace) {
     const stored = await records.read(place);
     return stored?.record.state === 'active' ? stored.record.id : undefined;
   }
@@ -55,7 +54,7 @@ export function createLinkRequests(
   const isOpen = (link: LinkRecord | undefined): link is LinkRecord =>
     link !== undefined && link.outcome === undefined;
 
-  const close = (id: string, outcome: 'connected' | 'declined'): Promise<LinkRecord | undefined> =>
+  const close = (id: string, outcome: 'connected' | 'declined') =>
     links.update(id, (link) =>
       isOpen(link)
         ? { value: { ...link, outcome }, ttlSeconds: LINK_SECONDS, result: link }

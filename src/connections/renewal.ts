@@ -90,7 +90,7 @@ export function createRenewal(
     return clock.now() < until ? known.note(place, server, record, since) : undefined;
   }
 
-  const mayForce = (record: ConnectionRecord): boolean =>
+  const mayForce = (record: ConnectionRecord) =>
     newTokens.hasUnsaved(record) ||
     (record.refreshToken !== undefined &&
       (record.forced === undefined || clock.now() - record.forced.at >= FORCED_AGAIN_MS));
@@ -163,7 +163,7 @@ export function createRenewal(
   }
 
   /** Goes on by what stands there now, whoever wrote it. */
-  const useStored = async (place: ConnectionPlace, server: ConnectionServer): Promise<Access> =>
+  const useStored = async (place: ConnectionPlace, server: ConnectionServer) =>
     (await look(place, server, false, undefined)) ?? {
       kind: 'unavailable',
       reason: `the connection to ${server.name} has just changed`,
@@ -175,7 +175,7 @@ export function createRenewal(
     server: ConnectionServer,
     marked: ConnectionRecord,
     tokens: ServerTokens | undefined,
-  ): Promise<Access> {
+  ) {
     const stored = await newTokens.store(place, server, marked, tokens);
     if (stored === undefined) return useStored(place, server);
     metrics.recordUpstreamTokenRefresh(server.name, 'renewed');
@@ -189,10 +189,7 @@ export function createRenewal(
    * Says what happened, in words. The connection keeps the client that it was made with: its tokens are of no use to another, and
    * the server may have been wrong.
    */
-  async function replaceForgotten(
-    server: ConnectionServer,
-    record: ConnectionRecord,
-  ): Promise<string> {
+  async function replaceForgotten(server: ConnectionServer, record: ConnectionRecord) {
     try {
       return (await replaceClient(server, record))
         ? ': the registration is gone; it was made anew. If this goes on, reconnect it at the page of connections'
@@ -202,11 +199,11 @@ export function createRenewal(
     }
   }
 
-  async function unmark(place: ConnectionPlace, marked: StoredConnection): Promise<void> {
+  async function unmark(place: ConnectionPlace, marked: StoredConnection) {
     await records.replace(place, marked, { ...marked.record, renewal: undefined });
   }
 
-  const isUsable = ({ expiresAt }: ConnectionRecord): boolean =>
+  const isUsable = ({ expiresAt }: ConnectionRecord) =>
     expiresAt === undefined || clock.now() < expiresAt - RESERVE_MS;
 
   /** Nothing is lost: where the connection stands as it was, its token serves until its end. @throws StoreUnavailable */
@@ -231,18 +228,14 @@ export function createRenewal(
   }
 
   /** The owner must log in again; undefined where the connection has changed meanwhile. @throws StoreUnavailable */
-  async function requireLogin(
-    place: ConnectionPlace,
-    standing: StoredConnection,
-    reason: string,
-  ): Promise<Access | undefined> {
+  async function requireLogin(place: ConnectionPlace, standing: StoredConnection, reason: string) {
     const next = { ...standing.record, state: 'login needed' as const, problem: reason };
     const written = await records.replace(place, standing, next);
     if (written === undefined) return undefined;
     known.forget(place);
     audited.loginNeeded(place, reason);
     changes.announce(place, 'login needed');
-    return describeLogin(next);
+    return describeLogin(reason);
   }
 
   return { renew, requireLogin };
@@ -255,19 +248,14 @@ export const describeMissing = (): Access => ({
 });
 
 /** Undefined where it can be used. */
-export function findLoginNeed(
-  record: ConnectionRecord,
-  server: ConnectionServer,
-): Access | undefined {
-  if (record.state === 'login needed') return describeLogin(record);
-  return isMadeFor(record, server)
-    ? undefined
-    : { kind: 'login needed', reason: describeChanged(server), scopes: undefined };
+export function findLoginNeed(record: ConnectionRecord, server: ConnectionServer) {
+  if (record.state === 'login needed') return describeLogin(record.problem);
+  return isMadeFor(record, server) ? undefined : describeLogin(describeChanged(server));
 }
 
-const describeLogin = ({ problem }: ConnectionRecord): Access => ({
+const describeLogin = (reason: string | undefined): Access => ({
   kind: 'login needed',
-  reason: problem,
+  reason,
   scopes: undefined,
 });
 
@@ -319,7 +307,7 @@ function createNewTokens(
 
   return {
     /** True if those of its renewal came here, and the store did not take them then. */
-    hasUnsaved: ({ renewal }: ConnectionRecord): boolean =>
+    hasUnsaved: ({ renewal }: ConnectionRecord) =>
       renewal !== undefined && unsaved.peek(renewal.attempt) !== undefined,
     /**
      * `marked` has the mark of the renewal; `given` is undefined for those that were not saved. Resolves to undefined where they are of

@@ -77,6 +77,5 @@ export function createRunExclusively<Result>(
   }
 
   /** @throws StillUnderWay, StoreUnavailable, and what the work throws. */
-  return (work: ExclusiveWork<Result>): Promise<Result> =>
-    running.run(work.hash, () => runInTurn(work));
+  return (work: ExclusiveWork<Result>) => running.run(work.hash, () => runInTurn(work));
 }

@@ -64,7 +64,7 @@ function findLostAsks(served: Compared, next: Compared): readonly string[] {
   );
 }
 
-function namesAsMany(one: RuleConfig['who'], other: RuleConfig['who']): boolean {
+function namesAsMany(one: RuleConfig['who'], other: RuleConfig['who']) {
   if (one === 'everyone' || other === 'everyone') return one === 'everyone';
   const others = new Map(Object.entries(other));
   return Object.entries(one).every(([member, value]) => {
@@ -115,12 +115,12 @@ function findLostLimits(served: Compared, next: Compared): readonly string[] {
 }
 
 /** The pattern for all that both fit, where that is all that one of them fits. */
-function findCommon(one: string, other: string): string | undefined {
+function findCommon(one: string, other: string) {
   if (covers(one, other)) return other;
   return covers(other, one) ? one : undefined;
 }
 
-const hasRule = ({ rules }: Protections, rule: RuleConfig): boolean =>
+const hasRule = ({ rules }: Protections, rule: RuleConfig) =>
   rules.some((other) => isDeepStrictEqual(listMeant(other), listMeant(rule)));
 
 /** All but its place. What a worker is told lacks members that are undefined. */
@@ -162,12 +162,7 @@ function findLostGuards(served: Compared, next: Compared): readonly string[] {
 }
 
 /** The pattern as names are in the next file. Undefined for one that protects nothing: it fits nothing, or its server is gone. */
-function translate(
-  subject: string,
-  pattern: string,
-  served: Compared,
-  next: Compared,
-): string | undefined {
+function translate(subject: string, pattern: string, served: Compared, next: Compared) {
   if (served.isIdle(subject, pattern)) return undefined;
   const owner = Object.entries(served.starts).find(
     ([, begin]) => begin !== '' && pattern.startsWith(begin),
@@ -183,10 +178,10 @@ const coversNow = (
   patterns: readonly string[],
   now: string,
   { isIdle }: Compared,
-): boolean => patterns.some((one) => covers(one, now) && !isIdle(subject, one));
+) => patterns.some((one) => covers(one, now) && !isIdle(subject, one));
 
 /** True if all that the other fits is fitted by this one; where that is hard to tell, it is not. */
-function covers(pattern: string, other: string): boolean {
+function covers(pattern: string, other: string) {
   const [one, covered] = [parsePattern(pattern), parsePattern(other)];
   if (one.kind !== covered.kind) return false;
   if (one.glob === covered.glob) return true;
@@ -195,7 +190,7 @@ function covers(pattern: string, other: string): boolean {
 }
 
 /** True if something may fit both. */
-function mayMeet(pattern: string, other: string): boolean {
+function mayMeet(pattern: string, other: string) {
   const [one, met] = [parsePattern(pattern), parsePattern(other)];
   if (one.kind !== met.kind) return false;
   if (isName(met.glob)) return compileGlob(one.glob)(met.glob);
@@ -204,7 +199,7 @@ function mayMeet(pattern: string, other: string): boolean {
   return head.startsWith(otherHead) || otherHead.startsWith(head);
 }
 
-const isName = (glob: string): boolean => readGlobHead(glob) === glob;
+const isName = (glob: string) => readGlobHead(glob) === glob;
 
 /** Characters of a pattern. */
 const MAX_SHOWN = 100;

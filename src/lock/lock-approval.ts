@@ -3,7 +3,7 @@
 import { fail } from '../errors/gateway-error.ts';
 import type { AdminPanel, AdminWork } from '../http/endpoint/admin-panel.ts';
 import { readPageRequest, renderNextOf } from '../http/endpoint/admin-requests.ts';
-import { createJsonReply, getJson, type Reply } from '../http/endpoint/message.ts';
+import { createJsonReply, getJson } from '../http/endpoint/message.ts';
 import type { ApprovableServer, Lock } from '../mcp/catalog/approved-items.ts';
 import { UpstreamError } from '../mcp/upstream/upstream.ts';
 import { createTurns } from '../platform/clock.ts';
@@ -24,7 +24,7 @@ import {
   type ServerReview,
   type ShownDifference,
 } from './lock.ts';
-import { type LockFile, LockFileError, type StoredLock } from './lock-file.ts';
+import { LockFileError, type StoredLock } from './lock-file.ts';
 
 export type LockApproval = ReturnType<typeof createLockApproval>;
 
@@ -53,7 +53,7 @@ export function createLockApproval(
   const asking = createSingleFlight<ApprovableServer, AnsweredServer | UnreadServer>();
 
   /** Why nothing can be approved here, as sentences; undefined where it can. */
-  async function findObstacle(): Promise<string | undefined> {
+  async function findObstacle() {
     if (store.isShared)
       return 'With Redis there may be several replicas, each with a postern.lock of its own, so that this page cannot write it for all of them.';
     if (storedLock === undefined) return 'This gateway was not told where postern.lock lies.';
@@ -66,15 +66,14 @@ export function createLockApproval(
   }
 
   /** @throws GatewayError `lock_not_approvable`. */
-  async function requireLock(): Promise<StoredLock> {
+  async function requireLock() {
     const details = await findObstacle();
-    return storedLock !== undefined && details === undefined
-      ? storedLock
-      : fail('lock_not_approvable', details === undefined ? {} : { details });
+    if (details !== undefined) fail('lock_not_approvable', { details });
+    return storedLock ?? fail('lock_not_approvable');
   }
 
   /** @throws GatewayError `lock_not_approvable`. */
-  function readApproved(lock: StoredLock): LockFile {
+  function readApproved(lock: StoredLock) {
     const file = read(lock);
     if (file instanceof LockFileError)
       fail('lock_not_approvable', { details: file.message, cause: file });
@@ -86,7 +85,7 @@ export function createLockApproval(
     return [...new Set(names)].map((name) => servers.get(name) ?? fail('server_not_found'));
   }
 
-  async function ask(server: ApprovableServer): Promise<AnsweredServer | UnreadServer> {
+  async function ask(server: ApprovableServer) {
     const { name } = server;
     if (server.isPersonal) return { server: name, problem: PERSONAL };
     return asking.run(server, () =>
@@ -193,7 +192,7 @@ export function createLockApproval(
 }
 
 /** As it is now; undefined where nothing is locked. */
-function read(lock: StoredLock): LockFile | LockFileError | undefined {
+function read(lock: StoredLock) {
   try {
     return lock.read();
   } catch (error) {
@@ -227,10 +226,7 @@ export function createLockPanels(
     configFile === undefined ? lockCommand : `${lockCommand} --config ${toShellWord(configFile)}`;
 
   /** @throws GatewayError as `LockApproval.approve`. */
-  async function approve(
-    digests: ReadonlyMap<string, string>,
-    note: (part: AdminWork) => void,
-  ): Promise<Reply> {
+  async function approve(digests: ReadonlyMap<string, string>, note: (part: AdminWork) => void) {
     const { reviews, isLoaded } = (await lock?.approve(digests)) ?? fail('lock_not_approvable');
     const turns = createTurns(clock);
     for (const change of reviews.flatMap(({ changes }) => changes)) {
@@ -378,7 +374,7 @@ function renderText(side: 'before' | 'now', value: unknown, extent: Extent): Jso
 }
 
 /** Indented where that is short: each line of what nests deep would have more indentation than text. */
-function renderJson(value: unknown, { indented }: Extent): string {
+function renderJson(value: unknown, { indented }: Extent) {
   const text = JSON.stringify(value);
   const isReadable = text.length <= indented && hasLevels(value, MAX_LEVELS);
   return isReadable ? JSON.stringify(value, undefined, 2) : text;

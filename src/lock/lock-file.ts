@@ -53,9 +53,8 @@ export function isEmptyLock(text: string): boolean {
 export function parseLockFile(text: string): LockFile {
   const file = parseObject(text);
   if (file === undefined) failFile('is not JSON');
-  if (file.version !== VERSION) {
+  if (file.version !== VERSION)
     failFile(`has version ${quote(file.version)}, and this Postern reads version ${VERSION}`);
-  }
   return { servers: readMap(file.servers, 'servers', readServer) };
 }
 
@@ -96,9 +95,8 @@ function readMap<Value>(
 function readFingerprints(value: unknown, place: string): readonly Fingerprint[] {
   if (!Array.isArray(value)) failFile(`has no list at ${place}`);
   return value.map((one: unknown) => {
-    if (!isObject(one) || typeof one.sha256 !== 'string' || !SHA256.test(one.sha256)) {
+    if (!isObject(one) || typeof one.sha256 !== 'string' || !SHA256.test(one.sha256))
       failFile(`has no SHA-256 at ${place}`);
-    }
     return { sha256: one.sha256, parts: readParts(one.parts) };
   });
 }
@@ -135,7 +133,7 @@ const mapValues = <Value, Written>(
 const sortFingerprints = (all: readonly Fingerprint[]) =>
   [...all].sort((a, b) => compare(a.sha256, b.sha256));
 
-const compare = (a: string, b: string): number => (a < b ? -1 : Number(a > b));
+const compare = (a: string, b: string) => (a < b ? -1 : Number(a > b));
 
 /** Objects around an item: the file, its servers, a server, its tools. */
 const LEVELS = 4;
@@ -211,7 +209,6 @@ export function computeSha256(kind: LockedKind, item: unknown): string | undefin
   }
 }
 
-/** The part of the item that is locked. */
 export function selectMembers(kind: LockedKind, item: unknown): JsonObject {
   const source = isObject(item) ? item : { text: item };
   const present = MEMBERS[kind].filter((name) => source[name] !== undefined);
@@ -262,10 +259,9 @@ export function indexItems(
   return { prompt: index('prompt'), skill: index('skill'), tool: index('tool') };
 }
 
-function requireFingerprint(kind: LockedKind, item: unknown): Fingerprint {
+function requireFingerprint(kind: LockedKind, item: unknown) {
   const fingerprint = computeFingerprint(kind, item);
-  if (fingerprint === undefined) {
+  if (fingerprint === undefined)
     throw new UpstreamError('invalid', `one of its ${kind}s nests too deep to be approved`);
-  }
   return fingerprint;
 }

@@ -116,10 +116,7 @@ export function findDifferences(
 
 type ServerDifference = Omit<LockDifference, 'server'>;
 
-const compareServers = (
-  approved: LockedServer | undefined,
-  found: LockedServer | undefined,
-): readonly ServerDifference[] => [
+const compareServers = (approved: LockedServer | undefined, found: LockedServer | undefined) => [
   ...compareFingerprints('instructions', undefined, approved?.instructions, found?.instructions),
   ...LOCKED_ITEM_KINDS.flatMap((kind) => {
     const [before, now] = [findItems(approved, kind), findItems(found, kind)];
@@ -136,9 +133,8 @@ function compareFingerprints(
   approved: readonly Fingerprint[] | undefined,
   found: readonly Fingerprint[] | undefined,
 ): readonly ServerDifference[] {
-  if (found === undefined) {
+  if (found === undefined)
     return approved === undefined ? [] : [{ kind, name, change: 'removed', members: [] }];
-  }
   if (approved === undefined) return [{ kind, name, change: 'added', members: [] }];
   return found
     .filter(({ sha256 }) => approved.every((one) => one.sha256 !== sha256))
@@ -146,10 +142,7 @@ function compareFingerprints(
 }
 
 /** Compared with the approved one that is most like it. */
-function findChangedMembers(
-  approved: readonly Fingerprint[],
-  { parts }: Fingerprint,
-): readonly string[] {
+function findChangedMembers(approved: readonly Fingerprint[], { parts }: Fingerprint) {
   const candidates = approved.map((one) => {
     const names = [...new Set([...Object.keys(one.parts), ...Object.keys(parts)])].sort();
     return names.filter((name) => one.parts[name] !== parts[name]);
@@ -181,7 +174,7 @@ const mergeItems = (former: LockedItems, added: LockedItems): LockedItems =>
 function mergeFingerprints(
   former: readonly Fingerprint[] | undefined,
   added: readonly Fingerprint[] | undefined,
-): readonly Fingerprint[] | undefined {
+) {
   if (former === undefined || added === undefined) return former ?? added;
   const isNew = ({ sha256 }: Fingerprint) => former.every((one) => one.sha256 !== sha256);
   return [...former, ...added.filter(isNew)];
@@ -298,11 +291,7 @@ function findHidden(server: ApprovableServer, lock: Lock): readonly Hidden[] {
  * Changes are told by the short hashes of the lock where what was approved is not known here. A server can find a
  * text with the same short hash as another: `isWhole` shows such members, too, and whoever approves has to see them.
  */
-function describeHidden(
-  { item, former, ...hidden }: Hidden,
-  lock: Lock,
-  isWhole = false,
-): ShownDifference {
+function describeHidden({ item, former, ...hidden }: Hidden, lock: Lock, isWhole = false) {
   const { server, kind, change } = hidden;
   const now = selectMembers(kind, item);
   // The item approved under this name may have been approved in another form since.
@@ -310,7 +299,7 @@ function describeHidden(
   const before = isFormerKnown ? selectMembers(kind, former) : {};
   const all = [...new Set([...Object.keys(before), ...Object.keys(now)])];
   const shown = all.filter((one) => one !== 'name');
-  function listChanged(): readonly string[] {
+  function listChanged() {
     if (isFormerKnown) return shown.filter((one) => !isSame(before[one], now[one]));
     const told = change === 'changed' ? lock.findChanges(server, kind, item) : [];
     return isWhole ? [...new Set([...told, ...shown])] : told;
@@ -324,7 +313,7 @@ function describeHidden(
   };
 }
 
-function isSame(before: unknown, now: unknown): boolean {
+function isSame(before: unknown, now: unknown) {
   try {
     return toCanonicalJson(before) === toCanonicalJson(now);
   } catch (error) {
@@ -345,7 +334,6 @@ export interface ServerReview {
   readonly found: LockedServer;
 }
 
-/** A server as it answered. */
 export interface AnsweredServer {
   readonly server: ApprovableServer;
   readonly content: ServerContent;
@@ -423,7 +411,7 @@ export async function describeReview(
       (one) => one && lock.check(server.name, kind, one) === 'approved',
     );
 
-  function describe(one: LockedChange): ShownDifference {
+  function describe(one: LockedChange) {
     const { kind, name, change } = one;
     if (change === 'gone') return { ...one, isFormerKnown: false, members: [] };
     const [item, former] =

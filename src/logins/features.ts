@@ -29,7 +29,7 @@ import {
 import { openBroker } from './broker/open-broker.ts';
 import { createClientDirectory } from './clients/registered-clients.ts';
 import type { ListShownTools } from './consent/consent-page.ts';
-import { openOwnTokens } from './grants/open-grants.ts';
+import { openOwnTokens } from './grants/grants.ts';
 import {
   createLoginFailures,
   type LoginFailures,
@@ -147,15 +147,12 @@ export const broker = defineFeature({
         getProviderToken: opened?.renewal.getProviderToken ?? getOriginalToken,
         findClientId: createClientOf(oauth.mode === 'broker' ? oauth.providerClient.id : undefined),
       },
-      ...(operated && {
-        panels: createGrantPanels(operated, opened),
-      }),
+      ...(operated && { panels: createGrantPanels(operated, opened) }),
       ...(opened && { close: opened.close }),
     };
   },
 });
 
-/** The authorization server that clients see. */
 export const authorization = defineFeature({
   name: 'authorization server',
   open(
@@ -182,7 +179,6 @@ export const authorization = defineFeature({
   },
 });
 
-/** What operators see and do of sessions. */
 export const sessionPanels = defineFeature({
   name: 'sessions for operators',
   open: (

@@ -86,7 +86,7 @@ export function createLoginFailures({ store, clock, log }: Runtime) {
   return {
     note,
     /** Notes a login that worked, but whose token is of no use here. */
-    noteRefusal({ key, message }: GatewayError, { clientIp: ip }: AuthRequest): void {
+    noteRefusal({ key, message }: GatewayError, { clientIp: ip }: AuthRequest) {
       if (OF_SIGNED_TOKENS.has(key))
         note({ step: 'call', client: undefined, ip, error: key, message });
     },
@@ -102,7 +102,7 @@ export function createLoginFailures({ store, clock, log }: Runtime) {
 const OF_SIGNED_TOKENS = new Set(['invalid_audience', 'invalid_issuer', 'missing_claim']);
 
 /** A value that begins anew when the period in which it was made is over. */
-function createPeriod<Value>(clock: Clock, ms: number, create: () => Value): () => Value {
+function createPeriod<Value>(clock: Clock, ms: number, create: () => Value) {
   let value = create();
   let until = Number.NEGATIVE_INFINITY;
 

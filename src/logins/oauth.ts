@@ -277,7 +277,6 @@ function createBrokerRequestReader(
   }
 }
 
-/** From the approval to the provider. */
 const createBrokerRedirect = (broker: Broker): RedirectToProvider =>
   async function redirectToProvider(request, browser, approval) {
     const { query, parameters, redirectUri, client, clientId } = request;

@@ -3,7 +3,7 @@
 import type { ProxyConfig } from '../config/groups/oauth.ts';
 import { fail } from '../errors/gateway-error.ts';
 import type { JudgedRequest } from '../http/endpoint/endpoint.ts';
-import type { PendingReply, Reply, RequestBody } from '../http/endpoint/message.ts';
+import type { PendingReply, RequestBody } from '../http/endpoint/message.ts';
 import { OPERATORS_CLIENT_ID } from '../http/endpoint/own-clients.ts';
 import { parseBody, type RequestParameters } from '../http/endpoint/parameters.ts';
 import {
@@ -57,11 +57,7 @@ export function createProxy(
   }
 
   /** §4.6: a redirect to the provider. The configured query is kept and wins; every parameter of the caller follows. */
-  async function redirectToProvider({
-    parameters,
-    client,
-    clientId,
-  }: AuthorizationRequest): Promise<Reply> {
+  async function redirectToProvider({ parameters, client, clientId }: AuthorizationRequest) {
     const url = new URL(requireUrl(endpoints.authorizationUrl, 'OAUTH_AUTHORIZATION_URL'));
     const providerClientId = client ? requireClientId(providerClient) : clientId;
     const query = new URLSearchParams();
@@ -94,7 +90,7 @@ export function createProxy(
     const grant = await recentAnswers.findGrant(token);
     return grant ? revokeThere : { runAnonymous: revokeThere };
 
-    async function revokeThere(): Promise<Reply> {
+    async function revokeThere() {
       const endGrant = async () => grant && recentAnswers.end(grant.grantId);
       await endGrant();
       // Answers under way may be from before the provider revoked the token.

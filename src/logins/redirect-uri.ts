@@ -42,7 +42,6 @@ export interface RedirectUriRules {
 
 type RedirectUriConfig = Pick<BrokerConfig | ProxyConfig, 'mode' | 'redirectUris'>;
 
-/** The rules of the mode. */
 export const selectRedirectUriRules = (
   { mode, redirectUris }: RedirectUriConfig,
   baseUrl: string,
@@ -61,7 +60,6 @@ const IPV6_LOOPBACK = '[::1]';
 const listHttpHosts = ({ allowsIpv6Loopback }: RedirectUriRules): readonly string[] =>
   LOOPBACK_HOSTS.filter((host) => allowsIpv6Loopback || host !== IPV6_LOOPBACK);
 
-/** The rules, as a sentence. */
 export function describeRedirectUriRules(rules: RedirectUriRules): string {
   const hosts = listHttpHosts(rules);
   const httpHosts = `${hosts.slice(0, -1).join(', ')} or ${hosts.at(-1)}`;
@@ -81,9 +79,8 @@ export function describeRedirectUriRules(rules: RedirectUriRules): string {
  */
 function findRedirectUriProblem(uri: string, rules: RedirectUriRules): string | undefined {
   if (uri.length > MAX_LENGTH) return `is longer than ${MAX_LENGTH} characters`;
-  if (/[^\x21-\x7E]|\\/.test(uri)) {
+  if (/[^\x21-\x7E]|\\/.test(uri))
     return 'contains white space, a control character, a backslash or a character beyond ASCII';
-  }
   if (uri.includes('#')) return 'has a fragment';
   if (!URL.canParse(uri)) return 'is not a valid URL';
   const url = new URL(uri);
@@ -93,14 +90,12 @@ function findRedirectUriProblem(uri: string, rules: RedirectUriRules): string | 
     rules.refusesResponseParameters &&
     RESPONSE_PARAMETERS.find((name) => url.searchParams.has(name));
   if (parameter) return `has the parameter ${parameter}, which the response sets`;
-  if (rules.schemes.includes(url.protocol.slice(0, -1))) {
+  if (rules.schemes.includes(url.protocol.slice(0, -1)))
     return url.href === uri ? undefined : 'is not in its normal form';
-  }
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'is not https';
   const httpHosts = listHttpHosts(rules);
-  if (url.protocol === 'http:' && !httpHosts.includes(url.hostname)) {
+  if (url.protocol === 'http:' && !httpHosts.includes(url.hostname))
     return `is http with a host other than ${httpHosts.join(' and ')}`;
-  }
   if (url.hostname.endsWith('.')) return 'has a host that ends with a dot';
   if (isAtOrigin(uri, rules.baseUrl)) return "is at this gateway's own origin";
   return isNormalized(uri, url) ? undefined : 'is not in its normal form';

@@ -30,14 +30,10 @@ export async function reserveInAll(
   entry: ByteEntry,
   ttlSeconds: number,
 ): Promise<boolean> {
-  const reserved: Budget[] = [];
-  for (const budget of budgets) {
-    const { key, maxBytes } = budget;
-    if (!(await store.reserveBytes(key, entry, { maxBytes, ttlSeconds }))) {
-      await releaseInAll(store, reserved, entry);
-      return false;
-    }
-    reserved.push(budget);
+  for (const [at, { key, maxBytes }] of budgets.entries()) {
+    if (await store.reserveBytes(key, entry, { maxBytes, ttlSeconds })) continue;
+    await releaseInAll(store, budgets.slice(0, at), entry);
+    return false;
   }
   return true;
 }

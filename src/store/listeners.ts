@@ -9,7 +9,7 @@ export function createListeners(log: Log) {
 
   return {
     /** Returns a function that removes it. A listener that is added twice is called twice. */
-    add(channel: string, listener: Listener): () => void {
+    add(channel: string, listener: Listener) {
       const entry = { listener };
       byChannel.set(channel, (byChannel.get(channel) ?? new Set()).add(entry));
       return function remove() {

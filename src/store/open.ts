@@ -18,9 +18,7 @@ export interface StoreDriver<Chosen extends ChosenStore = ChosenStore> {
 /** What concerns the store in settings that are not its own. */
 type StoreSettings = Pick<Config, 'mcp' | 'limits'>;
 
-export const defineStore = <Chosen extends ChosenStore>(
-  driver: StoreDriver<Chosen>,
-): StoreDriver<Chosen> => driver;
+export const defineStore = <Chosen extends ChosenStore>(driver: StoreDriver<Chosen>) => driver;
 
 const STORE_DRIVERS: StoreDrivers<StoreConfig> = {
   embedded: defineStore<StoreOf<'embedded'>>({
@@ -41,7 +39,6 @@ const STORE_DRIVERS: StoreDrivers<StoreConfig> = {
   }),
 };
 
-/** One for each kind. */
 export type StoreDrivers<Chosen extends ChosenStore> = {
   readonly [Kind in Chosen['kind']]: StoreDriver<Extract<Chosen, { readonly kind: Kind }>>;
 };
@@ -56,7 +53,6 @@ export const openStore = (
   surroundings: ClockAndLog,
 ): Promise<Store> => openByKind(STORE_DRIVERS, config.store, config, surroundings);
 
-/** Opens the store by the driver of its kind. */
 export const openByKind = <Kind extends string>(
   drivers: Readonly<Record<Kind, StoreDriver>>,
   store: ChosenStore & { readonly kind: Kind },

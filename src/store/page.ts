@@ -26,10 +26,11 @@ const PAGE_ITEMS = 100;
 /** All items of a list, page by page. */
 export async function* readPages<Item>(
   readPage: (request: PageRequest) => Promise<StoredPage<Item>>,
+  limit = PAGE_ITEMS,
 ): AsyncGenerator<readonly Item[]> {
   let from: PagePlace | undefined;
   do {
-    const { items, next } = await readPage({ from, limit: PAGE_ITEMS });
+    const { items, next } = await readPage({ from, limit });
     yield items;
     from = next;
   } while (from !== undefined);

@@ -57,7 +57,7 @@ export function createRecords<Value>(
       }
     },
     /** Reads and deletes it: for one of many at the same moment. With `isWanted` only where that is true of it. */
-    async take(key: string, isWanted?: (value: Value) => boolean): Promise<Value | undefined> {
+    async take(key: string, isWanted?: (value: Value) => boolean) {
       if (isWanted === undefined) return open(key, await store.getAndDelete(key));
       const standing = await store.get(key);
       const value = await open(key, standing);
@@ -85,8 +85,6 @@ export const claimOnce = (
   ttlSeconds: number,
 ): Promise<boolean> => store.compareAndSet(key, undefined, '1', ttlSeconds);
 
-// Formats.
-
 export const textFormat: RecordFormat<string> = { write: (text) => text, read: (text) => text };
 
 /** A text that is no number reads as 0. */
@@ -97,7 +95,7 @@ export const numberFormat: RecordFormat<number> = {
 
 /** JSON with a version. `name` is the subject of errors. */
 export const jsonFormat = <Value extends object>(name: string): RecordFormat<Value> => ({
-  write: (value) => writeVersioned(value),
+  write: writeVersioned,
   read: (text) => readVersioned(text, name),
 });
 
@@ -169,7 +167,7 @@ export function createSecretRecords<Value extends object>(
 
   return {
     /** Stores a value; returns the new secret by which it is found. */
-    async put(value: Value): Promise<string> {
+    async put(value: Value) {
       const secret = generateSecret();
       await records.put(buildKey(secret), value, ttlSeconds);
       return secret;

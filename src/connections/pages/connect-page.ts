@@ -86,7 +86,7 @@ ${renderServerForm(owner, session, { server: server.name, requestId, hosts }, [
   });
 }
 
-function renderHosts(hosts: readonly string[] | undefined): string {
+function renderHosts(hosts: readonly string[] | undefined) {
   const [host, ...others] = (hosts ?? []).map(
     (one) => `<code>${escapeHtml(shorten(one, MAX_HOST))}</code>`,
   );
@@ -211,10 +211,10 @@ ${renderButton(owner)}`,
   };
 }
 
-const renderButton = ({ baseUrl }: PageOwner): string =>
+const renderButton = ({ baseUrl }: PageOwner) =>
   `<p><a class="button primary" href="${escapeHtml(baseUrl)}/connections">Your connections</a></p>`;
 
-const renderLinks = ({ baseUrl }: PageOwner): string =>
+const renderLinks = ({ baseUrl }: PageOwner) =>
   `<p class="links"><a href="${escapeHtml(baseUrl)}/connections">Your connections</a></p>`;
 
 const renderServerForm = (

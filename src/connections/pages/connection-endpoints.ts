@@ -33,7 +33,6 @@ import {
 import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner, withoutDefault } from '../../store/owner.ts';
-import type { Owner } from '../../store/store.ts';
 import { CALLBACK_PATH } from '../servers/client-document.ts';
 import {
   renderConnectedPage,
@@ -73,17 +72,17 @@ export function createConnectionEndpoints(
   /** Users of it are named without it. */
   const issuer = oauth.provider?.issuer;
 
-  const findServer = (name: string | undefined): ConnectionServer | undefined =>
+  const findServer = (name: string | undefined) =>
     listServers().find((server) => server.name === name);
-  const getPerson = ({ user }: BrowserSession): Owner => withoutDefault(user, issuer);
+  const getPerson = ({ user }: BrowserSession) => withoutDefault(user, issuer);
   const getOwner = (server: ConnectionServer, session: BrowserSession): ConnectionOwner =>
     server.auth.owner === 'shared' ? 'shared' : getPerson(session);
-  const isOperatorMissing = (server: ConnectionServer, session: BrowserSession): boolean =>
+  const isOperatorMissing = (server: ConnectionServer, session: BrowserSession) =>
     server.auth.owner === 'shared' && !session.isOperator;
 
   // GET /connections
 
-  async function showList(session: BrowserSession, ended?: UnfinishedEnd): Promise<Reply> {
+  async function showList(session: BrowserSession, ended?: UnfinishedEnd) {
     const shown = await Promise.all(
       listServers().map(async (server) => ({
         server,
@@ -95,11 +94,7 @@ export function createConnectionEndpoints(
 
   // GET /connections/<server>
 
-  async function getServer(
-    name: string,
-    query: string,
-    cookie: string | undefined,
-  ): Promise<Reply> {
+  async function getServer(name: string, query: string, cookie: string | undefined) {
     const server = findServer(name);
     if (server === undefined) return renderUnknownPage(owner);
     const parameters = parseQuery(query, () => {});
@@ -131,7 +126,7 @@ export function createConnectionEndpoints(
   }
 
   /** An empty one is one, too: who lost the id of a link does not come by themselves. */
-  function readRequestId({ get, isNamed }: RequestParameters): string | undefined {
+  function readRequestId({ get, isNamed }: RequestParameters) {
     const given = get('request');
     if (given !== undefined && REQUEST_ID.test(given)) return given;
     return isNamed('request') ? UNKNOWN_ID : undefined;
@@ -160,7 +155,7 @@ export function createConnectionEndpoints(
   }
 
   /** What was made for one person is nobody else's, and what is everybody's no person's. */
-  const isSameOwner = (one: ConnectionOwner, other: ConnectionOwner): boolean =>
+  const isSameOwner = (one: ConnectionOwner, other: ConnectionOwner) =>
     one === 'shared' || other === 'shared'
       ? one === other
       : nameOwner(withoutDefault(one, issuer)) === nameOwner(other);
@@ -175,11 +170,10 @@ export function createConnectionEndpoints(
     const form = { page: buildPage(server.name, requestId), parameters, cookie };
     return actForUser(owner, ownPages, form, async (action, session) => {
       if (action === 'disconnect') return disconnect(server, session);
-      if (action !== 'connect' && action !== 'decline') {
+      if (action !== 'connect' && action !== 'decline')
         fail('oauth_invalid_request', {
           details: 'action must be connect, decline, disconnect or switch.',
         });
-      }
       return followLink(server, session, requestId, async (request) => {
         const shownHosts = parameters.get('login');
         if (action === 'connect')
@@ -195,7 +189,7 @@ export function createConnectionEndpoints(
     server: ConnectionServer,
     page: { readonly requestId: string | undefined; readonly shownHosts: string | undefined },
     cookie: string | undefined,
-  ): Promise<Reply> {
+  ) {
     const browser = browsers.getOrCreate(cookie);
     const url = await connecting.begin(request, server, { hash: browser.hash, ...page });
     if (url === undefined)
@@ -204,7 +198,7 @@ export function createConnectionEndpoints(
     return { ...reply, headers: { ...reply.headers, ...browser.headers } };
   }
 
-  async function disconnect(server: ConnectionServer, session: BrowserSession): Promise<Reply> {
+  async function disconnect(server: ConnectionServer, session: BrowserSession) {
     if (isOperatorMissing(server, session)) return renderOperatorsOnlyPage(owner, server.name);
     const by = server.auth.owner === 'shared' ? 'operator' : 'user';
     const { problem } = await connections.end(getOwner(server, session), server, by);
@@ -215,10 +209,7 @@ export function createConnectionEndpoints(
 
   // GET /connections/callback/<server>, and /connections/callback for the client document and clients that were made by hand
 
-  async function callback(
-    { path, query }: GatewayRequest,
-    cookie: string | undefined,
-  ): Promise<Reply> {
+  async function callback({ path, query }: GatewayRequest, cookie: string | undefined) {
     const parameters = parseQuery(query, () => {});
     // No answer of an authorization server: a server may be called so, too.
     if (path === CALLBACK_PATH && parameters.get('state') === undefined)

@@ -195,13 +195,12 @@ function readMetadata(
   hop: string,
 ): AuthorizationServer {
   const { issuer } = members;
-  if (typeof issuer !== 'string' || !isSameIssuer(issuer, expected)) {
+  if (typeof issuer !== 'string' || !isSameIssuer(issuer, expected))
     throw new ConnectionProblem(
       'server',
       `${hop} is of another issuer: ${quote(issuer, 200)} (RFC 8414 §3.3). It is not used: it could be somebody else's.`,
     );
-  }
-  const readUrl = (name: string): string | undefined => {
+  const readUrl = (name: string) => {
     const url = members[name];
     if (url === undefined || url === null) return undefined;
     const problem = findUrlProblem(url, server);
@@ -209,7 +208,7 @@ function readMetadata(
       throw new ConnectionProblem('server', `${hop} has a ${name} that is ${problem}.`);
     return String(url);
   };
-  const require = (name: string): string => {
+  const require = (name: string) => {
     const url = readUrl(name);
     if (url === undefined) throw new ConnectionProblem('server', `${hop} has no ${name}.`);
     return url;
@@ -285,11 +284,7 @@ function requireIssuer(
   );
 }
 
-function createRefusal(
-  { server, issuer }: AwaitedResponse,
-  error: string,
-  description = '',
-): ConnectionProblem {
+function createRefusal({ server, issuer }: AwaitedResponse, error: string, description = '') {
   const code = /^[\w.-]{1,60}$/.test(error) ? error : 'an error';
   const why = toOneLine(description, 200).replace(/[.\s]+$/, '');
   const said = why === '' ? code : `${code}: ${why}`;
@@ -341,7 +336,7 @@ async function findProtectedResource(server: ConnectionServer, outbound: Outboun
 
 /** RFC 9728 §5.1, RFC 6750 §3: what a `WWW-Authenticate` says to whoever has no good token. */
 export function readBearerChallenge(header: string | undefined) {
-  const read = (name: string): string | undefined => {
+  const read = (name: string) => {
     const pattern = new RegExp(
       `(?:^|[\\s,])${name}\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s,"]+))`,
       'i',
@@ -384,18 +379,16 @@ async function fetchResource(
   // Pages that answer everything with 200 are no metadata.
   if (members === undefined && !isNamed) return undefined;
   const { resource, authorization_servers: issuers, scopes_supported: scopes } = members ?? {};
-  if (typeof resource !== 'string' || !isSameResource(resource, server.url)) {
+  if (typeof resource !== 'string' || !isSameResource(resource, server.url))
     throw new ConnectionProblem(
       'server',
       `${hop} is about ${quote(resource, 200)}, which is not this server (${server.url}): tokens for it might be another's. Its operator has to mend that, or set "authorizationServer" and "resource".`,
     );
-  }
-  if (!isStringArray(issuers) || issuers.length === 0) {
+  if (!isStringArray(issuers) || issuers.length === 0)
     throw new ConnectionProblem(
       'server',
       `${hop} names no authorization server. Set "authorizationServer".`,
     );
-  }
   return { resource, issuers, scopes: isStringArray(scopes) ? cleanScopes(scopes) : undefined };
 }
 
@@ -403,7 +396,7 @@ async function fetchResource(
  * RFC 9728 §3.3. Many name their host, or the part of it that the server's path lies in, in place of the address itself: that
  * is within the same origin, and the same operator's.
  */
-function isSameResource(resource: string, serverUrl: string): boolean {
+function isSameResource(resource: string, serverUrl: string) {
   if (!URL.canParse(resource)) return false;
   const [named, own] = [new URL(resource), new URL(serverUrl)];
   const path = named.pathname.replace(/\/+$/, '');

@@ -67,10 +67,8 @@ export const buildOwnRedirectUri = (baseUrl: string, { name }: Server): string =
   `${baseUrl}${CALLBACK_PATH}/${name}`;
 
 /** True if the server has the redirect URI of all, and nothing would say which authorization server sent the browser back there. */
-export const isRedirectAmbiguous = (
-  { auth }: Server,
-  { sendsIssuer }: AuthorizationServer,
-): boolean => auth.redirectUri === 'common' && !sendsIssuer;
+export const isRedirectAmbiguous = ({ auth }: Server, { sendsIssuer }: AuthorizationServer) =>
+  auth.redirectUri === 'common' && !sendsIssuer;
 
 export const adviseToCreate = (baseUrl: string, server: Server): string =>
   `Create a client there with the redirect URI ${buildRedirectUri(baseUrl, server)}, and set "clientId" (and "clientSecret" where it gives one).`;

@@ -58,12 +58,11 @@ export function createOAuthClients(
     /** For a new login; registers where it must. @throws ConnectionProblem, StoreUnavailable */
     async findForLogin(server: ConnectionServer, at: AuthorizationServer): Promise<ChosenClient> {
       const { clientId, clientSecret, clientAuth } = server.auth;
-      if (isRedirectAmbiguous(server, at)) {
+      if (isRedirectAmbiguous(server, at))
         throw new ConnectionProblem(
           'operator',
           `${server.name}: with "redirectUri": "common", its authorization server ${at.issuer} must say in its responses who it is (RFC 9207), and does not promise to. Add the redirect URI ${buildOwnRedirectUri(baseUrl, server)} to the client there, and remove "redirectUri".`,
         );
-      }
       const source = chooseClientSource(server.auth, at, documentUrl !== undefined);
       switch (source) {
         case 'configured': {
@@ -145,13 +144,13 @@ function createRegistrations(
   const runExclusively = createRunExclusively<ClientRegistration>(runtime, changes);
   const refused = createExpiringMap<ConnectionProblem>('refusedRegistrations', clock.monotonic);
 
-  const hashPlace = (issuer: string): string => hashSha256(JSON.stringify([issuer, baseUrl]));
+  const hashPlace = (issuer: string) => hashSha256(JSON.stringify([issuer, baseUrl]));
 
-  const buildKey = (issuer: string): string => buildConnectionClientKey(hashPlace(issuer));
+  const buildKey = (issuer: string) => buildConnectionClientKey(hashPlace(issuer));
   const registrations = createRecords(store, registrationFormat, seal);
 
   /** However soon its secret ends: at most one in 10 minutes. */
-  const isGood = ({ secretEndsAt, registeredAt }: ClientRegistration): boolean =>
+  const isGood = ({ secretEndsAt, registeredAt }: ClientRegistration) =>
     secretEndsAt === undefined || clock.now() < Math.max(secretEndsAt, registeredAt + RENEWAL_MS);
 
   /** `forgottenId` is one that the server says it does not know. It is made anew where the server’s redirect URI is not in it. */
@@ -320,7 +319,7 @@ function chooseRegisteredMethod(
   asked: ClientAuthMethod,
   hasSecret: boolean,
   { authMethods }: AuthorizationServer,
-): ClientAuthMethod {
+) {
   const method = readMethodName(answered) ?? asked;
   if (method === 'private_key_jwt') return method;
   if (!hasSecret) return 'none';

@@ -66,7 +66,7 @@ export function createKnownIssuers(
   }
 
   /** By its own metadata, which may have its endpoints elsewhere, as Google's; by its address where that cannot be had now. */
-  async function describeNamed(server: ConnectionServer): Promise<KnownIssuer | undefined> {
+  async function describeNamed(server: ConnectionServer) {
     const named = describeConfigured(server.auth.authorizationServer);
     if (named === undefined) return undefined;
     const place = await findLoginPlace(server).catch((problem: unknown) => {
@@ -94,12 +94,11 @@ export function createKnownIssuers(
         const before = parseNoted(text);
         const hasMoved =
           before !== undefined && (before.hasMoved || !isSameIssuer(before.issuer, at.issuer));
-        if (hasMoved && !at.sendsIssuer && auth.authorizationServer === undefined) {
+        if (hasMoved && !at.sendsIssuer && auth.authorizationServer === undefined)
           throw new ConnectionProblem(
             'operator',
             `${name}: its authorization server is ${at.issuer} now. It was another one before, and this one does not say in its responses who it is (RFC 9207), so the two could not be told apart. If it is the right one, set "authorizationServer" of ${name} to it.`,
           );
-        }
         const noted = JSON.stringify({
           issuer: at.issuer,
           origins: listOrigins(at),

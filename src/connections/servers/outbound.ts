@@ -128,7 +128,7 @@ export function createOutbound(
 const NOT_CONNECTED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ERR_PROXY_\w+|ERR_TLS_\w+|ERR_SSL_\w+|\w*CERT\w*|UNABLE_TO_\w+|EPROTO)$/;
 
-function isArrivalPossible(error: unknown): boolean {
+function isArrivalPossible(error: unknown) {
   for (let at: unknown = error; at instanceof Error; at = at.cause) {
     if (at instanceof ConnectTimeout || at instanceof UnsendableHeader) return false;
     if (NOT_CONNECTED.test(getErrorCode(at) ?? '')) return false;
@@ -141,7 +141,7 @@ function isArrivalPossible(error: unknown): boolean {
 // named, where it is the operator who knows what lies there: the server itself and a configured authorization server. A server
 // on this machine may name others on it, because whoever configured it there has nothing else in mind: nobody outside can.
 
-function isOperatorsWord(url: string, { url: serverUrl, auth }: ConnectionServer): boolean {
+function isOperatorsWord(url: string, { url: serverUrl, auth }: ConnectionServer) {
   const { origin, hostname } = new URL(url);
   if (auth.allowPrivate) return true;
   if (isOnThisMachine(new URL(serverUrl).hostname) && isOnThisMachine(hostname)) return true;
@@ -166,7 +166,7 @@ export function findUrlProblem(url: unknown, { url: serverUrl, auth }: Connectio
   return isSafeForTokens(url) && isOurs ? undefined : `${quote(url, 200)}, which is not https`;
 }
 
-const isNamed = (url: string, { authorizationServer }: ConnectionServer['auth']): boolean =>
+const isNamed = (url: string, { authorizationServer }: ConnectionServer['auth']) =>
   Object.values(authorizationServer ?? {}).some(
     (named) => URL.canParse(named) && new URL(named).origin === new URL(url).origin,
   );

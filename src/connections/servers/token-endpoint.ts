@@ -7,11 +7,7 @@ import {
   type OAuthClient,
   redactSent,
 } from '../../http/oauth-client/client-authentication.ts';
-import {
-  readServerTokens,
-  type ServerTokens,
-  type TokenAnswer,
-} from '../../http/oauth-client/token-answer.ts';
+import { readServerTokens, type ServerTokens } from '../../http/oauth-client/token-answer.ts';
 import type { ConnectionServer } from '../../mcp/upstream/connections.ts';
 import { createWorkQueue, type WorkQueue } from '../../platform/work-queue.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -36,11 +32,7 @@ export function createTokenEndpoint(
   authenticate: AuthenticateForm,
 ) {
   const createRefusal = () => new TooManyRequests('has too many requests waiting for it');
-  const all = createWorkQueue({
-    maxRunning: MAX_RUNNING,
-    maxWaiting: MAX_WAITING,
-    createRefusal,
-  });
+  const all = createWorkQueue({ maxRunning: MAX_RUNNING, maxWaiting: MAX_WAITING, createRefusal });
   const byServer = new Map<string, WorkQueue>();
 
   /** When it is its turn, among those of its server first. @throws TooManyRequests */
@@ -87,7 +79,7 @@ export function createTokenEndpoint(
       client: OAuthClient,
       grant: readonly FormPair[],
       server: ConnectionServer,
-    ): Promise<TokenAnswer> {
+    ) {
       const pairs: readonly FormPair[] = [
         ...grant,
         ...(resource === undefined ? [] : [['resource', resource] as const]),
@@ -180,7 +172,7 @@ export function createRevocation(clients: OAuthClients, tokenEndpoint: TokenEndp
       server: ConnectionServer,
       former: ConnectionRecord,
       current: ConnectionRecord,
-    ): Promise<string | undefined> {
+    ) {
       const isSame = isSameAccount(former, current);
       if (isSame === true) return undefined;
       const problem =
@@ -192,7 +184,7 @@ export function createRevocation(clients: OAuthClients, tokenEndpoint: TokenEndp
   };
 }
 
-const advise = ({ issuer }: ConnectionRecord): string => `end it at ${issuer}, too`;
+const advise = ({ issuer }: ConnectionRecord) => `end it at ${issuer}, too`;
 
 /** Tokens of another client are other tokens, whosever. Undefined where nothing says whose they are. */
 export function isSameAccount(one: ConnectionRecord, other: ConnectionRecord): boolean | undefined {

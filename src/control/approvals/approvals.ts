@@ -164,7 +164,7 @@ const MAX_OF_USER = 20;
 const MAX_IN_ALL = 1000;
 
 /** Each user and client, and what the call is: one that belongs to somebody else, or is another, has another name. */
-const nameCall = ({ owner, clientId, digest }: CallToApprove): string =>
+const nameCall = ({ owner, clientId, digest }: CallToApprove) =>
   JSON.stringify([owner === undefined ? null : nameOwner(owner), clientId ?? null, digest]);
 
 export function createCallApprovals(
@@ -187,19 +187,19 @@ export function createCallApprovals(
   );
   const listeners = new Set<(id: string) => void>();
 
-  const tell = (id: string): void => {
+  const tell = (id: string) => {
     for (const listener of [...listeners]) listener(id);
   };
   replicas.listen(({ decided }) => tell(decided));
 
   // The record of a request.
 
-  const buildKey = (id: string): string => buildApprovalKey(hashSha256(id));
+  const buildKey = (id: string) => buildApprovalKey(hashSha256(id));
 
-  const isCurrent = (request: ApprovalRequest): boolean => request.expiresAt > clock.now();
+  const isCurrent = (request: ApprovalRequest) => request.expiresAt > clock.now();
 
   /** Undefined where there is none of this id, or not any more. */
-  async function find(id: string): Promise<ApprovalRequest | undefined> {
+  async function find(id: string) {
     const request = await requests.get(buildKey(id));
     return request && isCurrent(request) ? request : undefined;
   }
@@ -239,7 +239,7 @@ export function createCallApprovals(
    * False where one of them is full. Counted once it is added, so that many at the same moment count each other; that of the user
    * first, so that one user's many never stand in that of all.
    */
-  async function addToLists(request: ApprovalRequest): Promise<boolean> {
+  async function addToLists(request: ApprovalRequest) {
     for (const [list, key] of listsOf(request)) {
       await store.setListed(list, key, request.id, APPROVAL_SECONDS);
       const max = list === APPROVAL_LIST_KEY ? MAX_IN_ALL : MAX_OF_USER;
@@ -248,7 +248,7 @@ export function createCallApprovals(
     return true;
   }
 
-  const removeFromLists = async (request: ApprovalRequest): Promise<void> => {
+  const removeFromLists = async (request: ApprovalRequest) => {
     for (const [list, key] of listsOf(request)) await store.deleteListed(list, key);
   };
 
@@ -360,7 +360,7 @@ export function createCallApprovals(
 
 const ALLOWED = 'allowed';
 
-const buildSessionKey = (session: string, call: CallToApprove): string =>
+const buildSessionKey = (session: string, call: CallToApprove) =>
   buildSessionApprovalKey(hashSha256(JSON.stringify([session, nameCall(call)])));
 
-const buildRoundKey = (secret: string): string => buildApprovalRoundKey(hashSha256(secret));
+const buildRoundKey = (secret: string) => buildApprovalRoundKey(hashSha256(secret));

@@ -13,7 +13,6 @@ import { readExact } from '../../platform/noted-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { withoutDefault } from '../../store/owner.ts';
 import {
-  type ApprovalRequest,
   type Approver,
   type CallApprovals,
   type CallToApprove,
@@ -181,10 +180,7 @@ export function createAskFirst(
   // Requests that are kept until somebody has decided.
 
   /** The request that waits; `taken` where it was approved before. @throws CallStopped where it was refused. */
-  async function requestOrTake(
-    { call, asked }: Question,
-    approver: Approver,
-  ): Promise<ApprovalRequest | 'taken'> {
+  async function requestOrTake({ call, asked }: Question, approver: Approver) {
     const { owner } = asked;
     if (owner === undefined) return stop(NO_WAY(call));
     for (;;) {
@@ -258,7 +254,7 @@ function toQuestion(call: AllowedCall, defaultIssuer: string | undefined): Quest
 }
 
 /** With the login by which it is used: an app that was logged out, and comes back to its session, asks again. */
-const nameSession = ({ session, user }: AllowedCall['context']): string | undefined =>
+const nameSession = ({ session, user }: AllowedCall['context']) =>
   session && JSON.stringify([session.sessionId, user?.grant?.id]);
 
 const requireRounds = ({ context }: AllowedCall) =>
@@ -278,7 +274,7 @@ const listChoices = (hasSession: boolean): readonly Choice[] => [
 ];
 
 /** Undefined where nobody has decided: who closes the form, and a client that accepts without an answer that was offered. */
-function readAnswer(response: unknown, choices: readonly Choice[]): FormAnswer | undefined {
+function readAnswer(response: unknown, choices: readonly Choice[]) {
   const { action, content } = isObject(response) ? response : {};
   if (action === 'decline') return 'refuse';
   if (action !== 'accept' || !isObject(content)) return undefined;
@@ -286,13 +282,13 @@ function readAnswer(response: unknown, choices: readonly Choice[]): FormAnswer |
   return choices.find(([value]) => value === decision)?.[0];
 }
 
-function checkOpened(call: AllowedCall, response: unknown): void {
+function checkOpened(call: AllowedCall, response: unknown) {
   const { action } = isObject(response) ? response : {};
   if (action !== 'accept') stop(action === 'decline' ? REFUSED(call) : UNANSWERED(call));
 }
 
 /** Names, arguments and `_meta` as they will be sent, with nothing in them that is not seen. */
-const describeQuestion = ({ call, asked: { args, meta, clientId } }: Question): string =>
+const describeQuestion = ({ call, asked: { args, meta, clientId } }: Question) =>
   `Allow this call?\n\nTool: ${nameTool(call)}\nArguments:\n${showJson(args)}\n\n${
     meta === undefined ? '' : `Metadata (_meta):\n${showJson(meta)}\n\n`
   }${clientId === undefined ? 'Your app' : `The app ${JSON.stringify(clientId)}`} asks for it.`;
@@ -338,7 +334,7 @@ const TELL_LINK = (url: string): Tell =>
 const NOT_GOOD =
   'The approval that came with this call is of another call, has been used, or is too old, so nothing was done. Call again without it to ask anew.';
 
-const NOT_CLEAR = (why: string): string =>
+const NOT_CLEAR = (why: string) =>
   `This call needs an approval, and nobody can be asked about it: ${why}. Nothing was done.`;
 
 const NO_WAY = needing(

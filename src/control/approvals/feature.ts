@@ -45,7 +45,6 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { buildApprovalsChannelName } from '../../store/keys.ts';
 import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import { createReplicas } from '../../store/replicas/replicas.ts';
-import type { Owner } from '../../store/store.ts';
 import {
   type ApprovalDecision,
   type ApprovalMessage,
@@ -205,8 +204,8 @@ function createApprovalEndpoints(
   /** Users of it are named without it. */
   const issuer = oauth.provider?.issuer;
 
-  const getPerson = ({ user }: BrowserSession): Owner => withoutDefault(user, issuer);
-  const isOf = (request: ApprovalRequest, session: BrowserSession): boolean =>
+  const getPerson = ({ user }: BrowserSession) => withoutDefault(user, issuer);
+  const isOf = (request: ApprovalRequest, session: BrowserSession) =>
     nameOwner(request.owner) === nameOwner(getPerson(session));
 
   /** As at `/account`. */
@@ -220,7 +219,7 @@ function createApprovalEndpoints(
     };
   }
 
-  async function post(body: RequestBody, cookie: string | undefined): Promise<Reply> {
+  async function post(body: RequestBody, cookie: string | undefined) {
     const parameters = parseBody(body, checkFieldName);
     const id = parameters.require('request');
     if (!PAGE_ID.test(id)) return renderGonePage(owner);
@@ -229,15 +228,13 @@ function createApprovalEndpoints(
   }
 
   async function decide(id: string, action: string, session: BrowserSession): Promise<Reply> {
-    if (action !== 'approve' && action !== 'refuse') {
+    if (action !== 'approve' && action !== 'refuse')
       fail('oauth_invalid_request', { details: 'action must be approve, refuse or switch.' });
-    }
     const request = await kept.find(id);
     if (request === undefined) return renderGonePage(owner);
     if (!isOf(request, session)) return renderForeignApprovalPage(owner, session, id);
-    if (request.approver !== 'page') {
+    if (request.approver !== 'page')
       fail('oauth_invalid_request', { details: 'Operators decide about this call.' });
-    }
     const decision = action === 'approve' ? 'approved' : 'refused';
     const by = { kind: 'user', name: session.user.sub } as const;
     const decided = (await kept.decide(id, decision, by)) ?? (await kept.find(id));
@@ -275,7 +272,7 @@ function createApprovalEndpoints(
 }
 
 /** The error of a login that led back to a page. */
-const readError = (query: string): string | undefined => parseQuery(query, () => {}).get('error');
+const readError = (query: string) => parseQuery(query, () => {}).get('error');
 
 // §27.4: the pages on which users see the calls that wait for them, each exactly as it would be sent, and decide.
 
@@ -289,7 +286,7 @@ const renderListPage = (
   owner: PageOwner,
   session: BrowserSession,
   shown: readonly ShownRequest[],
-): Reply =>
+) =>
   renderPage(owner, {
     status: 200,
     title: 'Waiting for an approval',
@@ -352,7 +349,7 @@ ${isYours ? form : renderLinks(owner)}`,
   });
 }
 
-const renderJson = (id: string, title: string, canonical: string): string =>
+const renderJson = (id: string, title: string, canonical: string) =>
   `<h2 id="${id}">${title}</h2>
 <pre tabindex="0" role="region" aria-labelledby="${id}">${escapeHtml(showJson(canonical))}</pre>
 `;
@@ -379,7 +376,7 @@ ${renderLinks(owner)}`,
 }
 
 /** Nothing of the request is shown. */
-const renderForeignApprovalPage = (owner: PageOwner, session: BrowserSession, id: string): Reply =>
+const renderForeignApprovalPage = (owner: PageOwner, session: BrowserSession, id: string) =>
   renderForeignPage(
     owner,
     session.displayName,
@@ -388,7 +385,7 @@ const renderForeignApprovalPage = (owner: PageOwner, session: BrowserSession, id
 ${renderLinks(owner)}`,
   );
 
-const renderGonePage = (owner: PageOwner): Reply =>
+const renderGonePage = (owner: PageOwner) =>
   renderPage(owner, {
     status: 410,
     title: 'There is nothing to decide here',
@@ -397,7 +394,7 @@ more.</p>
 <p><a class="button primary" href="${escapeHtml(owner.baseUrl)}/approvals">What waits for you</a></p>`,
   });
 
-const renderLinks = ({ baseUrl }: PageOwner): string =>
+const renderLinks = ({ baseUrl }: PageOwner) =>
   `<p class="links"><a href="${escapeHtml(baseUrl)}/approvals">What waits for you</a></p>`;
 
 const renderRequestForm = (
@@ -405,11 +402,10 @@ const renderRequestForm = (
   session: BrowserSession,
   id: string,
   buttons: string,
-): string =>
-  renderForm(`${baseUrl}/approvals`, session, `${renderField('request', id)}\n${buttons}`);
+) => renderForm(`${baseUrl}/approvals`, session, `${renderField('request', id)}\n${buttons}`);
 
 /** Servers choose names. HTML. */
-const show = (name: string): string => escapeHtml(shorten(escapeInvisible(name), MAX_NAME));
+const show = (name: string) => escapeHtml(shorten(escapeInvisible(name), MAX_NAME));
 
 /** Characters. */
 const MAX_NAME = 200;

@@ -69,10 +69,7 @@ export const POINTS: Readonly<
   'completion/complete': [
     'completion/complete',
     'request',
-    {
-      ref: { type: 'ref/prompt', name: 'postern-check' },
-      argument: { name: 'check', value: '' },
-    },
+    { ref: { type: 'ref/prompt', name: 'postern-check' }, argument: { name: 'check', value: '' } },
   ],
   'completion/result': ['completion/complete', 'response', { completion: { values: [] } }],
   instructions: ['server/instructions', 'response', ''],
@@ -217,9 +214,8 @@ export function createGuardLine({ ofAll, ofOne } = REQUESTS) {
     try {
       return await queue.run(work, user && nameOwner(user), signal);
     } catch (error) {
-      if (error instanceof QueueFullError) {
+      if (error instanceof QueueFullError)
         throw new TooMuchForGuard('too much waits for it; try again in a moment');
-      }
       // Whoever leaves could have any guard fail that lets pass.
       throw signal?.aborted ? new TooMuchForGuard('nobody waits for it any more') : error;
     }
@@ -229,18 +225,16 @@ export function createGuardLine({ ofAll, ofOne } = REQUESTS) {
 /** @throws TooMuchForGuard */
 export function toSentText(message: object): string {
   const text = writeExactJson(message);
-  if (text.length > MAX_SENT_CHARACTERS) {
+  if (text.length > MAX_SENT_CHARACTERS)
     throw new TooMuchForGuard(`it has more than ${MAX_SENT_CHARACTERS} characters`);
-  }
-  if (isTooLongEscaped(text)) {
+  if (isTooLongEscaped(text))
     throw new TooMuchForGuard(`it has more than ${MAX_ESCAPED} characters once it is escaped`);
-  }
   const exceeded = findExceededBound(text, SENT_BOUNDS);
   if (exceeded !== undefined) throw new TooMuchForGuard(SENT_PROBLEMS[exceeded]);
   return text;
 }
 
-function isTooLongEscaped(text: string): boolean {
+function isTooLongEscaped(text: string) {
   if (text.length * ESCAPE_LENGTH <= MAX_ESCAPED) return false;
   let length = text.length;
   for (let at = 0; at < text.length; at += 1) {

@@ -123,7 +123,7 @@ function runGuard(
     ),
   );
 
-  function count(point: GuardPoint, outcome: GuardOutcome, startedAt: number): void {
+  function count(point: GuardPoint, outcome: GuardOutcome, startedAt: number) {
     counts[outcome] += 1;
     metrics.recordGuard(name, point, outcome, (clock.monotonic() - startedAt) / 1000);
   }
@@ -202,7 +202,7 @@ const OUTCOMES = { pass: 'passed', change: 'changed', refuse: 'refused' } as con
 const CHECKED: GuardedItem = { kind: undefined, name: 'postern-check', server: '' };
 
 /** A module's own words may have what it was asked about: they are for the log's `cause` alone. */
-const tellFailure = (thrown: unknown): string =>
+const tellFailure = (thrown: unknown) =>
   thrown instanceof GuardFailure || thrown instanceof TooMuchForGuard
     ? thrown.message
     : `it threw ${thrown instanceof Error ? quote(thrown.name, 40) : 'what is no error'}`;

@@ -102,11 +102,7 @@ function createHttpGuard({ clock, fetch }: GuardHost, config: HttpUse): AskGuard
     return readInterceptorPayload(readAnswer(answer), message);
   };
 
-  async function send(
-    body: string,
-    traceparent: string | undefined,
-    signal: GuardTurn['signal'],
-  ): Promise<unknown> {
+  async function send(body: string, traceparent: string | undefined, signal: GuardTurn['signal']) {
     const limit = new AbortController();
     let isLate = false;
     const leave = () => limit.abort(new Error('nobody waits for the answer any more'));
@@ -127,9 +123,8 @@ function createHttpGuard({ clock, fetch }: GuardHost, config: HttpUse): AskGuard
         },
         { timeoutMs: timeoutMs + GRACE_MS, maxBytes: MAX_ANSWER_BYTES, signal: limit.signal },
       );
-      if (response.status < 200 || response.status > 299) {
+      if (response.status < 200 || response.status > 299)
         throw new GuardFailure(`it answered ${response.status}`);
-      }
       return parseAnswer(response.body);
     } catch (error) {
       if (!(error instanceof FetchError)) throw error;
@@ -162,6 +157,5 @@ function parseAnswer(body: Buffer): unknown {
 
 const NO_JSON = 'its answer is no JSON';
 
-/** For an answer. */
 export const MAX_ANSWER_BYTES = 8_388_608;
 const ANSWER_BOUNDS = { levels: 200, values: 500_000 };

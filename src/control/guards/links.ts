@@ -29,10 +29,7 @@ const hostsMember = defineMember(
       },
       { pattern: '^(\\*\\.)?[A-Za-z0-9]' },
     ),
-    {
-      allowed: 'a list of hosts, such as ["example.com", "*.example.com"]',
-      isNotEmpty: true,
-    },
+    { allowed: 'a list of hosts, such as ["example.com", "*.example.com"]', isNotEmpty: true },
   ),
   'the hosts that URLs may lead to. *.example.com is any host below example.com.',
 );
@@ -54,7 +51,7 @@ function createLinksJudge(use: LinksUse): JudgeMessage {
   const { hosts } = use;
   const exact = new Set(hosts.filter((host) => !host.startsWith('*.')));
   const endings = hosts.filter((host) => host.startsWith('*.')).map((host) => host.slice(1));
-  const isAllowed = (host: string): boolean =>
+  const isAllowed = (host: string) =>
     exact.has(host) || endings.some((ending) => host.endsWith(ending));
 
   function find(text: string, form: Form): readonly FoundText[] {
@@ -89,7 +86,7 @@ const IN_ADDRESS = /[\t\n\r]+/g;
 /** Names of members whose whole text is an address. */
 const ADDRESS = /ur[il]|href|src/i;
 
-const findLast = (name: string): ReadText => (ADDRESS.test(name) ? closeUp : closeUpAddresses);
+const findLast = (name: string) => (ADDRESS.test(name) ? closeUp : closeUpAddresses);
 
 const closeUp: ReadText = (text) => text.replace(IN_ADDRESS, '');
 const closeUpAddresses: ReadText = (text) =>
@@ -127,7 +124,7 @@ const WITHOUT_SLASHES =
   /(?<![a-z0-9+.-])https?:(?!\d{1,5}(?![\w./?#:@%\\-]|[^\s!-~]{1,64}[\w.]))[/\\]?(?:[^\s/\\?#]{0,512}@)?[^\s"'<>`()[\]{}|^/\\][^\s"'<>`()[\]{}|^]{0,4096}/;
 const SCHEME_BEFORE = '(?:https?|wss?|ftps?):';
 /** At the beginning of an attribute, or in angle brackets: there a name of a user may have spaces. */
-const createSpaced = (first: string, scheme: string): RegExp =>
+const createSpaced = (first: string, scheme: string) =>
   new RegExp(
     `(?=[${first}])(?<=["'<]\\s*)(?:${scheme}[/\\\\]{2,}|https?:)[^"'<>/\\\\?#]{0,512}@[^\\s"'<>\`()[\\]{}|^]{0,4096}`,
   );
@@ -139,7 +136,7 @@ const WITHOUT_SCHEME =
 /** Nobody writes a host that is so long: where it ends is not looked for. */
 const TOO_LONG = /(?<long>[/\\]{4096}|[/\\]{2,}[^\s/\\?#]{4096,8192})/;
 
-const createLink = (spaced: RegExp, begin: RegExp, ...more: readonly RegExp[]): RegExp =>
+const createLink = (spaced: RegExp, begin: RegExp, ...more: readonly RegExp[]) =>
   new RegExp(
     [
       spaced.source,

@@ -91,7 +91,7 @@ function createMcpGuard({ clock, askServer }: GuardHost, config: McpUse): AskGua
     params: JsonObject,
     signal: CancelSignal | undefined,
     traceparent?: string,
-  ): Promise<JsonObject> {
+  ) {
     try {
       return await askServer(server, { method, params, signal, timeoutMs, traceparent });
     } catch (error) {
@@ -175,11 +175,10 @@ interface Interceptor {
 /** One that cannot be read could be the one that refuses. */
 function readInterceptor(value: unknown): Interceptor {
   const { name, type, hook, hooks, mode, priorityHint } = isObject(value) ? value : {};
-  if (typeof name !== 'string' || (type !== 'validation' && type !== 'mutation')) {
+  if (typeof name !== 'string' || (type !== 'validation' && type !== 'mutation'))
     throw new GuardFailure(
       'it lists an interceptor without a name, or of a type that is not known',
     );
-  }
   const given = Array.isArray(hooks) ? hooks : [hook];
   return {
     name,
@@ -194,7 +193,7 @@ function readInterceptor(value: unknown): Interceptor {
   };
 }
 
-function readPriority({ priorityHint: hint }: Interceptor, phase: string): number {
+function readPriority({ priorityHint: hint }: Interceptor, phase: string) {
   const given = isObject(hint) ? hint[phase] : hint;
   return typeof given === 'number' ? given : 0;
 }

@@ -54,7 +54,7 @@ const LIST_MEMBERS: Readonly<Record<string, string>> = {
   'skills/list': 'skills',
 };
 
-function toPayload({ method, value }: AskedMessage): unknown {
+function toPayload({ method, value }: AskedMessage) {
   const member = LIST_MEMBERS[method];
   if (member !== undefined) return { [member]: [value] };
   return method === 'notifications' && isObject(value) ? value.params : value;
@@ -74,17 +74,12 @@ export function readInterceptorPayload(
       ? { kind: 'refuse', message: undefined }
       : { kind: 'change', value: items[0] };
   }
-  if (method === 'notifications' && isObject(value)) {
+  if (method === 'notifications' && isObject(value))
     return { kind: 'change', value: { ...value, params: decision.value } };
-  }
   return decision;
 }
 
-/**
- * Reads what may be in the shapes of SEP-2624, too.
- *
- * @throws GuardFailure
- */
+/** Reads what may be in the shapes of SEP-2624, too. @throws GuardFailure */
 export function readAnswer(answer: unknown): Decision {
   if (!isObject(answer) || 'decision' in answer) return readDecision(answer);
   if (typeof answer.valid === 'boolean') return readValidation(answer);

@@ -68,10 +68,10 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
     scopes: scopes?.slice(0, 1) ?? [],
     rule: place,
   };
-  const holds = (item: RuledItem, caller: PolicyCaller): boolean => evaluate(item, caller) === true;
-  const mayHoldSomewhere = (item: RuledItem, caller: PolicyCaller): boolean =>
+  const holds = (item: RuledItem, caller: PolicyCaller) => evaluate(item, caller) === true;
+  const mayHoldSomewhere = (item: RuledItem, caller: PolicyCaller) =>
     looksAtTool || looksAtArgs || holds(item, caller);
-  function hasScope(caller: PolicyCaller): boolean {
+  function hasScope(caller: PolicyCaller) {
     if (scopes === undefined) return true;
     const granted = readScopes(caller.user);
     return scopes.some((scope) => granted.includes(scope));
@@ -86,10 +86,9 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
     /** True if arguments of the call decide, by `holds`. */
     looksAtArgs,
     looksAtAnnotations,
-    /** Facts of the user that `who` and `when` name. */
     namedFacts: nameFacts(who, condition.ofUser),
     /** Its decision for the caller on all that it is about, by `who` alone. */
-    address(caller: PolicyCaller): RuleDecision {
+    address(caller: PolicyCaller) {
       if (!fits(caller, false)) return DENIED;
       return hasScope(caller) ? allowed : missing;
     },
@@ -129,9 +128,8 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
 export function compileWho(who: RuleConfig['who']) {
   const { groups, scopes, claims, clients, views }: RuleSubject = who === 'everyone' ? {} : who;
   const tests: ((caller: PolicyCaller) => boolean)[] = [];
-  if (groups !== undefined) {
+  if (groups !== undefined)
     tests.push(({ user }) => user?.groups?.some((group) => groups.includes(group)) === true);
-  }
   if (claims !== undefined) {
     const namesEmail = Object.hasOwn(claims, 'email');
     tests.push(
@@ -204,7 +202,6 @@ export function compileMay(patterns: readonly string[]) {
     /** True if one of the patterns fits an item of that kind, by the text that it is compared by. */
     fits: (kind: ItemKind, text: string) =>
       parsed.some((one) => one.kind === kind && one.matches(text)),
-    /** True if one of them is about items of that kind. */
     hasKind: (kind: ItemKind) => parsed.some((one) => one.kind === kind),
     /** True if one of them fits some tool or prompt whose name begins so. */
     fitsSome: (namesBegin: string) => ofNames.some(({ glob }) => canBegin(glob, namesBegin)),

@@ -40,7 +40,7 @@ function createJudge(rules: readonly CompiledRule[], clock: Clock): Rules {
     asking: rules.filter((rule) => rule.ask !== undefined && rule.mayAddress(caller)),
   }));
 
-  function findOpinion(item: RuledItem, caller: PolicyCaller): Opinion {
+  function findOpinion(item: RuledItem, caller: PolicyCaller) {
     const known = openMemory(caller);
     const remembered = known.find(item);
     if (remembered !== undefined && (!looksAtTool || isAbout(remembered, item))) return remembered;
@@ -88,13 +88,7 @@ const NO_RULES: Rules = {
   withOwnMemory: () => NO_RULES,
 };
 
-/** For what no pattern fits. */
-const NO_PATTERN: Judgement = {
-  decision: DENIED,
-  pending: [],
-  asked: undefined,
-  pendingAsks: [],
-};
+const NO_PATTERN: Judgement = { decision: DENIED, pending: [], asked: undefined, pendingAsks: [] };
 
 /** The rules' judgement of an item for a caller, but for what depends on the arguments of the call. */
 interface Judgement {
@@ -130,7 +124,7 @@ function judge(
   item: RuledItem,
   text: string,
   caller: PolicyCaller,
-): Judgement {
+) {
   const allowed = judgeAllowed(addressed, item, text, caller);
   // To connect a server is no call of a tool of it.
   if (asking.length === 0 || item.namesBegin !== undefined || item.kind !== 'tool') return allowed;
@@ -175,7 +169,7 @@ export function strengthen(
     : asked;
 }
 
-const addAsked = (decision: RuleDecision, asked: Asked | undefined): RuleDecision =>
+const addAsked = (decision: RuleDecision, asked: Asked | undefined) =>
   asked === undefined || decision.kind !== 'allowed' ? decision : { ...decision, ...asked };
 
 function decideByArgs(
@@ -199,13 +193,13 @@ function decideByArgs(
 }
 
 /** Whoever is allowed something by one rule needs no other; else the first rule that lacks a scope alone. */
-const choose = (one: RuleDecision, other: RuleDecision): RuleDecision =>
+const choose = (one: RuleDecision, other: RuleDecision) =>
   other.kind === 'allowed' || one.kind === 'denied' ? other : one;
 
 /**
  * True if the server says of the item what it said then. Annotations are few and flat; of others the same object is asked for.
  */
-function isAbout({ server, annotations: known }: Opinion, item: RuledItem): boolean {
+function isAbout({ server, annotations: known }: Opinion, item: RuledItem) {
   const { annotations } = item;
   if (server !== item.server || known === annotations) return server === item.server;
   const names = Object.keys(known);
@@ -214,8 +208,6 @@ function isAbout({ server, annotations: known }: Opinion, item: RuledItem): bool
     names.every((name) => Object.hasOwn(annotations, name) && known[name] === annotations[name])
   );
 }
-
-// As one of the policies.
 
 /** Undefined without rules: then everybody may use everything. */
 export function createRulesPolicy(rules: Rules): Policy | undefined {
@@ -270,13 +262,13 @@ export function createRuleMemory<Value, Facts>(
   >();
   let total = 0;
 
-  function forget(key: string, caller: Known): void {
+  function forget(key: string, caller: Known) {
     callers.delete(key);
     total -= caller.count;
   }
 
   /** Forgets tokens that have expired, then the oldest ones. */
-  function makeRoom(): void {
+  function makeRoom() {
     const now = clock.now();
     for (const [key, caller] of callers) if (caller.expiresAt <= now) forget(key, caller);
     for (const [key, caller] of callers) {
@@ -338,7 +330,7 @@ export function createRuleMemory<Value, Facts>(
     return found;
   }
 
-  return function open(caller: PolicyCaller): Known {
+  return function open(caller: PolicyCaller) {
     const { user, clientId, view } = caller;
     const known = user && opened.get(user);
     if (known !== undefined && known.clientId === clientId && known.view === view) return known.it;
@@ -349,7 +341,7 @@ export function createRuleMemory<Value, Facts>(
 }
 
 /** Without a time at which a token ends, nothing of it is kept beyond its request. */
-function readExpiry(user: UserContext | undefined): number {
+function readExpiry(user: UserContext | undefined) {
   // The memory of a grant is by its version: others take its place.
   if (user === undefined || user.grant !== undefined) return Number.POSITIVE_INFINITY;
   const { exp } = user.claims;

@@ -75,11 +75,11 @@ function pick(source: JsonObject, wanted: NamedFacts): JsonObject {
   return Object.fromEntries(members);
 }
 
-const readOwn = (source: JsonObject, name: string): unknown =>
+const readOwn = (source: JsonObject, name: string) =>
   Object.hasOwn(source, name) ? source[name] : undefined;
 
 /** In lists `null` is what it is. */
-const hasNull = (value: unknown): boolean =>
+const hasNull = (value: unknown) =>
   value === null || (isObject(value) && Object.values(value).some(hasNull));
 
 /** Leaves the members that are there, as `describeNamed` made them. */

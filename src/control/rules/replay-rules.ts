@@ -100,9 +100,7 @@ interface AskedCall extends Pick<LoggedCall, 'isWhole' | 'described'> {
   readonly caller: PolicyCaller;
 }
 
-function findUntold(
-  said: readonly { readonly rule: ReplayedRule; readonly opinion: Opinion }[],
-): Untold | undefined {
+function findUntold(said: readonly { readonly rule: ReplayedRule; readonly opinion: Opinion }[]) {
   const untold = said.flatMap(({ rule, opinion }) =>
     opinion.kind === 'unknown' ? [{ rule, missing: opinion.missing }] : [],
   );
@@ -115,7 +113,6 @@ function findUntold(
 
 const ALLOWED: ReplayVerdict = { kind: 'allowed' };
 
-/** The opinion of one rule on a call. */
 type Opinion =
   | Exclude<RuleDecision, { kind: 'denied' }>
   | { readonly kind: 'denied'; readonly isAbout: boolean }
@@ -170,7 +167,7 @@ function toReplayedRule(rule: CompiledRule) {
       : { kind: 'unknown', missing: [...missing, ...(isAbout === undefined ? ['name'] : [])] };
   }
 
-  function judgeKnown({ item, caller }: AskedCall): Opinion {
+  function judgeKnown({ item, caller }: AskedCall) {
     // For a tool by which somebody logs in, what looks at tools counts as fulfilled.
     const countsAsFulfilled = item.namesBegin !== undefined && (looksAtTool || looksAtArgs);
     if (!countsAsFulfilled && !rule.holds(item, caller)) return FOR_OTHERS;

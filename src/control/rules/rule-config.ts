@@ -236,7 +236,7 @@ export const describeMissingViews = (
       .filter((name) => !views.includes(name))
       .map(
         (name) =>
-          `${place}: "views" names ${quote(name)}, which is no view of this file.${suggestName(name, views, (nearest) => quote(nearest))}`,
+          `${place}: "views" names ${quote(name)}, which is no view of this file.${suggestName(name, views, quote)}`,
       ),
   );
 
@@ -271,24 +271,19 @@ function checkPattern(pattern: string): string | undefined {
   const shown = `may: ${quote(pattern)}`;
   const { kind, glob } = parsePattern(pattern);
   if (glob === '') return `${shown} names nothing. Use * for any name.`;
-  if (NO_KIND.test(pattern)) {
+  if (NO_KIND.test(pattern))
     return `${shown} begins with no kind that there is. Use prompt: or resource: (also for templates); tools have none.`;
-  }
-  if (pattern.length > MAX_GLOB_LENGTH) {
+  if (pattern.length > MAX_GLOB_LENGTH)
     return `${shown} is too long. A pattern has at most ${MAX_GLOB_LENGTH} characters.`;
-  }
   if (/[\p{Cc}\p{Cs}]/u.test(glob)) return `${shown} has a control character, as no name has.`;
-  if (kind === 'resource' && decodeResource(glob) !== glob) {
-    return `${shown} ${NEVER_FITS}`;
-  }
+  if (kind === 'resource' && decodeResource(glob) !== glob) return `${shown} ${NEVER_FITS}`;
   return undefined;
 }
 
 function checkWho(who: RuleConfig['who']): readonly string[] {
   if (who === 'everyone') return [];
-  if (Object.values(who).every((value) => value === undefined)) {
+  if (Object.values(who).every((value) => value === undefined))
     return ['who names nobody. Use "everyone", or groups, scopes, claims, clients or views.'];
-  }
   const lists = (['groups', 'scopes', 'clients', 'views'] as const).filter(
     (name) => who[name]?.length === 0,
   );

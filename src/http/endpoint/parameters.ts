@@ -39,22 +39,16 @@ export function parseBody(
   checkName: CheckName = checkRequestName,
 ): RequestParameters {
   if (body.type === 'form') return parseQuery(body.text, checkName);
-  if (!isObject(body.value)) {
-    return fail('oauth_invalid_request', { details: 'The body must be a JSON object.' });
-  }
+  if (!isObject(body.value)) return failRequest('The body must be a JSON object.');
   const members = Object.entries(body.value);
   if (members.length > MAX_PARAMETERS) failTooMany();
   const pairs = members.map(([name, member]) => {
     if (typeof member === 'string') return [name, member] as const;
-    return fail('oauth_invalid_request', {
-      details: `The member ${shortenName(name)} must be a string.`,
-    });
+    return failRequest(`The member ${shortenName(name)} must be a string.`);
   });
   // A flat object of strings has two for each member, unless one is given twice.
   const strings = body.text.match(JSON_STRING) ?? [];
-  if (strings.length !== 2 * members.length) {
-    fail('oauth_invalid_request', { details: 'A member of the body appears twice.' });
-  }
+  if (strings.length !== 2 * members.length) failRequest('A member of the body appears twice.');
   return createParameters(pairs, checkName);
 }
 
@@ -68,9 +62,7 @@ export const hasTooManyParameters = (text: string): boolean =>
   text.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS;
 
 const failTooMany = (): never =>
-  fail('oauth_invalid_request', {
-    details: `The request has more than ${MAX_PARAMETERS} parameters.`,
-  });
+  failRequest(`The request has more than ${MAX_PARAMETERS} parameters.`);
 
 function createParameters(
   received: readonly (readonly [string, string])[],
@@ -81,18 +73,14 @@ function createParameters(
   const values = new Map<string, string>();
   for (const [name, value] of pairs) {
     checkName(name);
-    if (values.has(name) && name !== REPEATABLE) {
-      fail('oauth_invalid_request', {
-        details: `The parameter ${shortenName(name)} appears twice.`,
-      });
-    }
+    if (values.has(name) && name !== REPEATABLE)
+      failRequest(`The parameter ${shortenName(name)} appears twice.`);
     values.set(name, value);
   }
   return {
     get: (name) => values.get(name),
     isNamed: (name) => received.some(([one]) => one === name),
-    require: (name) =>
-      values.get(name) ?? fail('oauth_invalid_request', { details: `${name} is missing.` }),
+    require: (name) => values.get(name) ?? failRequest(`${name} is missing.`),
     pairs,
   };
 }
@@ -127,17 +115,19 @@ export function createNameCheck(furtherNames: readonly string[] = []): CheckName
   const known = new Set<string>([...REQUEST_PARAMETERS, ...furtherNames]);
   return function checkName(name) {
     if (known.has(name)) return;
-    if (!/^[A-Za-z0-9_:.-]+$/.test(name)) {
-      failName('Parameter names may contain only letters, digits and _ : . -');
-    }
+    if (!/^[A-Za-z0-9_:.-]+$/.test(name))
+      failRequest('Parameter names may contain only letters, digits and _ : . -');
     const normalized = name.toLowerCase().replace(/[^a-z0-9]/g, '_');
     if (normalized === name && RESERVED.has(name))
-      failName(`The parameter ${name} is not supported.`);
+      failRequest(`The parameter ${name} is not supported.`);
     if (RESERVED.has(normalized))
-      failName(`A parameter has a name that could be mistaken for ${normalized}.`);
+      failRequest(`A parameter has a name that could be mistaken for ${normalized}.`);
   };
 }
 
-const failName = (details: string): never => fail('oauth_invalid_request', { details });
+/** @throws GatewayError `oauth_invalid_request`, always. */
+export function failRequest(details: string): never {
+  return fail('oauth_invalid_request', { details });
+}
 
 const checkRequestName = createNameCheck();

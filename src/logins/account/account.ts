@@ -1,6 +1,5 @@
 // §5.11: `/account`: users see which clients act for them, and log them out. The gateway itself logs them in for it.
 
-import { fail } from '../../errors/gateway-error.ts';
 import type { PublicEndpoint } from '../../http/endpoint/endpoint.ts';
 import { escapeHtml } from '../../http/endpoint/html-page.ts';
 import { createRedirectReply, type Reply, type RequestBody } from '../../http/endpoint/message.ts';
@@ -17,7 +16,12 @@ import {
   type ShownApp,
 } from '../../http/endpoint/own-page-parts.ts';
 import { checkCsrf, createOwnPageEndpoint, type OwnPages } from '../../http/endpoint/own-pages.ts';
-import { createNameCheck, parseBody, parseQuery } from '../../http/endpoint/parameters.ts';
+import {
+  createNameCheck,
+  failRequest,
+  parseBody,
+  parseQuery,
+} from '../../http/endpoint/parameters.ts';
 import { shorten } from '../../platform/text.ts';
 import { createSecretRecords } from '../../store/records.ts';
 import { auditEnd } from '../broker/ends.ts';
@@ -102,18 +106,17 @@ export function createAccountEndpoints(
       return createRedirectReply(url);
     }
     const endsAll = action === 'end_all' || action === 'end_all_provider';
-    if (action === 'ask_all' || (endsAll && !session.isFresh)) {
+    if (action === 'ask_all' || (endsAll && !session.isFresh))
       return session.isFresh
         ? createRedirectReply(`${url}?all=1`)
         : beginLogin(cookie, { page: '/account', isFresh: true });
-    }
     if (action === 'end_all') return endAll(found, ip);
     if (action === 'end_all_provider') return endAll(found, ip, () => leave(found, cookie, true));
     if (action === 'leave') return leave(found, cookie, false);
     if (action === 'leave_provider') return leave(found, cookie, true);
-    return fail('oauth_invalid_request', {
-      details: 'action must be end, ask_all, end_all, end_all_provider, leave or leave_provider.',
-    });
+    return failRequest(
+      'action must be end, ask_all, end_all, end_all_provider, leave or leave_provider.',
+    );
   }
 
   /**
@@ -142,11 +145,7 @@ export function createAccountEndpoints(
   }
 
   /** Other browsers of the user are logged out of this page, too; whoever sits here sees what came of it. */
-  async function endAll(
-    found: FoundBrowserSession,
-    ip: string,
-    finish?: () => Promise<Reply>,
-  ): Promise<Reply> {
+  async function endAll(found: FoundBrowserSession, ip: string, finish?: () => Promise<Reply>) {
     const { user } = found.session;
     const { failed, logoutMark } = await ends.endSelectedGrants({ user }, 'user', (grant) =>
       auditEnd(audit, grant, 'account', ip),
@@ -227,9 +226,8 @@ ${renderForm(
 }
 
 function renderAll(content: AccountPageContent) {
-  if (!content.asksForAll) {
+  if (!content.asksForAll)
     return renderForm(content, '<button name="action" value="ask_all">Log out everywhere</button>');
-  }
   return `<p class="warning" role="alert">All apps in this list will have to log in again.</p>
 ${renderForm(
   content,

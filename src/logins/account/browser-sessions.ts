@@ -69,7 +69,7 @@ export function createBrowserSessions(
 
   return {
     /** Without effect. */
-    async has(cookie: string | undefined): Promise<boolean> {
+    async has(cookie: string | undefined) {
       const key = readKey(cookie);
       const session = key && (await sessions.get(key));
       return session ? isGood(session) : false;

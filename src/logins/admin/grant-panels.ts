@@ -33,7 +33,7 @@ import { isSessionId } from '../../platform/ids.ts';
 import { type JsonObject, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { readOwner } from '../../store/owner.ts';
-import type { PageRequest, StoredPage } from '../../store/page.ts';
+import type { PageRequest } from '../../store/page.ts';
 import type { ListedSession } from '../../store/store.ts';
 import type { GrantSelection } from '../broker/logouts.ts';
 import type { Broker } from '../broker/open-broker.ts';
@@ -211,10 +211,7 @@ export function createSessionPanels(
 ): readonly AdminPanel[] {
   const { issuers, people, recentCallers } = found;
 
-  async function readSessions(
-    request: PageRequest,
-    user?: UserIdentity,
-  ): Promise<StoredPage<PersonsSession>> {
+  async function readSessions(request: PageRequest, user?: UserIdentity) {
     const { items, next } = await store.listSessions(request, user);
     const named = items.map(async (listed) => ({
       listed,

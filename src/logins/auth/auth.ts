@@ -11,13 +11,12 @@ import {
   type VerifyBearer,
 } from '../../http/endpoint/bearer.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
-
 import {
   openProviderMetadata,
   type ProviderMetadata,
 } from '../../http/oauth-client/provider-metadata.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { OwnTokens } from '../grants/open-grants.ts';
+import type { OwnTokens } from '../grants/grants.ts';
 import { createCheckTokenUser } from '../identity/login-policy.ts';
 import { listForeignClaims } from './claims.ts';
 import { type KeySet, type KeySetFacts, openKeySet } from './key-set.ts';
@@ -124,7 +123,7 @@ function createVerify(
   const { checkProviderUser } = ownTokens;
   if (checkProviderUser === undefined) return ownTokens.verify;
 
-  const accept = (user: UserContext): UserContext => {
+  const accept = (user: UserContext) => {
     checkProviderUser(user);
     const { sub } = user;
     // Rules see the `sub` alone.
@@ -206,9 +205,8 @@ export function createProviderAccess(
   const provider = auth.required ? auth.provider : oauth.provider;
   if (provider === undefined) return { metadata: undefined, keySet: undefined, auth: disabledAuth };
   const metadata = openProviderMetadata(runtime, provider);
-  if (!auth.required && sources.ownTokens === undefined) {
+  if (!auth.required && sources.ownTokens === undefined)
     return { metadata, keySet: undefined, auth: disabledAuth };
-  }
   const keySet = sources.keySet ?? openKeySet(runtime, { url: provider.jwksUrl, metadata });
   if (!auth.required) {
     keySet.start();

@@ -26,20 +26,14 @@ type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
  *
  * @throws GatewayError with the reason of §7.1.
  */
-export function readUserContext(
-  claims: JsonObject,
-  rules: ClaimRules,
-  now: number,
-  age: TokenAge,
-): Writable<UserContext> {
+export function readUserContext(claims: JsonObject, rules: ClaimRules, now: number, age: TokenAge) {
   const { iss } = claims;
-  if (iss !== rules.issuer) {
+  if (iss !== rules.issuer)
     failToken(
       `${describeIssuerMismatch('iss claim of the token', iss, rules.issuer)} (OIDC_ISSUER).`,
       { found: iss, expected: rules.issuer },
       'invalid_issuer',
     );
-  }
   checkKind(claims, rules.foreignClaims);
   checkAudience[rules.audienceClaim](claims, rules);
   checkTimes(claims, rules.clockToleranceSeconds, now / 1000, age);
@@ -70,21 +64,19 @@ const checkAudience: Readonly<
   Record<ClaimRules['audienceClaim'], (claims: JsonObject, rules: ClaimRules) => void>
 > = {
   aud({ aud }, { audience, isServerAudience }) {
-    if (!includesOneOf(aud, audience) && !listTexts(aud).some(isServerAudience)) {
+    if (!includesOneOf(aud, audience) && !listTexts(aud).some(isServerAudience))
       failAudience('aud', aud, audience);
-    }
   },
   // Amazon Cognito: an access token names its client there, and has an aud only when it was made
   // for one resource. An ID token names the client in aud, and grants no access.
   client_id({ client_id: client, aud, token_use: use }, { audience }) {
     if (!includesOneOf(client, audience)) failAudience('client_id', client, audience);
     if (aud !== undefined && !includesOneOf(aud, audience)) failAudience('aud', aud, audience);
-    if (use !== 'access') {
+    if (use !== 'access')
       failToken(`The token_use claim of the token is ${quote(use)} and must be "access".`, {
         found: use,
         expected: 'access',
       });
-    }
   },
 };
 
@@ -106,15 +98,11 @@ const LONE_SURROGATE = /\p{Surrogate}/u;
 /** @throws GatewayError `missing_claim` or `invalid_token`. */
 export function readSubject({ sub }: JsonObject, baseUrl: string): string {
   if (typeof sub === 'string' && sub !== '' && !LONE_SURROGATE.test(sub)) {
-    if (isNameOf(sub, baseUrl)) {
+    if (isNameOf(sub, baseUrl))
       failToken(
         `The sub claim of the token is ${quote(sub)}, which is what this gateway is called.`,
-        {
-          found: sub,
-          expected: 'a user',
-        },
+        { found: sub, expected: 'a user' },
       );
-    }
     return sub;
   }
   const details = describeWrong('sub claim of the token', sub, 'be a non-empty string');
@@ -149,20 +137,18 @@ export type TokenAge = 'new' | 'unknown';
  */
 function checkTimes(claims: JsonObject, tolerance: number, now: number, age: TokenAge) {
   const exp = readTime('exp', claims.exp);
-  if (now >= exp + tolerance) {
+  if (now >= exp + tolerance)
     fail('expired_token', {
       details: `The token expired ${formatSeconds(now - exp)} ago.${adviseOnClocks(now - exp, tolerance, age)}`,
       facts: { exp, now },
     });
-  }
   if (claims.nbf === undefined) return;
   const nbf = readTime('nbf', claims.nbf);
-  if (now < nbf - tolerance) {
+  if (now < nbf - tolerance)
     fail('invalid_token', {
       details: `The token is not valid yet: its nbf claim lies ${formatSeconds(nbf - now)} ahead.${adviseOnClocks(nbf - now, tolerance, age)}`,
       facts: { nbf, now },
     });
-  }
 }
 
 function readTime(claim: string, found: unknown) {

@@ -10,7 +10,7 @@ import { type ForeignClaim, findForeignClaim, readSubject } from './claims.ts';
 import type { VerificationKey } from './jwk.ts';
 import type { KeySet } from './key-set.ts';
 import { describeMachineSubject, MACHINE_SUBJECT_PREFIX } from './machine-clients.ts';
-import type { FoundAndExpected, ParsedToken } from './parse-token.ts';
+import { cutFound, type FoundAndExpected, type ParsedToken } from './parse-token.ts';
 import {
   checkAudience,
   checkExpiry,
@@ -18,7 +18,6 @@ import {
   checkIssuer,
   checkNotBefore,
   createReadToken,
-  cutFound,
   type ExpectedClaims,
   failClaim,
   nameMember,
@@ -27,7 +26,6 @@ import {
   requireSigner,
 } from './provider-token.ts';
 
-/** All claims of a verified ID token. */
 export interface IdTokenClaims extends JsonObject {
   readonly iss: string;
   readonly sub: string;
@@ -137,10 +135,7 @@ const checkNonce: Check = (_kind, { nonce }, { nonce: sent }) => {
   if (sent === undefined || nonce === sent) return;
   fail('invalid_grant', {
     details: 'The ID token belongs to another login.',
-    facts: {
-      member: 'nonce',
-      ...cutFound({ found: nonce, expected: 'the nonce of this login' }),
-    },
+    facts: { member: 'nonce', ...cutFound({ found: nonce, expected: 'the nonce of this login' }) },
   });
 };
 
@@ -177,12 +172,11 @@ function checkEarlierUser(user: UserIdentity, earlier: UserIdentity | undefined)
     ['iss', user.issuer, earlier.issuer],
     ['sub', user.sub, earlier.sub],
   ] as const) {
-    if (found !== expected) {
+    if (found !== expected)
       failIdToken(
         member,
         `The ${member} claim of the ID token is ${quote(found)}, and that of the login that it renews is ${quote(expected)}.`,
         { found, expected },
       );
-    }
   }
 }

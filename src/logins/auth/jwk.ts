@@ -141,7 +141,7 @@ function isRsa({ asymmetricKeyType: type, asymmetricKeyDetails: details = {} }: 
 
 const isOnCurve =
   (curve: string) =>
-  ({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): boolean =>
+  ({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject) =>
     type === 'ec' && details?.namedCurve === curve;
 
 const isEdwards = ({ asymmetricKeyType: type }: KeyObject) =>

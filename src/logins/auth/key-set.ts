@@ -5,12 +5,10 @@ import {
   IssuerMismatch,
   type ProviderMetadata,
 } from '../../http/oauth-client/provider-metadata.ts';
-import type { Clock } from '../../platform/clock.ts';
-import { computePauseMs } from '../../platform/clock.ts';
+import { type Clock, computePauseMs } from '../../platform/clock.ts';
 import { fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { describeCause } from '../../platform/log.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
-
 import type { Runtime } from '../../runtime/runtime.ts';
 import { parseKeySet, type VerificationKey } from './jwk.ts';
 
@@ -53,7 +51,6 @@ export interface KeySetFacts {
     readonly kid?: string | undefined;
     readonly algorithms: readonly string[];
   }[];
-  /** Undefined until it was. */
   readonly fetchedAt: number | undefined;
   /** When it will be fetched again; undefined while it is. */
   readonly nextFetchAt: number | undefined;
@@ -142,7 +139,7 @@ export function createKeySet(
     fetchedAt = clock.now();
   }
 
-  async function refreshAndFind(hint: KeyHint): Promise<readonly VerificationKey[]> {
+  async function refreshAndFind(hint: KeyHint) {
     if (refresher.running) {
       const running = await refresher.running;
       // A provider that stalls would stall the next fetch, too: nobody waits for both.
@@ -155,7 +152,7 @@ export function createKeySet(
     return outcome.ok ? selectCandidates(keys, hint) : failUnavailable(outcome.cause);
   }
 
-  async function limitWaiting<Found>(wait: () => Promise<Found>): Promise<Found> {
+  async function limitWaiting<Found>(wait: () => Promise<Found>) {
     if (waiting >= MAX_WAITING) failUnavailable(new Error('too many requests wait for a refresh'));
     waiting += 1;
     try {
@@ -265,9 +262,8 @@ function createKeySetRefresher(
     /** A fetch that begins after this call: it sees what the provider knows from now on. */
     refreshLater(): Promise<RefreshOutcome> {
       const sinceLast = clock.monotonic() - lastStart;
-      if (lastOutcome?.ok === false && sinceLast < COOL_DOWN_MS) {
+      if (lastOutcome?.ok === false && sinceLast < COOL_DOWN_MS)
         return Promise.resolve(lastOutcome);
-      }
       next ??= new Promise<void>((due) => {
         clock.after(Math.max(0, COOL_DOWN_MS - sinceLast), due);
       }).then(() => {

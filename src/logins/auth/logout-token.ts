@@ -7,7 +7,7 @@ import { quote } from '../../platform/text.ts';
 import type { UserIdentity } from '../grants/grant.ts';
 import { formatSeconds, readSubject } from './claims.ts';
 import type { KeySet } from './key-set.ts';
-import type { FoundAndExpected } from './parse-token.ts';
+import { cutFound, type FoundAndExpected } from './parse-token.ts';
 import {
   type ClaimCheck,
   checkAudience,
@@ -16,7 +16,6 @@ import {
   checkIssuer,
   checkNotBefore,
   createReadToken,
-  cutFound,
   failClaim,
   nameMember,
   type ProviderTokenKind,
@@ -98,10 +97,7 @@ export function createLogoutTokenVerifier(clock: Clock, keySet: KeySet, rules: P
       failLogoutToken(
         'sub',
         'The logout token has neither a sub nor a sid claim: it names nobody.',
-        {
-          found: undefined,
-          expected: 'sub, sid, or both',
-        },
+        { found: undefined, expected: 'sub, sid, or both' },
       );
     const lastMoment = Math.min(
       readTime(KIND, 'exp', exp),
@@ -121,7 +117,7 @@ export function createLogoutTokenVerifier(clock: Clock, keySet: KeySet, rules: P
 
   return {
     /** Undefined where a key that is not at hand may have signed it. */
-    verifyAtHand(text: string): LogoutToken | undefined {
+    verifyAtHand(text: string) {
       const { token, logoutToken } = read(text);
       const isSigned = nameMember(KIND, 'signature', () =>
         isSignedAtHand(token, { keySet, findSigner }),
@@ -129,7 +125,7 @@ export function createLogoutTokenVerifier(clock: Clock, keySet: KeySet, rules: P
       return isSigned ? logoutToken : undefined;
     },
     /** @throws GatewayError `key_set_unavailable`, too. */
-    async verify(text: string): Promise<LogoutToken> {
+    async verify(text: string) {
       const { token, logoutToken } = read(text);
       await requireSigner(KIND, token, keySet);
       return logoutToken;

@@ -27,7 +27,6 @@ export type MachineCredentials =
   | { readonly kind: 'keys'; readonly keys: readonly VerificationKey[] }
   | { readonly kind: 'keysUrl'; readonly url: string };
 
-/** Machine clients of the configuration file. */
 export interface MachineClientsConfig {
   readonly clients?: readonly MachineClient[];
 }
@@ -61,7 +60,6 @@ export const toMachineUser = (clientId: string, baseUrl: string): UserIdentity =
   sub: MACHINE_SUBJECT_PREFIX + clientId,
 });
 
-/** The issuer that a `sub` belongs to. */
 export const findIssuerOf = (
   sub: string,
   { baseUrl, issuer }: { readonly baseUrl: string; readonly issuer: string },
@@ -75,9 +73,9 @@ export function createMachineClients(first: readonly MachineClient[] = []) {
   const listeners: ((ids: readonly string[]) => void)[] = [];
 
   return {
-    find: (id: string): MachineClient | undefined => byId.get(id),
+    find: (id: string) => byId.get(id),
     list: (): readonly MachineClient[] => [...byId.values()],
-    replace(clients: readonly MachineClient[]): void {
+    replace(clients: readonly MachineClient[]) {
       const before = [...byId.values()];
       byId = index(clients);
       const changed = before.filter(({ id, mark }) => byId.get(id)?.mark !== mark);

@@ -5,14 +5,12 @@ import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { ACCESS_TOKEN_PREFIX, isOwnToken } from '../../http/endpoint/bearer.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
-
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildGrantKey } from '../../store/keys.ts';
 import { type Grant, getClientMark, noteFirstUse } from '../grants/grant.ts';
-import type { StoredGrant } from '../grants/grants.ts';
-import type { OwnTokens } from '../grants/open-grants.ts';
+import type { OwnTokens, StoredGrant } from '../grants/grants.ts';
 import {
   type AccessToken,
   hashResource,
@@ -62,7 +60,7 @@ export function createOwnTokenVerifier(
   /** The scopes of the token by which a user came. */
   const scopeMasks = new WeakMap<UserContext, number>();
 
-  function findUser(entry: KnownGrant, scopeMask: number): UserContext {
+  function findUser(entry: KnownGrant, scopeMask: number) {
     const client = entry.requireMachineClient();
     const { users } = entry;
     // Its groups and its limit are those of the file that is served.
@@ -90,9 +88,7 @@ export function createOwnTokenVerifier(
       openedTokens.set(token, opened);
     }
     const now = clock.now() / 1000;
-    if (now >= opened.expiresAt) {
-      fail('expired_token', { facts: { exp: opened.expiresAt, now } });
-    }
+    if (now >= opened.expiresAt) fail('expired_token', { facts: { exp: opened.expiresAt, now } });
     if (!acceptsResource(opened.resourceHashes, path)) failResource(baseUrl, path);
     return opened;
   }
@@ -182,9 +178,7 @@ export function createOwnTokenVerifier(
       const client = entry.requireMachineClient();
       if (client !== undefined && !mayOperate(client, baseUrl)) failResource(baseUrl, path);
     }
-    if (!entry.isUseNoted && opened.generation === entry.generation) {
-      noteUse(opened.grantId, entry);
-    }
+    if (!entry.isUseNoted && opened.generation === entry.generation) noteUse(opened.grantId, entry);
     return findUser(entry, opened.scopeMask);
   }
 
@@ -195,11 +189,7 @@ export function createOwnTokenVerifier(
      *
      * @throws GatewayError with a reason of §7.1, or what the store throws, at once or by the promise.
      */
-    verify(
-      token: string,
-      beforeFetch: (() => Promise<void>) | undefined,
-      path: string,
-    ): UserContext | Promise<UserContext> {
+    verify(token: string, beforeFetch: (() => Promise<void>) | undefined, path: string) {
       const opened = open(token, path);
       const entry = known.get(opened.grantId);
       // A token of a pair that this process has not heard of: that it is in use has to be noted.
@@ -211,7 +201,7 @@ export function createOwnTokenVerifier(
       })();
     },
     /** The same user, of a grant that has changed. @throws GatewayError `token_revoked`. */
-    async reload(user: UserContext): Promise<UserContext> {
+    async reload(user: UserContext) {
       if (user.grant === undefined) return user;
       const entry = await read(user.grant.id);
       return findUser(entry, scopeMasks.get(user) ?? 0);
@@ -226,7 +216,7 @@ function createResourceCheck(baseUrl: string) {
   const ofAll = new Set([baseUrl, `${baseUrl}/mcp`].flatMap(listEquivalents).map(hashResource));
   const ofPath = createBoundedMap<string, readonly string[]>('tokenPaths');
 
-  function listHashes(path: string): readonly string[] {
+  function listHashes(path: string) {
     const found = ofPath.get(path);
     if (found !== undefined) return found;
     const resource = ADMIN.test(path) ? '/admin' : path;
@@ -235,7 +225,7 @@ function createResourceCheck(baseUrl: string) {
     return hashes;
   }
 
-  return (hashes: readonly string[], path: string): boolean =>
+  return (hashes: readonly string[], path: string) =>
     hashes.some((hash) => ofAll.has(hash) || listHashes(path).includes(hash));
 }
 
@@ -246,12 +236,11 @@ const ADMIN = /^\/admin(\/|$)/;
 const listEquivalents = (url: string): readonly string[] => [url, `${url}/`];
 
 function failUnknown(token: string): never {
-  if (token !== '' && isOwnToken(token) && !token.startsWith(ACCESS_TOKEN_PREFIX)) {
+  if (token !== '' && isOwnToken(token) && !token.startsWith(ACCESS_TOKEN_PREFIX))
     return failToken('This is a refresh token. Send the access token.', {
       found: 'a refresh token',
       expected: 'an access token',
     });
-  }
   return failToken(
     token === '' || isOwnToken(token)
       ? 'The token was changed on its way, or another gateway issued it.'

@@ -114,30 +114,30 @@ export class ParsedToken implements TokenHeader {
   }
 
   /** @throws GatewayError `invalid_token`. */
-  checkParts(): void {
+  checkParts() {
     this.payload = decodeBase64url(this.getPayloadText(), 'payload');
     this.signature = decodeBase64url(this.getSignatureText(), 'signature');
   }
 
   /** SHA-256 of the text: by this it is remembered. */
-  getDigest(): string {
+  getDigest() {
     this.digest ??= hashSha256(this.text);
     return this.digest;
   }
 
-  decodePayload(): Buffer {
+  decodePayload() {
     return this.payload ?? Buffer.from(this.getPayloadText(), 'base64url');
   }
 
-  decodeSignature(): Buffer {
+  decodeSignature() {
     return this.signature ?? Buffer.from(this.getSignatureText(), 'base64url');
   }
 
-  private getPayloadText(): string {
+  private getPayloadText() {
     return this.text.slice(this.headerEnd + 1, this.payloadEnd);
   }
 
-  private getSignatureText(): string {
+  private getSignatureText() {
     return this.text.slice(this.payloadEnd + 1);
   }
 }
@@ -148,21 +148,18 @@ function parseHeader(bytes: Buffer, form: TokenForm): TokenHeader {
   const { alg, kid, typ } = header;
   // RFC 7515 §4.1.11: no extension is understood here. RFC 7797 §7: b64 is none of a JWT's, and
   // whoever leaves it out of crit hopes for a verifier that is misled.
-  if ('crit' in header || 'b64' in header) {
+  if ('crit' in header || 'b64' in header)
     failMalformed('The header of the token has a critical extension (crit or b64).');
-  }
   if (typeof alg !== 'string') return failMalformed('The header of the token names no algorithm.');
-  if (kid !== undefined && typeof kid !== 'string') {
+  if (kid !== undefined && typeof kid !== 'string')
     return failMalformed('The kid in the header of the token is not a string.');
-  }
   const isRightType =
     typ === undefined ? !form.isTypeRequired : typeof typ === 'string' && form.type.test(typ);
-  if (!isRightType) {
+  if (!isRightType)
     failToken(
       `The typ in the header of the token is ${quote(typ)}, which is not that of ${form.kind}; accepted are ${form.types}.`,
       { found: typ, expected: form.types },
     );
-  }
   return { alg, kid, algorithm: algorithms.get(alg) ?? failAlgorithm(alg, form) };
 }
 
@@ -209,10 +206,13 @@ export interface FoundAndExpected {
 /** @throws GatewayError `invalid_token`, or `key`, always. */
 export function failToken(
   details: string,
-  { found, expected }: FoundAndExpected,
+  compared: FoundAndExpected,
   key: ErrorKey = 'invalid_token',
 ): never {
+  return fail(key, { details, facts: { ...cutFound(compared) } });
+}
+
+export function cutFound({ found, expected }: FoundAndExpected): FoundAndExpected {
   const quoted = quote(found);
-  const facts = { found: quoted.length <= MAX_QUOTED ? found : quoted, expected };
-  return fail(key, { details, facts });
+  return { found: quoted.length <= MAX_QUOTED ? found : quoted, expected };
 }

@@ -4,7 +4,7 @@
 import { GatewayError } from '../../errors/gateway-error.ts';
 import { describeIssuerMismatch } from '../../http/oauth-client/provider-metadata.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
-import { MAX_QUOTED, quote } from '../../platform/text.ts';
+import { quote } from '../../platform/text.ts';
 import { adviseOnClocks, describeWrong, formatSeconds, isTime } from './claims.ts';
 import type { VerificationKey } from './jwk.ts';
 import type { KeySet } from './key-set.ts';
@@ -53,11 +53,7 @@ export function createReadToken(kind: ProviderTokenKind) {
 }
 
 /** The key that made the signature. @throws GatewayError as the kind fails, or `key_set_unavailable`. */
-export async function requireSigner(
-  kind: ProviderTokenKind,
-  token: ParsedToken,
-  keySet: KeySet,
-): Promise<VerificationKey | undefined> {
+export async function requireSigner(kind: ProviderTokenKind, token: ParsedToken, keySet: KeySet) {
   let signer: VerificationKey | undefined;
   const findAndNote: typeof findSigner = (signed, keys) => {
     signer = findSigner(signed, keys);
@@ -73,11 +69,7 @@ export async function requireSigner(
 
 // Code that is shared with access tokens speaks of "the token", which is this one, and calls it invalid.
 
-export function nameMember<Value>(
-  kind: ProviderTokenKind,
-  member: string,
-  read: () => Value,
-): Value {
+export function nameMember<Value>(kind: ProviderTokenKind, member: string, read: () => Value) {
   try {
     return read();
   } catch (thrown) {
@@ -91,12 +83,6 @@ function failAs(kind: ProviderTokenKind, member: string, thrown: unknown): never
   if (!isOfToken) throw thrown;
   const { found, expected } = thrown.failure.facts ?? {};
   return kind.fail(member, thrown.message, { found, expected });
-}
-
-/** The provider chose it: it is cut where it is long. */
-export function cutFound({ found, expected }: FoundAndExpected): FoundAndExpected {
-  const quoted = quote(found);
-  return { found: quoted.length <= MAX_QUOTED ? found : quoted, expected };
 }
 
 export function failClaim(

@@ -127,10 +127,7 @@ async function verifyAfterFetch(
  *
  * @throws GatewayError `invalid_token` where none did.
  */
-export function isSignedAtHand(
-  token: ParsedToken,
-  { keySet, findSigner: find }: SignatureCheck,
-): boolean {
+export function isSignedAtHand(token: ParsedToken, { keySet, findSigner: find }: SignatureCheck) {
   const known = keySet.find(token);
   if (find(token, known) !== undefined) return true;
   // A known kid settles it: no flood of forged tokens may reach the provider through it. Without
@@ -158,10 +155,7 @@ export const readPayload = (token: ParsedToken) =>
 type FindSigner = typeof findSigner;
 
 /** The first of the keys that made the signature; undefined where none did. */
-export function findSigner(
-  token: ParsedToken,
-  keys: readonly VerificationKey[],
-): VerificationKey | undefined {
+export function findSigner(token: ParsedToken, keys: readonly VerificationKey[]) {
   const { text, alg, algorithm } = token;
   const signature = token.decodeSignature();
   // RFC 7515 §5.2: what was signed is header and payload, as they were sent.

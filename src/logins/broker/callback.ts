@@ -2,7 +2,7 @@
 
 import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import { createRedirectReply, type PendingReply, type Reply } from '../../http/endpoint/message.ts';
-import { parseQuery, type RequestParameters } from '../../http/endpoint/parameters.ts';
+import { failRequest, parseQuery, type RequestParameters } from '../../http/endpoint/parameters.ts';
 import {
   describeOAuthError,
   OAUTH,
@@ -23,25 +23,20 @@ import type { LoginRefusal } from '../identity/login-policy.ts';
 import type { Parties } from '../parties.ts';
 import { addToRedirectUri } from '../redirect-uri.ts';
 import { addFacts } from '../request/login-facts.ts';
-import type { Codes } from './codes.ts';
+import { type Codes, ENDED_MEANWHILE } from './codes.ts';
 import type { EndedLogin } from './ends.ts';
 import type { Login } from './login.ts';
 import type { Broker } from './open-broker.ts';
 
 export function createCallback(
-  {
-    runtime: { oauth, baseUrl },
-    endpoints,
-    ends,
-    findLoginRefusal,
-    logins,
-    providerLogins,
-  }: Broker,
+  broker: Broker,
   { browsers, approvals }: Parties,
   codes: Codes,
   finishPageLogin: FinishPageLogin,
 ) {
-  const { logouts, tellProviderInTurn } = ends;
+  const { endpoints, findLoginRefusal, logins, providerLogins } = broker;
+  const { oauth, baseUrl } = broker.runtime;
+  const { logouts, tellProviderInTurn } = broker.ends;
 
   return async function callback(query: string, cookie: string | undefined): Promise<PendingReply> {
     // Whatever else providers add to their answer is not looked at.
@@ -52,12 +47,10 @@ export function createCallback(
       // Used up in any case: a code that came to another browser than the login's stands in its
       // address bar, and must be worth nothing to whoever began.
       const login = (await logins.take(state)) ?? failLoginExpired();
-      if (login.browser !== browsers.readHash(cookie)) {
-        fail('oauth_invalid_request', {
-          details:
-            'This login was started in another browser, or cookies are turned off. Turn on cookies and start the login again from your app.',
-        });
-      }
+      if (login.browser !== browsers.readHash(cookie))
+        failRequest(
+          'This login was started in another browser, or cookies are turned off. Turn on cookies and start the login again from your app.',
+        );
       await checkResponseIssuer(parameters, login, endpoints);
       const code = parameters.get('code');
       return code === undefined ? forwardError(parameters, login) : finishLogin(login, code);
@@ -82,9 +75,9 @@ export function createCallback(
       if (refusal !== undefined) return refuse(refusal, login, user);
       // Tokens are judged again where they are used: this is for who reads it.
       if (await logouts.isOver({ user, clientId, sid, logoutMark })) {
-        const error = { key: 'login_not_allowed', message: OVER };
+        const error = { key: 'login_not_allowed', message: ENDED_MEANWHILE };
         return {
-          ...respond(login, listError('access_denied', OVER)),
+          ...respond(login, listError('access_denied', ENDED_MEANWHILE)),
           error,
           facts: nameUser(user),
         };
@@ -151,12 +144,11 @@ export function createCallback(
       description === undefined ? error : `${error}: ${description}`,
     );
     const message = `The provider said ${providerError}`;
-    if (!isClientError(error)) {
+    if (!isClientError(error))
       return {
         ...respond(login, listError(error, description)),
         error: { key: 'refused_by_provider', message },
       };
-    }
     const details = `${MISCONFIGURED} The identity provider said ${providerError}`;
     return {
       ...respond(login, listError('server_error', details)),
@@ -198,9 +190,7 @@ const readErrorText = (parameters: RequestParameters, name: string) => {
 };
 
 const failLoginExpired = (): never =>
-  fail('oauth_invalid_request', {
-    details: 'This login has expired or is already finished. Start it again from your app.',
-  });
+  failRequest('This login has expired or is already finished. Start it again from your app.');
 
 /**
  * RFC 9207 §2.4: the answer of another authorization server is none (mix-up).
@@ -224,8 +214,6 @@ async function checkResponseIssuer(
   });
 }
 
-const OVER = 'All logins like this one were ended while it was under way. Log in again.';
-
 const TOKEN_REFUSED =
   'The identity provider does not accept the access token that it has just given.';
 
@@ -233,7 +221,7 @@ const TOKEN_REFUSED =
 // provider and member.
 
 /** Its words about a user are not for a client that has no grant yet. */
-function withoutUserDetails(error: GatewayError, issuer: string): GatewayError {
+function withoutUserDetails(error: GatewayError, issuer: string) {
   const { key, row, failure } = error;
   const place = PLACES.get(key);
   if (place === undefined) return error;

@@ -79,15 +79,14 @@ export function createClientCredentials(
 }
 
 /** Official clients ask for what the metadata offers, which is about people: a client that has none of it is not refused for that. */
-function readScopes(parameters: RequestParameters, { scopes }: MachineClient): readonly string[] {
+function readScopes(parameters: RequestParameters, { scopes }: MachineClient) {
   const asked = parseScope(parameters.get('scope')).filter(
     (one) => scopes.includes(one) || !ABOUT_USERS.has(one),
   );
-  if (asked.some((one) => !scopes.includes(one))) {
+  if (asked.some((one) => !scopes.includes(one)))
     return fail('invalid_scope', {
       details: `The client may not have this scope. The configuration file gives it ${scopes.length === 0 ? 'no scopes' : scopes.join(' ')}.`,
     });
-  }
   return asked.length === 0 ? scopes : scopes.filter((one) => asked.includes(one));
 }
 

@@ -93,7 +93,8 @@ export function createRedeemCode(
   }
 }
 
-const ENDED_MEANWHILE = 'All logins like this one were ended while it was under way. Log in again.';
+export const ENDED_MEANWHILE =
+  'All logins like this one were ended while it was under way. Log in again.';
 
 // The codes, in the store.
 
@@ -141,7 +142,7 @@ export function createCodes(runtime: BrokerRuntime) {
      *
      * @throws GatewayError `invalid_grant` where `use` would throw it.
      */
-    async isSpent(request: CodeRequest): Promise<boolean> {
+    async isSpent(request: CodeRequest) {
       const found = await codes.get(request.code);
       if (found === undefined) return failUnknownCode();
       if (!('usedFor' in found)) return false;
@@ -179,7 +180,7 @@ export function createCodes(runtime: BrokerRuntime) {
       return use ?? failUnknownCode();
     },
     /** Asked by the first user once the grant is in the store: whoever came again before that could not end it. */
-    async wasUsedAgain(code: string): Promise<boolean> {
+    async wasUsedAgain(code: string) {
       const found = await codes.get(code);
       return found !== undefined && 'usedFor' in found && found.wasUsedAgain;
     },
@@ -199,14 +200,10 @@ interface CodeRequest {
 type IssuedCode = Pick<Login, 'clientId' | 'redirectUri' | 'codeChallenge'>;
 
 /** Why a request is not that of the client which the code was issued to, as a sentence. */
-function findCodeProblem(
-  issued: IssuedCode,
-  { clientId, redirectUri, verifier }: CodeRequest,
-): string | undefined {
+function findCodeProblem(issued: IssuedCode, { clientId, redirectUri, verifier }: CodeRequest) {
   if (issued.clientId !== clientId) return 'The code was issued to another client.';
-  if (issued.redirectUri !== redirectUri) {
+  if (issued.redirectUri !== redirectUri)
     return 'The redirect_uri does not match the one in the authorization request.';
-  }
   // RFC 7636 §4.6: the challenge was made from the verifier.
   return VERIFIER.test(verifier) && createCodeChallenge(verifier) === issued.codeChallenge
     ? undefined

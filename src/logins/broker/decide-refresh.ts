@@ -67,9 +67,8 @@ export function decideRefresh(
   // The token before is good for the same answer, and for no other.
   if (!isCurrent && !isSameAsked) return { kind: 'replaced' };
   const isKnown = generation <= issued.generation;
-  if (isKnown && isFresh(issued, now) && isSameAsked) {
+  if (isKnown && isFresh(issued, now) && isSameAsked)
     return { kind: 'again', isFirstUse: isCurrent && replaced !== undefined && !issued.isUsed };
-  }
   return {
     kind: 'rotated',
     grant: {

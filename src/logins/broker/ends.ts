@@ -75,7 +75,7 @@ export function createLoginEnds(
     queue.run(() => tellProvider({ user, provider })).catch(() => {});
 
   /** Every grant that is ended ends here, with one line of the log, and without a word to the provider. */
-  async function endHere(id: string, by: GrantEndedBy): Promise<Grant | undefined> {
+  async function endHere(id: string, by: GrantEndedBy) {
     const ended = await grants.end(id);
     if (ended !== undefined) {
       const { client, user } = ended;
@@ -89,7 +89,7 @@ export function createLoginEnds(
     id: string,
     by: GrantEndedBy,
     tell: (ended: EndedLogin) => Promise<void> | undefined = tellProvider,
-  ): Promise<Grant | undefined> {
+  ) {
     // Before it ends: where the store fails, whoever asked finds it still there.
     const meant = isMeant(by) ? await grants.find(id) : undefined;
     if (meant !== undefined) await logouts.noteOfOne(meant);
@@ -125,7 +125,7 @@ export function createLoginEnds(
     tellProvider,
     tellProviderInTurn,
     /** Resolves to what has ended; undefined where another was faster, or there was none. */
-    endGrant: (id: string, by: GrantEndedBy) => endGrant(id, by),
+    endGrant,
     /** Likewise. Nobody waits until the provider knows. */
     endGrantSoon: (id: string, by: GrantEndedBy) =>
       endGrant(id, by, (ended) => void tellProviderInTurn(ended)),

@@ -89,7 +89,6 @@ export async function sendToProvider(
   return createRedirectReply(buildLoginRequest(url, request, more), browser.headers);
 }
 
-/** Logins under way, and where the provider's endpoints are. */
 export interface LoginsUnderWay {
   readonly runtime: BrokerRuntime;
   readonly logins: SecretRecords<Login>;

@@ -98,9 +98,8 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
     const latest = Math.max(...(await Promise.all(keys.map(readNumber))));
     if (latest <= mark) return false;
     // A store of several servers can lose the count and keep what was noted by it: nobody could log in then until that is forgotten, too.
-    if ((await readNumber(LOGOUT_COUNT_KEY)) < latest) {
+    if ((await readNumber(LOGOUT_COUNT_KEY)) < latest)
       await raise(LOGOUT_COUNT_KEY, countedSeconds, latest);
-    }
     return true;
   }
 
@@ -122,12 +121,12 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
       return mark;
     },
     /** Notes the end of one login that a user or operator ends, while others of the same user by the same client go on. */
-    async noteOfOne({ user, client }: Grant): Promise<void> {
+    async noteOfOne({ user, client }: Grant) {
       const concerned = { user: hashUser(user), client: client.id };
       await raise(buildApprovalKey(concerned), approvalSeconds, await count());
     },
     /** Asked once whatever is judged stands in the store: else it could be missed by both. */
-    async isOver({ user, clientId, sid, logoutMark = 0 }: MarkedLogin): Promise<boolean> {
+    async isOver({ user, clientId, sid, logoutMark = 0 }: MarkedLogin) {
       const userKey = hashUser(user);
       const session = sid === undefined ? undefined : hashSid({ issuer: user.issuer, sid });
       return isNotedAfter(logoutMark, [
@@ -140,7 +139,7 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
      *
      * @param userKey - that of `hashUser`.
      */
-    isApprovalOver: (userKey: string, clientId: string, logoutMark: number): Promise<boolean> =>
+    isApprovalOver: (userKey: string, clientId: string, logoutMark: number) =>
       isNotedAfter(logoutMark, listConcerned(userKey, clientId).map(buildApprovalKey)),
   };
 }

@@ -19,8 +19,7 @@ import { createLogoutTokenVerifier } from '../auth/logout-token.ts';
 import type { MachineClients } from '../auth/machine-clients.ts';
 import { createClientKeySets } from '../client-authentication/authenticate-client.ts';
 import { type Grant, isRenewable, nameUser, type ProviderTokens } from '../grants/grant.ts';
-import type { Grants, StoredGrant } from '../grants/grants.ts';
-import type { OwnTokens } from '../grants/open-grants.ts';
+import type { Grants, OwnTokens, StoredGrant } from '../grants/grants.ts';
 import { createAssertionIssuers } from '../id-jag/assertion.ts';
 import { createFindLoginRefusal, type FindLoginRefusal } from '../identity/login-policy.ts';
 import { createLoginEnds, type LoginEnds } from './ends.ts';
@@ -52,9 +51,8 @@ export function openBroker(
   const { baseUrl, displayName } = config.server;
   const { oauth } = config;
   if (oauth.mode !== 'broker') throw new Error('Clients get tokens of the provider');
-  if (loginSeal === undefined || metadata === undefined || keySet === undefined) {
+  if (loginSeal === undefined || metadata === undefined || keySet === undefined)
     throw new Error("The gateway's own tokens need a secret, and a provider");
-  }
   const runtime: BrokerRuntime = {
     ...gatewayRuntime,
     baseUrl,
@@ -88,7 +86,6 @@ export function openBroker(
   );
   const findLoginRefusal = createFindLoginRefusal(oauth.identity, displayName);
   const clientKeySets = createClientKeySets(runtime, machineClients);
-  /** Undefined where no assertion is taken. */
   const assertionIssuers = idJag.isEnabled
     ? createAssertionIssuers(runtime, idJag.issuers, { issuer: provider.issuer, keySet })
     : undefined;
@@ -262,9 +259,8 @@ function createGrantRenewal(
       }
       if (stored === undefined || !isUsable(stored.grant, clock.now())) return undefined;
       const { accessToken, expiresAt = now + UNKNOWN_LIFETIME_MS } = stored.grant.provider;
-      if (accessToken !== undefined) {
+      if (accessToken !== undefined)
         tokens.set(`${check.id}.${stored.version}`, accessToken, expiresAt - RESERVE_MS);
-      }
       return accessToken;
     },
   };
@@ -335,7 +331,7 @@ export function createRunOnce<Result>(records: FlightRecords<Result>, clock: Clo
     lock: string,
     work: () => Promise<Result>,
     isFinal: (result: Result) => boolean,
-  ): Promise<Result> {
+  ) {
     try {
       const result = await work();
       await (isFinal(result)

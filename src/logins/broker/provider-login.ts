@@ -58,7 +58,7 @@ export function createProviderLogins(
     }),
   };
 
-  async function post(form: readonly FormPair[]): Promise<ProviderResponse> {
+  async function post(form: readonly FormPair[]) {
     const url = await endpoints.findTokenUrl();
     const response = await api.post(authenticateClient(providerClient, { url, form }));
     const { status, refusal } = response;
@@ -93,9 +93,8 @@ export function createProviderLogins(
      */
     async renew(held: ProviderTokens): Promise<ProviderAnswer | undefined> {
       const { refreshToken, accessToken } = held;
-      if (refreshToken === undefined) {
+      if (refreshToken === undefined)
         return { answer: { access_token: accessToken }, tokens: held, problem: undefined };
-      }
       const askedAt = clock.now();
       const response = await post([
         ['grant_type', 'refresh_token'],
@@ -115,14 +114,13 @@ export function createProviderLogins(
 function failRefused({ status, refusal }: ProviderResponse, issuer: string): never {
   const code = refusal?.code;
   const isKnown = code !== undefined && OF_CLIENT_OR_USER.has(code);
-  if (status < 400 && !isKnown) {
+  if (status < 400 && !isKnown)
     throw createUnusableAnswer(
       issuer,
       refusal === undefined ? 'status' : 'error',
       code ?? status,
       refusal === undefined ? '200' : 'tokens, or an error of RFC 6749',
     );
-  }
   if (code !== undefined && !isKnown) {
     // Nothing that a client sends reaches the provider but scopes and wishes for its page: it can do nothing about this.
     fail('gateway_request_refused', { details: `${MISCONFIGURED} ${refusal?.message}` });
@@ -209,12 +207,7 @@ function describeProblem([name, , expected]: Member, answer: JsonObject, issuer:
   return createUnusableAnswer(issuer, name, shown, expected);
 }
 
-function createUnusableAnswer(
-  issuer: string,
-  member: string,
-  found: unknown,
-  expected: string,
-): GatewayError {
+function createUnusableAnswer(issuer: string, member: string, found: unknown, expected: string) {
   const what = found === undefined ? 'is missing' : `is ${quote(found)}`;
   return new GatewayError('unusable_provider_answer', {
     details: `${catalogue.unusable_provider_answer.details} Of the answer of ${issuer}, ${member} ${what}; it must be ${expected}.`,

@@ -3,7 +3,7 @@
 import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { KnownLogin, PublicEndpoint } from '../../http/endpoint/endpoint.ts';
 import type { Reply, RequestBody } from '../../http/endpoint/message.ts';
-import { createNameCheck, parseBody } from '../../http/endpoint/parameters.ts';
+import { createNameCheck, failRequest, parseBody } from '../../http/endpoint/parameters.ts';
 import { computeOnce } from '../../platform/compute-once.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { buildLogoutTokenKey } from '../../store/keys.ts';
@@ -35,11 +35,7 @@ export function createProviderLogout({
   /** Once for each request: limits and endpoint ask of the same one. */
   const lookAt = computeOnce((body: RequestBody): Look => {
     try {
-      if (body.type !== 'form') {
-        fail('oauth_invalid_request', {
-          details: 'The body must be a form that has logout_token.',
-        });
-      }
+      if (body.type !== 'form') failRequest('The body must be a form that has logout_token.');
       const text = parseBody(body, checkFieldName).require('logout_token');
       const atHand = logoutTokens.verifyAtHand(text);
       let verifying: Promise<LogoutToken> | undefined;
@@ -78,9 +74,8 @@ export function createProviderLogout({
           auditEnd(audit, grant, 'provider', ip),
         );
         count += ended;
-        if (failed > 0) {
+        if (failed > 0)
           fail('logout_unfinished', { headers: RETRY, facts: { ended: count, failed } });
-        }
       }
       // All has ended: it is not accepted again. Where it took longer than the claim lasts, who has claimed it meanwhile will say what
       // came of it.
@@ -97,9 +92,8 @@ export function createProviderLogout({
 
   async function select({ user, sid }: LogoutToken): Promise<readonly GrantSelection[]> {
     const endsAll = oauth.tokens.backchannelEnds === 'all';
-    if (sid === undefined || (endsAll && user !== undefined)) {
+    if (sid === undefined || (endsAll && user !== undefined))
       return user === undefined ? [] : [{ user }];
-    }
     const session = { issuer, sid };
     const users = new Map<string, UserIdentity>();
     if (endsAll) {

@@ -25,11 +25,10 @@ export function readAskedResources(
   if (clientId === OPERATORS_CLIENT_ID) return [`${own.baseUrl}/admin`];
   const named = readResourceIndicators(parameters, own);
   const resources = new Set(named.map((one) => toCanonical(one, own)));
-  if (resources.size > MAX_TOKEN_RESOURCES) {
+  if (resources.size > MAX_TOKEN_RESOURCES)
     fail('invalid_target', {
       details: `A token can be for ${MAX_TOKEN_RESOURCES} resources at most. ${own.baseUrl}/mcp is all of them.`,
     });
-  }
   return resources.size === 0 ? undefined : [...resources];
 }
 

@@ -59,10 +59,7 @@ export function createBrokerToken(
   }
 
   /** Another request, at another replica perhaps, may have rotated it: then that one's tokens are the answer. */
-  async function rotate(
-    stored: StoredGrant,
-    decide: (grant: Grant) => RefreshDecision,
-  ): Promise<Grant> {
+  async function rotate(stored: StoredGrant, decide: (grant: Grant) => RefreshDecision) {
     let decided: RefreshDecision['kind'] | undefined;
     const changed = await grants.updateForTokens(stored, (grant) => {
       const decision = decide(grant);
@@ -89,7 +86,7 @@ export function createBrokerToken(
   }
 
   return {
-    async token(body: RequestBody, authorization: string | undefined): Promise<JudgedRequest> {
+    async token(body: RequestBody, authorization: string | undefined) {
       const parameters = parseBody(body);
       const grantType = parameters.require('grant_type');
       if (grantType === 'refresh_token') return refresh(parameters);
@@ -108,9 +105,8 @@ export function createBrokerToken(
       if (stored?.grant.client.id !== clientId) return undefined;
       const { grant } = stored;
       // Whoever brings one that was replaced must not use up what the login has.
-      if (token.generation < (grant.replaced?.generation ?? grant.issued.generation)) {
+      if (token.generation < (grant.replaced?.generation ?? grant.issued.generation))
         return undefined;
-      }
       // However many come, the provider is asked once in OAUTH_RENEWAL_SECONDS: where that is seldom.
       return { id: grant.id, isAnswered: oauth.tokens.renewalSeconds >= SELDOM_SECONDS };
     },

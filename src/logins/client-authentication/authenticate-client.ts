@@ -9,7 +9,6 @@ import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { truncateForLog } from '../../platform/log.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
-
 import { quote } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildAssertionKey } from '../../store/keys.ts';
@@ -27,7 +26,6 @@ import type { ParsedToken } from '../auth/parse-token.ts';
 import { findSigner, verifySignature } from '../auth/token-verifier.ts';
 import { isSecretOf } from './machine-client-shape.ts';
 import {
-  type ClientAssertion,
   type ClientAssertionRules,
   type ClientCredentials,
   createReadAssertion,
@@ -81,11 +79,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     });
   }
 
-  async function checkAssertion({
-    clientId,
-    assertion: text,
-    assertionType,
-  }: ByAssertion): Promise<AuthenticatedClient<Client>> {
+  async function checkAssertion({ clientId, assertion: text, assertionType }: ByAssertion) {
     if (assertionType !== ASSERTION_TYPE)
       failClient(clientId, {
         found: `client_assertion_type ${truncateForLog(assertionType ?? '')}`,
@@ -113,7 +107,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     };
   }
 
-  function readOrFail(text: string, clientId: string | undefined): ClientAssertion {
+  function readOrFail(text: string, clientId: string | undefined) {
     try {
       return readAssertion(text, clock.now());
     } catch (thrown) {
@@ -143,10 +137,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     }
   }
 
-  async function judge({
-    parameters,
-    authorization,
-  }: AuthenticationRequest): Promise<AuthenticatedClient<Client>> {
+  async function judge({ parameters, authorization }: AuthenticationRequest) {
     try {
       const credentials = readCredentials(parameters, authorization);
       if (credentials === undefined || credentials === 'malformed')
@@ -162,11 +153,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
       if (!isRefusal || !hasTriedBasic(authorization)) throw thrown;
       // RFC 6749 §5.2: a client that tried the header is told by which scheme.
       const headers = { 'WWW-Authenticate': 'Basic realm="oauth", charset="UTF-8"' };
-      throw new GatewayError(thrown.key, {
-        ...thrown.failure,
-        details: thrown.message,
-        headers,
-      });
+      throw new GatewayError(thrown.key, { ...thrown.failure, details: thrown.message, headers });
     }
   }
 
@@ -176,7 +163,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
      *
      * @throws GatewayError `oauth_invalid_request`, `unauthenticated_machine` or `client_keys_unavailable`.
      */
-    authenticate(request: AuthenticationRequest): Promise<AuthenticatedClient<Client>> {
+    authenticate(request: AuthenticationRequest) {
       const judging = judged.get(request.body) ?? judge(request);
       judged.set(request.body, judging);
       return judging;
@@ -233,7 +220,7 @@ export type ClientKeySets = ReturnType<typeof createClientKeySets>;
 export function createClientKeySets(runtime: FetchRuntime, machineClients: MachineClients) {
   const byUrl = new Map<string, KeySet>();
 
-  function open(url: string): KeySet {
+  function open(url: string) {
     const keySet = createKeySet(runtime, {
       url,
       metadata: undefined,
@@ -261,7 +248,7 @@ export function createClientKeySets(runtime: FetchRuntime, machineClients: Machi
   });
 
   return {
-    get: (url: string): KeySet => byUrl.get(url) ?? open(url),
+    get: (url: string) => byUrl.get(url) ?? open(url),
     close() {
       for (const keySet of byUrl.values()) keySet.close();
     },

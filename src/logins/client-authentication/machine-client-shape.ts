@@ -2,18 +2,17 @@
 
 import type { Config } from '../../config/config.ts';
 import { patternText, text, wholeNumber } from '../../config/file/shapes/scalar.ts';
-import type { MemberReader } from '../../config/file/shapes/shape.ts';
 import {
   defineMember,
   type FilePlace,
   list,
+  type MemberReader,
   nameKind,
   object,
   report,
   type Shape,
 } from '../../config/file/shapes/shape.ts';
 import { toValue } from '../../config/file/syntax/read-syntax.ts';
-
 import type { Problem } from '../../config/problem.ts';
 import { httpUrl, isScopeToken, type Rule, textWith } from '../../config/rules.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
@@ -29,7 +28,6 @@ import {
 } from '../auth/machine-clients.ts';
 import { MAX_SCOPES, MAX_TOKEN_RESOURCES } from '../grants/token-codec.ts';
 
-/** A client, and where the file has it. */
 export interface PlacedClient {
   readonly client: Omit<MachineClient, 'mark' | 'place'>;
   readonly place: FilePlace;
@@ -277,7 +275,7 @@ export function findMachineClientProblems(
 ): readonly Problem[] {
   const [first] = clients;
   if (first === undefined) return [];
-  if (oauth.mode !== 'broker') {
+  if (oauth.mode !== 'broker')
     return [
       {
         place: first.place,
@@ -285,7 +283,6 @@ export function findMachineClientProblems(
           'Only a gateway that issues tokens of its own has "clients"; this one has OAUTH_MODE=proxy, the default. Set OAUTH_MODE=broker, or remove "clients".',
       },
     ];
-  }
   const { baseUrl } = server;
   const isOwn = (one: string) =>
     one.startsWith(baseUrl) && OWN_PATH.test(one.slice(baseUrl.length));

@@ -1,7 +1,6 @@
 // RFC 6749 §2.3, RFC 7521 §4.2: the credentials of a client: one way in a request, and not two.
 
-import { fail } from '../../errors/gateway-error.ts';
-import type { RequestParameters } from '../../http/endpoint/parameters.ts';
+import { failRequest, type RequestParameters } from '../../http/endpoint/parameters.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { isTime } from '../auth/claims.ts';
@@ -57,12 +56,10 @@ export function readCredentials(
   const assertionType = parameters.get('client_assertion_type');
   const hasAssertion = assertion !== undefined || assertionType !== undefined;
   const tried = [authorization !== undefined, secret !== undefined, hasAssertion];
-  if (tried.filter(Boolean).length > 1) {
-    fail('oauth_invalid_request', {
-      details:
-        'The request authenticates its client in more than one way (Authorization, client_secret, client_assertion). Use one.',
-    });
-  }
+  if (tried.filter(Boolean).length > 1)
+    failRequest(
+      'The request authenticates its client in more than one way (Authorization, client_secret, client_assertion). Use one.',
+    );
   if (authorization !== undefined) return readBasic(authorization, clientId);
   if (secret !== undefined)
     return clientId === undefined
@@ -86,16 +83,13 @@ function readBasic(
   const secret = decodeForm(text.slice(colon + 1));
   const isRight = colon > 0 && id !== undefined && secret !== undefined && secret !== '';
   if (!isRight) return 'malformed';
-  if (clientId !== undefined && clientId !== id) {
-    fail('oauth_invalid_request', {
-      details: 'The client_id is not that of the Authorization header.',
-    });
-  }
+  if (clientId !== undefined && clientId !== id)
+    failRequest('The client_id is not that of the Authorization header.');
   return { method: 'client_secret_basic', clientId: id, secret };
 }
 
 /** Undefined where it is not encoded so. */
-function decodeForm(text: string): string | undefined {
+function decodeForm(text: string) {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
   } catch {

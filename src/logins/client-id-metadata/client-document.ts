@@ -25,11 +25,7 @@ export function failDocument(message: string): never {
  * `what` happened, and advice for an operator. `cause` is for the log: it may name what is
  * inside the network, which strangers must not be told.
  */
-export const createUnreachableError = (
-  host: string,
-  what: string,
-  cause: unknown,
-): ClientDocumentRefused =>
+export const createUnreachableError = (host: string, what: string, cause: unknown) =>
   new ClientDocumentRefused(
     `${what} The administrator of this gateway can check that it reaches ${host} on port 443, set HTTPS_PROXY if a proxy is required, or change CIMD_ALLOWED_HOSTS. The gateway's log has the reason.`,
     { cause },
@@ -206,17 +202,15 @@ export function parseClientIdUrl(clientId: string, allowedHosts: readonly string
   if (wrong !== undefined) return { problem: `The client_id ${wrong}.` };
   const url = new URL(clientId);
   const { hostname } = url;
-  if (!isHostName(hostname)) {
+  if (!isHostName(hostname))
     return {
       problem:
         'The client_id must name its host by a full DNS name, not by an address or localhost.',
     };
-  }
-  if (!allowedHosts.includes('*') && !allowedHosts.includes(hostname)) {
+  if (!allowedHosts.includes('*') && !allowedHosts.includes(hostname))
     return {
       problem: `The host ${hostname} of the client_id is not allowed here. An operator can add it to CIMD_ALLOWED_HOSTS.`,
     };
-  }
   return { url };
 }
 

@@ -24,7 +24,6 @@ import {
   type DocumentRules,
   failDocument,
   isClientDocumentId,
-  type PublicClientDocument,
   parseClientDocument,
   parseClientIdUrl,
   parseDocumentKeys,
@@ -53,12 +52,10 @@ export function createClientDocuments(
   );
   const findKeys = createFindDocumentKeys(clock, network);
   const throttle = createLogThrottle(clock, (_kind, leftOut) =>
-    log.info('More client metadata documents could not be used in the last minute.', {
-      leftOut,
-    }),
+    log.info('More client metadata documents could not be used in the last minute.', { leftOut }),
   );
 
-  async function load(url: URL): Promise<ClientDocument> {
+  async function load(url: URL) {
     try {
       const { headers, body } = await fetchDocument(url, network, clock);
       const document = parseClientDocument(url.href, body, rules);
@@ -81,7 +78,7 @@ export function createClientDocuments(
     });
   }
 
-  async function findAny(clientId: string): Promise<ClientDocument> {
+  async function findAny(clientId: string) {
     const parsed = parseClientIdUrl(clientId, allowedHosts);
     if (parsed.url === undefined) return failDocument(parsed.problem);
     const document = documents.get(clientId);
@@ -95,14 +92,13 @@ export function createClientDocuments(
     /** Tells whether a client id is an https URL, thus for `find` to judge; most of them are not. */
     isClientDocumentId,
     /** Tells whether such an id may be used at all, whatever its document says now. */
-    isAllowed: (clientId: string): boolean =>
-      parseClientIdUrl(clientId, allowedHosts).url !== undefined,
+    isAllowed: (clientId: string) => parseClientIdUrl(clientId, allowedHosts).url !== undefined,
     /**
      * The document at hand, or fetched now: up to 5 s.
      *
      * @throws ClientDocumentRefused when the URL, its host or its document cannot be accepted.
      */
-    async find(clientId: string): Promise<PublicClientDocument> {
+    async find(clientId: string) {
       const document = await findAny(clientId);
       return document.token_endpoint_auth_method === 'none'
         ? document
@@ -126,7 +122,7 @@ export function createClientDocuments(
 function createLoadOnce<Loaded>(load: (url: URL) => Promise<Loaded>, tooMany: string) {
   const loads = createSingleFlight<string, Loaded>();
 
-  return function loadOnce(url: URL): Promise<Loaded> {
+  return function loadOnce(url: URL) {
     const isNew = loads.find(url.href) === undefined;
     if (isNew && loads.count() >= MAX_UNDER_WAY) failDocument(tooMany);
     return loads.run(url.href, () => load(url));
@@ -200,10 +196,7 @@ function createFindDocumentKeys(clock: Clock, network: Network) {
   }
 
   /** Those that may have signed what names the key so. @throws ClientDocumentRefused */
-  return async function findDocumentKeys(
-    source: DocumentKeySource,
-    hint: KeyHint,
-  ): Promise<readonly VerificationKey[]> {
+  return async function findDocumentKeys(source: DocumentKeySource, hint: KeyHint) {
     if (source.kind === 'given') return selectCandidates(source.keys, hint);
     const known = kept.get(source.url.href) ?? (await loadOnce(source.url));
     const found = selectCandidates(known.keys, hint);
@@ -224,11 +217,7 @@ const MAX_BYTES = 32_768;
 
 const JSON_TYPE = /^application\/([\w!#$&^.-]+\+)?json[ \t]*(;|$)/i;
 
-/**
- * The document at the URL of a client id. Nothing is followed.
- *
- * @throws ClientDocumentRefused
- */
+/** The document at the URL of a client id. Nothing is followed. @throws ClientDocumentRefused */
 async function fetchDocument(url: URL, network: Network, clock: Clock) {
   const abort = new AbortController();
   const cancel = clock.after(TIMEOUT_MS, () => {

@@ -4,8 +4,11 @@
 import { rejectOnAbort } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { type ClockAndLog, describeCause } from '../../platform/log.ts';
-import type { Network } from '../../platform/outbound/public-network.ts';
-import { HostNotPublic, openPublicConnection } from '../../platform/outbound/public-network.ts';
+import {
+  HostNotPublic,
+  type Network,
+  openPublicConnection,
+} from '../../platform/outbound/public-network.ts';
 
 export interface DocumentOffer {
   /**
@@ -45,17 +48,15 @@ export function createDocumentOffer(
   async function check() {
     const failures = await probeHosts(allowedHosts, network, clock, closing.signal);
     if (!closing.signal.aborted) {
-      if (failures !== undefined && isReachable !== false) {
+      if (failures !== undefined && isReachable !== false)
         log.warn(
           'None of the hosts in CIMD_ALLOWED_HOSTS can be reached, so clients are not told that they can log in with a metadata document (client_id_metadata_document_supported); they have to register. Let the gateway reach the hosts on port 443, set HTTPS_PROXY if a proxy is required, or set CIMD_ALLOWED_HOSTS=none.',
           { reasons: failures },
         );
-      }
-      if (failures === undefined && isReachable === false) {
+      if (failures === undefined && isReachable === false)
         log.info(
           'Hosts in CIMD_ALLOWED_HOSTS can be reached again: clients can log in with a metadata document.',
         );
-      }
       isReachable = failures === undefined;
       cancelNext = clock.after(EVERY_MS, () => void check());
     }
@@ -81,7 +82,7 @@ async function probeHosts(
   network: Network,
   clock: Clock,
   closing: AbortSignal,
-): Promise<Readonly<Record<string, string>> | undefined> {
+) {
   const attempts = hosts.map((host) => ({ host, abort: new AbortController() }));
   const abortAll = (reason?: Error) => {
     for (const { abort } of attempts) abort.abort(reason);

@@ -88,7 +88,7 @@ export function createClients(
 
   return {
     /** §4.6: whether the id is one of the gateway's; in proxy mode every other is the provider's to judge. */
-    isKnownClient: (clientId: string): boolean =>
+    isKnownClient: (clientId: string) =>
       hasRegisteredClientPrefix(clientId) ||
       own.has(clientId) ||
       documents?.isClientDocumentId(clientId) === true,
@@ -106,7 +106,7 @@ export function createClients(
         : require(clientId, 'unauthenticated_client');
     },
     /** Exact strings; on loopback any port, where that is allowed, but for the gateway's own client. */
-    allowsRedirectUri({ kind, redirectUris }: Client, redirectUri: string): boolean {
+    allowsRedirectUri({ kind, redirectUris }: Client, redirectUri: string) {
       if (kind === 'own') return redirectUris.includes(redirectUri);
       const isRegistered = redirectUris.some((uri) =>
         isSameRedirectUri(uri, redirectUri, redirectRules),

@@ -72,10 +72,9 @@ export const createRegisteredClients = (
     return record;
   },
   /** A new one. Durable once resolved. */
-  add: (client: RegisteredClient): Promise<void> =>
-    store.setListed(...toListedRecord(client), unusedTtlSeconds),
+  add: (client: RegisteredClient) => store.setListed(...toListedRecord(client), unusedTtlSeconds),
   /** One that got a token: begins its full time anew. One that was removed meanwhile stays so. */
-  async keep(client: RegisteredClient): Promise<void> {
+  async keep(client: RegisteredClient) {
     await store.replaceListed(...toListedRecord({ ...client, used: true }), ttlSeconds);
   },
 });
@@ -92,8 +91,7 @@ export const createClientDirectory = (store: KeyValue) => ({
     return { items: clients, next };
   },
   /** False when there is none. Tokens that it has stay valid until they expire, and it can refresh none. */
-  delete: (clientId: string): Promise<boolean> =>
-    store.deleteListed(CLIENT_LIST_KEY, buildClientKey(clientId)),
+  delete: (clientId: string) => store.deleteListed(CLIENT_LIST_KEY, buildClientKey(clientId)),
 });
 
 /** List, key and value. */
@@ -126,11 +124,10 @@ export const createRegister = (
       client_secret_expires_at: 0 as const,
     };
     const bytes = Buffer.byteLength(JSON.stringify(client));
-    if (bytes > MAX_RECORD_BYTES) {
+    if (bytes > MAX_RECORD_BYTES)
       fail('invalid_client_metadata', {
         details: `Client metadata may be at most ${MAX_RECORD_BYTES} bytes; this is ${bytes} bytes.`,
       });
-    }
     return async function add() {
       await clients.add(client);
       return {
@@ -195,7 +192,7 @@ function parseClientMetadata(body: unknown, rules: RedirectUriRules): ClientMeta
   };
 }
 
-function readRedirectUris(value: unknown, rules: RedirectUriRules): readonly string[] {
+function readRedirectUris(value: unknown, rules: RedirectUriRules) {
   const list = parseRedirectUris(value, rules);
   if (list.problem === undefined) return list.uris;
   if (!list.isUri) return failMetadata(`${list.problem}.`);
@@ -227,7 +224,7 @@ function readAuthMethod(value: unknown) {
   return failMetadata(`token_endpoint_auth_method must be one of ${AUTH_METHODS.join(', ')}.`);
 }
 
-function readNames(members: JsonObject): Record<string, string> {
+function readNames(members: JsonObject) {
   const names: Record<string, string> = {};
   for (const name of NAMES) {
     const value = members[name];

@@ -92,7 +92,7 @@ export function createApprovals(
       return (await stands(keys[0], request.clientId)) ? { keys, isNew: false } : undefined;
     },
     /** True where it approved the client at this redirect URI, be it for other scopes. */
-    isClientApproved: (request: AuthorizationRequest, browserHash: string): Promise<boolean> =>
+    isClientApproved: (request: AuthorizationRequest, browserHash: string) =>
       stands(buildKeys(request, browserHash)[1], request.clientId),
     /** It counts for this login. It is remembered at once where the gateway never learns who logs in, else by `confirm`. */
     async approve(request: AuthorizationRequest, browserHash: string): Promise<Approval> {
@@ -104,12 +104,7 @@ export function createApprovals(
      * False where it was somebody else's, or is over: it is forgotten, and the browser has to be asked. `logoutMark` is that of when the
      * login began that has come to the user.
      */
-    async confirm(
-      approval: Approval,
-      user: UserIdentity,
-      clientId: string,
-      logoutMark: number,
-    ): Promise<boolean> {
+    async confirm(approval: Approval, user: UserIdentity, clientId: string, logoutMark: number) {
       const { keys, isNew } = approval;
       const userKey = hashUser(user);
       if (isNew) {

@@ -38,16 +38,8 @@ interface ConsentPageContent {
   readonly csrf: string;
 }
 
-export function renderConsentPage({
-  service,
-  client,
-  redirectUri,
-  scopes,
-  tools,
-  action,
-  request,
-  csrf,
-}: ConsentPageContent): Reply {
+export function renderConsentPage(content: ConsentPageContent): Reply {
+  const { service, client, redirectUri, scopes, tools, action, request, csrf } = content;
   const name = createDisplayName(client);
   const quoted = renderQuoted(name);
   const use = client.id === OPERATORS_CLIENT_ID ? OPERATE : USE + renderTools(tools);
@@ -134,9 +126,8 @@ function renderDestination({ kind }: Client, redirectUri: string) {
   if (kind === 'own') return `this gateway (<code>${escapeHtml(redirectUri)}</code>)`;
   const shown = `<code>${escapeHtml(host)}</code>`;
   if (protocol === 'http:') return `an app on this computer (${shown})`;
-  if (protocol === 'https:') {
+  if (protocol === 'https:')
     return `the website ${shown}<br><span class="aside"><code>${escapeHtml(shorten(redirectUri, MAX_URI))}</code></span>`;
-  }
   // Several apps may open the same scheme: what follows tells them apart.
   return `the app on this computer that opens <code>${escapeHtml(redirectUri)}</code>`;
 }

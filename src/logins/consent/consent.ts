@@ -9,7 +9,7 @@ import {
   type RequestBody,
 } from '../../http/endpoint/message.ts';
 import type { Browser } from '../../http/endpoint/own-pages.ts';
-import { createNameCheck, parseBody } from '../../http/endpoint/parameters.ts';
+import { createNameCheck, failRequest, parseBody } from '../../http/endpoint/parameters.ts';
 import { generateSecret, isEqualSecret } from '../../platform/ids.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { createSecretRecords, type SealedStore } from '../../store/records.ts';
@@ -92,11 +92,8 @@ export function createConsent(
 
   return {
     async authorize(query: string, cookie: string | undefined): Promise<PendingReply> {
-      if (query.length > MAX_QUERY) {
-        fail('oauth_invalid_request', {
-          details: `The query is longer than ${MAX_QUERY} characters.`,
-        });
-      }
+      if (query.length > MAX_QUERY)
+        failRequest(`The query is longer than ${MAX_QUERY} characters.`);
       const request = await readRequest(query, cookie);
       // With the provider's own client everybody would get past this page.
       if (isSameClient(request.clientId, oauth.providerClient.id)) fail('unknown_client');
@@ -118,17 +115,12 @@ export function createConsent(
       const secret = form.require('request');
       const csrf = form.require('csrf');
       const pending = await pendingConsents.get(secret);
-      if (pending === undefined) {
-        return fail('oauth_invalid_request', {
-          details: 'This page has expired. Start the login again from your app.',
-        });
-      }
-      if (pending.browser !== browsers.readHash(cookie) || !isEqualSecret(pending.csrf, csrf)) {
-        fail('oauth_invalid_request', {
-          details:
-            'This page was opened in another browser, or cookies are turned off. Turn on cookies and start the login again from your app.',
-        });
-      }
+      if (pending === undefined)
+        return failRequest('This page has expired. Start the login again from your app.');
+      if (pending.browser !== browsers.readHash(cookie) || !isEqualSecret(pending.csrf, csrf))
+        failRequest(
+          'This page was opened in another browser, or cookies are turned off. Turn on cookies and start the login again from your app.',
+        );
       const { query } = pending;
       return addFacts(readAskedFacts(query), async () => {
         // Once more: the client may have ended meanwhile.

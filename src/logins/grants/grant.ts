@@ -139,10 +139,7 @@ export function computeGrantEnd(grant: Grant, lifetime: GrantLifetime): number {
 }
 
 /** Likewise: by its age, however often its client refreshes. Infinity where it has no such end, and where it is as old as its one token. */
-export function computeAgeEnd(
-  grant: Grant,
-  { maxSeconds, unrenewedSeconds }: GrantLifetime,
-): number {
+export function computeAgeEnd(grant: Grant, { maxSeconds, unrenewedSeconds }: GrantLifetime) {
   if (!hasRefreshToken(grant)) return Number.POSITIVE_INFINITY;
   const seconds = Math.min(
     maxSeconds > 0 ? maxSeconds : Number.POSITIVE_INFINITY,

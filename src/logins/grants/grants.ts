@@ -1,9 +1,11 @@
 // §5.11: grants in the store, sealed, so that a token of any replica's holds at every other, and ends at all of them.
 
 import { randomBytes } from 'node:crypto';
-import { createBoundedMap } from '../../platform/bounded-map.ts';
+import { createBoundedMap, createExpiringMap } from '../../platform/bounded-map.ts';
+import { isObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import {
+  buildEndedGrantsChannelName,
   buildGrantKey,
   buildListedGrantKey,
   buildSidGrantsKey,
@@ -12,6 +14,7 @@ import {
 } from '../../store/keys.ts';
 import type { PageRequest, StoredPage } from '../../store/page.ts';
 import { readVersioned, writeVersioned } from '../../store/records.ts';
+import { createReplicas } from '../../store/replicas/replicas.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import { GRANT_VERSION_LENGTH } from '../../store/store.ts';
 import {
@@ -21,7 +24,7 @@ import {
   type GrantLifetime,
   type UserIdentity,
 } from './grant.ts';
-import { hashSid, hashUser } from './token-codec.ts';
+import { createTokenCodec, hashSid, hashUser } from './token-codec.ts';
 
 /** A grant as it was read, or written. */
 export interface StoredGrant {
@@ -57,13 +60,10 @@ export function createGrants(
   endedGrants: { announce(grantId: string): Promise<void> },
   lifetime: GrantLifetime,
 ) {
-  const listedLifetime = {
-    ...lifetime,
-    idleSeconds: lifetime.idleSeconds * (1 + LISTED_RESERVE),
-  };
+  const listedLifetime = { ...lifetime, idleSeconds: lifetime.idleSeconds * (1 + LISTED_RESERVE) };
   const lastOpened = createBoundedMap<string, StoredGrant>('openedGrants');
 
-  function open(key: string, text: string | undefined): StoredGrant | undefined {
+  function open(key: string, text: string | undefined) {
     if (text === undefined) return undefined;
     let stored = lastOpened.get(key);
     if (stored?.text !== text) {
@@ -95,7 +95,7 @@ export function createGrants(
    * Before it is written: nobody could end one that stands in no list. Each refresh moves its end, and it is listed for
    * longer than that, so that few of them have to list it anew. What it comes to is the grant that says so.
    */
-  async function enlist(grant: Grant): Promise<Grant> {
+  async function enlist(grant: Grant) {
     const isListed = computeGrantEnd(grant, lifetime) <= (grant.listedUntil ?? 0);
     if (isListed && grant.sid === grant.listedSid) return grant;
     const listedUntil = computeGrantEnd(grant, listedLifetime);
@@ -161,11 +161,7 @@ export function createGrants(
   }
 
   /** `seen` where the client gets its tokens anew. */
-  async function change(
-    id: string,
-    makeNext: ChangeGrant,
-    seen: StoredGrant | undefined,
-  ): Promise<StoredGrant | undefined> {
+  async function change(id: string, makeNext: ChangeGrant, seen: StoredGrant | undefined) {
     const key = buildGrantKey(id);
     let stored = seen;
     for (;;) {
@@ -182,9 +178,8 @@ export function createGrants(
         lastOpened.set(key, written);
         const { listedSid: earlierSid, issued } = stored.grant;
         // Out of the list of a session at the provider that it is of no more.
-        if (earlierSid !== undefined && earlierSid !== grant.listedSid) {
+        if (earlierSid !== undefined && earlierSid !== grant.listedSid)
           await delist(listSessionPlaces({ ...grant, sid: earlierSid }));
-        }
         if (grant.issued.issuedAt !== issued.issuedAt) metrics.recordGrant('refreshed');
         return written;
       }
@@ -195,7 +190,7 @@ export function createGrants(
   return {
     read,
     /** The same as `read` for whoever ends it: undefined also where a later version wrote it, whereas `read` throws. */
-    find: async (id: string): Promise<Grant | undefined> => (await readAll([id]))[0],
+    find: async (id: string) => (await readAll([id]))[0],
     end,
     /** No access token lives longer than its grant. */
     capExpiry(grant: Grant): Grant {
@@ -203,7 +198,7 @@ export function createGrants(
       return { ...grant, issued: { ...grant.issued, expiresAt: endsAt } };
     },
     /** Epoch milliseconds: when it ends by its age (`computeAgeEnd`). */
-    computeAgeEnd: (grant: Grant): number => computeAgeEnd(grant, lifetime),
+    computeAgeEnd: (grant: Grant) => computeAgeEnd(grant, lifetime),
     async create(grant: Grant): Promise<StoredGrant> {
       const key = buildGrantKey(grant.id);
       const written = write(key, await enlist(grant));
@@ -275,3 +270,56 @@ function listSessionPlaces({ id, user, sid }: Grant): readonly Place[] {
   const session = hashSid({ issuer: user.issuer, sid });
   return [[buildSidGrantsKey(session), buildListedGrantKey(`sid:${session}`, id)]];
 }
+
+// For the composition root: what the gateway's own tokens stand on, where it issues them.
+
+export type OwnTokens = NonNullable<ReturnType<typeof openOwnTokens>>;
+
+/** Undefined where clients get the provider's tokens. */
+export function openOwnTokens(runtime: Runtime) {
+  const { server, oauth, mcp } = runtime.config;
+  const { loginSeal: seal, clock, log } = runtime;
+  if (oauth.mode !== 'broker') return undefined;
+  if (seal === undefined) throw new Error("The gateway's own tokens need a secret");
+  const lifetime = {
+    idleSeconds: oauth.refreshTtlSeconds,
+    maxSeconds: oauth.tokens.grantMaxSeconds,
+    unrenewedSeconds: oauth.tokens.grantUnrenewedSeconds,
+  };
+  const replicas = createReplicas<EndedGrantMessage>(
+    { ...runtime, getSeal: async () => seal },
+    buildEndedGrantsChannelName(mcp.sessions.keyPrefix),
+    isEndedGrantMessage,
+  );
+  const recent = createExpiringMap<true>('endedGrants', clock.monotonic);
+  replicas.listen(({ grantId }) => recent.set(grantId, true, clock.monotonic() + REMEMBERED_MS));
+  const endedGrants = {
+    /** Never rejects: what is open anywhere then lives as long as it would have. */
+    announce: (grantId: string) =>
+      replicas.send({ grantId }).catch((cause: unknown) =>
+        log.warn('Streams and calls of a login that has ended may go on for some minutes.', {
+          grant: grantId,
+          cause,
+        }),
+      ),
+    listen: (listener: (grantId: string) => void) =>
+      replicas.listen(({ grantId }) => listener(grantId)),
+    hasEnded: (grantId: string) => recent.get(grantId) === true,
+  };
+  return {
+    codec: createTokenCodec(seal, server.baseUrl),
+    grants: createGrants(runtime, seal, endedGrants, lifetime),
+    endedGrants,
+    close: replicas.close,
+  };
+}
+
+// That a grant has ended is told to all replicas. Calls that begin later need none of this, since each asks the store.
+
+type EndedGrantMessage = Readonly<Record<'grantId', string>>;
+
+const isEndedGrantMessage = (value: unknown): value is EndedGrantMessage =>
+  isObject(value) && typeof value.grantId === 'string';
+
+/** Longer than it takes from the look at the store until a stream is open. */
+const REMEMBERED_MS = 60_000;

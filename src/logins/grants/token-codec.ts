@@ -6,7 +6,6 @@ import {
   isOwnToken,
   REFRESH_TOKEN_PREFIX,
 } from '../../http/endpoint/bearer.ts';
-
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { createSeal, type Seal } from '../../store/seal/seal.ts';
@@ -87,7 +86,7 @@ export function createTokenCodec(seal: Seal, baseUrl: string) {
         resourceHashes,
       };
     },
-    writeRefreshToken({ grantId, generation }: RefreshToken): string {
+    writeRefreshToken({ grantId, generation }: RefreshToken) {
       const bytes = Buffer.alloc(REFRESH_BYTES);
       bytes.write(grantId, 0, 'base64url');
       bytes.writeUInt32BE(generation, GRANT_BYTES);

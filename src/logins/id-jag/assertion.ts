@@ -77,8 +77,10 @@ export function createVerifyAssertion(
     const now = clock.now() / 1000;
     const expected = { baseUrl, tolerance, issuer, clientId, now };
     for (const check of CHECKS) check(claims, expected);
+    const sub = nameMember(KIND, 'sub', () => readSubject(claims, baseUrl));
+    if (sub.startsWith(MACHINE_SUBJECT_PREFIX)) failMember('sub', sub, 'a user, not a client');
     return {
-      user: { issuer, sub: readSub(claims, expected) },
+      user: { issuer, sub },
       claims,
       jti: readText('jti', claims.jti),
       exp: readTime('exp', claims.exp),
@@ -147,12 +149,6 @@ function checkTimes(claims: JsonObject, { now, tolerance }: ExpectedAssertion) {
   if (nbf > now + tolerance) failMember('nbf', nbf, `at most ${now + tolerance}`);
 }
 
-function readSub(claims: JsonObject, { baseUrl }: ExpectedAssertion) {
-  const sub = nameMember(KIND, 'sub', () => readSubject(claims, baseUrl));
-  if (sub.startsWith(MACHINE_SUBJECT_PREFIX)) failMember('sub', sub, 'a user, not a client');
-  return sub;
-}
-
 /** None where it names none: who may have what is the issuer's to say. */
 function readScopes({ scope }: JsonObject) {
   if (scope === undefined || scope === '') return [];
@@ -160,7 +156,7 @@ function readScopes({ scope }: JsonObject) {
   return isRight ? parseScope(scope) : failMember('scope', scope, 'scopes with one space between');
 }
 
-function readResources({ resource }: JsonObject): readonly string[] | undefined {
+function readResources({ resource }: JsonObject) {
   if (resource === undefined) return undefined;
   const list = typeof resource === 'string' ? [resource] : resource;
   return isStringArray(list) && list.length > 0 && list.length <= MAX_ITEMS
@@ -211,15 +207,14 @@ export function createAssertionIssuers(
     /** For the log. */
     names: issuers,
     /** Undefined for an issuer that the settings do not name. */
-    findKeySet: (issuer: unknown): KeySet | undefined =>
-      typeof issuer === 'string' ? all.get(issuer) : undefined,
-    close(): void {
+    findKeySet: (issuer: unknown) => (typeof issuer === 'string' ? all.get(issuer) : undefined),
+    close() {
       for (const keySet of opened.values()) keySet.close();
     },
   };
 }
 
-function openKeySet(runtime: FetchRuntime, issuer: string): KeySet {
+function openKeySet(runtime: FetchRuntime, issuer: string) {
   const keySet = createKeySet(runtime, {
     url: undefined,
     metadata: requireSafeKeys(createProviderMetadata(runtime, issuer, SETTING)),

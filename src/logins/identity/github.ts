@@ -46,14 +46,13 @@ export function createReadGithubIdentity(
       api.list('/user/orgs', accessToken),
       api.list('/user/teams', accessToken),
     ]);
-    if ([found, emails, orgs, teams].some(({ kind }) => kind === 'ended')) {
+    if ([found, emails, orgs, teams].some(({ kind }) => kind === 'ended'))
       return isHeldToken
         ? undefined
         : fail('upstream_failed', {
             details: 'GitHub does not accept the access token that it has just given.',
             cause: new Error("GitHub's API answered 401"),
           });
-    }
     if (found.kind !== 'found') return failForbidden('/user', found);
     const profile = isObject(found.value) ? found.value : {};
     const { id } = profile;
@@ -107,15 +106,11 @@ export function createReadGithubIdentity(
     return { groups: [...new Set(names.filter((name) => typeof name === 'string'))] };
   }
 
-  function readItems(
-    answer: GithubAnswer,
-    { path, isNeeded, advice, without }: Need,
-  ): readonly JsonObject[] {
-    if (answer.kind === 'found') {
+  function readItems(answer: GithubAnswer, { path, isNeeded, advice, without }: Need) {
+    if (answer.kind === 'found')
       return Array.isArray(answer.value)
         ? answer.value.filter(isObject)
         : failMember(path, answer.value);
-    }
     if (isNeeded) failForbidden(path, answer, advice);
     warnOnce(path, `GitHub does not let the app read ${path}. ${without}`, { needed: advice });
     return [];
@@ -194,7 +189,7 @@ const MAX_PAGES = 10;
 
 /** `apiUrl` has no slash at the end. */
 function createGithubApi(apiUrl: string, fetch: Fetch) {
-  async function ask(url: string, accessToken: string): Promise<FetchedResponse> {
+  async function ask(url: string, accessToken: string) {
     const headers = {
       ...HEADERS,
       Authorization: `Bearer ${accessToken}`,
@@ -210,7 +205,7 @@ function createGithubApi(apiUrl: string, fetch: Fetch) {
 
   return {
     /** @throws GatewayError `upstream_failed` where a later try may go better. */
-    async get(path: string, accessToken: string): Promise<GithubAnswer> {
+    async get(path: string, accessToken: string) {
       return readAnswer(await ask(apiUrl + path, accessToken), path);
     },
     /** Likewise; `value` is the items of all pages, as far as they are read. */

@@ -19,9 +19,8 @@ export function readGroups(claims: JsonObject, name: string): readonly string[] 
 export function findOverageEndpoint(claims: JsonObject, groupsClaim: string): string | undefined {
   const { _claim_names: names, _claim_sources: sources } = claims;
   const source = isObject(names) && Object.hasOwn(names, groupsClaim) ? names[groupsClaim] : '';
-  if (typeof source !== 'string' || !isObject(sources) || !Object.hasOwn(sources, source)) {
+  if (typeof source !== 'string' || !isObject(sources) || !Object.hasOwn(sources, source))
     return undefined;
-  }
   const { [source]: where } = sources;
   return isObject(where) && typeof where.endpoint === 'string' ? where.endpoint : undefined;
 }
@@ -42,7 +41,7 @@ const RETIRED_HOSTS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** The address to ask; undefined for one that is not Microsoft's: the access token goes nowhere else. */
-function resolveGraphUrl(endpoint: string): string | undefined {
+function resolveGraphUrl(endpoint: string) {
   if (!URL.canParse(endpoint)) return undefined;
   const { protocol, host, pathname, username, password } = new URL(endpoint);
   if (protocol !== 'https:' || username !== '' || password !== '') return undefined;
@@ -61,9 +60,8 @@ export async function askForGroups(
   accessToken: string | undefined,
 ): Promise<readonly string[]> {
   const url = resolveGraphUrl(endpoint);
-  if (url === undefined || accessToken === undefined) {
+  if (url === undefined || accessToken === undefined)
     return failGroups(`The address ${quote(endpoint)} is not one of Microsoft Graph.`);
-  }
   const request = {
     method: 'POST' as const,
     headers: {
@@ -79,9 +77,8 @@ export async function askForGroups(
       throw cause;
     },
   );
-  if (status >= 500 || status === 429) {
+  if (status >= 500 || status === 429)
     fail('upstream_failed', { cause: new Error(`Microsoft Graph answered ${status}`) });
-  }
   const { value: groups } = (status === 200 ? parseObject(body) : undefined) ?? {};
   return isStringArray(groups)
     ? groups

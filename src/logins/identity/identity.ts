@@ -45,9 +45,8 @@ export interface ClaimSources {
 /** The ID token is signed, and has the last word. */
 export function joinClaims({ idToken = {}, userinfo = {} }: ClaimSources): JsonObject {
   // But of an address that userinfo alone has, it says nothing.
-  if (idToken.email === undefined && typeof userinfo.email === 'string') {
+  if (idToken.email === undefined && typeof userinfo.email === 'string')
     return { ...userinfo, ...select(idToken, isNotAboutEmail) };
-  }
   const isOfOther = userinfo.email !== idToken.email;
   return { ...(isOfOther ? select(userinfo, isNotAboutEmail) : userinfo), ...idToken };
 }
@@ -92,9 +91,8 @@ const MAX_NAMED = 3;
 /** @throws GatewayError `unusable_identity` that names the size and the largest claims. */
 export function checkClaimSize(claims: JsonObject): void {
   const deep = Object.keys(claims).find((name) => !hasLevels(claims[name], MAX_LEVELS));
-  if (deep !== undefined) {
+  if (deep !== undefined)
     failIdentity(`The claim ${quote(deep)} has more than ${MAX_LEVELS} levels.`, { deep });
-  }
   const bytes = countBytes(claims);
   if (bytes <= MAX_BYTES) return;
   const largest = Object.entries(claims)

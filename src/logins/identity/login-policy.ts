@@ -1,6 +1,5 @@
 // §13.3: who may log in at all, of those whom the provider knows. Each list that is set has to hold.
 import type { IdentityConfig } from '../../config/groups/own-tokens.ts';
-
 import { fail } from '../../errors/gateway-error.ts';
 import { escapeHtml } from '../../http/endpoint/html-page.ts';
 import {
@@ -65,7 +64,7 @@ export function createCheckTokenUser(config: IdentityConfig) {
   const exempt = new Set(config.exemptClients);
 
   /** @throws GatewayError `user_not_allowed`. */
-  return function checkTokenUser({ claims }: UserContext): void {
+  return function checkTokenUser({ claims }: UserContext) {
     const client = readClaimedClient(claims);
     if (client !== undefined && exempt.has(client)) return;
     const problem = findProblem({ ...claims, groups: readGroups(claims, config.groupsClaim) });
@@ -109,12 +108,11 @@ function createEmailCheck({ allowedEmails, emailAuthority }: IdentityConfig): Fi
     const address = lowerAscii(email ?? '');
     // For one with several @, readers disagree on which domain it is of.
     const isAllowed = /^[^@\s]+@[^@\s]+$/.test(address) && globs.some((fits) => fits(address));
-    if (!isAllowed) {
+    if (!isAllowed)
       return {
         forLog: `LOGIN_ALLOWED_EMAILS allows ${allowedEmails.join(', ')}; the email of the user is ${quote(email)}.`,
         advice: ASK_ADMINISTRATOR,
       };
-    }
     const organization = emailAuthority && findClaim(claims, emailAuthority.organizationClaim);
     const isVouchedFor =
       emailAuthority === undefined ||

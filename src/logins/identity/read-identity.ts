@@ -99,10 +99,7 @@ export function createReadIdentity(
   }
 
   /** Asks by an access token that lives until it is revoked. */
-  async function askAgain(
-    accessToken: string | undefined,
-    { sub }: UserIdentity,
-  ): Promise<JsonObject | 'ended'> {
+  async function askAgain(accessToken: string | undefined, { sub }: UserIdentity) {
     if (accessToken === undefined) return failWithoutIdToken();
     const answer = await askUserinfo(accessToken, sub);
     if (answer.kind === 'none') return failWithoutIdToken();
@@ -145,31 +142,25 @@ export function createReadIdentity(
     ];
   }
 
-  async function addGroups(
-    joined: JsonObject,
-    given: JsonObject,
-    accessToken: string | undefined,
-  ): Promise<JsonObject> {
+  async function addGroups(joined: JsonObject, given: JsonObject, accessToken: string | undefined) {
     const endpoint = findOverageEndpoint(given, groupsClaim);
     const follows = endpoint !== undefined && config.followsGroupsOverage;
-    if (endpoint !== undefined && !follows) {
+    if (endpoint !== undefined && !follows)
       warnOnce(
         'overage',
         'The provider left the groups of a user out of the ID token, as there are too many: the user has none here. Set OIDC_GROUPS_OVERAGE=true to ask Microsoft Graph for them, or have Entra send only the groups that are assigned to the application.',
         { claim: groupsClaim },
       );
-    }
     const all = follows
       ? { ...joined, [groupsClaim]: await askForGroups(fetch, endpoint, accessToken) }
       : joined;
     const groups = readGroups(all, groupsClaim);
-    if (groups === undefined && findClaim(all, groupsClaim) !== undefined) {
+    if (groups === undefined && findClaim(all, groupsClaim) !== undefined)
       warnOnce(
         'groups',
         'The claim that OIDC_GROUPS_CLAIM names is neither a text nor a list of texts: it says no groups.',
         { claim: groupsClaim },
       );
-    }
     // A claim that is to be had elsewhere may have an access token beside the address.
     const { _claim_sources: _, groups: __, ...rest } = all;
     return groups === undefined ? rest : { ...rest, groups };

@@ -188,7 +188,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
     },
     findGrant,
     end,
-    async noteRefusal(accessToken: string): Promise<void> {
+    async noteRefusal(accessToken: string) {
       const { grantId } = (await findGrant(accessToken)) ?? {};
       if (grantId === undefined) return;
       const changing = readMark(grantId).then((before) =>
@@ -200,7 +200,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
      * The provider refused a refresh. If it is for good, the grant may have ended there: because of a token that was used
      * twice, say. Never rejects. Tokens of no known grant end nothing: made-up ones must not fill the store.
      */
-    async endAfterRefusal(grantId: string | undefined, status: number): Promise<void> {
+    async endAfterRefusal(grantId: string | undefined, status: number) {
       if (grantId === undefined || status >= 500 || status === 429) return;
       await end(grantId).catch(() => {});
     },
@@ -214,7 +214,6 @@ const buildAnswerKey = (token: string) => buildOAuthKey('recent-answer', hashSha
 interface KnownGrant {
   /** Stays the same from refresh to refresh. */
   readonly grantId: string;
-  /** The client that got the token. */
   readonly clientId: string;
   /** The client had another refresh token given in place of this one. */
   readonly isReplaced: boolean;

@@ -4,10 +4,9 @@
 import { isWellFormedScope } from '../../config/rules.ts';
 import type { ServerUrls } from '../../config/server-urls.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import { parseQuery, type RequestParameters } from '../../http/endpoint/parameters.ts';
+import { failRequest, parseQuery, type RequestParameters } from '../../http/endpoint/parameters.ts';
 import { truncateForLog } from '../../platform/log.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
-
 import type { Client, Clients } from '../clients/clients.ts';
 
 export interface AuthorizationRequest {
@@ -62,20 +61,13 @@ export function checkRequest(
   if (parameters.require('response_type') !== 'code') fail('unsupported_response_type');
   if (requiresState) parameters.require('state');
   const challenge = parameters.require('code_challenge');
-  if (parameters.require('code_challenge_method') !== 'S256') {
-    fail('oauth_invalid_request', { details: 'code_challenge_method must be S256.' });
-  }
-  if (!CHALLENGE.test(challenge)) {
-    fail('oauth_invalid_request', {
-      details: 'code_challenge must be 43 base64url characters (a SHA-256 hash).',
-    });
-  }
+  if (parameters.require('code_challenge_method') !== 'S256')
+    failRequest('code_challenge_method must be S256.');
+  if (!CHALLENGE.test(challenge))
+    failRequest('code_challenge must be 43 base64url characters (a SHA-256 hash).');
   const scope = parameters.get('scope');
-  if (requiresPlainScope && scope !== undefined && !isWellFormedScope(scope)) {
-    fail('oauth_invalid_request', {
-      details: 'scope must be a list of names separated by single spaces.',
-    });
-  }
+  if (requiresPlainScope && scope !== undefined && !isWellFormedScope(scope))
+    failRequest('scope must be a list of names separated by single spaces.');
 }
 
 /** RFC 7636 §4.2: base64url of a SHA-256 hash. */
@@ -83,7 +75,6 @@ const CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
 
 // RFC 8707 §2: tokens for this service and no other may be asked for by way of it.
 
-/** The resources of this gateway. */
 export interface OwnResources {
   readonly baseUrl: string;
   readonly serverUrls: ServerUrls;
@@ -98,9 +89,8 @@ export function readResourceIndicators(
   const accepted = [baseUrl, `${baseUrl}/`, `${baseUrl}/mcp`, `${baseUrl}/mcp/`];
   const isOwn = (resource: string) =>
     accepted.includes(resource) || serverUrls.isResource(resource);
-  if (!resources.every(isOwn)) {
+  if (!resources.every(isOwn))
     fail('invalid_target', { details: `The resource must be ${baseUrl}/mcp or ${baseUrl}.` });
-  }
   return resources;
 }
 

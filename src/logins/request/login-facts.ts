@@ -34,10 +34,7 @@ export async function addFacts(
 }
 
 /** Likewise for an endpoint. */
-export async function addFactsOfRequest(
-  facts: LoginFacts,
-  judge: () => Promise<JudgedRequest>,
-): Promise<JudgedRequest> {
+export async function addFactsOfRequest(facts: LoginFacts, judge: () => Promise<JudgedRequest>) {
   return wrapRun(await judge().catch(rethrowWith(facts)), (run) => runWith(facts, run));
 }
 
@@ -57,17 +54,14 @@ const rethrowWith = (facts: LoginFacts) => (thrown: unknown) => {
   });
 };
 
-export const readFacts = ({
-  client,
-  user,
-  issuer,
-  grant,
-  grantId,
-}: NonNullable<Reply['facts']> = {}): LoginFacts => ({
-  ...toLoginFacts(client, user, grant),
-  ...(typeof issuer === 'string' && { issuer }),
-  ...(typeof grantId === 'string' && { grantId }),
-});
+export function readFacts(facts: Reply['facts'] = {}): LoginFacts {
+  const { client, user, issuer, grant, grantId } = facts;
+  return {
+    ...toLoginFacts(client, user, grant),
+    ...(typeof issuer === 'string' && { issuer }),
+    ...(typeof grantId === 'string' && { grantId }),
+  };
+}
 
 /** Facts that a query or a body has which is not judged yet. One that is too long to be served is not read. */
 export function readAskedFacts(source: string | RequestBody): LoginFacts {
@@ -101,7 +95,7 @@ function toLoginFacts(client: unknown, user: unknown, grantType: unknown): Login
 
 // One line of the log for every login, which says who and by which client, and never the token.
 
-interface LoggedLogin {
+interface NamedLogin {
   readonly clientId: string;
   /** The name that the client gives itself. */
   readonly clientName: string | undefined;
@@ -109,6 +103,9 @@ interface LoggedLogin {
   readonly user: string | undefined;
   /** The issuer whose user that is; undefined in proxy mode, where the provider's own tokens say who it is. */
   readonly issuer?: string | undefined;
+}
+
+interface LoggedLogin extends NamedLogin {
   /** The tokens came by a refresh token, which happens every few minutes. */
   readonly isRefresh: boolean;
   /** The tokens were the last answer of the grant, given again. */
@@ -118,12 +115,7 @@ interface LoggedLogin {
 const MAX_LOGGED_NAME = 100;
 
 /** User and client, as the log says it wherever a login begins or ends. */
-export const describeLogin = ({
-  clientId,
-  clientName,
-  user,
-  issuer,
-}: Pick<LoggedLogin, 'clientId' | 'clientName' | 'user' | 'issuer'>) => ({
+export const describeLogin = ({ clientId, clientName, user, issuer }: NamedLogin) => ({
   client: clientId,
   clientName: clientName?.slice(0, MAX_LOGGED_NAME),
   user,

@@ -40,9 +40,9 @@ export async function openDataFolder(dataDir: string) {
       root,
       file,
       /** As `OpenFolder` has it. None may follow `close`. */
-      write: <Result>(change: () => Result): Promise<Result> =>
+      write: <Result>(change: () => Result) =>
         trackWrite(() => root.transaction(change).catch(rejectCommit)),
-      async close(): Promise<void> {
+      async close() {
         await root.close();
         await unlock();
       },
@@ -112,11 +112,10 @@ function checkPages(descriptor: number, size: number) {
     const buffer = Buffer.alloc(bytes);
     return buffer.subarray(0, readSync(descriptor, buffer, 0, bytes, at));
   };
-  const metaAt = (at: number): Meta => {
+  const metaAt = (at: number) => {
     const meta = readPageMeta(read(at, META_BYTES));
-    if (meta === undefined) {
+    if (meta === undefined)
       throw new Error('store.mdb is damaged, or of another program; move it away');
-    }
     return meta;
   };
   const first = metaAt(0);
@@ -126,11 +125,10 @@ function checkPages(descriptor: number, size: number) {
   // Pages that a transaction took and gave back are never written: short does not mean damaged.
   const pages = Math.floor(size / meta.pageBytes);
   const readPage = (page: number) => read(page * meta.pageBytes, meta.pageBytes);
-  if (hasPagesBeyond(pages, meta, readPage)) {
+  if (hasPagesBeyond(pages, meta, readPage))
     throw new Error(
       `store.mdb is damaged: it ends after ${size} bytes, before some of its records. Put a copy in its place, or move it away to begin with an empty store`,
     );
-  }
 }
 
 const PAGE_HEADER_BYTES = 24;

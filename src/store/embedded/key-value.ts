@@ -16,7 +16,6 @@ import {
 /** Entries by the time they are due, so that a sweep reads only those. */
 type DueKey = [dueAt: number, key: string];
 
-/** Entries of a list. */
 type ListedKey = [list: string, expiresAt: number, key: string];
 
 /** A few milliseconds of work: requests come in between. */
@@ -117,10 +116,7 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
     },
     async countListed(list) {
       ensureOpen();
-      return listed.getKeysCount({
-        start: [list, clock.now() + 1],
-        end: [list, Number.MAX_VALUE],
-      });
+      return listed.getKeysCount({ start: [list, clock.now() + 1], end: [list, Number.MAX_VALUE] });
     },
 
     addRecent: (key, value, { max, ttlSeconds }) =>
@@ -178,7 +174,7 @@ function createGrantVersions(
   /** The number of changes of a key that are under way: until they are on disk, reads give what was there before. */
   const changes = new Map<string, number>();
 
-  function find(key: string): KnownVersion | undefined {
+  function find(key: string) {
     const remembered = known.get(key);
     if (remembered !== undefined) return remembered;
     const record = read(key);

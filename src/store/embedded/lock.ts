@@ -48,7 +48,7 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
  * Over a dead lock two may start at the same moment: the one whose socket stays has the folder. Each has its own listen under
  * a name of its own first, by which it can be told from the others'. Undefined for those that do not have the folder.
  */
-async function takeOver(server: Server, path: string): Promise<(() => Promise<void>) | undefined> {
+async function takeOver(server: Server, path: string) {
   // Not longer than the lock's own name, or its path could be too long.
   const ownPath = path.replace(/sock$/, randomBytes(2).toString('hex'));
   const close = () => new Promise<void>((resolve) => server.close(() => resolve()));

@@ -61,9 +61,7 @@ export async function openEmbeddedStore(settings: EmbeddedStoreSettings): Promis
 
     admitRequest(windows, access, grantKey) {
       const grant = grantKey === undefined ? NO_GRANT : lookUpGrant(grantKey);
-      if (grantKey !== undefined && isMissingGrant(grant)) {
-        return NOT_COUNTED;
-      }
+      if (grantKey !== undefined && isMissingGrant(grant)) return NOT_COUNTED;
       const time = slidingWindows.getTime();
       const verdict = slidingWindows.countRequest(windows, time);
       const isSpared = verdict?.isAdmitted === false || 'failure' in grant;
@@ -208,7 +206,7 @@ function watchWrites(
   return {
     write: watchedWrite,
     /** @throws StoreUnavailable when the last write failed. */
-    ensureWritable(): void {
+    ensureWritable() {
       if (failure !== undefined) throw failure;
     },
   };
@@ -260,7 +258,6 @@ function createSlidingWindows(clock: Clock) {
       const first = windows[0];
       return first && createVerdict(true, first, time);
     },
-    /** Takes one request of that time back. */
     uncountRequest(key: string, time: number) {
       const times = byKey.get(key);
       if (times && removeTime(times, time) && times.count === 0) byKey.delete(key);
@@ -396,7 +393,7 @@ function createByteBudgets(clock: Clock) {
   return {
     ...ports,
     /** Forgets budgets in which nothing counts any more. */
-    sweepBudgets(): void {
+    sweepBudgets() {
       const now = clock.monotonic();
       for (const [budget, entries] of budgets) {
         forgetExpired(entries, now);

@@ -27,7 +27,6 @@ export interface StoredSession {
   readonly record: SessionRecord;
   /** When it is gone if it was never touched. */
   readonly expiresAt: number;
-  /** Its times, if it was touched. */
   readonly touched: TimesPlace;
 }
 
@@ -142,7 +141,7 @@ function createSessionCache() {
   }
 
   return {
-    get(id: string): StoredSession | undefined {
+    get(id: string) {
       const young = younger.get(id);
       if (young !== undefined) return young;
       const old = older.get(id);
@@ -153,12 +152,12 @@ function createSessionCache() {
      * `key` is a number that stands for the id. Only what is read again soon is kept: of more sessions than have room, each
      * would only be in the garbage collector's way.
      */
-    put(id: string, key: number, cached: StoredSession): void {
+    put(id: string, key: number, cached: StoredSession) {
       const at = (key >>> 0) % READ_ONCE;
       if (readOnce[at] === key) add(id, cached);
       else readOnce[at] = key;
     },
-    delete(id: string): void {
+    delete(id: string) {
       younger.delete(id);
       older.delete(id);
     },

@@ -235,7 +235,6 @@ function openSessionIndex(root: RootDatabase) {
     /** Those that are due by `now`, the earliest first. */
     listDue: (now: number, limit: number) =>
       [...all.getKeys({ start: [0, ''], end: [now + 1, ''], limit })].map(([, id]) => id),
-    /** Those of the user that are due first. */
     listFirstOfUser: (owner: Owner, limit: number) =>
       [...ofUsers.getKeys({ ...buildUserRange(owner), limit })].map(([, dueAt, id]) => ({
         id,

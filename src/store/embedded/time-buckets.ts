@@ -138,14 +138,11 @@ export function openTouchLog(root: RootDatabase) {
 }
 
 function readTouches(bytes: Buffer): readonly LoggedTouch[] {
-  const length = Math.floor(bytes.length / Float64Array.BYTES_PER_ELEMENT);
-  const values = new Float64Array(length);
+  const values = new Float64Array(Math.floor(bytes.length / BYTES));
   new Uint8Array(values.buffer).set(bytes.subarray(0, values.byteLength));
   const touches: LoggedTouch[] = [];
-  for (let at = 0; at + ENTRY_LENGTH <= length; at += ENTRY_LENGTH) {
-    const key = values[at] ?? 0;
-    const lastAccessedAt = values[at + 1] ?? 0;
-    const expiresAt = values[at + 2] ?? 0;
+  for (let at = 0; at + ENTRY_LENGTH <= values.length; at += ENTRY_LENGTH) {
+    const [key = 0, lastAccessedAt = 0, expiresAt = 0] = values.subarray(at, at + ENTRY_LENGTH);
     touches.push({ key, lastAccessedAt, expiresAt });
   }
   return touches;
@@ -183,10 +180,7 @@ export function readExpiring<Value>(
 }
 
 /** The time at which a record is gone; a damaged one, which nobody can use, is gone at 0. */
-export function readExpiry<Value>(
-  database: Database<ExpiringRecord<Value>, string>,
-  key: string,
-): number {
+export function readExpiry<Value>(database: Database<ExpiringRecord<Value>, string>, key: string) {
   try {
     const record = database.get(key);
     return record !== undefined && isWhole(record) ? record.expiresAt : 0;

@@ -6,7 +6,6 @@ import {
   NO_GRANT,
   NO_SESSION,
   type SessionAccess,
-  type SessionLookup,
   StoreUnavailable,
 } from '../store.ts';
 import type { RedisAccess } from './command-runner.ts';
@@ -109,9 +108,8 @@ export function readReply(
 ) {
   const firstVersion = 1 + VALUES * requests.length;
   const firstShare = firstVersion + grantIndexes.size;
-  if (!Array.isArray(reply) || reply.length !== firstShare + VALUES * wanted.length) {
+  if (!Array.isArray(reply) || reply.length !== firstShare + VALUES * wanted.length)
     throw new Error('Redis answered the admission script with no list of its length');
-  }
   const now = Number(reply[0]);
   const admissions = requests.map(({ windows, grantKey }, at): Admission => {
     const index = grantKey === undefined ? undefined : grantIndexes.get(grantKey);
@@ -161,10 +159,8 @@ function readGrant(version: unknown) {
   return { failure: createFailure(version) };
 }
 
-function readSession(found: unknown): SessionLookup {
-  if (typeof found === 'string') {
-    return { failure: createFailure(found) };
-  }
+function readSession(found: unknown) {
+  if (typeof found === 'string') return { failure: createFailure(found) };
   if (!Array.isArray(found)) return NO_SESSION;
   try {
     return { record: parseSessionFields(found) };

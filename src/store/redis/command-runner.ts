@@ -74,12 +74,11 @@ export function createCommandRunner(
   function markDown(cause: unknown) {
     lastError = cause;
     if (state === 'closed') return;
-    if (state !== 'down') {
+    if (state !== 'down')
       log.error(
         'The store does not answer: sessions and registered clients cannot be used. Check that Redis runs and that REDIS_URL is right.',
         { cause },
       );
-    }
     state = 'down';
   }
 
@@ -128,7 +127,7 @@ export function createCommandRunner(
   const createUnavailableError = () =>
     new StoreUnavailable('Redis does not answer', { cause: lastError });
 
-  function noteTimeout(): StoreUnavailable {
+  function noteTimeout() {
     const cause = new Error(`no answer within ${DEADLINE_MS} ms`);
     if (!isCluster && state === 'up') {
       markDown(cause);
@@ -154,7 +153,7 @@ export function createCommandRunner(
       }
     },
     /** Nothing changes any more, and nothing is logged. */
-    close(): void {
+    close() {
       state = 'closed';
       close();
     },
@@ -169,10 +168,7 @@ export function createChangeKey(
   forget: ((key: string) => void) | undefined,
 ) {
   /** Runs commands that change what stands under the key: it holds for this process's next call, whenever Redis tells of it. */
-  return function changeKey<Result>(
-    key: string,
-    change: (client: RedisClient) => Promise<Result>,
-  ): Promise<Result> {
+  return function changeKey<Result>(key: string, change: (client: RedisClient) => Promise<Result>) {
     if (forget === undefined) return commands.run(change);
     // Before, so that nobody finds it while it changes; and after, since it may have been read anew meanwhile.
     forget(key);
@@ -247,7 +243,7 @@ export function createScript(source: string) {
     client: RedisClient,
     keys: readonly string[],
     args: readonly (string | number | Buffer)[],
-  ): Promise<unknown> {
+  ) {
     try {
       return await client.evalsha(sha, keys.length, ...keys, ...args);
     } catch (error) {

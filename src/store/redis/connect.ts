@@ -24,11 +24,7 @@ import {
  * Starts to connect; does not wait for it. `?cluster=true` makes it a Redis Cluster, `redis+sentinel:`
  * the primary that the sentinels name. `backoff` is for attempts to connect that nobody asked for.
  */
-export function connectToRedis(
-  redisUrl: string,
-  backoff: Backoff,
-  watch: ClockAndLog,
-): RedisConnection {
+export function connectToRedis(redisUrl: string, backoff: Backoff, watch: ClockAndLog) {
   if (isSentinelUrl(redisUrl)) return connectPrimary(requireSentinelUrl(redisUrl), backoff, watch);
   const url = new URL(redisUrl);
   const isCluster = isClusterUrl(redisUrl);
@@ -252,7 +248,7 @@ function readAnswer(reply: unknown): Outcome {
 function describeFailures(
   { sentinels, primaryName }: SentinelUrl,
   outcomes: ReadonlyMap<SentinelAddress, Outcome>,
-): Error {
+) {
   const failures = sentinels.map((sentinel) => {
     const outcome = outcomes.get(sentinel);
     const failure = outcome && 'failure' in outcome ? describeCause(outcome.failure) : '';

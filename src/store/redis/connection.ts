@@ -41,10 +41,7 @@ export const FAIL_FAST = {
 };
 
 /** Options of a client that sends its commands to one server. */
-export const SERVER_OPTIONS = {
-  ...FAIL_FAST,
-  enableOfflineQueue: false,
-};
+export const SERVER_OPTIONS = { ...FAIL_FAST, enableOfflineQueue: false };
 
 /** If the server has no database of the number in `REDIS_URL`, ioredis would go on in database 0. */
 export function endInOtherDatabase(client: Redis): void {

@@ -65,7 +65,7 @@ export async function examineRedis(
   }
 }
 
-async function tryTracking(client: RedisClient): Promise<string | undefined> {
+async function tryTracking(client: RedisClient) {
   if (!(client instanceof Redis)) return undefined;
   const pair = openTrackingPair(client, { onChange() {}, onError() {}, onEnd() {} });
   const failure = await pair.prepare().then(() => undefined, describeCause);
@@ -140,10 +140,7 @@ export async function readServerFacts(server: Redis): Promise<RedisServerFacts> 
   };
 }
 
-function describePersistence(
-  appendOnly: string | undefined,
-  save: string | undefined,
-): RedisServerFacts['persistence'] {
+function describePersistence(appendOnly: string | undefined, save: string | undefined) {
   if (appendOnly === 'yes') return 'append-only file';
   if (save === undefined) return undefined;
   return save === '' ? 'none' : 'snapshots';

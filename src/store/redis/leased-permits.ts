@@ -105,10 +105,7 @@ return 0
 `;
 
 /** On a cluster all must be of one window. EVAL, since of an EVALSHA that Redis does not know the second try comes after what was sent meanwhile. */
-export async function returnPermits(
-  client: RedisClient,
-  unused: readonly UnusedPermits[],
-): Promise<void> {
+export async function returnPermits(client: RedisClient, unused: readonly UnusedPermits[]) {
   const [first] = unused;
   if (first === undefined) return;
   await client.eval(

@@ -134,10 +134,7 @@ export function createLocalAdmission(
   };
 
   /** Redis refuses for what this process took meanwhile, too: while some of it is left, the request gets that. */
-  async function admitOrRefuse(
-    admitting: Promise<Admission>,
-    asked: Parameters<AdmitRequest>,
-  ): Promise<Admission> {
+  async function admitOrRefuse(admitting: Promise<Admission>, asked: Parameters<AdmitRequest>) {
     const [windows] = asked;
     const admission = await admitting;
     const refusing = findRefusing(windows, admission);
@@ -270,12 +267,10 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
     },
     learn(access, grantKey, { session, grant }) {
       if (tracking.getReader() === undefined) return;
-      if (access !== undefined && 'record' in session && session.record !== undefined) {
+      if (access !== undefined && 'record' in session && session.record !== undefined)
         read('session', buildSessionKey(sessionKeyPrefix, access.sessionId));
-      }
-      if (grantKey !== undefined && 'version' in grant && grant.version !== undefined) {
+      if (grantKey !== undefined && 'version' in grant && grant.version !== undefined)
         read('grant', grantKey);
-      }
     },
   };
   /** `forget`: this process changes what stands under the key. */

@@ -301,9 +301,8 @@ function createClusterAdmission(
       limitFailure,
     }));
     const counted: Admission = { ...(await counting), grant };
-    if (access === undefined || 'failure' in grant || counted.verdict?.isAdmitted === false) {
+    if (access === undefined || 'failure' in grant || counted.verdict?.isAdmitted === false)
       return counted;
-    }
     const sessionKey = buildSessionKey(sessionKeyPrefix, access.sessionId);
     try {
       const { session } = await admitTogether(sessionKey, { ...NOTHING, access });

@@ -31,7 +31,6 @@ export function createRedisSessions(
   changeKey: ChangeKey,
   forget?: (key: string) => void,
 ): Sessions {
-  /** The key of the sorted set of live sessions. */
   const index = buildSessionIndexKey(sessionKeyPrefix);
   const buildKey = (id: string) => buildSessionKey(sessionKeyPrefix, id);
   const buildUserSetKey = (owner: Owner) =>
@@ -70,9 +69,8 @@ export function createRedisSessions(
       const fields = [...VERSION_FIELD, ...toHashFields(session)];
       const args = [id, ttlSeconds, isCluster ? 0 : userMax, sessionKeyPrefix, ...fields];
       const answer = await changeKey(key, (client) => runCreateSession(client, keys, args));
-      if (isCluster && userSet !== undefined) {
+      if (isCluster && userSet !== undefined)
         return addUserSession(id, userSet, ttlSeconds, userMax);
-      }
       const ended = Array.isArray(answer) ? answer.map(String) : [];
       for (const one of ended) forget?.(buildKey(one));
       return ended;
@@ -179,12 +177,7 @@ export function createRedisSessions(
    * different slots, so they cannot be judged in one script. Who ends a session has taken it out of the set before, and only
    * while there were too many: whatever many replicas do at once, as many are left as are allowed.
    */
-  async function addUserSession(
-    newId: string,
-    userSet: string,
-    ttlSeconds: number,
-    max: number,
-  ): Promise<readonly string[]> {
+  async function addUserSession(newId: string, userSet: string, ttlSeconds: number, max: number) {
     const ttlMs = ttlSeconds * 1000;
     await commands.run((client) =>
       runAddUserSession(client, [userSet], [newId, clock.now() + ttlMs, ttlMs, 0]),
@@ -283,9 +276,8 @@ export function parseSessionFields(values: readonly unknown[]): SessionRecord | 
     logLevel: readString(logLevel),
     server: readString(server),
   };
-  if (Number.isNaN(record.createdAt + record.lastAccessedAt)) {
+  if (Number.isNaN(record.createdAt + record.lastAccessedAt))
     throw new Error('A session in Redis is damaged');
-  }
   return record;
 }
 

@@ -80,9 +80,8 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
     const { left: permits, window, granted } = share;
     share.left = 0;
     if (permits === 0) return;
-    if (unused.push({ key: window.key, end: granted.end, permits }) === 1) {
+    if (unused.push({ key: window.key, end: granted.end, permits }) === 1)
       queueMicrotask(returnUnused);
-    }
   }
 
   /**
@@ -103,7 +102,7 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
   }
 
   /** Undefined where Redis has to count. What another limit was set for serves no more. */
-  function findShare(leased: LeasedWindow, window: LimitWindow, now: Moment): Share | undefined {
+  function findShare(leased: LeasedWindow, window: LimitWindow, now: Moment) {
     const { share } = leased;
     if (share === undefined || share.left === 0) return undefined;
     const { max, windowMs } = share.window;
@@ -161,31 +160,26 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
       }
       const isFirstShared = wanted.length > 0 && missing[0] !== wanted[0];
       const first = isFirstShared ? shares[0] : undefined;
-      return {
-        verdict: first && createVerdict(first, now),
-        entry: first?.entry,
-        missing,
-        shares,
-      };
+      return { verdict: first && createVerdict(first, now), entry: first?.entry, missing, shares };
     },
 
     /**
      * Returns permits that were taken and not needed. A share that has ended stays at that: what is given back to it is
      * nobody's any more, and runs out.
      */
-    giveBack({ shares }: TakenPermits): void {
+    giveBack({ shares }: TakenPermits) {
       for (const share of shares) if (held.has(share)) share.left += 1;
     },
 
     /** As `uncountRequest`; false where no share let the request in. */
-    uncount(key: string, entry: string): boolean {
+    uncount(key: string, entry: string) {
       const share = windows.peek(key)?.share;
       if (share?.entry === entry && held.has(share)) share.left += 1;
       return entry.startsWith('shared:');
     },
 
     /** True if one more request of this window could be let in here. */
-    hasLeft(window: LimitWindow): boolean {
+    hasLeft(window: LimitWindow) {
       const leased = windows.peek(window.key);
       return leased !== undefined && findShare(leased, window, takeMoment(clock)) !== undefined;
     },
@@ -210,15 +204,14 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
       }
       return {
         permits: wanted,
-        /** With what was granted of each. */
-        settle(granted: readonly GrantedPermits[]): void {
+        settle(granted: readonly GrantedPermits[]) {
           for (const [at, { leased, window }] of wanted.entries()) {
             const grantedHere = granted[at];
             if (grantedHere) add(leased, window, grantedHere, asked);
           }
         },
         /** No answer came. Where it was asked, permits that nobody knows of run out by themselves. */
-        fail(isSent: boolean): void {
+        fail(isSent: boolean) {
           const now = clock.monotonic();
           for (const { leased, window } of wanted) {
             leased.isAsked = false;
@@ -231,7 +224,7 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
     },
 
     /** Returns what is left. Never rejects. */
-    async close(): Promise<void> {
+    async close() {
       for (const share of held) end(share);
       await returnUnused();
     },

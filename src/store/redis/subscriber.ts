@@ -82,12 +82,11 @@ export function createSubscriber({ client: commandClient, backoff, clock, log }:
     } catch (cause) {
       // The end of a lost connection leads to the next attempt; that of a refusing one is made.
       if (on.status !== 'ready') return;
-      if (!wasRefused) {
+      if (!wasRefused)
         log.warn(
           'Redis refuses to subscribe: messages of other replicas do not arrive. Allow the user of REDIS_URL the channels that begin with MCP_SESSION_KEY_PREFIX.',
           { cause },
         );
-      }
       wasRefused = true;
       on.disconnect();
     }
@@ -112,7 +111,7 @@ export function createSubscriber({ client: commandClient, backoff, clock, log }:
         if (!listeners.has(channel)) runIfReady((on) => on.unsubscribe(channel));
       };
     },
-    close(): void {
+    close() {
       listeners.clear();
       state = 'closed';
       attempts.stop();

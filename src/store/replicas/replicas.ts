@@ -89,7 +89,7 @@ export function createReplicas<Message extends object>(
      *
      * @throws StoreUnavailable
      */
-    async send(message: Message, name?: string): Promise<void> {
+    async send(message: Message, name?: string) {
       const to = name === undefined ? channel : toChannel(name);
       const sealed = await sealInOrder(async () => {
         const text = writeExactJson({ sentAt: clock.now(), message });
@@ -99,7 +99,7 @@ export function createReplicas<Message extends object>(
     },
     /** Listeners are called in the order in which the messages arrived. */
     listen: (listener: (message: Message) => void) => void listeners.add(listener),
-    close(): void {
+    close() {
       isClosed = true;
       for (const unsubscribe of unsubscribers) unsubscribe();
     },
@@ -109,7 +109,7 @@ export function createReplicas<Message extends object>(
 /** Runs one after the other, in the order of the calls, whether they fail or not. */
 function createSequence() {
   let last: Promise<unknown> = Promise.resolve();
-  return function runInOrder<Result>(work: () => Promise<Result>): Promise<Result> {
+  return function runInOrder<Result>(work: () => Promise<Result>) {
     const result = last.then(work);
     last = result.catch(() => {});
     return result;
@@ -153,12 +153,12 @@ const toSealContext = (channel: string) => `mcp:replica-message:${VERSION}:${cha
 const SEALED_MESSAGE = /^(\d+)\.([\w-]{16})[\w=-]+$/;
 
 /** Keeps each nonce for at least as long as its message could count as fresh. False for one that it has. */
-function createNonceMemory(clock: Clock): (nonce: string) => boolean {
+function createNonceMemory(clock: Clock) {
   let recent = new Set<string>();
   let older = recent;
   let since = clock.monotonic();
 
-  return function rememberNonce(nonce) {
+  return function rememberNonce(nonce: string) {
     if (clock.monotonic() - since > 2 * FRESH_MS) {
       older = recent;
       recent = new Set();

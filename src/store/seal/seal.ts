@@ -35,12 +35,12 @@ export function createSeal(secrets: readonly string[]) {
     /** `context` (the key in the store, say) must be the same for opening: nothing can be swapped. */
     seal: (context: string, text: string) => encrypt(key, context, text),
     /** Seals with the secret that sealed `before`, if it is one of these: others of what it sealed are still in use. */
-    sealAsBefore(context: string, text: string, before: string): string {
+    sealAsBefore(context: string, text: string, before: string) {
       const { fingerprint } = parseSealed(before);
       return encrypt(keys.find((one) => one.fingerprint === fingerprint) ?? key, context, text);
     },
     /** Undefined for what was not sealed by one of the secrets in this context. */
-    open(context: string, sealed: string): string | undefined {
+    open(context: string, sealed: string) {
       const { bytes, fingerprint } = parseSealed(sealed);
       const sealing = keys.find((one) => one.fingerprint === fingerprint);
       if (sealing === undefined || bytes === undefined) return undefined;
@@ -54,7 +54,7 @@ export function createSeal(secrets: readonly string[]) {
         createHmac('sha256', mac).update(`${context}\0`).update(text).digest('base64url'),
       ),
     /** True if a text says that it was sealed by none of the secrets; anybody can write that. */
-    namesForeignSecret(sealed: string): boolean {
+    namesForeignSecret(sealed: string) {
       const { fingerprint } = parseSealed(sealed);
       return fingerprint !== undefined && keys.every((one) => one.fingerprint !== fingerprint);
     },
@@ -72,15 +72,12 @@ export function createSeal(secrets: readonly string[]) {
 /** In front of the fingerprint. */
 const SEPARATOR = '=';
 
-function parseSealed(sealed: string): {
-  /** Undefined for a spelling that `seal` does not write: decoders take several for the same bytes. */
-  readonly bytes: Buffer | undefined;
-  readonly fingerprint: string | undefined;
-} {
+function parseSealed(sealed: string) {
   const at = sealed.indexOf(SEPARATOR);
   const text = at < 0 ? sealed : sealed.slice(0, at);
   const bytes = Buffer.from(text, 'base64url');
   return {
+    /** Undefined for a spelling that `seal` does not write: decoders take several for the same bytes. */
     bytes: bytes.toString('base64url') === text ? bytes : undefined,
     fingerprint: at < 0 ? undefined : sealed.slice(at + SEPARATOR.length),
   };
@@ -95,7 +92,7 @@ function encrypt(key: Key, context: string, text: string) {
   return `${bytes.toString('base64url')}${SEPARATOR}${key.fingerprint}`;
 }
 
-function decrypt(key: Buffer, context: string, bytes: Buffer): string | undefined {
+function decrypt(key: Buffer, context: string, bytes: Buffer) {
   try {
     const end = bytes.length - TAG_BYTES;
     const options = { authTagLength: TAG_BYTES };

@@ -82,7 +82,7 @@ async function loadOrCreateSecretFile(dataDir: string) {
 const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 /** A file that is there and cannot be read must not be replaced: what it sealed would be lost. */
-async function openIfPresent(file: string): Promise<FileHandle | undefined> {
+async function openIfPresent(file: string) {
   try {
     return await open(file, FLAGS);
   } catch (error) {
@@ -100,15 +100,12 @@ async function checkOwner(handle: FileHandle, file: string) {
   // Undefined on Windows, which has no such users and modes.
   const ownUid = process.geteuid?.();
   if (ownUid === undefined) return;
-  if (stats.uid !== ownUid && stats.uid !== ROOT_UID) {
+  if (stats.uid !== ownUid && stats.uid !== ROOT_UID)
     failUntrusted(file, `belongs to another user (uid ${stats.uid})`);
-  }
-  if ((stats.mode & constants.S_IROTH) !== 0) {
+  if ((stats.mode & constants.S_IROTH) !== 0)
     failUntrusted(file, 'can be read by every user of this machine');
-  }
-  if ((stats.mode & constants.S_IWOTH) !== 0) {
+  if ((stats.mode & constants.S_IWOTH) !== 0)
     failUntrusted(file, 'can be written by every user of this machine');
-  }
 }
 
 const ROOT_UID = 0;

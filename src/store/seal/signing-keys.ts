@@ -47,7 +47,7 @@ export function createSigningKeys(
   const kept = new Map<number, { readonly loading: Promise<SigningKey>; readonly at: number }>();
 
   /** The key of a month; of many that ask, one asks the store. */
-  function getKey(month: number): Promise<SigningKey> {
+  function getKey(month: number) {
     const known = kept.get(month);
     if (known !== undefined && clock.monotonic() - known.at < KEPT_MS) return known.loading;
     const loading = reloadKey(month, known?.loading);

@@ -61,7 +61,6 @@ export interface AuditedAction {
   readonly trace?: string | undefined;
 }
 
-/** The end of the action. */
 export interface AuditedEnd
   extends Pick<AuditedAction, 'user' | 'issuer' | 'client' | 'grant' | 'server'> {
   readonly outcome: AuditOutcome;

@@ -18,29 +18,17 @@ import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { Audit, AuditEvent, AuditedAction, AuditedEnd } from './audit.ts';
 
-type AuditSurroundings = ClockAndLog & { readonly metrics: Metrics };
-
 /** Undefined without `AUDIT_LOG`. @throws AuditLogError when its file cannot be opened. */
 export function openAudit(
-  { audit: { destination, required }, oauth }: Pick<Config, 'audit' | 'oauth'>,
-  surroundings: AuditSurroundings,
+  { audit: { destination, required: isRequired }, oauth }: Pick<Config, 'audit' | 'oauth'>,
+  { clock, log, metrics }: ClockAndLog & { readonly metrics: Metrics },
 ): Audit | undefined {
   if (destination === undefined) return undefined;
   const sink =
     destination.kind === 'stdout'
       ? createOutputSink(standardOutput, () => {})
-      : openPathSink(destination.path, surroundings.clock);
-  const renderLine = createRenderLine(surroundings.clock, oauth.provider?.issuer);
-  return createAudit(sink, renderLine, required, surroundings);
-}
-
-/** `isRequired` is `AUDIT_REQUIRED`. */
-function createAudit(
-  sink: LineSink,
-  renderLine: ReturnType<typeof createRenderLine>,
-  isRequired: boolean,
-  { clock, log, metrics }: AuditSurroundings,
-): Audit {
+      : openPathSink(destination.path, clock);
+  const renderLine = createRenderLine(clock, oauth.provider?.issuer);
   /** Lines since the last that could be written. */
   let lost = 0;
   let isWritable = true;
@@ -54,7 +42,7 @@ function createAudit(
   );
 
   /** The line on lost lines, which goes before the next one. Whoever takes it writes it, or gives it back by `recordFailure`. */
-  function takeLost(): { readonly count: number; readonly line: string } {
+  function takeLost() {
     const count = lost;
     lost = 0;
     const line =
@@ -63,20 +51,20 @@ function createAudit(
   }
 
   /** `event` is that of the line, where it was more than what was lost. */
-  function recordSuccess(taken: number, event?: AuditEvent): void {
+  function recordSuccess(taken: number, event?: AuditEvent) {
     isWritable = true;
     if (taken > 0) log.warn('The audit log can be written again.', { lostLines: taken });
     if (event !== undefined) metrics.recordAuditLine(event, 'success');
   }
 
-  function recordFailure(taken: number, cause: unknown, event?: AuditEvent): void {
+  function recordFailure(taken: number, cause: unknown, event?: AuditEvent) {
     isWritable = false;
     lost += event === undefined ? taken : taken + 1;
     sayLost(cause);
     if (event !== undefined) metrics.recordAuditLine(event, 'error');
   }
 
-  function write(action: AuditedAction, end: AuditedEnd, seconds?: number): void {
+  function write(action: AuditedAction, end: AuditedEnd, seconds?: number) {
     const taken = takeLost();
     try {
       const line = renderLine(action, end, seconds, sink.getMaxLineBytes());
@@ -89,7 +77,7 @@ function createAudit(
   }
 
   /** @throws Error of the system. */
-  async function writeThrough(line: string, event?: AuditEvent): Promise<void> {
+  async function writeThrough(line: string, event?: AuditEvent) {
     const taken = takeLost();
     try {
       await sink.writeThrough(taken.line + line);
@@ -101,17 +89,13 @@ function createAudit(
   }
 
   /** @throws GatewayError `audit_unavailable`. */
-  const writeStart = (action: AuditedAction): Promise<void> =>
+  const writeStart = (action: AuditedAction) =>
     writeThrough(renderLine(action, { outcome: 'started' }), action.event).catch(() =>
       fail('audit_unavailable', { headers: { 'Retry-After': '5' } }),
     );
 
   /** Apart from the work, so that nothing of it is kept while it runs. */
-  function writeEnd<Result>(
-    action: AuditedAction,
-    startedAt: number,
-    working: Promise<Result>,
-  ): Promise<Result> {
+  function writeEnd<Result>(action: AuditedAction, startedAt: number, working: Promise<Result>) {
     const writeOutcome = (end: AuditedEnd) =>
       write(action, end, (clock.monotonic() - startedAt) / 1000);
     return working.then(
@@ -161,7 +145,7 @@ const createRenderLine =
     const now = clock.now();
     const { user, issuer } = end.user === undefined ? action : end;
     let maxText = MAX_TEXT;
-    const cut = (text: string | undefined): string | undefined =>
+    const cut = (text: string | undefined) =>
       text !== undefined && text.length > maxText ? `${text.slice(0, maxText)}…` : text;
     const resource = action.resource && stripUri(action.resource);
     // JSON leaves out what is undefined.
@@ -240,11 +224,7 @@ interface LineSink {
    * @throws Error of the system, also where only a part of the line was written.
    */
   write(line: string): void;
-  /**
-   * Until the system has it.
-   *
-   * @throws Error as `write` does, at once or by the promise.
-   */
+  /** Until the system has it. @throws Error as `write` does, at once or by the promise. */
   writeThrough(line: string): undefined | Promise<void>;
   close(): void;
 }
@@ -314,7 +294,7 @@ function openPathSink(path: string, clock: Clock): LineSink {
 const MODE = 0o640;
 
 /** A file, or a pipe or a device that has a path. */
-function openPath(path: string, clock: Clock): { readonly file: number; readonly sink: LineSink } {
+function openPath(path: string, clock: Clock) {
   const isFile = statSync(path, { throwIfNoEntry: false })?.isFile() !== false;
   const { O_WRONLY, O_APPEND, O_NONBLOCK } = constants;
   const file = isFile
@@ -327,7 +307,7 @@ function openPath(path: string, clock: Clock): { readonly file: number; readonly
   return { file, sink: { getMaxLineBytes, write, writeThrough: write, close } };
 }
 
-function isAt(path: string, file: number): boolean {
+function isAt(path: string, file: number) {
   const found = statSync(path, { throwIfNoEntry: false });
   const open = fstatSync(file);
   return found !== undefined && found.ino === open.ino && found.dev === open.dev;

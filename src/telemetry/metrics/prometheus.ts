@@ -201,7 +201,7 @@ export function createPrometheusMetrics(): Metrics {
 
   /** The first tools by their names, all further ones as `other`. */
   const tools = new Set<string>();
-  function limitTool(name: string): string {
+  function limitTool(name: string) {
     if (tools.has(name)) return name;
     if (tools.size >= MAX_TOOLS) return 'other';
     tools.add(name);
@@ -270,7 +270,6 @@ export function createPrometheusMetrics(): Metrics {
   };
 }
 
-/** A value for each label. */
 type Values<Labels extends readonly string[]> = { readonly [Label in keyof Labels]: string };
 
 /**
@@ -279,7 +278,7 @@ type Values<Labels extends readonly string[]> = { readonly [Label in keyof Label
  */
 function cacheSeries<Series>(find: (values: readonly string[]) => Series) {
   const root: SeriesNode<Series> = { series: undefined, next: new Map() };
-  return (values: readonly string[]): Series => {
+  return (values: readonly string[]) => {
     let node = root;
     for (const value of values) node = node.next.get(value) ?? addNode(node, value);
     node.series ??= find(values);
@@ -293,7 +292,7 @@ interface SeriesNode<Series> {
   readonly next: Map<string, SeriesNode<Series>>;
 }
 
-function addNode<Series>({ next }: SeriesNode<Series>, value: string): SeriesNode<Series> {
+function addNode<Series>({ next }: SeriesNode<Series>, value: string) {
   const node: SeriesNode<Series> = { series: undefined, next: new Map() };
   next.set(value, node);
   return node;

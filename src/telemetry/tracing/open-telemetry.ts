@@ -1,7 +1,6 @@
 // §21.2: spans by OpenTelemetry's own API and SDK. Loaded only where a collector is set.
 import {
   type Span as ApiSpan,
-  type Context,
   context,
   createTraceState,
   ROOT_CONTEXT,
@@ -45,7 +44,7 @@ export async function createOpenTelemetry(
 
   // A request that is not recorded gets a context only for spans of tools, which are not to be recorded, either: on Node.js 20
   // the first context makes every promise of the process dearer.
-  function runBelow<Result>(span: ApiSpan, work: () => Result): Result {
+  function runBelow<Result>(span: ApiSpan, work: () => Result) {
     if (!(span.isRecording() || hasOwnTools)) return work();
     hasContexts = true;
     return context.with(trace.setSpan(ROOT_CONTEXT, span), work);
@@ -79,7 +78,7 @@ function createRequest(
   let apiSpan: ApiSpan | undefined;
   let chosenName: string | undefined;
 
-  function getApiSpan(): ApiSpan {
+  function getApiSpan() {
     apiSpan ??= tracer.startSpan('request', { kind: SpanKind.SERVER, startTime }, parent);
     return apiSpan;
   }
@@ -130,13 +129,13 @@ const toSpan = (span: ApiSpan): Span => ({
 /** Ids of the spans that each span has a link to. */
 const links = new WeakMap<ApiSpan, Set<string>>();
 
-function getLinks(span: ApiSpan): Set<string> {
+function getLinks(span: ApiSpan) {
   const known = links.get(span) ?? new Set();
   links.set(span, known);
   return known;
 }
 
-function readParent({ traceparent, tracestate }: TraceContext): Context {
+function readParent({ traceparent, tracestate }: TraceContext) {
   if (traceparent === undefined) return ROOT_CONTEXT;
   const [, traceId = '', spanId = '', flags = ''] = traceparent.split('-');
   return trace.setSpanContext(ROOT_CONTEXT, {

@@ -48,9 +48,8 @@ const FROM_PROVIDER: Bounds = { values: 5000, characters: 131_072 };
 export function compileCondition(
   text: string,
 ): Condition | { readonly problems: readonly string[] } {
-  if (text.length > MAX_LENGTH) {
+  if (text.length > MAX_LENGTH)
     return { problems: [`It is too long. An expression has at most ${MAX_LENGTH} characters.`] };
-  }
   const parsed = parseExpression(text);
   if (typeof parsed === 'string') return { problems: [parsed] };
   const { lookups, patterns, problems } = inspectExpression(parsed.expr);
@@ -60,7 +59,7 @@ export function compileCondition(
 
   const callerParts = rewriteExpression(parsed.expr);
   const re2 = {
-    compile(pattern: string): Matcher {
+    compile(pattern: string) {
       const matcher = matchers.get(pattern);
       if (matcher === undefined || typeof matcher === 'string')
         throw new Error('A pattern that was not written.');
@@ -81,7 +80,7 @@ export function compileCondition(
   /** What follows from the caller alone is the same for all that one request asks about. */
   const known = new WeakMap<PolicyCaller, Bindings | undefined>();
 
-  function bindCaller(caller: PolicyCaller): Bindings | undefined {
+  function bindCaller(caller: PolicyCaller) {
     if (!known.has(caller)) known.set(caller, computeBindings(caller));
     return known.get(caller);
   }
@@ -134,10 +133,10 @@ const NOBODY: PolicyCaller = { user: undefined, clientId: undefined };
 
 type Bindings = Readonly<Record<string, CelInput>>;
 
-const isOfCaller = (name: VariableName): boolean => name === 'user' || name === 'client';
+const isOfCaller = (name: VariableName) => name === 'user' || name === 'client';
 
 /** A sentence for what is no CEL. */
-function parseExpression(text: string): ReturnType<typeof parse> | string {
+function parseExpression(text: string) {
   try {
     return parse(text);
   } catch (error) {
@@ -157,9 +156,8 @@ interface Matcher {
 function compilePattern(pattern: string): Matcher | string {
   try {
     const compiled = RE2JS.compile(pattern);
-    if (compiled.re2().prog.numInst() > MAX_PATTERN_STEPS) {
+    if (compiled.re2().prog.numInst() > MAX_PATTERN_STEPS)
       return `The pattern ${quote(pattern)} is too large. Repeat fewer times.`;
-    }
     return {
       test(text) {
         if (text.length > MAX_MATCHED_LENGTH) throw new Error('A text that is too long to match.');

@@ -40,7 +40,6 @@ const FUNCTION_NAMES = [...FUNCTIONS, 'has', 'all', 'exists', 'exists_one'].filt
 
 const MAX_DEPTH = 64;
 
-/** A place in the expression. */
 interface Place {
   /** The variables of the loop around it. */
   readonly loop: readonly string[] | undefined;
@@ -52,7 +51,7 @@ export function inspectExpression(root: Expression): Inspection {
   const patterns: string[] = [];
   const problems = new Set<string>();
 
-  function visit(expression: Expression | undefined, place: Place): void {
+  function visit(expression: Expression | undefined, place: Place) {
     if (expression === undefined) return;
     if (place.depth > MAX_DEPTH) {
       problems.add(`It nests more than ${MAX_DEPTH} levels deep.`);
@@ -63,7 +62,7 @@ export function inspectExpression(root: Expression): Inspection {
     else visitPath(path, place);
   }
 
-  function visitParts({ exprKind: kind }: Expression, place: Place): void {
+  function visitParts({ exprKind: kind }: Expression, place: Place) {
     if (kind.case === 'selectExpr') visit(kind.value.operand, place);
     else if (kind.case === 'listExpr') visitAll(kind.value.elements, place);
     else if (kind.case === 'callExpr') visitCall(kind.value, place);
@@ -72,7 +71,7 @@ export function inspectExpression(root: Expression): Inspection {
       problems.add('It builds an object, which conditions cannot.');
   }
 
-  function visitAll(parts: readonly (Expression | undefined)[], place: Place): void {
+  function visitAll(parts: readonly (Expression | undefined)[], place: Place) {
     for (const part of parts) visit(part, place);
   }
 
@@ -85,18 +84,16 @@ export function inspectExpression(root: Expression): Inspection {
       );
       return;
     }
-    if (loop !== undefined && name !== 'user') {
+    if (loop !== undefined && name !== 'user')
       problems.add(
         `It uses ${name} inside all, exists or exists_one. Only their variable, and user, can be used there.`,
       );
-    }
     const [member] = members;
     const known: readonly string[] | undefined = VARIABLES[name];
-    if (known !== undefined && member !== undefined && !known.includes(member)) {
+    if (known !== undefined && member !== undefined && !known.includes(member))
       problems.add(
         `${name} has no member ${quote(member)}.${suggestName(member, known)} It has ${known.join(', ')}.`,
       );
-    }
     lookups.set(name, addPath(lookups.get(name), members));
   }
 
@@ -142,7 +139,7 @@ function addPath(lookup: Lookup | undefined, [member, ...rest]: readonly string[
 
 const isVariable = (name: string): name is VariableName => Object.hasOwn(VARIABLES, name);
 
-function describeUnknownFunction(call: FunctionCall): string {
+function describeUnknownFunction(call: FunctionCall) {
   const name = call.function;
   const known = FUNCTION_NAMES.join(', ');
   if (FUNCTION_NAMES.includes(name)) return `${name} is not used as it must be.`;
@@ -167,12 +164,12 @@ export function lookUp(value: unknown, lookup: Lookup, bounds: Bounds): CelValue
   let values = bounds.values;
   let characters = bounds.characters;
 
-  function countText(text: string): void {
+  function countText(text: string) {
     characters -= text.length;
     if (characters < 0) failBounds();
   }
 
-  function select(source: unknown, wanted: Lookup): CelValue {
+  function select(source: unknown, wanted: Lookup) {
     if (wanted === 'all' || !isObject(source)) return convert(source);
     const members = new Map<string, CelValue>();
     for (const [name, inside] of wanted) {
@@ -232,7 +229,6 @@ type Kind = Expression['exprKind'];
 export type FunctionCall = Extract<Kind, { readonly case: 'callExpr' }>['value'];
 type Loop = Extract<Kind, { readonly case: 'comprehensionExpr' }>['value'];
 
-/** A variable, and members of it. */
 type Path = readonly [name: string, ...members: string[]];
 
 /** `user.claims['a b']` as `user`, `claims`, `a b`; undefined for what is no such path. */
@@ -250,7 +246,7 @@ function extendPath(operand: Expression | undefined, member: string): Path | und
   return path && [...path, member];
 }
 
-function readText({ exprKind: kind }: Expression): string | undefined {
+function readText({ exprKind: kind }: Expression) {
   const constant = kind.case === 'constExpr' ? kind.value.constantKind : undefined;
   return constant?.case === 'stringValue' ? constant.value : undefined;
 }

@@ -30,7 +30,7 @@ export function rewriteExpression(root: Expression): readonly CallerPart[] {
   return takeCallerParts(root);
 }
 
-function rewriteOperators(expression: Expression): void {
+function rewriteOperators(expression: Expression) {
   for (const part of listParts(expression)) rewriteOperators(part);
   const { exprKind: kind } = expression;
   if (kind.case === 'selectExpr' && kind.value.testOnly && kind.value.operand !== undefined) {
@@ -44,7 +44,7 @@ function rewriteOperators(expression: Expression): void {
   }
 }
 
-function chooseFunction({ function: name, args: [, container] }: FunctionCall): string {
+function chooseFunction({ function: name, args: [, container] }: FunctionCall) {
   if (name === '@in' && container !== undefined) {
     // For an argument, the caller could send an object in place of a list, and nothing would be in it.
     const [variable, ...members] = readPath(container) ?? [];
@@ -78,7 +78,7 @@ function takeCallerParts(root: Expression): readonly CallerPart[] {
 }
 
 /** True if it names what the caller is, and nothing else. */
-function isOfCaller(expression: Expression): boolean {
+function isOfCaller(expression: Expression) {
   const names = [...listNames(expression, [])];
   return names.length > 0 && names.every((name) => name === 'user' || name === 'client');
 }
@@ -115,10 +115,7 @@ const createText = (id: bigint, text: string): Expression => ({
   id,
   exprKind: {
     case: 'constExpr',
-    value: {
-      $typeName: 'cel.expr.Constant',
-      constantKind: { case: 'stringValue', value: text },
-    },
+    value: { $typeName: 'cel.expr.Constant', constantKind: { case: 'stringValue', value: text } },
   },
 });
 
@@ -154,13 +151,13 @@ export const STRICT_FUNCTIONS = [
   celFunc(LIST, [LIST_TYPE], LIST_TYPE, (list) => list),
 ];
 
-const hasKey = (object: { get(key: string): unknown }, name: string): boolean =>
+const hasKey = (object: { get(key: string): unknown }, name: string) =>
   object.get(name) !== undefined;
 
 /** Undefined where the values are of unlike kinds, or something in them is. */
 type Comparison = boolean | undefined;
 
-function expectAlike(comparison: Comparison): boolean {
+function expectAlike(comparison: Comparison) {
   if (comparison === undefined) throw new Error('Values of unlike kinds were compared.');
   return comparison;
 }
@@ -213,7 +210,7 @@ function findIn(value: CelValue, list: CelList): Comparison {
   return found;
 }
 
-function readNumber(value: CelValue): number | bigint | undefined {
+function readNumber(value: CelValue) {
   if (typeof value === 'number' || typeof value === 'bigint') return value;
   return isCelUint(value) ? value.value : undefined;
 }
