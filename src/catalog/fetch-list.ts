@@ -93,9 +93,8 @@ export async function fetchList(
       return await upstream.request(caller, request);
     } catch (error) {
       // Many have resources and no templates.
-      if (error instanceof UpstreamError && error.jsonRpcError?.code === METHOD_NOT_FOUND) {
+      if (error instanceof UpstreamError && error.jsonRpcError?.code === METHOD_NOT_FOUND)
         return { [member]: [] };
-      }
       throw error;
     }
   }
@@ -133,7 +132,10 @@ function createCollection(maxItems: number) {
     },
     finish: (ttlMs: unknown): FetchedList => ({
       items,
-      ttlMs: boundTtl(ttlMs),
+      ttlMs:
+        typeof ttlMs === 'number' && Number.isFinite(ttlMs)
+          ? Math.min(Math.max(ttlMs, MIN_TTL_MS), MAX_TTL_MS)
+          : DEFAULT_TTL_MS,
       fingerprint: hash('sha256', texts.join('\n'), 'base64url'),
       bytes,
       cut: cutReason,
@@ -149,11 +151,6 @@ function toText(item: RawItem): string | undefined {
     return undefined;
   }
 }
-
-const boundTtl = (ttlMs: unknown): number =>
-  typeof ttlMs === 'number' && Number.isFinite(ttlMs)
-    ? Math.min(Math.max(ttlMs, MIN_TTL_MS), MAX_TTL_MS)
-    : DEFAULT_TTL_MS;
 
 // Work on each item of a list that takes long, before anybody gets the list: while one server's is read, others have
 // their turn.
