@@ -229,9 +229,8 @@ const NO_PROBLEMS: readonly string[] = [];
 function fitResult(server: string, method: string, era: Era, given: RawResult) {
   const rules = RESULTS.get(method);
   // A task is no result of a call yet.
-  if (rules === undefined || given.resultType !== undefined) {
+  if (rules === undefined || given.resultType !== undefined)
     return { result: given, problems: NO_PROBLEMS };
-  }
   const isWithoutContent = method === 'tools/call' && !Object.hasOwn(given, 'content');
   const result = isWithoutContent ? addMember(given, 'content', '[]') : given;
   // Without knowing the method an unread result was looked at as that of a tool.

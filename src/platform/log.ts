@@ -187,9 +187,8 @@ export function createLineOutput(fd: number, clock: Clock) {
     const taken = waiting.length === 0 ? tryWrite(bytes) : 0;
     if (taken === bytes.length) return undefined;
     // The rest of a line that has begun is never refused.
-    if (taken === 0 && waitingBytes + bytes.length > maxWaitingBytes) {
+    if (taken === 0 && waitingBytes + bytes.length > maxWaitingBytes)
       throw new Error(`Nobody reads what was written: ${waitingBytes} bytes wait`);
-    }
     const rest = { bytes: bytes.subarray(taken), hasBegun: taken > 0, ...(settle && { settle }) };
     if (waiting.length === 0) retryLater();
     waiting.push(rest);

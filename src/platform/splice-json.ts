@@ -188,9 +188,8 @@ class Splice {
       this.#replace(start, end, change.edit.json);
       return end;
     }
-    if (change === undefined || change.members.size === 0 || !isContainer(text, start)) {
+    if (change === undefined || change.members.size === 0 || !isContainer(text, start))
       return findEndOfValue(text, start);
-    }
     const isArray = text.charCodeAt(start) === OPEN_ARRAY;
     open.push({ members: change.members, isArray, index: 0 });
     return start + 1;

@@ -118,9 +118,8 @@ export function createFairQueue(options: {
   }
 
   function waitForTurn(line: Line, signal: CancelSignal | undefined): Promise<void> {
-    if (waiting >= maxWaiting || line.waiting.length >= maxWaitingOfOne) {
+    if (waiting >= maxWaiting || line.waiting.length >= maxWaitingOfOne)
       return Promise.reject(new QueueFullError('too much of it waits'));
-    }
     return new Promise((resolve, reject) => {
       const start = () => {
         waiting -= 1;

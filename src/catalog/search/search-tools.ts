@@ -26,11 +26,7 @@ interface Definition {
   readonly annotations: ToolAnnotations;
 }
 
-const READS: ToolAnnotations = {
-  readOnlyHint: true,
-  idempotentHint: true,
-  openWorldHint: false,
-};
+const READS: ToolAnnotations = { readOnlyHint: true, idempotentHint: true, openWorldHint: false };
 
 const toolName = (description: string) =>
   ({ type: 'string', minLength: 1, maxLength: MAX_NAME, description }) as const;

@@ -14,9 +14,8 @@ async function run() {
   const config = loadConfig(process.env);
   const { server: gateway, auth, oauth } = config;
   const clientId = oauth.providerClient.id;
-  if (!auth.required || clientId === undefined) {
+  if (!auth.required || clientId === undefined)
     throw new StartError('OAUTH_CLIENT_ID and OIDC_ISSUER are needed: those of the gateways.');
-  }
   const { issuer, audience } = auth.provider;
   const server = createServer(await createProviderOf(config, issuer, audience, clientId));
   const port = Number(new URL(issuer).port || 80);

@@ -177,11 +177,7 @@ const CHANGES: readonly {
     title: 'Would be refused:',
     explain: (rules) => (rules === '' ? 'no rule names it' : `not by ${rules}`),
   },
-  {
-    change: 'needs_scope',
-    title: 'Would need a scope:',
-    explain: (rules) => rules,
-  },
+  { change: 'needs_scope', title: 'Would need a scope:', explain: (rules) => rules },
   {
     change: 'allowed',
     title: 'Would be allowed:',

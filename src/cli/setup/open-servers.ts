@@ -185,14 +185,7 @@ export function readTokenUser(token: string, now: number): UserContext {
       `The token is not a JWT with a "sub". Give an access token that the identity provider issued to a user. ${OPAQUE_TOKENS}`,
     );
   }
-  if (typeof exp === 'number' && exp * 1000 <= now) {
+  if (typeof exp === 'number' && exp * 1000 <= now)
     throw new UsageError('The token has expired. Give an access token that is valid now.');
-  }
-  return {
-    sub,
-    claims,
-    token,
-    ...readEmail(claims),
-    ...(isStringArray(groups) && { groups }),
-  };
+  return { sub, claims, token, ...readEmail(claims), ...(isStringArray(groups) && { groups }) };
 }

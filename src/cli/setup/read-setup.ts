@@ -53,9 +53,8 @@ export async function readSetup(path: string, config: Config, env: Env) {
         ]),
     ...('problem' in lock ? [lock.problem] : []),
   ];
-  if (parsed.kind === 'problems' || 'problem' in lock || problems.length > 0) {
+  if (parsed.kind === 'problems' || 'problem' in lock || problems.length > 0)
     return { kind: 'problems' as const, problems, isWhole };
-  }
   const { file, warnings } = parsed;
   const setup: Setup = {
     file,

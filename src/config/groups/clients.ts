@@ -95,11 +95,7 @@ const redirectSettings = {
   }),
 };
 
-export const clientSettings = {
-  ...documentSettings,
-  ...registrationSettings,
-  ...redirectSettings,
-};
+export const clientSettings = { ...documentSettings, ...registrationSettings, ...redirectSettings };
 
 export const readClientsConfig = (read: Read) => ({
   registration: readAll(registrationSettings, read),

@@ -39,9 +39,8 @@ export function parseBody(
   checkName: CheckName = checkRequestName,
 ): RequestParameters {
   if (body.type === 'form') return parseQuery(body.text, checkName);
-  if (!isObject(body.value)) {
+  if (!isObject(body.value))
     return fail('oauth_invalid_request', { details: 'The body must be a JSON object.' });
-  }
   const members = Object.entries(body.value);
   if (members.length > MAX_PARAMETERS) failTooMany();
   const pairs = members.map(([name, member]) => {
@@ -52,9 +51,8 @@ export function parseBody(
   });
   // A flat object of strings has two for each member, unless one is given twice.
   const strings = body.text.match(JSON_STRING) ?? [];
-  if (strings.length !== 2 * members.length) {
+  if (strings.length !== 2 * members.length)
     fail('oauth_invalid_request', { details: 'A member of the body appears twice.' });
-  }
   return createParameters(pairs, checkName);
 }
 
@@ -127,9 +125,8 @@ export function createNameCheck(furtherNames: readonly string[] = []): CheckName
   const known = new Set<string>([...REQUEST_PARAMETERS, ...furtherNames]);
   return function checkName(name) {
     if (known.has(name)) return;
-    if (!/^[A-Za-z0-9_:.-]+$/.test(name)) {
+    if (!/^[A-Za-z0-9_:.-]+$/.test(name))
       failName('Parameter names may contain only letters, digits and _ : . -');
-    }
     const normalized = name.toLowerCase().replace(/[^a-z0-9]/g, '_');
     if (normalized === name && RESERVED.has(name))
       failName(`The parameter ${name} is not supported.`);

@@ -91,9 +91,8 @@ export function createJudgeProtected(
     const call = { request, user, body };
     const judged = judgeCall(endpoint, call, bodyRefusal);
     const { access } = judged;
-    if (user?.grant === undefined) {
+    if (user?.grant === undefined)
       return { limits, caller, access, grantKey: undefined, run: judged.run };
-    }
     // Apart, so that the closures of such a call cost no other one.
     const run = createGrantedRun(endpoint, call, user, judged, bodyRefusal);
     return { limits, caller, access, grantKey: user.grant.key, run };
@@ -164,11 +163,7 @@ export function createJudgeProtected(
 }
 
 const admit = (user: UserContext | undefined): JudgedToken => ({
-  caller: {
-    kind: 'admitted',
-    user: user && nameOwner(user),
-    userMax: user?.grant?.maxCalls,
-  },
+  caller: { kind: 'admitted', user: user && nameOwner(user), userMax: user?.grant?.maxCalls },
   user,
   refusal: undefined,
 });

@@ -101,9 +101,8 @@ const countCalls = ({ metrics, clock }: Runtime): CallObserver => ({
     const seconds = (clock.monotonic() - startedAt) / 1000;
     if (outcome.kind === 'success') metrics.recordToolCall(name, 'success', era, seconds);
     if (outcome.kind === 'tool_error') metrics.recordToolCall(name, 'error', era, seconds);
-    if (outcome.kind === 'failure' && outcome.error.key === 'tool_failed') {
+    if (outcome.kind === 'failure' && outcome.error.key === 'tool_failed')
       metrics.recordToolCall(name, 'exception', era, seconds);
-    }
   },
 });
 
@@ -260,9 +259,8 @@ export function createCountCall(
     const startedAt = clock.monotonic();
     const name = user && nameOwner(user);
     const known = name === undefined ? undefined : byUser.get(name);
-    if (known && maxCallsPerUser > 0 && isFull(known, maxCallsPerUser, startedAt)) {
+    if (known && maxCallsPerUser > 0 && isFull(known, maxCallsPerUser, startedAt))
       fail('too_many_calls', { data: { retryAfter: 1 }, headers: { 'Retry-After': '1' } });
-    }
     if (isFull(all, MAX_IN_ALL, startedAt)) {
       fail('overloaded', {
         details: `${MAX_IN_ALL} calls are running in this process. Try again.`,

@@ -200,9 +200,8 @@ function createRunningTask(
     } catch (cause) {
       return { error: new GatewayError('method_failed', { cause, facts: getStackFacts(cause) }) };
     }
-    if (bytes > MAX_RESULT_BYTES) {
+    if (bytes > MAX_RESULT_BYTES)
       return tooLarge(`It has ${bytes} bytes as JSON; ${MAX_RESULT_BYTES} are allowed.`);
-    }
     return (await records.reserveResult(key, user, bytes).catch(() => true))
       ? answer
       : tooLarge('Too many results are kept already, of this user or of all. Try again later.');

@@ -48,9 +48,8 @@ function parseHostPattern(pattern: string): (host: string) => boolean {
   const family = isIP(address);
   if (family === 0) return (host) => isSameOrBelow(host, pattern);
   const bits = family === 4 ? 32 : 128;
-  if (prefix !== undefined && !(/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits)) {
+  if (prefix !== undefined && !(/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits))
     return () => false;
-  }
   const network = new BlockList();
   network.addSubnet(address, Number(prefix ?? bits), family === 4 ? 'ipv4' : 'ipv6');
   return (host) => isIP(host) !== 0 && network.check(host, isIP(host) === 4 ? 'ipv4' : 'ipv6');

@@ -123,9 +123,8 @@ function throwMostTelling(answers: readonly PromiseSettledResult<unknown>[], hos
   const errors = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : []));
   const telling = errors.find((error) => getErrorCode(error) !== 'ENODATA') ?? errors[0];
   const code = getErrorCode(telling);
-  if (TIMED_OUT.has(code)) {
+  if (TIMED_OUT.has(code))
     throw new Error(`ETIMEOUT: no DNS server answered for ${host} within ${TIMEOUT_MS / 1000} s`);
-  }
   // Node's own words are "queryA ENOTFOUND".
   throw code === undefined ? telling : new Error(`${code}: DNS has no address for ${host}`);
 }

@@ -116,9 +116,8 @@ function readQuestions(
   return Object.fromEntries(
     entries.map(([key, written]) => {
       const question = readQuestion(written);
-      if (question === undefined) {
+      if (question === undefined)
         throw new CallRefusedError(`${server} asked something that cannot be read.`);
-      }
       const problem = findQuestionProblem(question, capabilities);
       if (problem !== undefined) {
         throw new CallRefusedError(

@@ -177,9 +177,8 @@ function readReply(
 ): ClientReply | undefined {
   if (answered === undefined) return undefined;
   const { server: asked, id, replica, key } = answered.state;
-  if (typeof id !== 'string' || typeof replica !== 'string' || typeof key !== 'string') {
+  if (typeof id !== 'string' || typeof replica !== 'string' || typeof key !== 'string')
     return undefined;
-  }
   if (asked !== server) throw callAgain(server);
   return { id, user, server, replica, key, answer: answered.inputResponses[key] };
 }

@@ -201,9 +201,8 @@ function indexFiles(
     for (const [index, file] of own.entries()) {
       const { uri } = file.description;
       const digest = description.resources[index]?.digest ?? '';
-      if (resources.has(uri) || (digests.get(uri) ?? digest) !== digest) {
+      if (resources.has(uri) || (digests.get(uri) ?? digest) !== digest)
         throw new DefinitionError(`There are two resources with the name ${uri}.`);
-      }
       digests.set(uri, digest);
       // As a skill of its own it says more of its SKILL.md.
       if (uri === description.uri || !files.has(uri)) files.set(uri, file);
@@ -247,9 +246,8 @@ function indexByName<
       );
     }
     const name = entry.description[key];
-    if (byName.has(name)) {
+    if (byName.has(name))
       throw new DefinitionError(`There are two ${kind}s with the name ${name}.`);
-    }
     byName.set(name, entry);
   }
   return byName;

@@ -90,9 +90,8 @@ export function definePrompt<const All extends readonly PromptArgument[]>(
         if (value === undefined && !required) continue;
         if (value === undefined) return `argument ${name} is missing`;
         if (typeof value !== 'string') return `argument ${name} must be a string`;
-        if (values && !values.includes(value)) {
+        if (values && !values.includes(value))
           return `argument ${name} must be one of ${values.join(', ')}`;
-        }
       }
       return undefined;
     },

@@ -59,12 +59,9 @@ export function defineSkill(skill: SkillDefinition): Skill {
   }));
   const path = join(folder, MANIFEST);
   const manifest = files.find(({ segments }) => segments.length === 1 && segments[0] === MANIFEST);
-  if (manifest === undefined) {
+  if (manifest === undefined)
     throw new DefinitionError(`${path}: it is not there, and each skill has one.`);
-  }
-  if (!('text' in manifest.content)) {
-    throw new DefinitionError(`${path}: it is no text in UTF-8.`);
-  }
+  if (!('text' in manifest.content)) throw new DefinitionError(`${path}: it is no text in UTF-8.`);
   const frontmatter = readFrontmatter(manifest.content.text, path, name);
   return {
     description: {

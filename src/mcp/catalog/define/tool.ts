@@ -87,9 +87,8 @@ export function defineTool(tool: UntypedTool): Tool {
       `Tool ${name}: a name has 1 to 128 characters: letters, digits, "_", "-" and ".".`,
     );
   }
-  if (!TASKS.has(task)) {
+  if (!TASKS.has(task))
     throw new DefinitionError(`Tool ${name}: task must be true, false or "optional".`);
-  }
   if (prepare !== undefined && typeof prepare !== 'function') {
     throw new DefinitionError(
       `Tool ${name}: prepare is ${describeType(prepare)}; it must be a function.`,
@@ -207,9 +206,8 @@ function toToolResult(result: AnyResult | undefined, output: SchemaCheck | undef
     const returned = isObject(item) ? 'an object without type' : describeType(item);
     throw wrongResult(`content[${wrong}] that is ${returned}`, expected);
   }
-  if (output !== undefined && result.isError !== true) {
+  if (output !== undefined && result.isError !== true)
     throw new Error('The tool returned no structuredContent, which its outputSchema requires');
-  }
   return result as unknown as ToolResult;
 }
 
