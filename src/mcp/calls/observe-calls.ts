@@ -297,20 +297,18 @@ export function createCountCall(
       isLooking = false;
       const now = clock.now();
       endCallsOf(({ endsAt }) => endsAt !== undefined && endsAt <= now);
-      if (streamAfterMs > 0) beginStreams();
+      if (streamAfterMs > 0) {
+        const ticks = clock.monotonic();
+        for (const { startedAt, call } of all) {
+          const ranMs = ticks - startedAt;
+          if (ranMs < beginAfterMs) break;
+          call.stream.begin(ranMs >= streamAfterMs);
+        }
+      }
       // Not at the end of each call: see LinkedList of Maps that grow and shrink with calls.
       for (const [user, { size }] of byUser) if (size === 0) byUser.delete(user);
       if (all.size > 0) lookForLong();
     });
-  }
-
-  function beginStreams(): void {
-    const now = clock.monotonic();
-    for (const { startedAt, call } of all) {
-      const ranMs = now - startedAt;
-      if (ranMs < beginAfterMs) return;
-      call.stream.begin(ranMs >= streamAfterMs);
-    }
   }
 }
 
