@@ -22,7 +22,7 @@ export interface FetchResponse {
 }
 
 /** Leaving a loop over it cancels it. */
-export interface FetchBody extends AsyncIterable<Uint8Array> {
+interface FetchBody extends AsyncIterable<Uint8Array> {
   /** Closes the connection. */
   cancel(): Promise<void>;
 }
@@ -32,7 +32,7 @@ export interface FetchHeaders {
   get(name: string): string | null;
 }
 
-export interface FetchLimits {
+interface FetchLimits {
   /** Milliseconds for the whole exchange, body included. */
   readonly timeoutMs: number;
   readonly maxBytes: number;

@@ -1,7 +1,7 @@
 // §18.2, §18.5: globs. `*` is any text, also none, `?` one character; anything else stands for itself, and
 // case counts. No regular expression: one that tries again from the start could run for minutes.
 
-export type MatchGlob = (text: string) => boolean;
+type MatchGlob = (text: string) => boolean;
 
 /** Characters of a pattern. */
 export const MAX_GLOB_LENGTH = 512;

@@ -16,7 +16,7 @@ export interface ClockAndLog {
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export const LOG_FORMATS = ['json', 'text'] as const;
-export type LogFormat = (typeof LOG_FORMATS)[number];
+type LogFormat = (typeof LOG_FORMATS)[number];
 
 /** A log line is a message that says what an operator can do, and its facts. */
 export interface Log {

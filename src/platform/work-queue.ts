@@ -90,7 +90,7 @@ export class QueueFullError extends Error {
   override readonly name = 'QueueFullError';
 }
 
-export class QueueLeftError extends Error {
+class QueueLeftError extends Error {
   override readonly name = 'QueueLeftError';
 }
 

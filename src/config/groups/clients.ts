@@ -10,7 +10,7 @@ import {
   THIRTY_DAYS_SECONDS,
   textWith,
 } from '../rules.ts';
-import { defineSetting, type Read, readAll, type ValuesOf } from '../setting.ts';
+import { defineSetting, type Read, readAll } from '../setting.ts';
 import { chooseByMode } from './provider.ts';
 
 const documentHosts = listOrNone(
@@ -102,8 +102,6 @@ export const readClientsConfig = (read: Read) => ({
   redirectUris: readAll(redirectSettings, read),
   clientIdMetadata: readAll(documentSettings, read),
 });
-
-export type RegistrationConfig = ValuesOf<typeof registrationSettings>;
 
 // The consent page, and the other pages of a login.
 

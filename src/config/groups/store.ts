@@ -14,7 +14,7 @@ export interface ChosenStore {
   readonly dataDir: string;
 }
 
-export interface EmbeddedStoreConfig extends ChosenStore {
+interface EmbeddedStoreConfig extends ChosenStore {
   readonly kind: 'embedded';
 }
 

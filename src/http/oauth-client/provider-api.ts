@@ -21,7 +21,7 @@ import {
 } from './client-authentication.ts';
 import type { ProviderEndpoints } from './provider-metadata.ts';
 
-export type ProviderApi = ReturnType<typeof createProviderApi>;
+type ProviderApi = ReturnType<typeof createProviderApi>;
 
 const LIMITS = { timeoutMs: 10_000, maxBytes: 1_048_576 };
 const MAX_IN_FLIGHT = 100;
@@ -100,7 +100,7 @@ export interface ProviderResponse {
 }
 
 /** RFC 6749 §5.2. */
-export interface ProviderRefusal {
+interface ProviderRefusal {
   /** The `error` of the answer, where it has one, as RFC 6749 §5.2 calls it. */
   readonly code: string | undefined;
   /** Its words, as a sentence for the log: no secret is in it. */

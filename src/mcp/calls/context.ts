@@ -83,7 +83,7 @@ export type CheckTarget = (
 ) => Promise<void> | undefined;
 
 /** The same for the contexts of all calls. */
-export interface ContextServices {
+interface ContextServices {
   readonly service: ServiceInfo;
   readonly getProviderToken: GetProviderToken;
   /** Those of the configuration as it is now; undefined where it has none. */

@@ -17,7 +17,7 @@ export interface JsonRpcRequest {
   readonly params: unknown;
 }
 
-export interface JsonRpcNotification {
+interface JsonRpcNotification {
   readonly kind: 'notification';
   readonly method: string;
   readonly params: unknown;

@@ -21,7 +21,7 @@ export interface NotificationStream {
   end(): void;
 }
 
-export interface NewNotificationStream {
+interface NewNotificationStream {
   /** Undefined without authentication. */
   readonly user: UserContext | undefined;
   /**

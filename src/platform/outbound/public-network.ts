@@ -24,7 +24,7 @@ export interface Network {
   readonly ca?: string;
 }
 
-export interface DialTarget {
+interface DialTarget {
   /** One of these, whichever answers. */
   readonly addresses: readonly string[];
   readonly port: number;
@@ -270,7 +270,7 @@ function createBlockList(networks: readonly string[], family: 'ipv4' | 'ipv6'): 
 
 // §4.6, §24: one request to a host that anybody could have named.
 
-export interface PublicRequest {
+interface PublicRequest {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;

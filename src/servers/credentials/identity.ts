@@ -65,7 +65,7 @@ export const createGetIdentity =
       throw new CredentialError('this service cannot sign now who calls', { cause });
     });
 
-export type IdentityIssuer = ReturnType<typeof createIdentityIssuer>;
+type IdentityIssuer = ReturnType<typeof createIdentityIssuer>;
 
 const LIFETIME_SECONDS = 60;
 /** A token is used again until so little of its time is left. */

@@ -153,7 +153,7 @@ const isFinal = (status: number) => [401, 403, 429].includes(status) || isDownSt
 
 // §18.4: what an HTTP server says of itself: to each user where it is told who calls, else to all.
 
-export type Descriptions = ReturnType<typeof createDescriptions>;
+type Descriptions = ReturnType<typeof createDescriptions>;
 
 export function createDescriptions(
   config: HttpUpstreamConfig,

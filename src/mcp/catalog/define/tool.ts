@@ -36,7 +36,7 @@ export interface Tool {
 }
 
 /** A call must be a task, where its client is of 2026-07-28 (ext-tasks), or is one where the client can have them. */
-export type TaskSupport = 'required' | 'optional';
+type TaskSupport = 'required' | 'optional';
 
 /** @throws Error when the result does not fit `outputSchema`. */
 export type Work = (context: Context) => Promise<ToolResult>;
