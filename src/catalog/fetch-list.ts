@@ -7,12 +7,7 @@ import {
   type ServerContent,
 } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
-import {
-  LIST_KINDS,
-  LIST_NAMES,
-  type ListKind,
-  type ListName,
-} from '../mcp/protocol/list-kinds.ts';
+import { LIST_KINDS, LIST_NAMES, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { offersList } from '../mcp/upstream/envelope.ts';
 import {
   METHOD_NOT_FOUND,
@@ -200,21 +195,15 @@ export const readInstructions = (text: string | undefined): string | undefined =
 
 // Lists that a server has and does not declare: neither the gateway nor clients ask for them, but `postern doctor` does.
 
-interface UndeclaredList {
-  readonly list: ListName;
-  /** Entries on its first page, at least one. */
-  readonly count: number;
-}
-
 /** For a list that most servers do not have: some never answer what they do not know. */
 const TIME_LIMIT_MS = 2000;
 
-/** Never rejects. */
+/** Their entries on the first page, at least one of each. Never rejects. */
 export async function countUndeclared(
   upstream: Upstream,
   caller: UpstreamCaller,
   signal: AbortSignal,
-): Promise<readonly UndeclaredList[]> {
+) {
   const { capabilities } = await upstream.describe(caller).catch(() => ({ capabilities: {} }));
   const undeclared = LIST_NAMES.filter((list) => !offersList(capabilities, list));
   const counted = await Promise.all(

@@ -1,15 +1,13 @@
 // §18.2, §18.5: globs. `*` is any text, also none, `?` one character; anything else stands for itself, and
 // case counts. No regular expression: one that tries again from the start could run for minutes.
 
-type MatchGlob = (text: string) => boolean;
-
 /** Characters of a pattern. */
 export const MAX_GLOB_LENGTH = 512;
 
 /** Longer texts match nothing. */
 export const MAX_TEXT_LENGTH = 8192;
 
-export function compileGlob(pattern: string): MatchGlob {
+export function compileGlob(pattern: string): (text: string) => boolean {
   if (pattern.length > MAX_GLOB_LENGTH) return () => false;
   const [first = '', ...others] = pattern.split('*');
   const last = others.pop();

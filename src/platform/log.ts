@@ -16,7 +16,6 @@ export interface ClockAndLog {
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export const LOG_FORMATS = ['json', 'text'] as const;
-type LogFormat = (typeof LOG_FORMATS)[number];
 
 /** A log line is a message that says what an operator can do, and its facts. */
 export interface Log {
@@ -42,7 +41,7 @@ export function createLog(
   level: LogLevel,
   options: {
     /** `json`, an object for each line, unless given. */
-    readonly format?: LogFormat;
+    readonly format?: (typeof LOG_FORMATS)[number];
     /** Standard output unless given. */
     readonly destination?: DestinationStream;
     /** In each of the lines: which of several processes wrote it. */

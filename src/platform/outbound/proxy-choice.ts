@@ -13,8 +13,6 @@ export interface OutboundConfig {
   readonly noProxy: readonly string[];
 }
 
-type IsExempt = (host: string, port: number) => boolean;
-
 export function createProxyChoice({ httpProxy, httpsProxy, noProxy }: OutboundConfig) {
   const exemptions = [isOnThisMachine, ...noProxy.map(parseExemption)];
 
@@ -29,7 +27,7 @@ export function createProxyChoice({ httpProxy, httpsProxy, noProxy }: OutboundCo
 }
 
 /** An entry of NO_PROXY: `*`, or a host, an address or a network, each with a port or without. */
-function parseExemption(entry: string): IsExempt {
+function parseExemption(entry: string): (host: string, port: number) => boolean {
   if (entry === '*') return () => true;
   const [, writtenHost = entry, writtenPort] = isIP(entry)
     ? []

@@ -41,8 +41,6 @@ import type { Audience, ServerListeners } from './listeners.ts';
 import type { QuestionStreams } from './question-streams.ts';
 import type { OpenCookies } from './session-cookies.ts';
 
-type EraMemory = ReturnType<typeof createEraMemory>;
-
 interface AudienceEra {
   current: Era | undefined;
   askedAt: number;
@@ -223,7 +221,7 @@ export interface HttpLink {
 
 /** All that is known of a server by now, in whichever era it is spoken to, and those who listen to it. */
 export interface ServerKnowledge {
-  readonly era: EraMemory;
+  readonly era: ReturnType<typeof createEraMemory>;
   readonly descriptions: Descriptions;
   readonly listeners: ServerListeners;
   readonly subscriptions: SubscriptionMemory;
