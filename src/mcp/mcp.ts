@@ -266,12 +266,11 @@ function createMcpEndpoints(
           (await sessions.read(id, { user, session, catalog })) ?? fail('session_not_found');
         const expiresAt = sessions.getExpiry(record);
         // HEAD asks what GET would say: a stream of the session that is open must not end for it.
-        if (request.method === 'HEAD') {
+        if (request.method === 'HEAD')
           return {
             status: 200,
             headers: addSessionHeaders({ ...EVENT_STREAM_HEADERS }, { expiresAt }),
           };
-        }
         const resumed =
           lastEventId === undefined ? NEW_STREAM : resumptions.resume(record, lastEventId);
         if (resumed === undefined) return NOTHING_LEFT;

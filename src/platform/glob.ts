@@ -47,12 +47,11 @@ export function canBegin(pattern: string, start: string): boolean {
 
 /** The end of the first place after `from` that fits the part; -1 for none. The first is as good as any later one. */
 function createFinder(part: string): (text: string, from: number) => number {
-  if (!part.includes('?')) {
+  if (!part.includes('?'))
     return function findText(text, from) {
       const at = text.indexOf(part, from);
       return at === -1 ? -1 : at + part.length;
     };
-  }
   return function findPart(text, from) {
     for (let at = from; at < text.length; at += 1) {
       const end = isInsidePair(text, at) ? -1 : endAfter(text, at, part);

@@ -51,11 +51,10 @@ export function cutJson(text: string, path: JsonPath): string | undefined {
 export function cutMembers(text: string, path: JsonPath): ReadonlyMap<string, string> {
   const cut = new Map<string, string>();
   const start = findValue(text, path);
-  if (start !== undefined) {
+  if (start !== undefined)
     eachMember(text, start, (name, from, to) => {
       if (typeof name === 'string') cut.set(name, text.slice(from, to));
     });
-  }
   return cut;
 }
 

@@ -164,11 +164,10 @@ function readInnerCall(args: JsonObject): InnerCall {
   const problem = findArgumentProblem(CALL, args);
   if (problem !== undefined) fail('invalid_tool_input', { details: problem });
   const name = String(args.name);
-  if (isSearchTool(name)) {
+  if (isSearchTool(name))
     fail('invalid_tool_input', {
       details: `${CALL} does not call ${name}: call ${name === CALL ? 'the other tool by its own name' : 'it by itself'}.`,
     });
-  }
   return { name, args: isObject(args.arguments) ? args.arguments : {} };
 }
 

@@ -216,12 +216,11 @@ function judgeOwnToken(
       const now = clock.now() / 1000;
       const { grantId, expiresAt } = found;
       const what = `an access token of this gateway, of the login (grant) ${grantId}`;
-      if (now >= expiresAt) {
+      if (now >= expiresAt)
         return failure('token.expired', {
           what: `This is ${what}, and has expired.`,
           remedy: 'have the client refresh, or log in again.',
         });
-      }
       return ok(CHECK, {
         what: `This is ${what}, with ${Math.round((expiresAt - now) / 60)} min left.`,
         why: `Whether its login still stands, the gateway that runs says: postern doctor ${url} --token-file FILE`,

@@ -167,11 +167,10 @@ function warnOfMissingRules(
 export async function readConfiguration(command: string, env: Env) {
   const config = loadSettings(env);
   const { configFile: path } = config.server;
-  if (path === undefined) {
+  if (path === undefined)
     throw new UsageError(
       `postern ${command} needs the configuration file, for example --config mcp.json.`,
     );
-  }
   return { path, file: await requireConfigFile(path, config, env) };
 }
 

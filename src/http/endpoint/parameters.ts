@@ -79,11 +79,10 @@ function createParameters(
   const values = new Map<string, string>();
   for (const [name, value] of pairs) {
     checkName(name);
-    if (values.has(name) && name !== REPEATABLE) {
+    if (values.has(name) && name !== REPEATABLE)
       fail('oauth_invalid_request', {
         details: `The parameter ${shortenName(name)} appears twice.`,
       });
-    }
     values.set(name, value);
   }
   return {

@@ -96,12 +96,11 @@ export function checkOrigin({ value, isAllowed }: RequestOrigin): void {
 
 /** @throws GatewayError `invalid_origin` for pages of other origins. Programs send none. */
 export function checkOwnOrigin({ value }: RequestOrigin, ownOrigin: string): void {
-  if (value !== undefined && value.toLowerCase() !== ownOrigin) {
+  if (value !== undefined && value.toLowerCase() !== ownOrigin)
     fail('invalid_origin', {
       details: "Only the gateway's own pages may call this address.",
       facts: { found: truncateForLog(value) },
     });
-  }
 }
 
 /**

@@ -99,11 +99,10 @@ export function createOverload({ clock, log }: ClockAndLog, runQueue: Pick<RunQu
         admitted += 1;
         return true;
       }
-      if (refusedInEpisode === 0) {
+      if (refusedInEpisode === 0)
         log.warn(
           'More calls come than this process can serve: some are refused with 503, so that the others do not wait long. Add replicas or WORKERS, or look for a tool that takes much CPU.',
         );
-      }
       refused += 1;
       refusedInEpisode += 1;
       return false;

@@ -172,11 +172,10 @@ const createTooLargeError = (maxBytes: number) =>
 
 function parseJson(text: string, maxValues: number): unknown {
   const exceeded = findExceededBound(text, { levels: MAX_LEVELS, values: maxValues });
-  if (exceeded === 'values') {
+  if (exceeded === 'values')
     fail('body_too_large', {
       details: `The body may have at most ${maxValues} JSON values (MAX_BODY_VALUES).`,
     });
-  }
   if (exceeded === 'levels')
     fail('parse_error', { details: `The body is nested deeper than ${MAX_LEVELS} levels.` });
   try {

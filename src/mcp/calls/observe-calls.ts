@@ -261,12 +261,11 @@ export function createCountCall(
     const known = name === undefined ? undefined : byUser.get(name);
     if (known && maxCallsPerUser > 0 && isFull(known, maxCallsPerUser, startedAt))
       fail('too_many_calls', { data: { retryAfter: 1 }, headers: { 'Retry-After': '1' } });
-    if (isFull(all, MAX_IN_ALL, startedAt)) {
+    if (isFull(all, MAX_IN_ALL, startedAt))
       fail('overloaded', {
         details: `${MAX_IN_ALL} calls are running in this process. Try again.`,
         headers: { 'Retry-After': '1' },
       });
-    }
     let callsOfUser = known;
     if (name !== undefined && callsOfUser === undefined) {
       callsOfUser = new LinkedList();

@@ -264,11 +264,10 @@ export async function refuse(
   record.deniedBy = deniedBy;
   if (verdict.kind === 'scopes_missing')
     fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
-  if (verdict.rounded !== undefined) {
+  if (verdict.rounded !== undefined)
     fail(target.item.kind === 'tool' ? 'invalid_tool_input' : 'invalid_params', {
       details: `A rule looks at the number ${quote(verdict.rounded, MAX_NUMBER)}, which cannot be compared exactly here. Send one of at most 15 digits.`,
       facts,
     });
-  }
   return target.failAsUnknown(context, facts);
 }

@@ -96,11 +96,10 @@ export function createStatelessEraHandler(
     accessSession: () => undefined,
     handle(call, message) {
       if (message.kind === 'notification') return ACCEPTED;
-      if (message.kind === 'response') {
+      if (message.kind === 'response')
         fail('invalid_request', {
           details: 'This service has sent no request that this could answer.',
         });
-      }
       const { request, stream, record } = call;
       const envelope = readEnvelope(request, message, call.catalog.offers);
       const { method } = record;
@@ -358,11 +357,10 @@ function readFilter(params: unknown) {
 
 function readNames(notifications: JsonObject, member: string, what: string): readonly string[] {
   const { [member]: names = [] } = notifications;
-  if (Array.isArray(names) && names.length > MAX_SUBSCRIPTIONS) {
+  if (Array.isArray(names) && names.length > MAX_SUBSCRIPTIONS)
     return failParams(
       `params.notifications.${member} may have at most ${MAX_SUBSCRIPTIONS} ${what}`,
     );
-  }
   return isStringArray(names)
     ? names
     : failParams(`params.notifications.${member} must be an array of ${what}`);

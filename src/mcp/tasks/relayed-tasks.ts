@@ -252,11 +252,10 @@ function readQuestions(
   inputRequests: unknown,
 ): NonNullable<RelayedTask['inputRequests']> {
   const entries = isObject(inputRequests) ? Object.entries(inputRequests) : [];
-  if (entries.length > MAX_QUESTIONS) {
+  if (entries.length > MAX_QUESTIONS)
     return failUpstream(
       `${server} asked ${entries.length} questions at once; ${MAX_QUESTIONS} are allowed.`,
     );
-  }
   return Object.fromEntries(
     entries.map(([key, written]) => [
       key,

@@ -180,11 +180,10 @@ function createRunningTask(
         changes.announce(key);
         break;
       } catch (cause) {
-        if (failures === 1) {
+        if (failures === 1)
           log.warn('The end of a task could not be written to the store; it is tried again.', {
             cause,
           });
-        }
         await pause(clock, computePauseMs(WRITE_AGAIN, failures));
       }
     }
@@ -371,11 +370,10 @@ export function createTaskChanges({ clock, log }: Runtime, replicas: Replicas<Ta
      */
     reserveWatches(user: UserContext | undefined, count: number): () => void {
       const name = user && nameOwner(user);
-      if (!watched.hasRoom(name, count)) {
+      if (!watched.hasRoom(name, count))
         fail('too_many_streams', {
           details: `Of one user ${MAX_WATCHED.user} tasks may be listened to at once, and ${MAX_WATCHED.all} of all.`,
         });
-      }
       let isReserved = true;
       watched.count(name, count);
       return function release() {

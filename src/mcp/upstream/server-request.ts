@@ -166,11 +166,10 @@ export function findQuestionProblem(
   if (!isQuestionMethod(method))
     return { code: METHOD_NOT_FOUND, message: 'Clients of the gateway cannot be asked this.' };
   // MCP 2025-11-25 "Elicitation": a mode that was not declared is invalid params.
-  if (method === 'elicitation/create' && params.mode === 'url') {
+  if (method === 'elicitation/create' && params.mode === 'url')
     return capabilities.elicitationUrl === true
       ? undefined
       : { code: INVALID_PARAMS, message: 'The client did not declare elicitation by URL.' };
-  }
   const name = QUESTIONS[method];
   return capabilities[name]
     ? undefined

@@ -194,11 +194,10 @@ async function readAnswers(
   const { once, asked, requestState } = state;
   if (state.server !== server || typeof once !== 'string' || !isObject(asked))
     throw callAgain(server);
-  if (!(await redeemAnswers(runtime, once))) {
+  if (!(await redeemAnswers(runtime, once)))
     throw new CallRefusedError(
       `The answers to what ${server} asked were passed on before, and count once. The call may have been done: check, where it must not be done twice. Call again without the answers.`,
     );
-  }
   const methods = Object.fromEntries(
     Object.entries(asked).map(([key, method]) => [key, { method: String(method) }]),
   );

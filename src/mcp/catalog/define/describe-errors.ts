@@ -270,11 +270,10 @@ export function checkMembers(
   members: readonly string[],
   required: Readonly<Record<string, keyof typeof TYPE_NAMES>> = {},
 ): void {
-  if (!isObject(definition)) {
+  if (!isObject(definition))
     throw new DefinitionError(
       `${kind}: the definition is ${describeType(definition)}; it must be an object.`,
     );
-  }
   const [nameMember = ''] = Object.keys(required);
   const name = definition[nameMember];
   const owner = typeof name === 'string' && name !== '' ? `${kind} ${name}` : kind;

@@ -233,18 +233,16 @@ function indexByName<
   Key extends string,
   Entry extends { readonly description: Readonly<Record<Key, string>> },
 >(kind: string, entries: readonly Entry[] = [], key: Key): ReadonlyMap<string, Entry> {
-  if (!Array.isArray(entries)) {
+  if (!Array.isArray(entries))
     throw new DefinitionError(
       `createLocalCatalog: the ${kind}s are ${describeType(entries)}; they must be a list.`,
     );
-  }
   const byName = new Map<string, Entry>();
   for (const entry of entries) {
-    if (typeof entry?.description !== 'object') {
+    if (typeof entry?.description !== 'object')
       throw new DefinitionError(
         `createLocalCatalog: a ${kind} in the list was not made by a define function.`,
       );
-    }
     const name = entry.description[key];
     if (byName.has(name))
       throw new DefinitionError(`There are two ${kind}s with the name ${name}.`);

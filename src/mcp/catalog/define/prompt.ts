@@ -67,11 +67,10 @@ export function definePrompt<const All extends readonly PromptArgument[]>(
   const { get, arguments: promptArguments = [], ...described } = prompt;
   const owner = `Prompt ${prompt.name}`;
   const given: unknown = promptArguments;
-  if (!Array.isArray(given)) {
+  if (!Array.isArray(given))
     throw new DefinitionError(
       `${owner}: arguments is ${describeType(promptArguments)}; it must be a list.`,
     );
-  }
   for (const argument of promptArguments) {
     checkMembers(`${owner}: argument`, argument, ARGUMENT_MEMBERS, { name: 'text' });
   }

@@ -82,18 +82,16 @@ export function defineTool(tool: UntypedTool): Tool {
   checkMembers('Tool', tool, MEMBERS, { name: 'text', run: 'function' });
   const { run, prepare, task, ...description } = tool;
   const { name, inputSchema, outputSchema } = description;
-  if (!TOOL_NAME.test(name)) {
+  if (!TOOL_NAME.test(name))
     throw new DefinitionError(
       `Tool ${name}: a name has 1 to 128 characters: letters, digits, "_", "-" and ".".`,
     );
-  }
   if (!TASKS.has(task))
     throw new DefinitionError(`Tool ${name}: task must be true, false or "optional".`);
-  if (prepare !== undefined && typeof prepare !== 'function') {
+  if (prepare !== undefined && typeof prepare !== 'function')
     throw new DefinitionError(
       `Tool ${name}: prepare is ${describeType(prepare)}; it must be a function.`,
     );
-  }
   const input = compileSchema(`Tool ${name}: inputSchema`, 'arguments', inputSchema);
   const output =
     outputSchema && compileSchema(`Tool ${name}: outputSchema`, 'structuredContent', outputSchema);
