@@ -57,9 +57,8 @@ function checkItem(kind: ListKind, raw: RawItem): FittingItem {
     return hide(`has a member ${showPath(found.misfit ?? [])} that MCP does not allow`);
   const fitting = editValue(raw, found.list);
   const { outputSchema } = fitting;
-  if (kind === 'tools' && isObject(outputSchema) && !canCompile(outputSchema)) {
+  if (kind === 'tools' && isObject(outputSchema) && !canCompile(outputSchema))
     found.list.push({ path: ['outputSchema'] });
-  }
   const item = editValue(raw, found.list);
   const leftOut = found.list.map(({ path }) => showPath(path));
   if (kind === 'skills') return { item, problem: findSkillProblem(item), leftOut };

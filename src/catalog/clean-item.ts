@@ -33,9 +33,7 @@ export const cleanItem = computeOnce((item: RawItem): CleanItem => {
   if (text.length > MAX_ITEM) return { ...NOTHING_FOUND, item, isTooLarge: true };
   const mayHide = MAY_HIDE.test(text);
   const isAscii = !BEYOND_ASCII.test(text);
-  if (!mayHide && isAscii && text.length <= MIN_BOUND) {
-    return { ...NOTHING_FOUND, item };
-  }
+  if (!mayHide && isAscii && text.length <= MIN_BOUND) return { ...NOTHING_FOUND, item };
   const isResource = 'uri' in item || 'uriTemplate' in item;
   const reading: Reading = {
     maxima: isResource ? MAX_RESOURCE_TEXT : MAX_TEXT,

@@ -7,12 +7,7 @@ import {
   type ServerContent,
 } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
-import {
-  LIST_KINDS,
-  LIST_NAMES,
-  type ListKind,
-  type ListName,
-} from '../mcp/protocol/list-kinds.ts';
+import { LIST_KINDS, LIST_NAMES, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { offersList } from '../mcp/upstream/envelope.ts';
 import {
   METHOD_NOT_FOUND,
@@ -93,9 +88,8 @@ export async function fetchList(
       return await upstream.request(caller, request);
     } catch (error) {
       // Many have resources and no templates.
-      if (error instanceof UpstreamError && error.jsonRpcError?.code === METHOD_NOT_FOUND) {
+      if (error instanceof UpstreamError && error.jsonRpcError?.code === METHOD_NOT_FOUND)
         return { [member]: [] };
-      }
       throw error;
     }
   }
@@ -133,7 +127,10 @@ function createCollection(maxItems: number) {
     },
     finish: (ttlMs: unknown): FetchedList => ({
       items,
-      ttlMs: boundTtl(ttlMs),
+      ttlMs:
+        typeof ttlMs === 'number' && Number.isFinite(ttlMs)
+          ? Math.min(Math.max(ttlMs, MIN_TTL_MS), MAX_TTL_MS)
+          : DEFAULT_TTL_MS,
       fingerprint: hash('sha256', texts.join('\n'), 'base64url'),
       bytes,
       cut: cutReason,
@@ -149,11 +146,6 @@ function toText(item: RawItem): string | undefined {
     return undefined;
   }
 }
-
-const boundTtl = (ttlMs: unknown): number =>
-  typeof ttlMs === 'number' && Number.isFinite(ttlMs)
-    ? Math.min(Math.max(ttlMs, MIN_TTL_MS), MAX_TTL_MS)
-    : DEFAULT_TTL_MS;
 
 // Work on each item of a list that takes long, before anybody gets the list: while one server's is read, others have
 // their turn.
@@ -203,21 +195,15 @@ export const readInstructions = (text: string | undefined): string | undefined =
 
 // Lists that a server has and does not declare: neither the gateway nor clients ask for them, but `postern doctor` does.
 
-interface UndeclaredList {
-  readonly list: ListName;
-  /** Entries on its first page, at least one. */
-  readonly count: number;
-}
-
 /** For a list that most servers do not have: some never answer what they do not know. */
 const TIME_LIMIT_MS = 2000;
 
-/** Never rejects. */
+/** Their entries on the first page, at least one of each. Never rejects. */
 export async function countUndeclared(
   upstream: Upstream,
   caller: UpstreamCaller,
   signal: AbortSignal,
-): Promise<readonly UndeclaredList[]> {
+) {
   const { capabilities } = await upstream.describe(caller).catch(() => ({ capabilities: {} }));
   const undeclared = LIST_NAMES.filter((list) => !offersList(capabilities, list));
   const counted = await Promise.all(

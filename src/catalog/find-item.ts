@@ -5,7 +5,7 @@ import { APPS } from '../mcp/protocol/revisions.ts';
 import { createTurns } from '../platform/clock.ts';
 import type { JsonObject } from '../platform/json.ts';
 import { createJudgeLikeness } from '../platform/nearest-name.ts';
-import { hasApp, isForApps } from './apps/app-tools.ts';
+import { hasApp, isVisibleTo } from './apps/app-tools.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
 import type { ServedPath } from './served-path.ts';
 import {
@@ -121,7 +121,7 @@ async function findAppTool(
   const { extensions } = who.upstream.capabilities;
   if (view.shown === 'own' || extensions?.[APPS] === undefined) return undefined;
   const isMeant = ({ server, ownName, ownItem }: Entry) =>
-    server !== BUILT_IN && ownName === name && isForApps(ownItem);
+    server !== BUILT_IN && ownName === name && isVisibleTo('app', ownItem);
   // Nearly all unknown names are ruled out without a look at rules, or at what servers have not said yet.
   if (!(await view.listAtHand('tools', who)).some(isMeant)) return undefined;
   const entries = (await view.list('tools', who)).entries.slice(0, MAX_LOOKED_AT);

@@ -115,9 +115,8 @@ function readExpression(expression: string): Step {
       const character = uri[at - 1] ?? '';
       // The character before this place continues values that began earlier, or is the first of them.
       isInside = isInside ? allowed(character) : false;
-      if (!isInside && isStart.has(at - 1)) {
+      if (!isInside && isStart.has(at - 1))
         isInside = first === '' ? allowed(character) : character === first;
-      }
       if (isInside || (isOptional && isStart.has(at))) ends.push(at);
     }
     return ends;

@@ -166,15 +166,17 @@ function placeRow(row: Row, servers: readonly UpstreamConfig[], naming: Naming) 
   const isName = row.isName === true || head === pattern;
   const fits = compileGlob(pattern);
   const isAbout = ({ name }: { readonly name: string }) => row.servers?.includes(name) !== false;
-  const mayFit = (config: UpstreamConfig) =>
-    of === 'server' || canBegin(pattern, naming.findStart(config));
+
   const isOfServer =
     of === 'server' || naming.listStarts().some((start) => start !== '' && head.startsWith(start));
   return {
     ...row,
     isName,
     /** Those whose names it may fit: nobody else is waited for. */
-    owners: servers.filter((config) => isAbout(config) && mayFit(config)),
+    owners: servers.filter(
+      (config) =>
+        isAbout(config) && (of === 'server' || canBegin(pattern, naming.findStart(config))),
+    ),
     mayBeBuiltIn: !isOfServer && isAbout({ name: BUILT_IN }),
     isAbout,
     fitsOne: (names: ReadonlySet<string>) => (isName ? names.has(pattern) : [...names].some(fits)),
@@ -239,10 +241,7 @@ export function createFindStranger(file: NamingConfig) {
     const start = pattern.slice(0, end + separator.length);
     const word = findNearestName(start, [...startsByWord.keys()]);
     const meant = word === undefined ? undefined : startsByWord.get(word);
-    return {
-      start,
-      meant: meant === undefined ? undefined : meant + pattern.slice(start.length),
-    };
+    return { start, meant: meant === undefined ? undefined : meant + pattern.slice(start.length) };
   };
 }
 

@@ -122,9 +122,8 @@ export function createListCache(clock: Clock, source: ListSource) {
     const leftMs =
       list === undefined ? source.countLeftMs(patience) : changedWait.time.left(CHANGED_WAIT_MS);
     await waitAtMost(clock, leftMs, refresh());
-    if (list === undefined && flight !== undefined) {
+    if (list === undefined && flight !== undefined)
       source.onWaitedInVain(clock.monotonic() - flight.startedAt);
-    }
     return getServable();
   }
 

@@ -34,11 +34,10 @@ export function createWatching(path: ServedPath, resolveResource: ResolveResourc
     async canWatch(uri, caller) {
       const who = toWho(caller);
       const own = { server: BUILT_IN, ownUri: uri, uri, annotations: {} };
-      if (view.includes(own) && (await findBuiltIn(path)?.canWatch(uri, caller))) {
+      if (view.includes(own) && (await findBuiltIn(path)?.canWatch(uri, caller)))
         return (
           access.mayRead(own, who) && guardUri(path, 'resources/subscribe', toItem(own), caller)
         );
-      }
       const readable = await findReadable(uri, who);
       if (readable === undefined) return false;
       const { server, item } = readable;

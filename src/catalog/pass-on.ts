@@ -113,7 +113,10 @@ export function createPassOn({ view, joined, relayCall, links, getPlan }: Served
   return function passOn(server, who, request, context) {
     const { usage, upstream } = view.findServer(server) ?? failGone(server);
     const { meta, era } = context.relay;
-    const passed = meta === undefined || isUnseen(request) ? request : addMeta(request, meta);
+    const passed =
+      meta === undefined || isUnseen(request)
+        ? request
+        : { ...request, params: { ...request.params, _meta: toRawMembers(meta) } };
     const passing = usage.runAndFinish(
       () => relayCall(upstream, who.upstream, passed, context),
       (result) =>
@@ -169,11 +172,6 @@ const READ: Readonly<Record<string, { readonly list: ListKind; readonly member: 
 const GUARDED: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
 const NONE_MOVED: ReadonlySet<string> = new Set();
-
-const addMeta = (request: RelayedRequest, meta: JsonObject): RelayedRequest => ({
-  ...request,
-  params: { ...request.params, _meta: toRawMembers(meta) },
-});
 
 /** The configuration has changed since it was found. */
 export const failGone = (server: string): never => failUpstream(`${server} is no longer there.`);
@@ -241,9 +239,8 @@ const NO_PROBLEMS: readonly string[] = [];
 function fitResult(server: string, method: string, era: Era, given: RawResult) {
   const rules = RESULTS.get(method);
   // A task is no result of a call yet.
-  if (rules === undefined || given.resultType !== undefined) {
+  if (rules === undefined || given.resultType !== undefined)
     return { result: given, problems: NO_PROBLEMS };
-  }
   const isWithoutContent = method === 'tools/call' && !Object.hasOwn(given, 'content');
   const result = isWithoutContent ? addMember(given, 'content', '[]') : given;
   // Without knowing the method an unread result was looked at as that of a tool.

@@ -368,11 +368,10 @@ export function createPlannedView(config: ViewConfig, naming: Naming): PlannedVi
   }
 
   const hasServer = (name: string) => servers === undefined || servers.has(name);
-  const placeServer = (name: string): number => servers?.get(name) ?? 0;
 
   const curate = computeOnce((entries: readonly Entry[]): JoinedList => {
     const chosen = entries
-      .map((entry) => ({ entry, place: rank(entry), server: placeServer(entry.server) }))
+      .map((entry) => ({ entry, place: rank(entry), server: servers?.get(entry.server) ?? 0 }))
       .filter(({ entry, place }) => place !== NOWHERE && hasServer(entry.server))
       // A skill of which a file is missing could not be checked.
       .filter(({ entry: { files = [] } }) => files.every((file) => rank(file) !== NOWHERE));

@@ -413,9 +413,7 @@ export const COMMANDS: readonly Command[] = [
     summary: 'print the version',
     description: [],
     options: { json: JSON_OUTPUT },
-    examples: {
-      'postern version --json': 'with the version of Node.js, for a bug report',
-    },
+    examples: { 'postern version --json': 'with the version of Node.js, for a bug report' },
     run({ json }, _operands, { console }) {
       const { version: node, platform, arch } = process;
       const facts = { name: PACKAGE_NAME, version: PACKAGE_VERSION, node, platform, arch };

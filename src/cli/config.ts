@@ -87,7 +87,10 @@ interface ConfigReport {
 }
 
 function renderReport(given: ConfigReport, all: boolean) {
-  const report = makeVisible(given);
+  // The folder may be another's: nothing that its files say moves the cursor of a terminal, and hides a setting.
+  const report: ConfigReport = JSON.parse(JSON.stringify(given), (_name, value: unknown) =>
+    typeof value === 'string' ? escapeInvisible(value) : value,
+  );
   const { settings, file } = report;
   const problems = [...report.problems, ...(file?.problems ?? [])];
   const warnings = [
@@ -137,12 +140,6 @@ function renderReport(given: ConfigReport, all: boolean) {
     .map((lines) => lines.join('\n'))
     .join('\n\n');
 }
-
-/** The folder may be another's: nothing that its files say moves the cursor of a terminal, and hides a setting. */
-const makeVisible = (report: ConfigReport): ConfigReport =>
-  JSON.parse(JSON.stringify(report), (_name, value: unknown) =>
-    typeof value === 'string' ? escapeInvisible(value) : value,
-  );
 
 /** A longer value moves the source in its own line to the right, and in no other. */
 const MAX_VALUE_WIDTH = 50;

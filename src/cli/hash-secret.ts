@@ -21,9 +21,8 @@ export async function hashSecret(
   // A secret that somebody gave is not shown again.
   const shown = given === undefined ? { secret, secretSha256 } : { secretSha256 };
   if (json) return console.log(JSON.stringify(shown));
-  if (given === undefined) {
+  if (given === undefined)
     console.log(`Secret, for the client alone. It is shown once:\n  ${secret}\n`);
-  }
   console.log(`For the configuration file:\n  "secretSha256": "${secretSha256}"`);
 }
 

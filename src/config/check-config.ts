@@ -15,9 +15,8 @@ import { ConfigError } from './problem.ts';
 /** @throws ConfigError with every problem at once. */
 export function checkConfig(config: Config): void {
   const mistyped = findMistyped(config, chooseModel(config), 'config');
-  if (mistyped.length > 0) {
+  if (mistyped.length > 0)
     throw new ConfigError([...mistyped, 'loadConfig() returns a complete Config.']);
-  }
   const problems = REQUIREMENTS.map((check) => check(config)).filter((found) => found !== true);
   if (problems.length > 0) throw new ConfigError(problems);
 }

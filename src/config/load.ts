@@ -308,9 +308,8 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     const url = read(providerSettings.githubUrl);
     const { protocol, hostname, pathname } = new URL(url);
     if (!isGithub(read)) return undefined;
-    if (protocol !== 'https:' && !isLoopbackHost(hostname)) {
+    if (protocol !== 'https:' && !isLoopbackHost(hostname))
       return `GITHUB_URL: ${JSON.stringify(url)} is not valid. It must be https, or http on localhost, 127.0.0.1 or [::1].`;
-    }
     return (
       pathname !== '/' &&
       `GITHUB_URL: ${JSON.stringify(url)} is not valid. It must be the address of GitHub itself, without a path, for example https://github.example.com.`

@@ -78,8 +78,7 @@ const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
     "there is no such setting any more. With OAUTH_MODE=broker clients get tokens of the gateway's own, so the provider need not know what its tokens are for. Remove it.",
 };
 
-export const isRemovedSetting = (variable: string): boolean =>
-  Object.hasOwn(REMOVED_SETTINGS, variable);
+const isRemovedSetting = (variable: string): boolean => Object.hasOwn(REMOVED_SETTINGS, variable);
 
 /** An empty one counts as unset. */
 export const findRemovedSettings = (env: Env): readonly Problem[] =>

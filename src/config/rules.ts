@@ -180,7 +180,7 @@ export const systemUser = matching(
 );
 
 /** One scope: printable ASCII without space, quote and backslash. */
-export const SCOPE_TOKEN = /^[\x21\x23-\x5B\x5D-\x7E]+$/;
+const SCOPE_TOKEN = /^[\x21\x23-\x5B\x5D-\x7E]+$/;
 
 export const scope = matching(SCOPE_TOKEN, 'a scope');
 

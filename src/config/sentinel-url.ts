@@ -23,7 +23,7 @@ export interface SentinelAddress {
 }
 
 /** The mistake. It never repeats the text, of which any part may belong to a password. */
-export interface SentinelUrlProblem {
+interface SentinelUrlProblem {
   readonly problem: string;
 }
 

@@ -99,17 +99,12 @@ export function requireValue<T>(value: T | undefined, { variable }: Setting<unkn
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
-interface GivenVariable {
-  readonly name: string;
-  readonly text: string;
-}
-
 /** The variables that it is read from, the first that is set. */
 export const listVariables = ({ variable, alias }: Setting<unknown>): readonly string[] =>
   alias === undefined ? [variable] : [variable, alias];
 
 /** Reads the setting's variable in the environment. An empty variable counts as unset: compose files pass them. */
-export function findVariable(setting: Setting<unknown>, env: Env): GivenVariable | undefined {
+export function findVariable(setting: Setting<unknown>, env: Env) {
   for (const name of listVariables(setting)) {
     const text = env[name];
     if (text) return { name, text };

@@ -5,7 +5,7 @@ import type { Facts, Log } from '../platform/log.ts';
 import { NODE_VERSION, PACKAGE_VERSION } from '../platform/own-files.ts';
 import type { Config } from './config.ts';
 import type { OAuthConfig, ProxyConfig } from './groups/oauth.ts';
-import { describeStore } from './groups/store.ts';
+import { findStoreKind } from './groups/store.ts';
 import { hideQueries } from './setting.ts';
 
 /** That the service runs, and where. */
@@ -26,7 +26,7 @@ export function logListening(config: Config, port: number, log: Log, facts: Fact
 export const summarizeConfig = ({ auth, oauth, store }: Config) => ({
   mode: auth.required ? oauth.mode : 'without authentication',
   ...(oauth.provider && { issuer: hideQueries(oauth.provider.issuer) }),
-  store: describeStore(store),
+  store: findStoreKind(store).describe(store),
 });
 
 /** Risks at warn; what may well be intended at info: a healthy start logs nothing at warn. */
@@ -39,9 +39,7 @@ export function logStartWarnings(config: Config, log: Log): void {
   if (config.auth.required) {
     if (config.oauth.mode === 'proxy') logWhoCanLogIn(config.oauth, log);
   } else if (isOnThisMachine(config.server.host)) {
-    log.info('AUTH_REQUIRED=false lets in everyone on this machine.', {
-      host: config.server.host,
-    });
+    log.info('AUTH_REQUIRED=false lets in everyone on this machine.', { host: config.server.host });
   }
 }
 

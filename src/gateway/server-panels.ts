@@ -111,9 +111,8 @@ function readPerson(query: URLSearchParams) {
   const sub = query.get('user') ?? '';
   const email = query.get('email') ?? '';
   const groups = query.getAll('group').filter((group) => group !== '');
-  if (sub === '' && email === '' && groups.length === 0) {
+  if (sub === '' && email === '' && groups.length === 0)
     fail('bad_request', { details: 'Say who it is: user, email or group.' });
-  }
   const claims = {
     ...(sub !== '' && { sub }),
     ...(email !== '' && { email }),

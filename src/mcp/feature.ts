@@ -18,7 +18,7 @@ export interface Feature<Needs extends object, Gives extends object, File> {
 }
 
 /** All members but `gives` are optional; each has one consumer, which goes through all features. */
-export interface OpenFeature<Gives extends object, File> extends FeatureParts<File> {
+interface OpenFeature<Gives extends object, File> extends FeatureParts<File> {
   readonly gives: Gives;
 }
 

@@ -266,12 +266,11 @@ function createMcpEndpoints(
           (await sessions.read(id, { user, session, catalog })) ?? fail('session_not_found');
         const expiresAt = sessions.getExpiry(record);
         // HEAD asks what GET would say: a stream of the session that is open must not end for it.
-        if (request.method === 'HEAD') {
+        if (request.method === 'HEAD')
           return {
             status: 200,
             headers: addSessionHeaders({ ...EVENT_STREAM_HEADERS }, { expiresAt }),
           };
-        }
         const resumed =
           lastEventId === undefined ? NEW_STREAM : resumptions.resume(record, lastEventId);
         if (resumed === undefined) return NOTHING_LEFT;
@@ -290,9 +289,8 @@ function createMcpEndpoints(
    */
   function refuseNewStream(request: GatewayRequest): void {
     if (getHeader(request, 'last-event-id') !== undefined) return;
-    if (getChallenge !== undefined && getHeader(request, 'authorization') === undefined) {
+    if (getChallenge !== undefined && getHeader(request, 'authorization') === undefined)
       fail('missing_token', { headers: getChallenge(request.path) });
-    }
     fail('method_not_allowed', {
       details:
         'This service offers no event stream (MCP_STREAMS is off): each POST is answered by its own response. With Last-Event-ID a client comes back to one of those.',
@@ -331,9 +329,8 @@ function toReply(
       const { body, pieces, error } = renderBody(response.answer, id);
       const type = { 'Content-Type': 'application/json' };
       // Most have no error: then nothing has to be copied.
-      if (error === undefined) {
+      if (error === undefined)
         return { status: 200, headers: addSessionHeaders(type, session), body, pieces, describe };
-      }
       const { headers, facts } = error.failure;
       return {
         status: error.row.status,

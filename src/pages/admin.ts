@@ -169,9 +169,8 @@ function createOperators({ config, store }: Runtime) {
      */
     async findClient(user: UserContext) {
       const granted = user.grant?.clientId;
-      if (granted !== undefined) {
+      if (granted !== undefined)
         return granted === OPERATORS_CLIENT_ID || clients.has(granted) ? granted : undefined;
-      }
       const claimed = readClaimedClient(user.claims);
       if (claimed !== undefined && clients.has(claimed)) return claimed;
       const digest = identifyCredential(user);

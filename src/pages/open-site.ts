@@ -125,9 +125,8 @@ function createGetPublicTools({ clock, log }: Runtime, listTools: ListTools): Ge
   }
 
   return function getPublicTools() {
-    if (kept === undefined || clock.now() >= kept.until) {
+    if (kept === undefined || clock.now() >= kept.until)
       kept = { tools: load(), until: clock.now() + KEPT_MS };
-    }
     return kept.tools;
   };
 }

@@ -64,11 +64,7 @@ const renderServerCard = (described: DescribedAddress): object => ({
   ...renderIdentity(described),
   ...(described.iconUrl !== undefined && { icons: [{ src: described.iconUrl }] }),
   remotes: [
-    {
-      type: 'streamable-http',
-      url: described.url,
-      supportedProtocolVersions: SUPPORTED_VERSIONS,
-    },
+    { type: 'streamable-http', url: described.url, supportedProtocolVersions: SUPPORTED_VERSIONS },
   ],
 });
 

@@ -50,9 +50,8 @@ export function createSite(
 ): Site {
   const built = listFiles(folder);
   const files = hasOperatorsPage ? built : built.filter(({ path }) => !OPERATORS_FILE.test(path));
-  if (files.length === 0) {
+  if (files.length === 0)
     log.info('There are no documentation pages to serve; npm run build makes them.');
-  }
   // Links are paths below BASE_URL's, so that pages also work by an address that is not BASE_URL.
   const basePath = new URL(baseUrl).pathname.replace(/\/+$/, '');
   const fillSlots = createFillSlots({
@@ -253,9 +252,7 @@ export const operatorsNotes = defineFeature({
   open: (
     runtime,
     { findIssuerOf }: { readonly findIssuerOf: Parameters<typeof openOperatorsNotes>[1] },
-  ) => ({
-    gives: { operated: openOperatorsNotes(runtime, findIssuerOf) },
-  }),
+  ) => ({ gives: { operated: openOperatorsNotes(runtime, findIssuerOf) } }),
 });
 
 /** What pages show of this gateway, and what it says of itself to those who have not connected yet. */

@@ -131,7 +131,7 @@ export class Deadline {
 }
 
 /** The pauses before what has failed is tried again. */
-export interface BackOff {
+interface BackOff {
   readonly firstMs: number;
   readonly longestMs: number;
 }

@@ -276,12 +276,11 @@ const getMember = (value: unknown, key: string): unknown =>
 /** The same object where nothing changes. */
 function mapMembers(value: object, map: (member: unknown, key: string) => unknown): object {
   let isChanged = false;
-  const mapOne = (member: unknown, key: string) => {
-    const mapped = map(member, key);
-    isChanged ||= !Object.is(mapped, member);
-    return mapped;
-  };
-  const mapped = copyMembers(value, mapOne);
+  const mapped = copyMembers(value, (member, key) => {
+    const one = map(member, key);
+    isChanged ||= !Object.is(one, member);
+    return one;
+  });
   return isChanged ? mapped : value;
 }
 

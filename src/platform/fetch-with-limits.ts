@@ -17,14 +17,11 @@ export interface FetchInit {
 export interface FetchResponse {
   readonly status: number;
   readonly headers: FetchHeaders;
-  /** To be read to its end, or cancelled. Null where there is none. */
-  readonly body: FetchBody | null;
-}
-
-/** Leaving a loop over it cancels it. */
-export interface FetchBody extends AsyncIterable<Uint8Array> {
-  /** Closes the connection. */
-  cancel(): Promise<void>;
+  /**
+   * To be read to its end, or cancelled, which closes the connection: leaving a loop over it does that, too.
+   * Null where there is none.
+   */
+  readonly body: (AsyncIterable<Uint8Array> & { cancel(): Promise<void> }) | null;
 }
 
 export interface FetchHeaders {
@@ -32,7 +29,7 @@ export interface FetchHeaders {
   get(name: string): string | null;
 }
 
-export interface FetchLimits {
+interface FetchLimits {
   /** Milliseconds for the whole exchange, body included. */
   readonly timeoutMs: number;
   readonly maxBytes: number;

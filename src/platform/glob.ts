@@ -1,15 +1,13 @@
 // §18.2, §18.5: globs. `*` is any text, also none, `?` one character; anything else stands for itself, and
 // case counts. No regular expression: one that tries again from the start could run for minutes.
 
-export type MatchGlob = (text: string) => boolean;
-
 /** Characters of a pattern. */
 export const MAX_GLOB_LENGTH = 512;
 
 /** Longer texts match nothing. */
 export const MAX_TEXT_LENGTH = 8192;
 
-export function compileGlob(pattern: string): MatchGlob {
+export function compileGlob(pattern: string): (text: string) => boolean {
   if (pattern.length > MAX_GLOB_LENGTH) return () => false;
   const [first = '', ...others] = pattern.split('*');
   const last = others.pop();
@@ -49,12 +47,11 @@ export function canBegin(pattern: string, start: string): boolean {
 
 /** The end of the first place after `from` that fits the part; -1 for none. The first is as good as any later one. */
 function createFinder(part: string): (text: string, from: number) => number {
-  if (!part.includes('?')) {
+  if (!part.includes('?'))
     return function findText(text, from) {
       const at = text.indexOf(part, from);
       return at === -1 ? -1 : at + part.length;
     };
-  }
   return function findPart(text, from) {
     for (let at = from; at < text.length; at += 1) {
       const end = isInsidePair(text, at) ? -1 : endAfter(text, at, part);

@@ -16,7 +16,6 @@ export interface ClockAndLog {
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export const LOG_FORMATS = ['json', 'text'] as const;
-export type LogFormat = (typeof LOG_FORMATS)[number];
 
 /** A log line is a message that says what an operator can do, and its facts. */
 export interface Log {
@@ -42,7 +41,7 @@ export function createLog(
   level: LogLevel,
   options: {
     /** `json`, an object for each line, unless given. */
-    readonly format?: LogFormat;
+    readonly format?: (typeof LOG_FORMATS)[number];
     /** Standard output unless given. */
     readonly destination?: DestinationStream;
     /** In each of the lines: which of several processes wrote it. */
@@ -187,9 +186,8 @@ export function createLineOutput(fd: number, clock: Clock) {
     const taken = waiting.length === 0 ? tryWrite(bytes) : 0;
     if (taken === bytes.length) return undefined;
     // The rest of a line that has begun is never refused.
-    if (taken === 0 && waitingBytes + bytes.length > maxWaitingBytes) {
+    if (taken === 0 && waitingBytes + bytes.length > maxWaitingBytes)
       throw new Error(`Nobody reads what was written: ${waitingBytes} bytes wait`);
-    }
     const rest = { bytes: bytes.subarray(taken), hasBegun: taken > 0, ...(settle && { settle }) };
     if (waiting.length === 0) retryLater();
     waiting.push(rest);

@@ -33,7 +33,7 @@ export function suggestName(
 }
 
 /** The number of characters that have to change; Infinity where the two are not alike, or no nearer than `least`. */
-export type JudgeLikeness = (candidate: string, least: number) => number;
+type JudgeLikeness = (candidate: string, least: number) => number;
 
 /** Undefined for a name that nothing is like. */
 export function createJudgeLikeness(name: string): JudgeLikeness | undefined {

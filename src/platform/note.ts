@@ -8,7 +8,7 @@ class Given {
   }
 }
 
-export interface ValueNote<Content> {
+interface ValueNote<Content> {
   set(value: object, content: Content): void;
   /** Undefined too for a value that only inherits from the one of which it was noted. */
   find(value: object): Content | undefined;

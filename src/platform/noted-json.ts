@@ -56,9 +56,8 @@ export function forgetSource(value: object): void {
  */
 export function findText(value: object): string | undefined {
   const written = findWritten(value);
-  if (written !== undefined) {
+  if (written !== undefined)
     return typeof written === 'string' ? written : decodeUtf8(joinPieces(written));
-  }
   const source = SOURCE.find(value);
   if (source === undefined || source.isCut) return source?.text;
   const text = findUsualText(value, source) ?? cutText(source);
@@ -103,13 +102,12 @@ export function toRawJson<Value extends object>(value: Value): Value | RawJson {
 /** The same of its members: of each object, or of all where it is known how it was written itself. */
 export function toRawMembers(value: JsonObject): JsonObject {
   const parts = cutMembers(findText(value) ?? '', []);
-  const toRaw = (name: string, member: unknown) => {
-    const cut = parts.get(name);
-    if (cut !== undefined) return new RawJson(cut);
-    return isObject(member) ? toRawJson(member) : member;
-  };
   return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [name, toRaw(name, member)]),
+    Object.entries(value).map(([name, member]) => {
+      const cut = parts.get(name);
+      if (cut !== undefined) return [name, new RawJson(cut)];
+      return [name, isObject(member) ? toRawJson(member) : member];
+    }),
   );
 }
 

@@ -21,7 +21,7 @@ export function createSingleFlight<Key, Value>() {
 
 // Waits for what another request, here or at another replica, decides.
 
-export interface Waiting<Outcome> {
+interface Waiting<Outcome> {
   /** Undefined while there is none. What rejects is asked again: a store that fails now may answer with the next look. */
   look(): Promise<Outcome | undefined>;
   /** Calls back when there may be one; returns what ends it. */

@@ -51,11 +51,10 @@ export function cutJson(text: string, path: JsonPath): string | undefined {
 export function cutMembers(text: string, path: JsonPath): ReadonlyMap<string, string> {
   const cut = new Map<string, string>();
   const start = findValue(text, path);
-  if (start !== undefined) {
+  if (start !== undefined)
     eachMember(text, start, (name, from, to) => {
       if (typeof name === 'string') cut.set(name, text.slice(from, to));
     });
-  }
   return cut;
 }
 
@@ -188,9 +187,8 @@ class Splice {
       this.#replace(start, end, change.edit.json);
       return end;
     }
-    if (change === undefined || change.members.size === 0 || !isContainer(text, start)) {
+    if (change === undefined || change.members.size === 0 || !isContainer(text, start))
       return findEndOfValue(text, start);
-    }
     const isArray = text.charCodeAt(start) === OPEN_ARRAY;
     open.push({ members: change.members, isArray, index: 0 });
     return start + 1;

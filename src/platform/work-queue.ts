@@ -90,7 +90,7 @@ export class QueueFullError extends Error {
   override readonly name = 'QueueFullError';
 }
 
-export class QueueLeftError extends Error {
+class QueueLeftError extends Error {
   override readonly name = 'QueueLeftError';
 }
 
@@ -118,9 +118,8 @@ export function createFairQueue(options: {
   }
 
   function waitForTurn(line: Line, signal: CancelSignal | undefined): Promise<void> {
-    if (waiting >= maxWaiting || line.waiting.length >= maxWaitingOfOne) {
+    if (waiting >= maxWaiting || line.waiting.length >= maxWaitingOfOne)
       return Promise.reject(new QueueFullError('too much of it waits'));
-    }
     return new Promise((resolve, reject) => {
       const start = () => {
         waiting -= 1;

@@ -40,17 +40,11 @@ export const withSharedMeta = (server: string, item: RawItem): RawItem =>
 /** True if hosts show an app with its results. */
 export const hasApp = ({ _meta: meta }: RawItem): boolean => listAppUris(meta).length > 0;
 
-/** `visibility`; both unless it says so. */
-function isVisibleTo(audience: 'model' | 'app', { _meta: meta }: RawItem): boolean {
+/** `visibility`; both unless it says so. What is for apps alone hosts do not show to their model. */
+export function isVisibleTo(audience: 'model' | 'app', { _meta: meta }: RawItem): boolean {
   const visibility = isObject(meta) && isObject(meta.ui) ? meta.ui.visibility : undefined;
   return !Array.isArray(visibility) || visibility.includes(audience);
 }
-
-/** True if it is for apps alone: hosts do not show it to their model. */
-export const isForAppsAlone = (tool: RawItem): boolean => !isVisibleTo('model', tool);
-
-/** True if an app may call it. */
-export const isForApps = (tool: RawItem): boolean => isVisibleTo('app', tool);
 
 // §18.2, §30.1: URIs of servers as clients see them where several servers share a path, and back.
 //

@@ -85,12 +85,7 @@ function listPaths(
   list: (name: string, view?: PlannedView) => Promise<readonly JsonObject[]>,
 ): readonly MeasuredPath[] {
   return [
-    {
-      kind: 'all',
-      name: '',
-      isPersonal: servers.some(isUnknown),
-      list: () => list(''),
-    },
+    { kind: 'all', name: '', isPersonal: servers.some(isUnknown), list: () => list('') },
     ...servers.map(
       (name): MeasuredPath => ({
         kind: 'server',

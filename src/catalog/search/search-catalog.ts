@@ -15,7 +15,7 @@ import { writeExactJson } from '../../platform/exact-json.ts';
 import { compileGlob } from '../../platform/glob.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import { isForAppsAlone } from '../apps/app-tools.ts';
+import { isVisibleTo } from '../apps/app-tools.ts';
 import { indexEntries } from '../join-lists.ts';
 import { createListPage } from '../list-page.ts';
 import { BUILT_IN, type Entry } from '../prepare-list.ts';
@@ -158,24 +158,22 @@ const isRun = (name: string): name is Exclude<SearchTool, typeof CALL> =>
 
 const NOTHING_FOUND = `Nothing fits. Ask ${SEARCH} again in other words, as the name of the server or of what it deals with.`;
 
-const toText = (value: object) => ({
-  content: [{ type: 'text', text: writeExactJson(value) }],
-});
+const toText = (value: object) => ({ content: [{ type: 'text', text: writeExactJson(value) }] });
 
 function readInnerCall(args: JsonObject): InnerCall {
   const problem = findArgumentProblem(CALL, args);
   if (problem !== undefined) fail('invalid_tool_input', { details: problem });
   const name = String(args.name);
-  if (isSearchTool(name)) {
+  if (isSearchTool(name))
     fail('invalid_tool_input', {
       details: `${CALL} does not call ${name}: call ${name === CALL ? 'the other tool by its own name' : 'it by itself'}.`,
     });
-  }
   return { name, args: isObject(args.arguments) ? args.arguments : {} };
 }
 
 /** Tools for apps alone are shown to no model (ext-apps, "Resource Discovery"). */
-const canBeFound = ({ name, item }: Entry): boolean => !isSearchTool(name) && !isForAppsAlone(item);
+const canBeFound = ({ name, item }: Entry): boolean =>
+  !isSearchTool(name) && isVisibleTo('model', item);
 
 /** The view's own tools: none where nothing can be found, so that it is as empty as any other view. */
 const listOwn = (visible: readonly Entry[]): readonly JsonObject[] =>

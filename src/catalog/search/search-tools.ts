@@ -26,11 +26,7 @@ interface Definition {
   readonly annotations: ToolAnnotations;
 }
 
-const READS: ToolAnnotations = {
-  readOnlyHint: true,
-  idempotentHint: true,
-  openWorldHint: false,
-};
+const READS: ToolAnnotations = { readOnlyHint: true, idempotentHint: true, openWorldHint: false };
 
 const toolName = (description: string) =>
   ({ type: 'string', minLength: 1, maxLength: MAX_NAME, description }) as const;
@@ -141,21 +137,13 @@ const MAX_SHORT_DESCRIPTION = 300;
 const MAX_SHORT_ARGUMENTS = 20;
 const MAX_SHORT_NAME = 64;
 
-interface ShownTools {
-  readonly tools: readonly JsonObject[];
-  /** Those that are not shown whole. */
-  readonly leftOut: readonly string[];
-}
-
 /**
  * A tool that does not fit keeps no smaller one after it out. When they were `found`, it is shown shortly. When they were asked for
  * by name, it is not shown at all, and the first is always whole: without its schema nobody could call it.
  */
-export async function showTools(
-  entries: readonly Entry[],
-  reason: 'found' | 'named',
-): Promise<ShownTools> {
+export async function showTools(entries: readonly Entry[], reason: 'found' | 'named') {
   const countTokens = await loadCountTokens();
+  // Those that are not shown whole.
   const leftOut: string[] = [];
   let left = MAX_TOKENS;
   const tools = entries.flatMap((entry, at): readonly JsonObject[] => {

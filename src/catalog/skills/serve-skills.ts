@@ -74,9 +74,8 @@ export function createServeSkills(
     const { server, ownUri } = place;
     const request = { method: 'skills/get', params: { uri: ownUri } } as const;
     const { skill, cache } = await ask(server, request, 'skills/list', context);
-    if (!isObject(skill) || skill.uri !== ownUri) {
+    if (!isObject(skill) || skill.uri !== ownUri)
       return failAtServer(server, 'did not answer with the skill');
-    }
     const [own] = await prepare(server, 'skills', [skill]);
     const entry = own && place.isRenamed ? renameSkill(own) : own;
     if (entry === undefined || !(await isServed(entry, who))) return failUnknownItem('skills', uri);

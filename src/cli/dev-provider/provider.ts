@@ -99,7 +99,9 @@ export async function createDevProvider(settings: DevProviderSettings): Promise<
         answer(400, 'This login has expired. Start again from your client.'),
       );
     } else {
-      req.url = replaceUnknownPrompt(addDefaultScope(url));
+      // There are no accounts to choose from: `select_account` becomes a new login.
+      const choice = /([?&]prompt=)[^&]*\bselect_account\b[^&]*/;
+      req.url = addDefaultScope(url).replace(choice, '$1login');
       handleRequest(req, res);
     }
   };
@@ -110,10 +112,6 @@ function addDefaultScope(target: string) {
   const isUnscoped = target.startsWith('/auth?') && !/[?&]scope=[^&]/.test(target);
   return isUnscoped ? `${target.replace(/&scope=(?=&|$)/, '')}&scope=profile` : target;
 }
-
-/** There are no accounts to choose from: `select_account` becomes a new login. */
-const replaceUnknownPrompt = (target: string) =>
-  target.replace(/([?&]prompt=)[^&]*\bselect_account\b[^&]*/, '$1login');
 
 const TEXT = {
   'Content-Type': 'text/plain; charset=utf-8',
@@ -246,9 +244,8 @@ function createProviderConfiguration(
         defaultResource: () => `${gatewayUrl}/mcp`,
         useGrantedResource: () => true,
         getResourceServerInfo: (_ctx, resource) => {
-          if (resource !== gatewayUrl && !resource.startsWith(`${gatewayUrl}/`)) {
+          if (resource !== gatewayUrl && !resource.startsWith(`${gatewayUrl}/`))
             throw new InvalidTarget(`tokens are made for ${gatewayUrl} only`);
-          }
           return describeResource(settings, resource);
         },
       },

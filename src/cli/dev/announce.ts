@@ -2,7 +2,7 @@
 
 import type { ServerFacts } from '../../catalog/upstream-catalogs.ts';
 import type { Config } from '../../config/config.ts';
-import { describeStoreBriefly } from '../../config/groups/store.ts';
+import { findStoreKind } from '../../config/groups/store.ts';
 import { CLIENT_SETUPS, DEFAULT_ENTRY_NAME } from '../../pages/client-setups.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
@@ -138,7 +138,7 @@ export function createBanner(
               ),
             },
           ]),
-      { name: 'Data', lines: [describeStoreBriefly(store)], isDetail: true },
+      { name: 'Data', lines: [findStoreKind(store).describeBriefly(store)], isDetail: true },
       ...(envFile === undefined
         ? []
         : [

@@ -57,11 +57,10 @@ export async function dev(options: Texts<'catalog' | 'config' | 'port'>): Promis
   const changed = joinWatcher();
   endWithNpx();
   const envFile = prepareEnvironment(options, process.env);
-  if (process.env.NODE_ENV === 'production') {
+  if (process.env.NODE_ENV === 'production')
     throw new StartError(
       'NODE_ENV: postern dev lets anybody in and is not for production. Use postern start.',
     );
-  }
   const environment = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value));
   const preview = loadConfig({
     ...DEV_DEFAULTS,

@@ -218,12 +218,11 @@ function judgeRefreshTokens(
       `${how}: the gateway asks it again every ${tokens.renewalSeconds} s whether a user still may.`,
     );
   }
-  if (provider.quirks.accessTokensLast) {
+  if (provider.quirks.accessTokensLast)
     return ok(
       REFRESH_CHECK,
       `The provider's access tokens live until they are revoked, unless it gives refresh tokens: by either the gateway asks it again every ${tokens.renewalSeconds} s whether a user still may.`,
     );
-  }
   return warning(REFRESH_CHECK, {
     what: 'The provider does not list the scope offline_access, so it may give the gateway no refresh token.',
     why: `The gateway could not ask it again whether a user still may: each login would end after OAUTH_GRANT_UNRENEWED_SECONDS (${tokens.grantUnrenewedSeconds} s), and the user log in once more.`,
@@ -257,12 +256,11 @@ function judgeBackchannel(
   baseUrl: string,
   ends: 'session' | 'all',
 ): Finding {
-  if (document.backchannel_logout_supported !== true) {
+  if (document.backchannel_logout_supported !== true)
     return ok(
       BACKCHANNEL_CHECK,
       'The provider does not say that it can tell the gateway of logouts there (backchannel_logout_supported). Who logs out there stays logged in here, unless the provider then refuses the next renewal.',
     );
-  }
   const namesSessions = document.backchannel_logout_session_supported === true;
   const what =
     ends === 'session' && namesSessions

@@ -207,12 +207,11 @@ export const healthCheck = defineCheck({
   section: 'Gateway',
   async run({ readReadiness, listLacking }: Walk) {
     const { status, json } = await readReadiness();
-    if (!isObject(json?.checks)) {
+    if (!isObject(json?.checks))
       return unknown(READY_CHECK, {
         what: 'whether the gateway is ready: /health/ready cannot be read from outside.',
         why: 'Or it is not a Postern gateway: then the settings that are named below are not its own.',
       });
-    }
     const lacking = await listLacking();
     if (lacking.length === 0)
       return status === 200

@@ -60,7 +60,12 @@ export const walkTokenCheck = defineCheck({
       const { details } = readErrorData(opened);
       const said =
         typeof details === 'string' ? details : `${opened.status} ${opened.text.slice(0, 200)}`;
-      if (isOwnToken(token)) return explainOwnTokenRefusal(token, reason, said);
+      if (isOwnToken(token)) {
+        if (inspectOwnToken(token).kind === 'refresh') return REFRESH_TOKEN;
+        const what = `The gateway refuses the token: ${said}`;
+        const { check, ...advice } = REFUSALS.get(reason) ?? { check: 'token.unknown', ...UNKNOWN };
+        return failure(check, { what, ...advice });
+      }
       if (/its own tokens begin with pst_/.test(said)) return FOREIGN_TOKEN;
       const { check, ...advice } = adviseOnToken(reason, token);
       return failure(check ?? CHECK, {
@@ -211,12 +216,11 @@ function judgeOwnToken(
       const now = clock.now() / 1000;
       const { grantId, expiresAt } = found;
       const what = `an access token of this gateway, of the login (grant) ${grantId}`;
-      if (now >= expiresAt) {
+      if (now >= expiresAt)
         return failure('token.expired', {
           what: `This is ${what}, and has expired.`,
           remedy: 'have the client refresh, or log in again.',
         });
-      }
       return ok(CHECK, {
         what: `This is ${what}, with ${Math.round((expiresAt - now) / 60)} min left.`,
         why: `Whether its login still stands, the gateway that runs says: postern doctor ${url} --token-file FILE`,
@@ -267,14 +271,6 @@ const REFUSALS: ReadonlyMap<string | undefined, Pick<Finding, 'check' | 'remedy'
     },
   ],
 ]);
-
-/** `said` is the gateway's own sentence. */
-function explainOwnTokenRefusal(token: string, reason: string | undefined, said: string) {
-  if (inspectOwnToken(token).kind === 'refresh') return REFRESH_TOKEN;
-  const what = `The gateway refuses the token: ${said}`;
-  const { check, ...advice } = REFUSALS.get(reason) ?? { check: 'token.unknown', ...UNKNOWN };
-  return failure(check, { what, ...advice });
-}
 
 /** Reports what only a login can show. */
 const reportUntriedLogin = (baseUrl: string) =>

@@ -66,11 +66,10 @@ export async function init(
   { process, console }: Invocation,
 ): Promise<void> {
   const isAsking = !yes && process.stdin.isTTY === true && process.stdout.isTTY === true;
-  if (!yes && !isAsking) {
+  if (!yes && !isAsking)
     throw new UsageError(
       'postern init asks questions, and there is no terminal. Add --yes for the defaults, with options for what differs.',
     );
-  }
   const clientSecret = await readSecretOption(
     '--client-secret',
     answered.clientSecret,
@@ -153,12 +152,11 @@ async function writeFiles(
     ? []
     : files.filter(({ name }) => lstatSync(name, { throwIfNoEntry: false }) !== undefined);
   const kept = new Set<string>();
-  if (present.length > 0 && confirm === undefined) {
+  if (present.length > 0 && confirm === undefined)
     throw new CommandError(
       'Nothing was written:',
       `${present.map(({ name }) => name).join(', ')} exist${present.length === 1 ? 's' : ''} already. ${adviseOnFolder()}`,
     );
-  }
   for (const { name } of present) if (!(await confirm?.(name))) kept.add(name);
   const wanted = files.filter(({ name }) => !kept.has(name));
   for (const { name, text, isSecret } of wanted) {
@@ -324,11 +322,10 @@ function nameServers(path: string, givenNames: readonly string[]): ReadonlyMap<s
 
 function read(path: string): JsonObject {
   const format = /^\.ya?ml$/i.test(extname(path)) ? 'yaml' : 'json';
-  if (/^https?:\/\//i.test(path)) {
+  if (/^https?:\/\//i.test(path))
     throw refuse(
       `--servers takes a file, not an address. Fetch it first: curl -o server.json ${path}`,
     );
-  }
   const content = readTextFile(path, (error) => {
     throw refuse(`--servers: ${path} cannot be read (${String(error)}).`);
   });

@@ -52,18 +52,17 @@ export function moveSecrets(
     const move = () => replaceSecretsOfCommand(command, (secret, name) => moveValue(name, secret));
     moved.command = noteLeft('command', noteMoves('command', move));
   }
-  if (Array.isArray(args)) moved.args = args.map(moveArgument);
+  if (Array.isArray(args))
+    moved.args = args.map((text: unknown, index): unknown => {
+      if (typeof text !== 'string') return text;
+      const before: unknown = args[index - 1];
+      const member = `args[${index}]`;
+      return noteLeft(
+        member,
+        moveParts(member, text, '', typeof before === 'string' ? before : undefined),
+      );
+    });
   return moved;
-
-  function moveArgument(text: unknown, index: number, all: readonly unknown[]): unknown {
-    if (typeof text !== 'string') return text;
-    const before = all[index - 1];
-    const member = `args[${index}]`;
-    return noteLeft(
-      member,
-      moveParts(member, text, '', typeof before === 'string' ? before : undefined),
-    );
-  }
 
   function moveOfAuth(member: string, members: JsonObject): JsonObject {
     return Object.fromEntries(
@@ -71,7 +70,9 @@ export function moveSecrets(
         const path = `${member}.${name}`;
         if (isObject(value)) return [name, moveOfAuth(path, value)];
         const isMoved = typeof value === 'string' && isSecretOfAuth(name) && isInTheClear(value);
-        const move = () => moveValue(splitWords(name), String(value));
+        // `clientSecret` makes `client Secret`.
+        const words = name.replace(/(?<=[a-z])(?=[A-Z])/g, ' ');
+        const move = () => moveValue(words, String(value));
         return [name, isMoved ? noteMoves(path, move) : value];
       }),
     );
@@ -142,9 +143,6 @@ export function moveSecrets(
 const NOT_IN_ENV = /((?:[^\P{Cc}\t]|[`\u2028\u2029])+)/u;
 
 // Names of the variables of `.env` that `postern init` makes for servers.
-
-/** `clientSecret` makes `client Secret`. */
-const splitWords = (name: string) => name.replace(/(?<=[a-z])(?=[A-Z])/g, ' ');
 
 /** `github` and `GITHUB_TOKEN` make `GITHUB_TOKEN`; `web` and `Authorization` make `WEB_AUTHORIZATION`. */
 function nameVariable(server: string, key: string) {

@@ -166,7 +166,7 @@ export function renderGitIgnore(secretsFile: string | undefined): string {
 }
 
 /** Undefined for a file that is elsewhere, or whose name no line can have. */
-export function toPattern(file: string): string | undefined {
+function toPattern(file: string): string | undefined {
   const path = relative('.', file).replaceAll(sep, '/');
   if (path.startsWith('..') || isAbsolute(path) || /[\n\r]| $/.test(path)) return undefined;
   return `/${path.replace(/[\\*?[\]]/g, '\\$&')}`;

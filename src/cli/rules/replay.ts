@@ -35,11 +35,10 @@ export async function replay(
 ): Promise<void> {
   const { audit: paths } = options;
   prepareEnvironment(options, process.env);
-  if (paths.length === 0) {
+  if (paths.length === 0)
     throw new UsageError(
       'postern rules replay needs what AUDIT_LOG wrote, for example --audit audit.log.',
     );
-  }
   const { path, file } = await readConfiguration('rules replay', process.env);
   const judge = createJudge(file, await createReplay(file.rules));
   const tally = createTally(file.rules);
@@ -59,12 +58,11 @@ export async function replay(
       tally.count(call, line.result, verdict);
     }
   }
-  if (!hasCalls) {
+  if (!hasCalls)
     throw new CommandError(
       'There is nothing to judge:',
       `${paths.join(', ')} has no line of a call. AUDIT_LOG makes the gateway write them.`,
     );
-  }
   const found = { ...read, ...tally.finish() };
   const printed = options.json ? JSON.stringify(found, undefined, 2) : renderReplay(found, path);
   console.log(escapeInvisible(printed));
@@ -177,11 +175,7 @@ const CHANGES: readonly {
     title: 'Would be refused:',
     explain: (rules) => (rules === '' ? 'no rule names it' : `not by ${rules}`),
   },
-  {
-    change: 'needs_scope',
-    title: 'Would need a scope:',
-    explain: (rules) => rules,
-  },
+  { change: 'needs_scope', title: 'Would need a scope:', explain: (rules) => rules },
   {
     change: 'allowed',
     title: 'Would be allowed:',

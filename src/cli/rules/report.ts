@@ -185,18 +185,9 @@ export interface CountedCalls {
 
 export type DecisionChange = 'refused' | 'allowed' | 'needs_scope';
 
-interface ChangedCalls extends CountedCalls {
-  readonly change: DecisionChange;
-}
-
 export interface UnknownCalls extends CountedCalls {
   /** Facts that the log does not have, as conditions name them. */
   readonly missing: readonly string[];
-}
-
-/** Allowed calls about which somebody is asked first (§27). */
-interface AskedCalls extends CountedCalls {
-  readonly ask: AskWhom;
 }
 
 export type UsedRule = ReturnType<typeof toUsedRule>;
@@ -206,10 +197,10 @@ export type TallyResult = ReturnType<ReturnType<typeof createTally>['finish']>;
 export function createTally(rules: readonly RuleConfig[]) {
   /** `calls` were judged, then and now; others were stopped by something else than rules, or nobody judged them. */
   const numbers = { calls: 0, stayAllowed: 0, stayRefused: 0, stopped: 0, unjudged: 0 };
-  const changes = new Map<string, ChangedCalls>();
+  const changes = new Map<string, CountedCalls & { readonly change: DecisionChange }>();
   const unknown = new Map<string, UnknownCalls>();
-  /** Calls that are allowed now. */
-  const asked = new Map<string, AskedCalls>();
+  /** Calls that are allowed now, and about which somebody is asked first (§27). */
+  const asked = new Map<string, CountedCalls & { readonly ask: AskWhom }>();
   /** Calls of which it is known that they are allowed, but not whether somebody else is asked first. */
   const mayBeAsked = new Map<string, UnknownCalls>();
   const used = new Map(rules.map(({ place }) => [place, new Map<string, Usage>()]));

@@ -122,21 +122,19 @@ function readObject(option: string, text = '{}') {
 
 /** @throws UsageError for what is no JSON object. */
 function readClaims(path: string | undefined): UserContext {
-  if (path === undefined) {
+  if (path === undefined)
     throw new UsageError(
       'postern rules test needs the claims of a token, for example --claims ann.json.',
     );
-  }
   const text = readTextFile(path, (error) => {
     const said = getMessage(error);
     throw new UsageError(`--claims: ${path} cannot be read (${said}).`);
   });
   const claims = parseObject(text);
-  if (claims === undefined) {
+  if (claims === undefined)
     throw new UsageError(
       '--claims must be a file with a JSON object: the claims of a user, for example {"sub": "ann", "groups": ["staff"]}.',
     );
-  }
   const { sub, name, groups } = claims;
   return {
     sub: typeof sub === 'string' ? sub : '',

@@ -55,7 +55,7 @@ export async function openConfigFile(config: Config, served?: Protection) {
   const { findLosses } = await import('./protection.ts');
   const losses = served === undefined ? [] : findLosses(served, setup);
   if (losses.length > 0) throw new StartError(...losses.map((loss) => `${path}: ${loss}`));
-  let following: Following | undefined;
+  let following: ReturnType<typeof followConfigFile> | undefined;
   return {
     path,
     setup,
@@ -110,8 +110,6 @@ interface FollowActions {
   readonly close: () => Promise<void>;
   readonly log: Log;
 }
-
-type Following = ReturnType<typeof followConfigFile>;
 
 /** Loads the file anew when it or its lock changes, and at SIGHUP, until it is stopped. `first` is what is served. */
 export function followConfigFile(

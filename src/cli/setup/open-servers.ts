@@ -173,26 +173,17 @@ const OPAQUE_TOKENS =
  * @throws UsageError for what is no token of a provider's user, or one that has expired.
  */
 export function readTokenUser(token: string, now: number): UserContext {
-  if (isOwnToken(token)) {
+  if (isOwnToken(token))
     throw new UsageError(
       `The token is one of the gateway (pst_…). It does not say who its user is, and no server may get it. Get an access token from the identity provider itself. ${OPAQUE_TOKENS}`,
     );
-  }
   const claims = parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'));
   const { sub, exp, groups } = claims ?? {};
-  if (claims === undefined || typeof sub !== 'string' || sub === '') {
+  if (claims === undefined || typeof sub !== 'string' || sub === '')
     throw new UsageError(
       `The token is not a JWT with a "sub". Give an access token that the identity provider issued to a user. ${OPAQUE_TOKENS}`,
     );
-  }
-  if (typeof exp === 'number' && exp * 1000 <= now) {
+  if (typeof exp === 'number' && exp * 1000 <= now)
     throw new UsageError('The token has expired. Give an access token that is valid now.');
-  }
-  return {
-    sub,
-    claims,
-    token,
-    ...readEmail(claims),
-    ...(isStringArray(groups) && { groups }),
-  };
+  return { sub, claims, token, ...readEmail(claims), ...(isStringArray(groups) && { groups }) };
 }

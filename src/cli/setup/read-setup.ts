@@ -53,9 +53,8 @@ export async function readSetup(path: string, config: Config, env: Env) {
         ]),
     ...('problem' in lock ? [lock.problem] : []),
   ];
-  if (parsed.kind === 'problems' || 'problem' in lock || problems.length > 0) {
+  if (parsed.kind === 'problems' || 'problem' in lock || problems.length > 0)
     return { kind: 'problems' as const, problems, isWhole };
-  }
   const { file, warnings } = parsed;
   const setup: Setup = {
     file,
@@ -168,11 +167,10 @@ function warnOfMissingRules(
 export async function readConfiguration(command: string, env: Env) {
   const config = loadSettings(env);
   const { configFile: path } = config.server;
-  if (path === undefined) {
+  if (path === undefined)
     throw new UsageError(
       `postern ${command} needs the configuration file, for example --config mcp.json.`,
     );
-  }
   return { path, file: await requireConfigFile(path, config, env) };
 }
 

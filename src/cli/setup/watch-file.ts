@@ -25,13 +25,13 @@ export interface StampedFile {
 export const takeStamp = (path: string): StampedFile => ({ path, stamp: computeStamp(path) });
 
 /** Resolves once nobody writes the file: at once for one that has not changed in the last second. */
-export async function waitUntilSettled(path: string, clock: Clock = systemClock): Promise<void> {
+export async function waitUntilSettled(path: string): Promise<void> {
   let stamp = computeStamp(path);
   const changedAt = Number(stamp.split(' ').at(-1));
-  let isSettled = !(changedAt > clock.now() - INTERVAL_MS);
+  let isSettled = !(changedAt > systemClock.now() - INTERVAL_MS);
   while (!isSettled) {
     const last = stamp;
-    await pause(clock, INTERVAL_MS);
+    await pause(systemClock, INTERVAL_MS);
     stamp = computeStamp(path);
     isSettled = stamp === last;
   }

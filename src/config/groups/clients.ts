@@ -10,7 +10,7 @@ import {
   THIRTY_DAYS_SECONDS,
   textWith,
 } from '../rules.ts';
-import { defineSetting, type Read, readAll, type ValuesOf } from '../setting.ts';
+import { defineSetting, type Read, readAll } from '../setting.ts';
 import { chooseByMode } from './provider.ts';
 
 const documentHosts = listOrNone(
@@ -95,19 +95,13 @@ const redirectSettings = {
   }),
 };
 
-export const clientSettings = {
-  ...documentSettings,
-  ...registrationSettings,
-  ...redirectSettings,
-};
+export const clientSettings = { ...documentSettings, ...registrationSettings, ...redirectSettings };
 
 export const readClientsConfig = (read: Read) => ({
   registration: readAll(registrationSettings, read),
   redirectUris: readAll(redirectSettings, read),
   clientIdMetadata: readAll(documentSettings, read),
 });
-
-export type RegistrationConfig = ValuesOf<typeof registrationSettings>;
 
 // The consent page, and the other pages of a login.
 

@@ -2,7 +2,7 @@
 import { flag, integer, oneOf, THIRTY_DAYS_MS } from '../rules.ts';
 import { defineSetting, type Read, type Setting } from '../setting.ts';
 
-export type LimitsConfig =
+type LimitsConfig =
   | { readonly enabled: false }
   | {
       readonly enabled: true;

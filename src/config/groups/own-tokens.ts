@@ -84,8 +84,6 @@ export const ownTokenSettings = {
   }),
 };
 
-export type TokensConfig = ReturnType<typeof readTokensConfig>;
-
 export const readTokensConfig = (read: Read) => ({
   ...readAll(ownTokenSettings, read),
   /** The difference that the provider's clock may have, in ID tokens. */

@@ -79,10 +79,7 @@ const githubUrl = defineSetting('GITHUB_URL', baseUrlRule, {
 
 /** The issuer of a provider whose tokens name none. */
 const findImpliedIssuer: { readonly [Login in ProviderLogin]: (read: Read) => string | undefined } =
-  {
-    openid: () => undefined,
-    github: (read) => read(githubUrl),
-  };
+  { openid: () => undefined, github: (read) => read(githubUrl) };
 
 const issuer = defineSetting('OIDC_ISSUER', httpUrl, {
   computed: {

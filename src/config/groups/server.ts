@@ -17,7 +17,7 @@ import {
   systemUser,
   textWith,
 } from '../rules.ts';
-import { defineSetting, type Read, readAll, type ValuesOf } from '../setting.ts';
+import { defineSetting, type Read, readAll } from '../setting.ts';
 
 const port = defineSetting('PORT', integer(1, 65_535), {
   default: 3000,
@@ -151,7 +151,7 @@ const reverseDnsName = textWith(
 );
 
 /** Characters, in both schemas. */
-export const MAX_DESCRIPTION = 100;
+const MAX_DESCRIPTION = 100;
 
 const shortText: Rule<string> = {
   parse: (text) =>
@@ -232,5 +232,3 @@ export const adminSettings = {
       'By ID: [clients that log in as themselves](machine-clients.md), or clients of the provider as `azp` or `client_id` of their access tokens names them. Without any, only tokens that the page `/admin` got are taken. Give these tokens to nothing else: whoever has one can do what its operator can.',
   }),
 };
-
-export type AdminConfig = ValuesOf<typeof adminSettings>;

@@ -14,7 +14,7 @@ export interface ChosenStore {
   readonly dataDir: string;
 }
 
-export interface EmbeddedStoreConfig extends ChosenStore {
+interface EmbeddedStoreConfig extends ChosenStore {
   readonly kind: 'embedded';
 }
 
@@ -106,15 +106,11 @@ const STORE_KINDS: StoreKinds<StoreConfig> = {
   },
 };
 
-const findKind = ({ kind }: Pick<StoreConfig, 'kind'>): StoreKind<StoreConfig> => STORE_KINDS[kind];
+export const findStoreKind = ({ kind }: Pick<StoreConfig, 'kind'>): StoreKind<StoreConfig> =>
+  STORE_KINDS[kind];
 
 export const isSharedStore = (store: Pick<StoreConfig, 'kind'>): boolean =>
-  findKind(store).isShared;
-
-export const describeStore = (store: StoreConfig): string => findKind(store).describe(store);
-
-export const describeStoreBriefly = (store: StoreConfig): string =>
-  findKind(store).describeBriefly(store);
+  findStoreKind(store).isShared;
 
 const listKinds = (): readonly StoreKind<StoreConfig>[] => Object.values(STORE_KINDS);
 

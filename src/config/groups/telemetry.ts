@@ -115,7 +115,7 @@ export function readTracingConfig(read: Read) {
 // The audit log: who did what.
 
 /** `stdout` or `file:PATH`. */
-export type AuditDestination =
+type AuditDestination =
   | { readonly kind: 'stdout' }
   | { readonly kind: 'file'; readonly path: string };
 

@@ -27,7 +27,7 @@ export interface Person {
   readonly emailVerified?: boolean;
 }
 
-export type People = ReturnType<typeof createPeople>;
+type People = ReturnType<typeof createPeople>;
 
 const MAX_NAME = 200;
 /** RFC 5321 §4.5.3.1 allows no longer address. */
@@ -57,7 +57,7 @@ export function createPeople({ getSeal }: Pick<Runtime, 'getSeal'>) {
 }
 
 /** As much as is kept, or shown, of somebody. */
-export const describePerson = ({ name, email, emailVerified }: Person): Person => ({
+const describePerson = ({ name, email, emailVerified }: Person): Person => ({
   ...(name && { name: name.slice(0, MAX_NAME) }),
   ...(email && { email: email.slice(0, MAX_EMAIL) }),
   ...(email && emailVerified !== undefined && { emailVerified }),
@@ -215,7 +215,7 @@ export interface FoundPeople {
 }
 
 /** A list that may have what is of the person. */
-export interface SearchedList<Item> {
+interface SearchedList<Item> {
   readonly isMeant: (item: Item) => boolean;
   readonly readPage: (request: PageRequest) => Promise<StoredPage<Item>>;
   /** Reads the items of one user. */

@@ -28,14 +28,12 @@ export interface AdminPageRequest extends PageRequest {
 export function readPageRequest(query: URLSearchParams, form = CURSOR): AdminPageRequest {
   const cursor = query.get('cursor');
   const { list, time, skip } = (cursor !== null && form.exec(cursor)?.groups) || {};
-  if (cursor !== null && time === undefined) {
+  if (cursor !== null && time === undefined)
     fail('bad_request', { details: 'cursor must be the nextCursor of the page before.' });
-  }
   const text = query.get('limit') ?? DEFAULT_LIMIT;
   const limit = LIMIT.test(text) ? Number(text) : 0;
-  if (limit < 1 || limit > MAX_LIMIT) {
+  if (limit < 1 || limit > MAX_LIMIT)
     fail('bad_request', { details: `limit must be a whole number from 1 to ${MAX_LIMIT}.` });
-  }
   const place = { ...(list && { list: Number(list) }), time: Number(time), skip: Number(skip) };
   return { from: cursor === null ? undefined : place, limit };
 }

@@ -45,9 +45,8 @@ export function createDisplayName({ name = '', id }: NamedClient): DisplayName {
 }
 
 function describeMixture(scripts: readonly string[]): string | undefined {
-  if (scripts.length > 1) {
+  if (scripts.length > 1)
     return `This name mixes letters from different scripts (${scripts.join(', ')}), a common way to imitate another name.`;
-  }
   // Two of those that are hardly in use count as one here.
   return scripts[0] === OTHER_SCRIPT
     ? 'This name uses letters from a rare script, a common way to imitate another name.'
@@ -89,10 +88,10 @@ const USED_TOGETHER: readonly ReadonlySet<string>[] = [
 /** One for those that are used together; none for digits and signs alone. */
 function findScripts(text: string): readonly string[] {
   const letters = [...text].filter((letter) => !COMMON.test(letter));
-  const scripts = [...new Set(letters.map(findScript))].sort();
+  const found = letters.map(
+    (letter) => PATTERNS.find((pattern) => pattern.letters.test(letter))?.name ?? OTHER_SCRIPT,
+  );
+  const scripts = [...new Set(found)].sort();
   const areUsedTogether = USED_TOGETHER.some((set) => scripts.every((script) => set.has(script)));
   return areUsedTogether ? scripts.slice(0, 1) : scripts;
 }
-
-const findScript = (letter: string) =>
-  PATTERNS.find(({ letters }) => letters.test(letter))?.name ?? OTHER_SCRIPT;

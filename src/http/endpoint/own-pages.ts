@@ -28,14 +28,14 @@ export interface OwnPages {
   listClients(user: BrowserSession['user']): Promise<readonly NamedClient[]>;
 }
 
-export interface BrowserSessions {
+interface BrowserSessions {
   /** Without effect. */
   has(cookie: string | undefined): Promise<boolean>;
   /** Undefined without one. Being read, it lives on. */
   find(cookie: string | undefined): Promise<OpenBrowserSession | undefined>;
 }
 
-export interface OpenBrowserSession {
+interface OpenBrowserSession {
   readonly session: BrowserSession;
   end(): Promise<void>;
 }
@@ -69,7 +69,7 @@ export interface Browsers {
 /** Sends a browser without a session to the provider, to log in for a page. */
 export type BeginLogin = (cookie: string | undefined, login: LoginForPage) => Promise<Reply>;
 
-export interface LoginForPage {
+interface LoginForPage {
   /** The browser is led back to it. */
   readonly page: OwnPage;
   /** Asked even where the provider knows the browser, as it has to be sure who sits there. */

@@ -22,9 +22,8 @@ export const OAUTH = { form: 'oauth', body: 'invalid_request' } as const satisfi
 /** The reply for an error of a request that has no id, or whose id is not known yet. */
 export function renderError(error: GatewayError, format: ErrorFormat): Reply {
   const { row, failure } = error;
-  if (failure.redirect?.isAutomatic) {
+  if (failure.redirect?.isAutomatic)
     return { ...createRedirectReply(failure.redirect.url), ...toLogMembers(error) };
-  }
   return {
     status: row.status,
     headers: { 'Content-Type': 'application/json', ...failure.headers },
@@ -36,9 +35,8 @@ export function renderError(error: GatewayError, format: ErrorFormat): Reply {
 function renderBody(error: GatewayError, format: ErrorFormat): JsonObject {
   const { oauth, jsonrpc } = error.row;
   const hasOAuthForm = format.form === 'oauth' && (oauth !== 'limit' || format.limit !== undefined);
-  if (oauth === undefined || (jsonrpc !== undefined && !hasOAuthForm)) {
+  if (oauth === undefined || (jsonrpc !== undefined && !hasOAuthForm))
     return { jsonrpc: '2.0', error: toJsonRpcError(error), id: null };
-  }
   // §7.3, RFC 6749 §5.2.
   const { code, description } = describeOAuthError(error, format);
   return { error: code, error_description: description };

@@ -21,7 +21,7 @@ import {
 } from './client-authentication.ts';
 import type { ProviderEndpoints } from './provider-metadata.ts';
 
-export type ProviderApi = ReturnType<typeof createProviderApi>;
+type ProviderApi = ReturnType<typeof createProviderApi>;
 
 const LIMITS = { timeoutMs: 10_000, maxBytes: 1_048_576 };
 const MAX_IN_FLIGHT = 100;
@@ -43,9 +43,8 @@ export function createProviderApi(
      * too many requests are in flight: a provider that stalls must not keep every one that comes.
      */
     async post(request: ProviderRequest): Promise<ProviderResponse> {
-      if (inFlight >= MAX_IN_FLIGHT) {
+      if (inFlight >= MAX_IN_FLIGHT)
         fail('provider_busy', { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } });
-      }
       inFlight += 1;
       try {
         const { headers, ...post } = createFormRequest(request);
@@ -101,7 +100,7 @@ export interface ProviderResponse {
 }
 
 /** RFC 6749 §5.2. */
-export interface ProviderRefusal {
+interface ProviderRefusal {
   /** The `error` of the answer, where it has one, as RFC 6749 §5.2 calls it. */
   readonly code: string | undefined;
   /** Its words, as a sentence for the log: no secret is in it. */
@@ -256,12 +255,10 @@ export const createExchangeToken = (
     const response = parseObject(body);
     if (response === undefined) return refuseExchange('is not a JSON object');
     const { access_token: token, token_type: type, expires_in: expiresIn } = response;
-    if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') {
+    if (typeof type !== 'string' || type.toLowerCase() !== 'bearer')
       return refuseExchange(`has token_type ${quote(type, 40)}, and must have "Bearer"`);
-    }
-    if (typeof token !== 'string' || !BEARER_TOKEN.test(token)) {
+    if (typeof token !== 'string' || !BEARER_TOKEN.test(token))
       return refuseExchange('has no access_token that can be sent');
-    }
     // Some write numbers as text.
     const seconds = Number(expiresIn);
     return {

@@ -47,13 +47,11 @@ export function createHostCheck({ server, http }: Config) {
     // As nearly all callers write it: nothing has to be taken apart.
     if (host === base.host && authority === undefined) return;
     if (isProbe && host === undefined) return;
-    if (!host || host.includes(',')) {
+    if (!host || host.includes(','))
       fail('bad_request', { details: 'The request must have exactly one Host header.' });
-    }
     const lowerCase = host.toLowerCase();
-    if (authority !== undefined && authority.toLowerCase() !== lowerCase) {
+    if (authority !== undefined && authority.toLowerCase() !== lowerCase)
       fail('bad_request', { details: 'The Host header differs from the request target.' });
-    }
     if (isProbe) return;
     const [, name = '', port = defaultPort] = HOST.exec(lowerCase) ?? [];
     if (!namesWithAnyPort.has(name) && !exactHosts.has(`${name}:${port}`))
@@ -92,19 +90,17 @@ const isLocalOrigin = (origin: string) =>
 
 /** @throws GatewayError `invalid_origin`. */
 export function checkOrigin({ value, isAllowed }: RequestOrigin): void {
-  if (value !== undefined && !isAllowed) {
+  if (value !== undefined && !isAllowed)
     fail('invalid_origin', { facts: { found: truncateForLog(value) } });
-  }
 }
 
 /** @throws GatewayError `invalid_origin` for pages of other origins. Programs send none. */
 export function checkOwnOrigin({ value }: RequestOrigin, ownOrigin: string): void {
-  if (value !== undefined && value.toLowerCase() !== ownOrigin) {
+  if (value !== undefined && value.toLowerCase() !== ownOrigin)
     fail('invalid_origin', {
       details: "Only the gateway's own pages may call this address.",
       facts: { found: truncateForLog(value) },
     });
-  }
 }
 
 /**
@@ -210,9 +206,7 @@ export function createSecurityHeaders({ environment, baseUrl }: Config['server']
     'Referrer-Policy': 'strict-origin-when-cross-origin',
     'Cross-Origin-Opener-Policy': 'same-origin',
     'Cross-Origin-Resource-Policy': 'cross-origin',
-    ...(isHttps && {
-      'Strict-Transport-Security': 'max-age=31536000; includeSubDomains; preload',
-    }),
+    ...(isHttps && { 'Strict-Transport-Security': 'max-age=31536000; includeSubDomains; preload' }),
   };
 }
 

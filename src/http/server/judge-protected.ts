@@ -19,7 +19,6 @@ import type { CountedCall, LimitCheck, Limiter } from '../limits/limiter.ts';
 import { type CountedCaller, UNAUTHENTICATED } from '../limits/windows.ts';
 import type { ReadRequestBody } from './read-body.ts';
 import type { ReceivedRequest } from './receive-request.ts';
-import type { MemoryOwner } from './transfer-memory.ts';
 
 /** Lets in all callers, or refuses them. */
 export interface CallerChecks {
@@ -77,8 +76,9 @@ export function createJudgeProtected(
     let bodyRefusal: unknown;
     if (endpoint.body !== undefined) {
       try {
-        const rules = { accepts: endpoint.body, owner: findBodyOwner(token.user) };
-        const reading = readBody(incoming, rules);
+        // Without a user here, nobody has to log in.
+        const owner = token.user === undefined ? 'authDisabled' : { user: nameOwner(token.user) };
+        const reading = readBody(incoming, { accepts: endpoint.body, owner });
         body = reading instanceof Promise ? await reading : reading;
       } catch (thrown) {
         bodyRefusal = thrown;
@@ -91,9 +91,8 @@ export function createJudgeProtected(
     const call = { request, user, body };
     const judged = judgeCall(endpoint, call, bodyRefusal);
     const { access } = judged;
-    if (user?.grant === undefined) {
+    if (user?.grant === undefined)
       return { limits, caller, access, grantKey: undefined, run: judged.run };
-    }
     // Apart, so that the closures of such a call cost no other one.
     const run = createGrantedRun(endpoint, call, user, judged, bodyRefusal);
     return { limits, caller, access, grantKey: user.grant.key, run };
@@ -164,11 +163,7 @@ export function createJudgeProtected(
 }
 
 const admit = (user: UserContext | undefined): JudgedToken => ({
-  caller: {
-    kind: 'admitted',
-    user: user && nameOwner(user),
-    userMax: user?.grant?.maxCalls,
-  },
+  caller: { kind: 'admitted', user: user && nameOwner(user), userMax: user?.grant?.maxCalls },
   user,
   refusal: undefined,
 });
@@ -200,7 +195,3 @@ const refuseCall = (refusal: unknown): JudgedCall => ({
     throw refusal;
   },
 });
-
-/** Without a user here, nobody has to log in. */
-const findBodyOwner = (user: UserContext | undefined): MemoryOwner =>
-  user === undefined ? 'authDisabled' : { user: nameOwner(user) };

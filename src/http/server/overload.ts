@@ -55,14 +55,24 @@ export function createOverload({ clock, log }: ClockAndLog, runQueue: Pick<RunQu
     const elapsed = now - tickedAt;
     const isLate = elapsed >= LATE_MS;
     if (limit !== Number.POSITIVE_INFINITY) {
-      if (isLate || refused > 0) adapt(elapsed);
+      if (isLate || refused > 0) {
+        // Half of the way (on a scale of factors), since calls are often served one tick after they came.
+        const servingMs = Math.max(TICK_MS, elapsed - refused * REFUSAL_MS);
+        const factor = Math.sqrt(MAX_WAIT_MS / servingMs);
+        limit = Math.max(MIN_CALLS, limit * Math.min(2, Math.max(0.5, factor)));
+      }
     } else if (!isLate) {
       lateTicks = 0;
     } else if (countedAt === tickedAt) {
       countLateness(now);
     }
     if (isLate || refused > 0) quietSince = now;
-    else if (isEpisode() && now - quietSince >= QUIET_MS) endEpisode();
+    else if (isEpisode() && now - quietSince >= QUIET_MS) {
+      if (refusedInEpisode > 0)
+        log.info('All calls are served again.', { refused: refusedInEpisode });
+      limit = Number.POSITIVE_INFINITY;
+      lateTicks = refusedInEpisode = 0;
+    }
     isTicking = false;
     // An idle process needs no timer, and the next call finds out by itself.
     if (admitted + refused > 0 || isEpisode()) start(now);
@@ -79,20 +89,6 @@ export function createOverload({ clock, log }: ClockAndLog, runQueue: Pick<RunQu
     quietSince = now;
   }
 
-  /** Half of the way (on a scale of factors), since calls are often served one tick after they came. */
-  function adapt(elapsed: number) {
-    const servingMs = Math.max(TICK_MS, elapsed - refused * REFUSAL_MS);
-    const factor = Math.sqrt(MAX_WAIT_MS / servingMs);
-    limit = Math.max(MIN_CALLS, limit * Math.min(2, Math.max(0.5, factor)));
-  }
-
-  function endEpisode() {
-    if (refusedInEpisode > 0)
-      log.info('All calls are served again.', { refused: refusedInEpisode });
-    limit = Number.POSITIVE_INFINITY;
-    lateTicks = refusedInEpisode = 0;
-  }
-
   return {
     /** Counts a call that came at `now` (by the clock's monotonic time); false if it must be refused. */
     tryAdmit(now: number): boolean {
@@ -103,11 +99,10 @@ export function createOverload({ clock, log }: ClockAndLog, runQueue: Pick<RunQu
         admitted += 1;
         return true;
       }
-      if (refusedInEpisode === 0) {
+      if (refusedInEpisode === 0)
         log.warn(
           'More calls come than this process can serve: some are refused with 503, so that the others do not wait long. Add replicas or WORKERS, or look for a tool that takes much CPU.',
         );
-      }
       refused += 1;
       refusedInEpisode += 1;
       return false;
@@ -210,7 +205,13 @@ export function createRunQueue(clock: Clock) {
     if (isShort && !takeAcceptingTurn(now)) maxRuns = Math.max(1, limitUsually(now));
     hasNewConnection = false;
     busyTurns = waiting.length === 0 || isStalled(now) ? 0 : busyTurns + 1;
-    if (waiting.length > 0) runWaiting(now);
+    if (waiting.length === 0) return;
+    startTurn(now);
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      runs += 1;
+      next.start();
+      if (runs >= maxRuns) return;
+    }
   }
 
   function takeAcceptingTurn(now: number) {
@@ -234,15 +235,6 @@ export function createRunQueue(clock: Clock) {
     (ACCEPTING_TURN_MS * Math.max(runs, 1)) / Math.max(now - turnStartedAt, 0.001);
 
   const isStalled = (now: number) => now - turnStartedAt >= STALL_MS;
-
-  function runWaiting(now: number) {
-    startTurn(now);
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      runs += 1;
-      next.start();
-      if (runs >= maxRuns) return;
-    }
-  }
 
   return {
     /** Runs the task now, or, where this turn has enough to do, in one of the next, in their order. */

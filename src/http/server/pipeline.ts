@@ -138,14 +138,11 @@ export function createPipeline(
         : renderPreflightHeaders(request, corsHeaders);
       return { limits: undefined, run: () => ({ status: 204, headers }) };
     }
-    if (route === undefined) {
+    if (route === undefined)
       return { limits: undefined, run: () => router.servePage(request, destination) };
-    }
     const endpoint = findEndpoint(route, request.method);
     exchange.endpoint = endpoint;
-    if (endpoint.kind === 'open') {
-      return { limits: undefined, run: () => endpoint.handle(request) };
-    }
+    if (endpoint.kind === 'open') return { limits: undefined, run: () => endpoint.handle(request) };
     if (endpoint.kind === 'public') return judgePublic(exchange, endpoint);
     endpoint.checkOffered?.(request);
     const limits = limiter.startCheck(endpoint.limit, request.clientIp);
@@ -200,9 +197,8 @@ export function createPipeline(
     exchange.judged = NOTHING_JUDGED;
     if (judged.limits === undefined) return judged.run();
     const { limits, caller } = judged;
-    if (caller.kind === 'admitted') {
+    if (caller.kind === 'admitted')
       exchange.owner = caller.user === undefined ? 'authDisabled' : { user: caller.user };
-    }
     const admitted = limits.admit(judged);
     return admitted instanceof Promise
       ? admitted.then((known) => runAdmitted(judged, known, exchange))

@@ -121,9 +121,8 @@ export function createBodyReader({ config, clock }: Runtime) {
     const isForm = checkContentType(req, accepts) === FORM_TYPE;
     const codings = req.headers['content-encoding']?.split(',');
     // RFC 9110 §15.5.16: the header tells why it was refused, and what is allowed.
-    if (codings?.some((coding) => !/^\s*(identity)?\s*$/i.test(coding))) {
+    if (codings?.some((coding) => !/^\s*(identity)?\s*$/i.test(coding)))
       fail('unsupported_content_coding', { headers: { 'Accept-Encoding': 'identity' } });
-    }
     if (Number(req.headers['content-length'] ?? 0) > limit) throw createTooLargeError(limit);
     const holdNow = holdIfWhole(req, owner, limit);
     if (holdNow !== undefined) {
@@ -173,14 +172,12 @@ const createTooLargeError = (maxBytes: number) =>
 
 function parseJson(text: string, maxValues: number): unknown {
   const exceeded = findExceededBound(text, { levels: MAX_LEVELS, values: maxValues });
-  if (exceeded === 'values') {
+  if (exceeded === 'values')
     fail('body_too_large', {
       details: `The body may have at most ${maxValues} JSON values (MAX_BODY_VALUES).`,
     });
-  }
-  if (exceeded === 'levels') {
+  if (exceeded === 'levels')
     fail('parse_error', { details: `The body is nested deeper than ${MAX_LEVELS} levels.` });
-  }
   try {
     return JSON.parse(text);
   } catch {

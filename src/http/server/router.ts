@@ -138,9 +138,8 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site) {
      */
     async servePage(request: GatewayRequest, { page }: RequestDestination): Promise<Reply> {
       const isRead = request.method === 'GET' || request.method === 'HEAD';
-      if (page !== undefined && !isRead) {
+      if (page !== undefined && !isRead)
         fail('method_not_allowed', { headers: { Allow: 'GET, HEAD' } });
-      }
       const found = page ?? findNotFoundPage(request, site);
       return compressPage(found, getHeader(request, 'accept-encoding'));
     },
@@ -192,9 +191,8 @@ function createRoute(path: string, all: readonly Endpoint[]): Route {
  * @throws GatewayError `bad_request` or `not_found`.
  */
 function findNotFoundPage(request: GatewayRequest, site: Site): Reply {
-  if (!isPercentDecodable(request.path)) {
+  if (!isPercentDecodable(request.path))
     fail('bad_request', { details: 'The path of the URL is not encoded correctly.' });
-  }
   const page = prefersHtml(getHeader(request, 'accept')) ? site.getNotFoundPage() : undefined;
   return page ?? fail('not_found');
 }

@@ -354,9 +354,8 @@ function createRequestHandler(
     const bytes =
       pieces?.reduce((sum, { byteLength }) => sum + byteLength, 0) ?? Buffer.byteLength(body);
     // RFC 9110 §8.6: not on a reply that has no content by its status. A stream's is not known.
-    if (stream === undefined && status !== 204 && status !== 304) {
+    if (stream === undefined && status !== 204 && status !== 304)
       headers.push('Content-Length', String(bytes));
-    }
     if (isLast && !headers.includes('Connection')) headers.push('Connection', 'close');
     if (stream) {
       sendStream(res, stream, owner, onStreamEnd).start(status, headers);

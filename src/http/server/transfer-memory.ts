@@ -60,10 +60,7 @@ const NOT_COUNTED: CountedTransfer = { count() {}, end() {} };
 /** One body of `maxBodyBytes` always has room. */
 export function createBodyMemory(clock: Clock, maxBodyBytes: number) {
   const { users, start } = createOwnedTransfers(
-    {
-      user: Math.max(BODY_BYTES.user, maxBodyBytes),
-      all: Math.max(BODY_BYTES.all, maxBodyBytes),
-    },
+    { user: Math.max(BODY_BYTES.user, maxBodyBytes), all: Math.max(BODY_BYTES.all, maxBodyBytes) },
     createMemoryBudget(UNAUTHENTICATED_BYTES),
     createTransfers(clock, true),
   );

@@ -21,9 +21,7 @@ export function readAnswers<Requests extends ClientRequests>(
   const answers = Object.entries(requests).map(([key, request]) => {
     const answer = received[key];
     const problem = findClientAnswerProblem(request, answer);
-    if (problem !== undefined) {
-      failParams(`The client's answer "${key.slice(0, 100)}" ${problem}`);
-    }
+    if (problem !== undefined) failParams(`The client's answer "${key.slice(0, 100)}" ${problem}`);
     return [key, answer];
   });
   return Object.fromEntries(answers) as Answers<Requests>;

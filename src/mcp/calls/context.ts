@@ -83,7 +83,7 @@ export type CheckTarget = (
 ) => Promise<void> | undefined;
 
 /** The same for the contexts of all calls. */
-export interface ContextServices {
+interface ContextServices {
   readonly service: ServiceInfo;
   readonly getProviderToken: GetProviderToken;
   /** Those of the configuration as it is now; undefined where it has none. */
@@ -120,9 +120,8 @@ export function createContext(
   const meta = readMeta(params);
   const { progressToken } = meta;
   const token = isRequestId(progressToken) ? progressToken : undefined;
-  if (token !== undefined && !isShortId(token)) {
+  if (token !== undefined && !isShortId(token))
     failParams('A progressToken may have at most 256 characters');
-  }
   return new ClientContext(
     new ClientAccess(source, client, services, token),
     readForeignMeta(meta, source.sentText),
@@ -166,15 +165,12 @@ class ClientAccess {
 
   async ask<const Requests extends ClientRequests>(requests: Requests): Promise<Answers<Requests>> {
     // MCP 2026-07-28 "Supported Requests"; a list or a completion that asks would not be portable.
-    if (!this.canAsk()) {
-      throw new Error('Only tools, prompts and resources may ask the client');
-    }
+    if (!this.canAsk()) throw new Error('Only tools, prompts and resources may ask the client');
     this.askedKeys ??= new Set();
     for (const key of Object.keys(requests)) {
       // In the stateless era the second would get the answer to the first.
-      if (this.askedKeys.has(key)) {
+      if (this.askedKeys.has(key))
         throw new Error(`"${key}" was asked twice; each question needs a key of its own`);
-      }
       this.askedKeys.add(key);
     }
     return this.client.ask(requests, this.findQuestionGuards());

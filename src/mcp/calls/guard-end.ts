@@ -71,9 +71,8 @@ export async function guardEnd(running: Promise<object>, end: GuardedEnd): Promi
 /** Plain data, of which nothing is noted. */
 function splitCache(kind: ItemKind, result: object): { cache?: unknown; value: JsonObject } {
   const { ...exact } = readExact(result);
-  if (kind !== 'resource' || !('cache' in result) || result.cache === undefined) {
+  if (kind !== 'resource' || !('cache' in result) || result.cache === undefined)
     return { value: exact };
-  }
   const { cache: _, ...value } = exact;
   return { cache: result.cache, value };
 }
@@ -181,9 +180,8 @@ export async function guardCompletion(
   const findProblem = findCompletionProblem;
   const judged = await passGuard(after, { value, caller, signal, findProblem }).catch(refuse);
   const next = isObject(judged?.value) ? judged.value : value;
-  if ('error' in next) {
+  if ('error' in next)
     fail('upstream_error', { jsonRpc: readJsonRpcError(next.error) ?? NO_ERROR });
-  }
   const { values, total, hasMore } = isObject(next.completion) ? next.completion : NO_VALUES;
   return {
     values: isStringArray(values) ? values : [],

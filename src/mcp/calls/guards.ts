@@ -235,9 +235,8 @@ export async function passAnswers(
   for (const [key, answer] of Object.entries(received)) {
     const method = requests[key]?.method;
     // No guard looks at anything else, and servers that are asked again would get it.
-    if (method === undefined || !isObject(answer)) {
+    if (method === undefined || !isObject(answer))
       return failParams(`The client's answer "${key.slice(0, 100)}" must be an object`);
-    }
     passed.push([key, await guards.passAnswer(method, answer)]);
   }
   return Object.fromEntries(passed);
@@ -349,8 +348,6 @@ const isMessage = (value: unknown): boolean =>
   isObject(value) &&
   isText(value.role) &&
   (isContent(value.content) || isListOf(isContent)(value.content));
-const isResourceContent = (value: unknown): boolean =>
-  isObject(value) && isText(value.uri) && (isText(value.text) || isText(value.blob));
 
 const need =
   (member: string, isRight: (value: unknown) => boolean, what: string): FindProblem =>
@@ -366,7 +363,7 @@ const RESULTS: Readonly<Record<ItemKind, FindProblem>> = {
   prompt: need('messages', isListOf(isMessage), 'a list of messages, each with a role and content'),
   resource: need(
     'contents',
-    isListOf(isResourceContent),
+    isListOf((one) => isObject(one) && isText(one.uri) && (isText(one.text) || isText(one.blob))),
     'a list, each with a uri and a text or blob',
   ),
 };

@@ -151,9 +151,8 @@ function readCursor({ cursor }: Arguments): Cursor {
 
 /** MCP, completion/complete. */
 function readCompletionRequest({ ref, argument, context }: Arguments): CompletionRequest {
-  if (!isObject(ref) || !isObject(argument)) {
+  if (!isObject(ref) || !isObject(argument))
     return failParams('params.ref and params.argument must be objects');
-  }
   return {
     ref: readReference(ref),
     argument: {

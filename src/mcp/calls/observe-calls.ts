@@ -101,9 +101,8 @@ const countCalls = ({ metrics, clock }: Runtime): CallObserver => ({
     const seconds = (clock.monotonic() - startedAt) / 1000;
     if (outcome.kind === 'success') metrics.recordToolCall(name, 'success', era, seconds);
     if (outcome.kind === 'tool_error') metrics.recordToolCall(name, 'error', era, seconds);
-    if (outcome.kind === 'failure' && outcome.error.key === 'tool_failed') {
+    if (outcome.kind === 'failure' && outcome.error.key === 'tool_failed')
       metrics.recordToolCall(name, 'exception', era, seconds);
-    }
   },
 });
 
@@ -260,15 +259,13 @@ export function createCountCall(
     const startedAt = clock.monotonic();
     const name = user && nameOwner(user);
     const known = name === undefined ? undefined : byUser.get(name);
-    if (known && maxCallsPerUser > 0 && isFull(known, maxCallsPerUser, startedAt)) {
+    if (known && maxCallsPerUser > 0 && isFull(known, maxCallsPerUser, startedAt))
       fail('too_many_calls', { data: { retryAfter: 1 }, headers: { 'Retry-After': '1' } });
-    }
-    if (isFull(all, MAX_IN_ALL, startedAt)) {
+    if (isFull(all, MAX_IN_ALL, startedAt))
       fail('overloaded', {
         details: `${MAX_IN_ALL} calls are running in this process. Try again.`,
         headers: { 'Retry-After': '1' },
       });
-    }
     let callsOfUser = known;
     if (name !== undefined && callsOfUser === undefined) {
       callsOfUser = new LinkedList();
@@ -299,20 +296,18 @@ export function createCountCall(
       isLooking = false;
       const now = clock.now();
       endCallsOf(({ endsAt }) => endsAt !== undefined && endsAt <= now);
-      if (streamAfterMs > 0) beginStreams();
+      if (streamAfterMs > 0) {
+        const ticks = clock.monotonic();
+        for (const { startedAt, call } of all) {
+          const ranMs = ticks - startedAt;
+          if (ranMs < beginAfterMs) break;
+          call.stream.begin(ranMs >= streamAfterMs);
+        }
+      }
       // Not at the end of each call: see LinkedList of Maps that grow and shrink with calls.
       for (const [user, { size }] of byUser) if (size === 0) byUser.delete(user);
       if (all.size > 0) lookForLong();
     });
-  }
-
-  function beginStreams(): void {
-    const now = clock.monotonic();
-    for (const { startedAt, call } of all) {
-      const ranMs = now - startedAt;
-      if (ranMs < beginAfterMs) return;
-      call.stream.begin(ranMs >= streamAfterMs);
-    }
   }
 }
 

@@ -57,9 +57,8 @@ export function toAnswer(
   }
   const { error } = outcome;
   const show = (text: string) => showResult({ result: toErrorResult(text) });
-  if (hasFailureResults && error.key === 'tool_failed') {
+  if (hasFailureResults && error.key === 'tool_failed')
     return { result: show(error.message), failure: error };
-  }
   // A mistake of the caller is no failure of the gateway's.
   return hasFailureResults && error.key === 'invalid_tool_input'
     ? { result: show(`${catalogue.invalid_tool_input.details}\n${error.message}`) }

@@ -101,9 +101,8 @@ export function createCalls(runtime: Runtime, control: CallControl, callers: Cal
       ({ name, args } = inner);
       record.subject = name;
     }
-    if (args !== undefined && sentText !== undefined) {
+    if (args !== undefined && sentText !== undefined)
       noteSource(args, sentText, inner === undefined ? SENT : SENT_INNER);
-    }
     // The headers of the request repeat arguments of the outer tool: they are not checked.
     const checkTarget = inner === undefined ? client.checkTarget : undefined;
     const wanted = { list, name };
@@ -248,20 +247,16 @@ function judgeResult(result: MethodResult, { deniedBy }: CallRecord): Outcome {
 function judgeThrown(thrown: unknown, call: Call): Outcome {
   const { method, subject = '', deniedBy } = call.record;
   if (thrown instanceof InputRequired) return { kind: 'asked' };
-  if (deniedBy !== undefined) {
+  if (deniedBy !== undefined)
     return { kind: 'denied', by: deniedBy, error: toGatewayError(thrown) };
-  }
   if (thrown instanceof GatewayError) return { kind: 'failure', error: thrown };
   // The client has cancelled the call, and most tools throw when they are told.
-  if (call.signal().aborted) {
+  if (call.signal().aborted)
     return toFailure('request_cancelled', { facts: getStackFacts(thrown) });
-  }
-  if (method?.item?.kind !== 'tool') {
+  if (method?.item?.kind !== 'tool')
     return toFailure('method_failed', { cause: thrown, facts: getStackFacts(thrown) });
-  }
-  if (isToolError(thrown)) {
+  if (isToolError(thrown))
     return { kind: 'tool_error', result: { result: toErrorResult(readFailure(thrown)) } };
-  }
   // The message may have secrets, such as an address with a password: it is for the log alone.
   const reference = generateReference();
   return toFailure('tool_failed', {

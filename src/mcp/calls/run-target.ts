@@ -69,9 +69,8 @@ export function createRunTarget(control: CallControl) {
   return function runTarget(call: AllowedCall): Promise<object> {
     const { target, ask, args, context, record } = call;
     // Nobody is asked about a call that cannot be made.
-    if (target.task?.isRequired && record.era !== 'session' && context.task === undefined) {
+    if (target.task?.isRequired && record.era !== 'session' && context.task === undefined)
       failWithoutTasks(`Calls of ${target.item.name} are tasks: this needs a client`);
-    }
     const guards = getGuards();
     const found = guards && findGuards(guards, target);
     return found === undefined && ask === undefined
@@ -263,14 +262,12 @@ export async function refuse(
   const deniedBy = verdict.kind === 'denied' ? verdict.by : 'insufficient_scope';
   const facts = { deniedBy, server: target.item.server };
   record.deniedBy = deniedBy;
-  if (verdict.kind === 'scopes_missing') {
+  if (verdict.kind === 'scopes_missing')
     fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
-  }
-  if (verdict.rounded !== undefined) {
+  if (verdict.rounded !== undefined)
     fail(target.item.kind === 'tool' ? 'invalid_tool_input' : 'invalid_params', {
       details: `A rule looks at the number ${quote(verdict.rounded, MAX_NUMBER)}, which cannot be compared exactly here. Send one of at most 15 digits.`,
       facts,
     });
-  }
   return target.failAsUnknown(context, facts);
 }

@@ -41,11 +41,7 @@ export interface Lock {
 }
 
 /** Without a lock file everything is approved. */
-export const NO_LOCK: Lock = {
-  check: () => 'approved',
-  knows: () => true,
-  findChanges: () => [],
-};
+export const NO_LOCK: Lock = { check: () => 'approved', knows: () => true, findChanges: () => [] };
 
 /** The rest of a sentence that begins with the name of what is hidden. */
 export const LOCKED = {

@@ -98,9 +98,8 @@ export const NEWEST_KINDS = '2025-06-18';
 /** The result as a client of a version before `NEWEST_KINDS` can read it. Versions compare as text: they are dates. */
 export function adaptContent(version: string, result: object): object {
   const { content, messages }: { content?: unknown; messages?: unknown } = result;
-  if (Array.isArray(content)) {
+  if (Array.isArray(content))
     return { ...result, content: content.map((item: unknown) => adaptItem(version, item)) };
-  }
   if (!Array.isArray(messages)) return result;
   return {
     ...result,

@@ -20,9 +20,8 @@ export function readMirroredParams(tool: string, schema: ObjectSchema): readonly
       failDefinition('must be a token, such as Region');
     if (!TYPES.has(type)) failDefinition('is allowed on strings, integers and booleans only');
   }
-  if (countAnnotations(schema) > annotations.length) {
+  if (countAnnotations(schema) > annotations.length)
     failDefinition('is allowed only on members that are reached through properties');
-  }
   const names = annotations.map(({ name }) => String(name).toLowerCase());
   if (new Set(names).size < names.length) failDefinition('must be different for each member');
   return annotations.map(({ name, path }) => ({ header: `Mcp-Param-${name}`, path }));

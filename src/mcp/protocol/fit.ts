@@ -196,9 +196,7 @@ export const LISTED: Readonly<Record<ListKind, Fit>> = {
       ...described,
       outputSchema: object({ optional: schemaMembers }),
       annotations: toolAnnotations,
-      execution: object({
-        optional: { taskSupport: oneOf('forbidden', 'optional', 'required') },
-      }),
+      execution: object({ optional: { taskSupport: oneOf('forbidden', 'optional', 'required') } }),
     },
   }),
   prompts: object({
@@ -254,7 +252,6 @@ function toContents(json: string): string {
 }
 
 const toUser = (): string => '"user"';
-const toMessage = (json: string): string => `{"role":"user","content":${toContent(json)}}`;
 
 const message: Fit = (value, found) => {
   if (!isObject(value) || value.role === undefined || value.content === undefined) return false;
@@ -275,7 +272,9 @@ const toolResult = (structuredContent: Members): Fit => {
 };
 
 const promptResult = object({
-  required: { messages: mendedList(message, toMessage) },
+  required: {
+    messages: mendedList(message, (json) => `{"role":"user","content":${toContent(json)}}`),
+  },
   optional: { description: text, _meta: anyObject },
 });
 

@@ -17,7 +17,7 @@ export interface JsonRpcRequest {
   readonly params: unknown;
 }
 
-export interface JsonRpcNotification {
+interface JsonRpcNotification {
   readonly kind: 'notification';
   readonly method: string;
   readonly params: unknown;
@@ -45,9 +45,8 @@ export function parseMessage(value: unknown): JsonRpcMessage {
   if (!isObject(value)) return failParsing('The body must be a JSON object.');
   const { jsonrpc, id, method, params } = value;
   if (jsonrpc !== '2.0') return failParsing('jsonrpc must be "2.0".');
-  if (method === undefined && ('result' in value || 'error' in value)) {
+  if (method === undefined && ('result' in value || 'error' in value))
     return { kind: 'response', id, result: value.result, error: value.error };
-  }
   if (typeof method !== 'string') return failParsing('method must be a string.');
   if (!('id' in value)) return { kind: 'notification', method, params };
   return isRequestId(id)
@@ -102,9 +101,8 @@ export function readForeignMeta(meta: JsonObject, sentText = ''): JsonObject | u
     foreign ??= [];
     foreign.push([key, meta[key]]);
   }
-  if (foreign === undefined || !foreign.every(([, value]) => hasLevels(value, MAX_LEVELS))) {
+  if (foreign === undefined || !foreign.every(([, value]) => hasLevels(value, MAX_LEVELS)))
     return undefined;
-  }
   const members = Object.fromEntries(foreign);
   noteParts(members, sentText, ['params', '_meta']);
   return Buffer.byteLength(writeExactJson(toRawJson(members))) > MAX_BYTES ? undefined : members;

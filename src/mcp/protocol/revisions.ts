@@ -46,9 +46,8 @@ export const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion';
  * without one the header says.
  */
 export function detectEra(message: JsonRpcMessage, request: GatewayRequest): Era {
-  if (message.kind !== 'response' && PROTOCOL_VERSION in readMeta(message.params)) {
+  if (message.kind !== 'response' && PROTOCOL_VERSION in readMeta(message.params))
     return 'stateless';
-  }
   const version = getHeader(request, 'mcp-protocol-version');
   return (version === undefined ? undefined : findEra(version)) ?? 'session';
 }

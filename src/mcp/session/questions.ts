@@ -40,17 +40,15 @@ function checkCanBeAsked(
   requests: Readonly<Record<string, Question | ClientRequest>>,
 ): void {
   const missing = findMissingCapabilities(requests, readStoredCapabilities(clientCapabilities));
-  if (missing.length > 0) {
+  if (missing.length > 0)
     fail('client_cannot_be_asked', {
       details: `The client did not declare ${missing.join(', ')} when it initialized.`,
     });
-  }
-  if (!stream.isAccepted) {
+  if (!stream.isAccepted)
     fail('client_cannot_be_asked', {
       details:
         'Questions reach the client on an event stream: send Accept: application/json, text/event-stream.',
     });
-  }
 }
 
 export type SessionQuestions = ReturnType<typeof createSessionQuestions>;

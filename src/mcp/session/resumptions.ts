@@ -228,14 +228,12 @@ export function createResumptions(
       lastEventId: string,
     ): StreamResponse | EarlierStream | undefined {
       const id = readEventId(lastEventId);
-      if (id === undefined || id.sessionTag !== tagSession(session.sessionId)) {
+      if (id === undefined || id.sessionTag !== tagSession(session.sessionId))
         fail('unknown_event_id');
-      }
       const { position } = id;
       if (position === 'end') return undefined;
-      if (id.isOfSession) {
+      if (id.isOfSession)
         return { kind: 'earlier', readMissed: () => readMissed(session, id, position) };
-      }
       const own = kept.find(session.sessionId, id.name);
       if (own !== undefined) return { kind: 'stream', events: kept.attach(own, position) };
       const reader = openReader(session, id, position) ?? fail('too_many_streams');
@@ -303,8 +301,5 @@ export function holdBack(
 
 /** For a client that cannot be told what it missed: it looks again at what it knows. */
 const MAY_HAVE_CHANGED: readonly OutgoingMessage[] = ['tools', 'prompts', 'resources'].map(
-  (list) => ({
-    method: `notifications/${list}/list_changed`,
-    params: {},
-  }),
+  (list) => ({ method: `notifications/${list}/list_changed`, params: {} }),
 );

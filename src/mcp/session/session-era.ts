@@ -52,11 +52,10 @@ export function createSessionEraHandler(
       ),
     handle(call, message) {
       const { sessionId } = call;
-      if (sessionId === undefined) {
+      if (sessionId === undefined)
         return isInitialize(message)
           ? beginSession(call, message.params, services, closeSession)
           : fail('missing_session_id');
-      }
       const session = sessions.read(sessionId, call);
       return session instanceof Promise
         ? session.then((found) => respond(call, found, message))
@@ -102,11 +101,10 @@ export function createSessionEraHandler(
     session: SessionRecord,
     request: JsonRpcRequest,
   ): Promise<McpResponse> {
-    if (request.method === 'initialize') {
+    if (request.method === 'initialize')
       fail('invalid_request', {
         details: `The session is already initialized. ${WITHOUT_SESSION}`,
       });
-    }
     if (call.record.method === undefined) failUnknownMethod('method_not_found', request.method);
     const { stream } = call;
     stream.mayBegin = isResumable(session.protocolVersion);

@@ -93,9 +93,8 @@ type SessionMethod = (
 export const SESSION_METHODS: Readonly<Record<string, SessionMethod>> = {
   async ping() {},
   async 'logging/setLevel'({ level }, { sessionId }, { user }, { sessions }) {
-    if (!isLogSeverity(level)) {
+    if (!isLogSeverity(level))
       failParams(`params.level must be one of ${LOG_SEVERITIES.join(', ')}`);
-    }
     await sessions.setLogLevel(sessionId, user, level);
   },
   'resources/subscribe': changeSubscription('subscribe'),
@@ -129,12 +128,8 @@ export async function beginSession(
   closeSession: (caller: IdentifiedCaller) => void,
 ): Promise<McpResponse> {
   const { protocolVersion: asked, capabilities, clientInfo } = readParams(params);
-  if (typeof asked !== 'string') {
-    failParams('params.protocolVersion must be a string');
-  }
-  if (!isObject(capabilities)) {
-    failParams('params.capabilities must be an object');
-  }
+  if (typeof asked !== 'string') failParams('params.protocolVersion must be a string');
+  if (!isObject(capabilities)) failParams('params.capabilities must be an object');
   const protocolVersion = negotiateVersion(asked);
   const client = readCapabilities(capabilities);
   const { user, catalog } = call;

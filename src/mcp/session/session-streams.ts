@@ -114,12 +114,11 @@ export function createSessionStreams(
         }
         isFailing = false;
       } catch (cause) {
-        if (!isFailing) {
+        if (!isFailing)
           log.warn(
             'Subscribers are not told that resources have changed: the store does not answer.',
             { cause },
           );
-        }
         isFailing = true;
       }
     }
@@ -246,12 +245,11 @@ export function createSessionSubscriptions({ config, store, clock }: Runtime) {
   return {
     /** @throws GatewayError `invalid_params` for a resource that does not tell when it changes. */
     async subscribe({ catalog, caller, sessionId }: StreamOwner, uri: string): Promise<void> {
-      if (!(await catalog.canWatch(uri, caller))) {
+      if (!(await catalog.canWatch(uri, caller)))
         fail('invalid_params', {
           details: 'params.uri is not a resource that clients can subscribe to',
           data: { uri },
         });
-      }
       await store.set(buildKey(sessionId, uri), String(clock.now()), TTL_SECONDS);
       await catalog.setWatched(uri, true, caller);
     },

@@ -112,9 +112,8 @@ export function createSessions(
     ): SessionRecord | undefined | Promise<undefined> {
       if ('failure' in session) fail('internal_error', { cause: session.failure });
       const { record } = session;
-      if (record !== undefined) {
+      if (record !== undefined)
         return isOwn(record, user) && record.server === nameOwnPath(catalog) ? record : undefined;
-      }
       return isSessionId(id) ? countExpired(id) : undefined;
     },
 

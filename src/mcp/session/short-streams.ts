@@ -172,9 +172,8 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void) {
         bytes += lengths[slot] ?? 0;
         // With all else that is kept of the session.
         if (events > SESSION_EVENTS || bytes > SESSION_BYTES) return undefined;
-        if (names[slot] === wanted) {
+        if (names[slot] === wanted)
           return (endTimes[slot] ?? 0) > now - KEPT_MS ? read(session, slot) : undefined;
-        }
         number = predecessors[slot] ?? -1;
       }
       return undefined;

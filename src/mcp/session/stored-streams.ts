@@ -106,9 +106,8 @@ export function createStoredStreams(
   /** Writes it, and says so to the replica at which it is read. */
   async function saveForReader(stream: KeptStream): Promise<SaveResult> {
     const saved = await save(stream);
-    if (stream.readBy !== undefined && saved !== 'failed') {
+    if (stream.readBy !== undefined && saved !== 'failed')
       tellReader(stream, stream.readBy, saved === 'saved' ? 'news' : 'gone');
-    }
     return saved;
   }
 

@@ -117,13 +117,11 @@ const getMember = (value: unknown, [key, ...rest]: readonly string[]): unknown =
 
 /** Values that no header can say (null, an object) are the schema's matter. */
 function isSame(value: string | undefined, argument: unknown): boolean {
-  if (argument instanceof JsonNumber) {
+  if (argument instanceof JsonNumber)
     return value === argument.text || isSameNumber(value, argument.valueOf());
-  }
   if (typeof argument === 'number') return isSameNumber(value, argument);
-  if (typeof argument === 'string' || typeof argument === 'boolean') {
+  if (typeof argument === 'string' || typeof argument === 'boolean')
     return value === String(argument);
-  }
   return value === undefined;
 }
 

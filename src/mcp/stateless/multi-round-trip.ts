@@ -97,9 +97,8 @@ export async function startRound(
       answered: relayed && { inputResponses: answers, state: relayed },
       requireInput(inputRequests, state) {
         // MCP 2026-07-28 "Supported Requests".
-        if (!canAsk) {
+        if (!canAsk)
           failUpstream('The server asks the client where only tools, prompts and resources may.');
-        }
         relayedRequests = inputRequests;
         relayedState = state;
         throw new InputRequired();
@@ -177,13 +176,9 @@ async function readClientAnswers(
   requestState: RequestState,
 ) {
   const { inputResponses = {}, requestState: state } = isObject(params) ? params : {};
-  if (!isObject(inputResponses)) {
-    failParams('params.inputResponses must be an object');
-  }
+  if (!isObject(inputResponses)) failParams('params.inputResponses must be an object');
   if (state === undefined) return { answers: {} };
-  if (typeof state !== 'string') {
-    failParams('params.requestState must be a string');
-  }
+  if (typeof state !== 'string') failParams('params.requestState must be a string');
   const { answers, asked, relayed, approval } = await requestState.open(getBinding(), state);
   const received = Object.fromEntries(
     Object.entries(inputResponses).filter(([key]) => asked.includes(key)),

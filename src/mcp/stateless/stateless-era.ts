@@ -82,7 +82,13 @@ export function createStatelessEraHandler(
       return { result, cache: catalog.isShared ? DISCOVER_CACHE : NOT_SHARED };
     },
     ...Object.fromEntries(
-      Object.entries(tasks.methods).map(([method, run]) => [method, requireTasks(run)]),
+      Object.entries(tasks.methods).map(([method, run]): [string, RunMethod] => [
+        method,
+        async (params, context, call) => {
+          checkDeclaresTasks(context.client);
+          return run(params, context, call);
+        },
+      ]),
     ),
   };
 
@@ -90,11 +96,10 @@ export function createStatelessEraHandler(
     accessSession: () => undefined,
     handle(call, message) {
       if (message.kind === 'notification') return ACCEPTED;
-      if (message.kind === 'response') {
+      if (message.kind === 'response')
         fail('invalid_request', {
           details: 'This service has sent no request that this could answer.',
         });
-      }
       const { request, stream, record } = call;
       const envelope = readEnvelope(request, message, call.catalog.offers);
       const { method } = record;
@@ -154,9 +159,7 @@ export function createStatelessEraHandler(
     const { id } = message;
     const filter = readFilter(message.params);
     if (filter.taskIds.length > 0) checkDeclaresTasks(envelope.client);
-    if (!isShortId(id)) {
-      failParams('The id of a subscription may have at most 256 characters');
-    }
+    if (!isShortId(id)) failParams('The id of a subscription may have at most 256 characters');
     const lists = catalog.offers.listChanges === true ? filter.lists : [];
     const uris = new Set<string>();
     // One after the other: each may ask a server.
@@ -292,13 +295,6 @@ export function createStatelessEraHandler(
 const declaresTasks = ({ extensions }: ClientCapabilities): boolean =>
   extensions?.[TASKS] !== undefined;
 
-const requireTasks =
-  (run: RunMethod): RunMethod =>
-  async (params, context, call) => {
-    checkDeclaresTasks(context.client);
-    return run(params, context, call);
-  };
-
 function checkDeclaresTasks(client: ClientCapabilities): void {
   if (!declaresTasks(client)) failWithoutTasks('Tasks need a client');
 }
@@ -351,9 +347,7 @@ const MAX_SUBSCRIPTIONS = 200;
 
 function readFilter(params: unknown) {
   const { notifications } = readParams(params);
-  if (!isObject(notifications)) {
-    return failParams('params.notifications must be an object');
-  }
+  if (!isObject(notifications)) return failParams('params.notifications must be an object');
   return {
     uris: readNames(notifications, 'resourceSubscriptions', 'URIs'),
     taskIds: readNames(notifications, 'taskIds', 'ids of tasks'),
@@ -363,11 +357,10 @@ function readFilter(params: unknown) {
 
 function readNames(notifications: JsonObject, member: string, what: string): readonly string[] {
   const { [member]: names = [] } = notifications;
-  if (Array.isArray(names) && names.length > MAX_SUBSCRIPTIONS) {
+  if (Array.isArray(names) && names.length > MAX_SUBSCRIPTIONS)
     return failParams(
       `params.notifications.${member} may have at most ${MAX_SUBSCRIPTIONS} ${what}`,
     );
-  }
   return isStringArray(names)
     ? names
     : failParams(`params.notifications.${member} must be an array of ${what}`);

@@ -21,7 +21,7 @@ export interface NotificationStream {
   end(): void;
 }
 
-export interface NewNotificationStream {
+interface NewNotificationStream {
   /** Undefined without authentication. */
   readonly user: UserContext | undefined;
   /**
@@ -45,12 +45,6 @@ const MAX_OPEN = 10_000;
 /** The part of the connections that streams may take: the rest are left for calls. */
 const CONNECTIONS_PART = 0.9;
 
-/** 0 connections are no limit. */
-const countPlaces = (maxConnections: number): number =>
-  maxConnections === 0
-    ? MAX_OPEN
-    : Math.min(MAX_OPEN, Math.floor(maxConnections * CONNECTIONS_PART));
-
 export type NotificationStreams = ReturnType<typeof createNotificationStreams>;
 
 export function createNotificationStreams(
@@ -58,7 +52,10 @@ export function createNotificationStreams(
   endedGrants: Callers['endedGrants'],
 ) {
   const open = new Set<OpenStream>();
-  const counts = createUserCounts(MAX_PER_USER, countPlaces(config.http.maxConnections));
+  // 0 connections are no limit.
+  const { maxConnections } = config.http;
+  const places = Math.floor((maxConnections || Number.POSITIVE_INFINITY) * CONNECTIONS_PART);
+  const counts = createUserCounts(MAX_PER_USER, Math.min(MAX_OPEN, places));
   const lifetimes = new SharedTimer<OpenStream>(clock, LIFETIME_MS, (stream) => stream.end());
   let isClosed = false;
 
@@ -131,9 +128,7 @@ export function createNotificationStreams(
       try {
         this.stopListening?.();
       } catch (cause) {
-        log.error('A stream has ended, but what it listened to could not be stopped.', {
-          cause,
-        });
+        log.error('A stream has ended, but what it listened to could not be stopped.', { cause });
       }
       if (lastMessage !== undefined) channel.send(JSON.stringify(lastMessage), false);
       channel.close();

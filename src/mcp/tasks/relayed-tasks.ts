@@ -149,9 +149,8 @@ export async function relayTaskRequest(
 ): Promise<RelayedTask | undefined> {
   const ask = (params: JsonObject, asked: RelayedRequest['method'] = method) =>
     send({ method: asked, params: { taskId, ...params }, name: taskId });
-  if (method === 'tasks/get') {
+  if (method === 'tasks/get')
     return guardQuestions(readTask(server, await ask({})), server, context);
-  }
   if (method === 'tasks/cancel') {
     await ask({});
     return undefined;
@@ -216,14 +215,14 @@ function refuseStopped(thrown: unknown): never {
 function readTask(server: string, written: JsonObject): RelayedTask {
   const { taskId, status, statusMessage, createdAt, lastUpdatedAt, ttlMs, pollIntervalMs } =
     written;
-  if (typeof taskId !== 'string' || taskId === '' || taskId.length > MAX_ID_LENGTH) {
+  if (typeof taskId !== 'string' || taskId === '' || taskId.length > MAX_ID_LENGTH)
     return failUpstream(`${server} named a task in a way that cannot be passed on.`);
-  }
-  if (!isStatus(status))
+  const known = STATUSES.find((one) => one === status);
+  if (known === undefined)
     return failUpstream(`${server} says what a task is in words unknown here.`);
   return {
     taskId,
-    status,
+    status: known,
     ...(typeof statusMessage === 'string' && {
       statusMessage: statusMessage.slice(0, MAX_MESSAGE),
     }),
@@ -231,7 +230,7 @@ function readTask(server: string, written: JsonObject): RelayedTask {
     lastUpdatedAt: readTime(server, lastUpdatedAt),
     ttlMs: isDuration(ttlMs) ? ttlMs : null,
     ...(isDuration(pollIntervalMs) && { pollIntervalMs }),
-    ...(written.resultType !== 'task' && readDetails(server, status, readExact(written))),
+    ...(written.resultType !== 'task' && readDetails(server, known, readExact(written))),
   };
 }
 
@@ -241,9 +240,8 @@ function readDetails(
   status: RelayedTask['status'],
   { result, error, inputRequests }: JsonObject,
 ): Pick<RelayedTask, 'result' | 'error' | 'inputRequests'> {
-  if (status === 'failed') {
+  if (status === 'failed')
     return { error: readTaskError(error, 'The server did not say why the task failed.') };
-  }
   if (status === 'input_required') return { inputRequests: readQuestions(server, inputRequests) };
   if (status !== 'completed') return {};
   return isObject(result)
@@ -257,11 +255,10 @@ function readQuestions(
   inputRequests: unknown,
 ): NonNullable<RelayedTask['inputRequests']> {
   const entries = isObject(inputRequests) ? Object.entries(inputRequests) : [];
-  if (entries.length > MAX_QUESTIONS) {
+  if (entries.length > MAX_QUESTIONS)
     return failUpstream(
       `${server} asked ${entries.length} questions at once; ${MAX_QUESTIONS} are allowed.`,
     );
-  }
   return Object.fromEntries(
     entries.map(([key, written]) => [
       key,
@@ -271,9 +268,6 @@ function readQuestions(
 }
 
 const STATUSES = ['working', 'input_required', 'completed', 'failed', 'cancelled'] as const;
-
-const isStatus = (status: unknown): status is RelayedTask['status'] =>
-  STATUSES.some((known) => known === status);
 
 const isDuration = (value: unknown): value is number =>
   typeof value === 'number' && Number.isSafeInteger(value) && value > 0;

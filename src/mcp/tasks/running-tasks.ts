@@ -180,11 +180,10 @@ function createRunningTask(
         changes.announce(key);
         break;
       } catch (cause) {
-        if (failures === 1) {
+        if (failures === 1)
           log.warn('The end of a task could not be written to the store; it is tried again.', {
             cause,
           });
-        }
         await pause(clock, computePauseMs(WRITE_AGAIN, failures));
       }
     }
@@ -200,9 +199,8 @@ function createRunningTask(
     } catch (cause) {
       return { error: new GatewayError('method_failed', { cause, facts: getStackFacts(cause) }) };
     }
-    if (bytes > MAX_RESULT_BYTES) {
+    if (bytes > MAX_RESULT_BYTES)
       return tooLarge(`It has ${bytes} bytes as JSON; ${MAX_RESULT_BYTES} are allowed.`);
-    }
     return (await records.reserveResult(key, user, bytes).catch(() => true))
       ? answer
       : tooLarge('Too many results are kept already, of this user or of all. Try again later.');
@@ -372,11 +370,10 @@ export function createTaskChanges({ clock, log }: Runtime, replicas: Replicas<Ta
      */
     reserveWatches(user: UserContext | undefined, count: number): () => void {
       const name = user && nameOwner(user);
-      if (!watched.hasRoom(name, count)) {
+      if (!watched.hasRoom(name, count))
         fail('too_many_streams', {
           details: `Of one user ${MAX_WATCHED.user} tasks may be listened to at once, and ${MAX_WATCHED.all} of all.`,
         });
-      }
       let isReserved = true;
       watched.count(name, count);
       return function release() {

@@ -105,7 +105,7 @@ export function describeTask(taskId: string, record: TaskRecord, now: number): J
   const { createdAt, updatedAt, ttlMs, statusMessage } = record;
   return {
     taskId,
-    status: readStatus(record),
+    status: record.end?.status ?? (hasQuestions(record) ? 'input_required' : 'working'),
     ...(statusMessage !== undefined && { statusMessage }),
     createdAt: new Date(createdAt).toISOString(),
     lastUpdatedAt: new Date(updatedAt).toISOString(),
@@ -122,9 +122,6 @@ export function describeInDetail(taskId: string, record: TaskRecord, now: number
   if (end?.status === 'failed') return { ...task, error: end.error };
   return end === undefined && hasQuestions(record) ? { ...task, inputRequests: questions } : task;
 }
-
-const readStatus = (record: TaskRecord): string =>
-  record.end?.status ?? (hasQuestions(record) ? 'input_required' : 'working');
 
 const hasQuestions = ({ questions }: TaskRecord): boolean => !isEmpty(questions);
 

@@ -190,9 +190,8 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     );
     const verdict = judge(target.item, caller, undefined);
     if (verdict.kind === 'denied') failUnknownTask();
-    if (verdict.kind === 'scopes_missing') {
+    if (verdict.kind === 'scopes_missing')
       fail('insufficient_scope', { data: { scopes: verdict.scopes } });
-    }
     // Guards on what is asked go by it.
     record.target = target;
     return target;
@@ -232,9 +231,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     async 'tasks/update'(params, context, call) {
       const taskId = readString(params, 'taskId');
       const { inputResponses } = params;
-      if (!isObject(inputResponses)) {
-        failParams('params.inputResponses must be an object');
-      }
+      if (!isObject(inputResponses)) failParams('params.inputResponses must be an object');
       if (isRelayed(taskId)) {
         await askServer({ method: 'tasks/update', taskId, inputResponses }, context, call);
         return NOTHING;

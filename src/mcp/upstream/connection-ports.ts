@@ -56,7 +56,7 @@ export interface Doors {
   withoutAnswer(client: Relay): Relay;
 }
 
-export interface DoorCall {
+interface DoorCall {
   readonly upstream: Upstream;
   readonly caller: UpstreamCaller;
 }

@@ -77,9 +77,8 @@ function limitQuestions(client: RequestClient): RequestClient['answer'] {
   let questions = 0;
 
   return async function answerQuestion(question, cancelled) {
-    if (questions >= MAX_QUESTIONS) {
+    if (questions >= MAX_QUESTIONS)
       throw refuseQuestion(`A call may ask ${MAX_QUESTIONS} questions at once.`);
-    }
     questions += 1;
     try {
       const { questionGuards: guards } = client;
@@ -164,15 +163,13 @@ export function findQuestionProblem(
   { method, params }: UpstreamQuestion,
   capabilities: ClientCapabilities,
 ): JsonRpcErrorObject | undefined {
-  if (!isQuestionMethod(method)) {
+  if (!isQuestionMethod(method))
     return { code: METHOD_NOT_FOUND, message: 'Clients of the gateway cannot be asked this.' };
-  }
   // MCP 2025-11-25 "Elicitation", "Sampling": a mode, or tools, that were not declared are invalid params.
-  if (method === 'elicitation/create' && params.mode === 'url') {
+  if (method === 'elicitation/create' && params.mode === 'url')
     return capabilities.elicitationUrl === true
       ? undefined
       : { code: INVALID_PARAMS, message: 'The client did not declare elicitation by URL.' };
-  }
   const name = QUESTIONS[method];
   if (!capabilities[name])
     return { code: METHOD_NOT_FOUND, message: `The client did not declare ${name}.` };

@@ -210,7 +210,7 @@ function whenOpen<Kind extends Socket>(
 
 // Failures between the gateway and its proxy. They are not the server's fault, and nothing has reached the server.
 
-export type ProxyErrorCode =
+type ProxyErrorCode =
   /** It answers, and lets nothing through to the server. */
   | 'ERR_PROXY_REFUSED'
   /** Nobody is there. */

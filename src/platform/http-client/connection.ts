@@ -22,7 +22,7 @@ export interface SentRequest {
 }
 
 /** The server closed the connection, before its answer or in the middle of it. */
-export class ConnectionClosed extends Error {
+class ConnectionClosed extends Error {
   override readonly name = 'ConnectionClosed';
   readonly code = 'ECONNRESET';
 }

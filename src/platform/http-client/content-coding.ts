@@ -14,7 +14,7 @@ const KNOWN = /^(?:(?:x-)?gzip|deflate|br)$/;
 const MEANINGLESS = /^(?:|identity|none|binary|[78]bit|(?:us-)?ascii|utf-?8|iso-8859-1|.*[=/].*)$/;
 const SHOWN = /^[\w.+, -]{1,60}$/;
 
-export interface ContentCoding {
+interface ContentCoding {
   /** `none`: the bytes are those of the body itself. */
   readonly kind: 'none' | 'known' | 'unknown';
   /** It can be shown. */

@@ -13,7 +13,7 @@ import {
   writeHead,
 } from './connection.ts';
 
-export interface HttpPoolOptions {
+interface HttpPoolOptions {
   readonly destination: Destination;
   /** For the Host header. */
   readonly host: string;

@@ -57,7 +57,7 @@ export function createUserBudgets(maxBytes: number) {
 export type MemoryBudget = ReturnType<typeof createMemoryBudget>;
 
 /** Bytes that come in or go out piece by piece, and is in memory meanwhile. */
-export interface Transfer {
+interface Transfer {
   /** In memory now. */
   bytes: number;
   /** When its last piece moved: rises with each piece of any transfer. */
@@ -68,7 +68,7 @@ export interface Transfer {
 }
 
 /** It has no room beside what calls hold; or another one needs room, and this one is the slowest. */
-export type DropReason = 'no room' | 'slowest';
+type DropReason = 'no room' | 'slowest';
 
 export function createMemoryBudget(maxBytes: number) {
   const transfers = new Set<Transfer>();

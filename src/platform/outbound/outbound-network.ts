@@ -171,7 +171,7 @@ interface OutboundSettings {
   readonly keepsConnections?: boolean;
 }
 
-export interface ServerPoolSettings extends OutboundSettings {
+interface ServerPoolSettings extends OutboundSettings {
   /** PEM of the authorities that may have signed its certificate; undefined for the system's. */
   readonly ca: string | undefined;
   /** Milliseconds until a connection counts as failed, TLS included. */

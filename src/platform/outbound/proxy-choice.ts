@@ -13,8 +13,6 @@ export interface OutboundConfig {
   readonly noProxy: readonly string[];
 }
 
-type IsExempt = (host: string, port: number) => boolean;
-
 export function createProxyChoice({ httpProxy, httpsProxy, noProxy }: OutboundConfig) {
   const exemptions = [isOnThisMachine, ...noProxy.map(parseExemption)];
 
@@ -29,7 +27,7 @@ export function createProxyChoice({ httpProxy, httpsProxy, noProxy }: OutboundCo
 }
 
 /** An entry of NO_PROXY: `*`, or a host, an address or a network, each with a port or without. */
-function parseExemption(entry: string): IsExempt {
+function parseExemption(entry: string): (host: string, port: number) => boolean {
   if (entry === '*') return () => true;
   const [, writtenHost = entry, writtenPort] = isIP(entry)
     ? []
@@ -48,9 +46,8 @@ function parseHostPattern(pattern: string): (host: string) => boolean {
   const family = isIP(address);
   if (family === 0) return (host) => isSameOrBelow(host, pattern);
   const bits = family === 4 ? 32 : 128;
-  if (prefix !== undefined && !(/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits)) {
+  if (prefix !== undefined && !(/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits))
     return () => false;
-  }
   const network = new BlockList();
   network.addSubnet(address, Number(prefix ?? bits), family === 4 ? 'ipv4' : 'ipv6');
   return (host) => isIP(host) !== 0 && network.check(host, isIP(host) === 4 ? 'ipv4' : 'ipv6');

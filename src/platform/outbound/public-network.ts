@@ -24,7 +24,7 @@ export interface Network {
   readonly ca?: string;
 }
 
-export interface DialTarget {
+interface DialTarget {
   /** One of these, whichever answers. */
   readonly addresses: readonly string[];
   readonly port: number;
@@ -123,9 +123,8 @@ function throwMostTelling(answers: readonly PromiseSettledResult<unknown>[], hos
   const errors = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : []));
   const telling = errors.find((error) => getErrorCode(error) !== 'ENODATA') ?? errors[0];
   const code = getErrorCode(telling);
-  if (TIMED_OUT.has(code)) {
+  if (TIMED_OUT.has(code))
     throw new Error(`ETIMEOUT: no DNS server answered for ${host} within ${TIMEOUT_MS / 1000} s`);
-  }
   // Node's own words are "queryA ENOTFOUND".
   throw code === undefined ? telling : new Error(`${code}: DNS has no address for ${host}`);
 }
@@ -271,7 +270,7 @@ function createBlockList(networks: readonly string[], family: 'ipv4' | 'ipv6'): 
 
 // §4.6, §24: one request to a host that anybody could have named.
 
-export interface PublicRequest {
+interface PublicRequest {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;

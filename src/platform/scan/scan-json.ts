@@ -26,7 +26,7 @@ export interface ScannedObject {
   readonly entries: readonly ScannedEntry[] | undefined;
 }
 
-export interface ScanRules {
+interface ScanRules {
   /** Eight letters, as `readBigUInt64LE` has them. */
   readonly sought: bigint;
   readonly maxValues: number;

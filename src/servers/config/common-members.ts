@@ -59,11 +59,7 @@ const toolsMembers = {
 };
 
 /** All of them, as the server describes them. */
-const ALL_TOOLS: ToolSelection = {
-  include: ['*'],
-  exclude: [],
-  describe: createRecordShape([]),
-};
+const ALL_TOOLS: ToolSelection = { include: ['*'], exclude: [], describe: createRecordShape([]) };
 
 const toolsShape: Shape<ToolSelection> = object({
   allowed: 'an object with include, exclude or describe',

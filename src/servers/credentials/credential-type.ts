@@ -58,8 +58,7 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
 }
 
 /** `open` is told the server's own `auth`. */
-export interface CredentialDefinition<Auth extends TypedAuth>
-  extends Omit<CredentialType<Auth>, 'open'> {
+interface CredentialDefinition<Auth extends TypedAuth> extends Omit<CredentialType<Auth>, 'open'> {
   open(
     runtime: UpstreamRuntime,
     callers: CallerTokens,
@@ -90,7 +89,7 @@ export interface TypedAuth {
   readonly type: string;
 }
 
-export interface Requirement<Auth extends TypedAuth = TypedAuth> {
+interface Requirement<Auth extends TypedAuth = TypedAuth> {
   /**
    * `file`: wherever the file is read; told at `auth`. `start`: where users are about to be served; the problem then goes
    * on after "Server wiki: auth forward".
@@ -111,7 +110,7 @@ export interface CallerTokens {
   readonly connections: ConnectionTokens | undefined;
 }
 
-export interface OpenCredentials {
+interface OpenCredentials {
   /** Undefined where the server has another type of credentials. */
   openServer(server: CredentialServer): ServerCredentials | undefined;
   /** `isUsed`: whether some server has this type now. */
@@ -137,7 +136,7 @@ export type SignRequest = (
   request: SignableRequest,
 ) => CredentialHeaders | Promise<CredentialHeaders>;
 
-export interface SignableRequest {
+interface SignableRequest {
   readonly method: string;
   readonly url: string;
   /** Names and values in turn, without those of the connection: `Host`, which is `new URL(url).host`, and `Content-Length`. */
@@ -166,7 +165,7 @@ export interface CredentialServer {
  *
  * @throws CredentialError where the caller's request must not be sent.
  */
-export type GetHeaders = (caller: UpstreamCaller) => CredentialHeaders | Promise<CredentialHeaders>;
+type GetHeaders = (caller: UpstreamCaller) => CredentialHeaders | Promise<CredentialHeaders>;
 
 /** Nothing is waited for if the token is at hand. */
 export const addToken = (

@@ -33,11 +33,10 @@ export const forward = defineCredentialType<ForwardAuth>({
       const isSafe = isSafeForTokens(url);
       function getToken({ user }: UpstreamCaller) {
         if (user === undefined) return undefined;
-        if (!isSafe) {
+        if (!isSafe)
           throw new CredentialError(
             'tokens are forwarded by https only, and its address has none; only the operator of this service can change that',
           );
-        }
         // Only the server that gets the provider's token of a grant has to be able to read whom it is for.
         if (user.grant !== undefined)
           return getProviderToken(user).then((token) => {
@@ -46,11 +45,10 @@ export const forward = defineCredentialType<ForwardAuth>({
           });
         const { aud } = user.claims;
         const isForServer = Array.isArray(aud) ? aud.includes(audience) : aud === audience;
-        if (!isForServer) {
+        if (!isForServer)
           throw new CredentialError(
             'the token of this login was not made for it; only the operator of this service can change that',
           );
-        }
         return user.token;
       }
 

@@ -59,13 +59,11 @@ export const identity = defineCredentialType<{ readonly type: 'identity' }>({
 });
 
 export const createGetIdentity =
-  ({ issueToken }: IdentityIssuer, url: string): GetToken =>
+  ({ issueToken }: ReturnType<typeof createIdentityIssuer>, url: string): GetToken =>
   (caller) =>
     issueToken(caller, url).catch((cause: unknown) => {
       throw new CredentialError('this service cannot sign now who calls', { cause });
     });
-
-export type IdentityIssuer = ReturnType<typeof createIdentityIssuer>;
 
 const LIFETIME_SECONDS = 60;
 /** A token is used again until so little of its time is left. */

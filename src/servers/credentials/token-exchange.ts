@@ -150,9 +150,8 @@ function createTokenExchange(
   async function renew(hash: string, user: UserContext, before: KeptToken | undefined) {
     const outcome = failures.get(hash) ?? (await exchangeInTime(hash, user, before));
     if ('token' in outcome) return outcome.token;
-    if (before === undefined || outcome.isRefusal || tokens.get(hash) !== before) {
+    if (before === undefined || outcome.isRefusal || tokens.get(hash) !== before)
       throw outcome.error;
-    }
     return before.token;
   }
 

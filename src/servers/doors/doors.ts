@@ -38,7 +38,9 @@ export function createDoors(baseUrl: string, requests: ConnectionRequests | unde
       if (requests === undefined || owner === undefined) throw needed;
       const need = describeNeed(server, needed);
       if (owner === 'shared')
-        throw new CallRefusedError(tellOperator(need, `${baseUrl}/connections/${server}`));
+        throw new CallRefusedError(
+          `${need} One login serves everybody, and an operator of this service has to make it, at ${baseUrl}/connections/${server}. Nothing was done. Tell the user, and call again when it is made.`,
+        );
 
       const answer = findDoorAnswer(relay);
       if (answer !== undefined && mayAsk) {
@@ -51,7 +53,9 @@ export function createDoors(baseUrl: string, requests: ConnectionRequests | unde
         .create({ owner, server, scopes: needed.scopes })
         .catch((cause: unknown) => fail('internal_error', { cause }));
       if (!mayAsk || caller.capabilities.elicitationUrl !== true)
-        throw new CallRefusedError(tellLink(need, url));
+        throw new CallRefusedError(
+          `${need} Nothing was done yet. Show the user this link, which is for this user alone and works for 10 minutes: ${url} When the user has connected, call again.`,
+        );
       const elicitationId = randomUUID();
       const question = createPageQuestion({
         elicitationId,
@@ -121,12 +125,6 @@ function describeNeed(server: string, { why, scopes }: ConnectionNeeded) {
     ? `${server} wants its user to log in at it first.`
     : `${server} wants its user to log in at it again: ${why}.`;
 }
-
-const tellLink = (need: string, url: string) =>
-  `${need} Nothing was done yet. Show the user this link, which is for this user alone and works for 10 minutes: ${url} When the user has connected, call again.`;
-
-const tellOperator = (need: string, page: string) =>
-  `${need} One login serves everybody, and an operator of this service has to make it, at ${page}. Nothing was done. Tell the user, and call again when it is made.`;
 
 const CALL_AGAIN =
   'The login that was asked for was one at another server. Call again, without the answers.';

@@ -165,11 +165,7 @@ function findTokenRefusal(outcome: CallOutcome): TokenRefusal | undefined {
 // The meaning of a call's outcome to its caller.
 
 export type CallOutcome =
-  | {
-      readonly kind: 'result';
-      readonly result: JsonObject;
-      readonly headers: IncomingHttpHeaders;
-    }
+  | { readonly kind: 'result'; readonly result: JsonObject; readonly headers: IncomingHttpHeaders }
   | { readonly kind: 'error'; readonly error: JsonRpcErrorObject }
   | Refusal;
 

@@ -41,8 +41,6 @@ import type { Audience, ServerListeners } from './listeners.ts';
 import type { QuestionStreams } from './question-streams.ts';
 import type { OpenCookies } from './session-cookies.ts';
 
-type EraMemory = ReturnType<typeof createEraMemory>;
-
 interface AudienceEra {
   current: Era | undefined;
   askedAt: number;
@@ -153,7 +151,7 @@ const isFinal = (status: number) => [401, 403, 429].includes(status) || isDownSt
 
 // §18.4: what an HTTP server says of itself: to each user where it is told who calls, else to all.
 
-export type Descriptions = ReturnType<typeof createDescriptions>;
+type Descriptions = ReturnType<typeof createDescriptions>;
 
 export function createDescriptions(
   config: HttpUpstreamConfig,
@@ -223,7 +221,7 @@ export interface HttpLink {
 
 /** All that is known of a server by now, in whichever era it is spoken to, and those who listen to it. */
 export interface ServerKnowledge {
-  readonly era: EraMemory;
+  readonly era: ReturnType<typeof createEraMemory>;
   readonly descriptions: Descriptions;
   readonly listeners: ServerListeners;
   readonly subscriptions: SubscriptionMemory;

@@ -18,13 +18,10 @@ export function toConnectionError(cause: unknown, hasAnswered: boolean): Upstrea
     return fail('the request has a header that cannot be sent');
   if (hasAnswered) return fail('it closed the connection in the middle of its answer');
   const code = findCode(cause) ?? '';
-  return new ConnectionError(describeConnectionError(code), code, cause);
-}
-
-function describeConnectionError(code: string) {
-  if (CERTIFICATE.test(code)) return `its certificate is refused (${code})`;
-  const reason = Object.hasOwn(REASONS, code) ? REASONS[code] : undefined;
-  return reason ?? `the connection failed${code === '' ? '' : ` (${code})`}`;
+  const known = Object.hasOwn(REASONS, code) ? REASONS[code] : undefined;
+  const reason = CERTIFICATE.test(code) ? `its certificate is refused (${code})` : known;
+  const message = reason ?? `the connection failed${code === '' ? '' : ` (${code})`}`;
+  return new ConnectionError(message, code, cause);
 }
 
 const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_|_TLS_/;
@@ -108,32 +105,25 @@ export interface RefusedAnswer {
 }
 
 function describeRefusal({ status, headers, hadToken, hadLogin }: RefusedAnswer) {
-  if (status === 304) {
+  if (status === 304)
     return 'it answered 304, which is for caches: turn caching off in the proxy in front of it';
-  }
-  if (status >= 300 && status < 400) {
+  if (status >= 300 && status < 400)
     return `it redirects to another address (${status}), which is not followed: configure the address where it answers`;
-  }
-  if (status === 401 && hadLogin) {
+  if (status === 401 && hadLogin)
     return 'it refused this call (401); the login at it is kept, as what is behind it may have refused, and not the server itself; if it refuses all calls, connect it again';
-  }
-  if (status === 401 && hadToken) {
+  if (status === 401 && hadToken)
     return 'it refuses the token in its "headers" (401): check that it is complete (that of an Authorization header begins with "Bearer "), is for this server, and has neither expired nor been revoked';
-  }
-  if (status === 401 && /\bresource_metadata=/i.test(headers['www-authenticate'] ?? '')) {
+  if (status === 401 && /\bresource_metadata=/i.test(headers['www-authenticate'] ?? ''))
     return 'it wants each user to log in at it (401): give it "auth": {"type": "oauth"} in the configuration file, or a token in its "headers"';
-  }
-  if (status === 401 || status === 403) {
+  if (status === 401 || status === 403)
     return `it refuses the credentials of its "headers" or "auth", or wants some and has none (${status})`;
-  }
   if (status === 404 || status === 405) {
     const type = readMediaType(headers);
     const what = type === undefined ? status : `${status}, ${type}`;
     return `no MCP server answers at its address (${what}): ${CHECK_PATH}`;
   }
-  if (status === 413) {
+  if (status === 413)
     return 'the request is longer than it, or a proxy in front of it, takes (413)';
-  }
   if (status === 429) return 'it gets too many requests (429)';
   return status >= 500 ? `it fails (${status})` : `it refuses the request (${status})`;
 }

@@ -173,10 +173,7 @@ function createProtocol(
   );
   const questionStreams = createQuestionStreams(
     runtime,
-    {
-      name: config.name,
-      channel: buildQuestionsChannelName(keyPrefix, hashSha256(identity)),
-    },
+    { name: config.name, channel: buildQuestionsChannelName(keyPrefix, hashSha256(identity)) },
     share,
     {
       listen: listeners.listen,

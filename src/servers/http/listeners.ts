@@ -33,7 +33,7 @@ export interface Audience {
   log(params: JsonObject): void;
 }
 
-export interface ServerStreams {
+interface ServerStreams {
   /** Opens a stream, calls `onOpen` when it stands, and resolves when it has ended. */
   open(audience: Audience, ...attempt: Parameters<StreamAttempt>): Promise<AttemptEnd>;
   /** The audience wants more resources: true where it needs another stream for that. */

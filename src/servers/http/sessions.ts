@@ -279,8 +279,12 @@ export function createFindSessionState(
       if (!isRefusal(session, answer)) return KEPT;
       const next = await sessions.replace(caller, session, async (other) => {
         const otherAnswer = await ping(caller, other);
-        if (isRefusal(session, otherAnswer) && isAlike(answer, otherAnswer))
-          throw new RefusedAlike();
+        // One that refuses `ping`, or the credentials for everything but `initialize`, answers alike in each session.
+        const isAlike =
+          answer.kind === 'refused'
+            ? otherAnswer.kind === 'refused' && otherAnswer.status === answer.status
+            : otherAnswer.kind === answer.kind;
+        if (isRefusal(session, otherAnswer) && isAlike) throw new RefusedAlike();
       });
       next.askedAt = clock.monotonic();
       return REPLACED;
@@ -317,12 +321,6 @@ const UNKNOWN: SessionState = { kind: 'unknown' };
 
 const isRefusal = (session: ServerSession, answer: CallOutcome) =>
   isSessionLost(session, answer) || mayBeLost(session, answer);
-
-/** A server that refuses `ping`, or the credentials for everything but `initialize`, answers alike in each session. */
-const isAlike = (one: CallOutcome, other: CallOutcome) =>
-  one.kind === 'refused'
-    ? other.kind === 'refused' && other.status === one.status
-    : other.kind === one.kind;
 
 class RefusedAlike extends UpstreamError {
   constructor() {

@@ -102,9 +102,8 @@ export function createSseProtocol(
 
   function createEntry(caller: UpstreamCaller): Entry {
     const sharer = nameSharer(caller);
-    if (entries.size >= MAX_CHANNELS) {
+    if (entries.size >= MAX_CHANNELS)
       throw new UpstreamError('unavailable', 'too many connections to it are open');
-    }
     const entry: Entry = {
       opening: open(caller, () => {
         // Without a connection there is no other token, and others may share the channel.
@@ -170,7 +169,11 @@ export function createSseProtocol(
       if (signal.aborted) return 'never';
       onOpen();
       await subscribe(rpc, audience);
-      await Promise.race([ended, waitForAbort(signal)]);
+      const aborted = new Promise<void>((resolve) => {
+        if (signal.aborted) resolve();
+        else signal.addEventListener('abort', () => resolve(), { once: true });
+      });
+      await Promise.race([ended, aborted]);
       return 'again';
     });
   }
@@ -224,12 +227,6 @@ export function createSseProtocol(
     },
   };
 }
-
-const waitForAbort = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 
 const closeIfLeft = ({ isLeft, users, opening }: Entry) => {
   if (isLeft && users === 0) void closeChannel(opening);

@@ -66,9 +66,8 @@ function readRequest({ id, method, params = {} }: JsonObject): ServerMessage | u
 }
 
 function readResponse({ id, result, error }: JsonObject): ServerMessage | undefined {
-  if (error === undefined) {
+  if (error === undefined)
     return isId(id) && isObject(result) ? { kind: 'result', id, result } : undefined;
-  }
   if (result !== undefined || !isErrorObject(error)) return undefined;
   const told = error.data === undefined ? error : { ...error, data: readExact(error).data };
   if (isId(id)) return { kind: 'error', id, error: told };
@@ -241,9 +240,8 @@ export function readChange({ method, params }: ServerNotification): ServerChange
   const list = Object.hasOwn(LISTS, method) ? LISTS[method] : undefined;
   if (list !== undefined) return { kind: 'list', list };
   const { uri, elicitationId } = params;
-  if (method === 'notifications/resources/updated' && typeof uri === 'string') {
+  if (method === 'notifications/resources/updated' && typeof uri === 'string')
     return { kind: 'resource', uri };
-  }
   return method === 'notifications/elicitation/complete' && typeof elicitationId === 'string'
     ? { kind: 'elicitation', elicitationId }
     : undefined;

@@ -108,23 +108,20 @@ function readQuestions(
   { server, capabilities }: RoundsRequest,
 ): RoundQuestions {
   const entries = isObject(inputRequests) ? Object.entries(inputRequests) : [];
-  if (entries.length > MAX_QUESTIONS) {
+  if (entries.length > MAX_QUESTIONS)
     throw new CallRefusedError(
       `${server} asked ${entries.length} questions at once; ${MAX_QUESTIONS} are allowed.`,
     );
-  }
   return Object.fromEntries(
     entries.map(([key, written]) => {
       const question = readQuestion(written);
-      if (question === undefined) {
+      if (question === undefined)
         throw new CallRefusedError(`${server} asked something that cannot be read.`);
-      }
       const problem = findQuestionProblem(question, capabilities);
-      if (problem !== undefined) {
+      if (problem !== undefined)
         throw new CallRefusedError(
           `${server} needs an answer that this client cannot give: ${problem.message}`,
         );
-      }
       return [key, question];
     }),
   );

@@ -177,9 +177,8 @@ function readReply(
 ): ClientReply | undefined {
   if (answered === undefined) return undefined;
   const { server: asked, id, replica, key } = answered.state;
-  if (typeof id !== 'string' || typeof replica !== 'string' || typeof key !== 'string') {
+  if (typeof id !== 'string' || typeof replica !== 'string' || typeof key !== 'string')
     return undefined;
-  }
   if (asked !== server) throw callAgain(server);
   return { id, user, server, replica, key, answer: answered.inputResponses[key] };
 }
@@ -200,11 +199,10 @@ async function readAnswers(
   );
   // First of all: what is refused was not passed on, and may come again as it should be.
   const passed = await passAnswers(methods, inputResponses, questionGuards).catch(refuseStopped);
-  if (!(await redeemAnswers(runtime, once))) {
+  if (!(await redeemAnswers(runtime, once)))
     throw new CallRefusedError(
       `The answers to what ${server} asked were passed on before, and count once. The call may have been done: check, where it must not be done twice. Call again without the answers.`,
     );
-  }
   return {
     inputResponses: passed,
     ...(typeof requestState === 'string' && { requestState }),

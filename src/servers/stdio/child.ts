@@ -96,7 +96,9 @@ function watchChild(
     await groupEnded;
   }
 
-  addGroup(pid);
+  // From now on the group ends at the latest with this process, however that ends, but by SIGKILL.
+  if (groups.size === 0) nodeProcess.on('exit', killAll);
+  groups.add(pid);
   const ended = waitForEnd();
   const counted = handlers.countAnswer(({ message: what, failure }) => kill({ what, failure }));
   const messages = new PacedMessages<Buffer>(pace, {
@@ -158,12 +160,6 @@ const groups = new Set<number>();
 
 /** Milliseconds between two looks whether anybody is left in a group. */
 const POLL_MS = 50;
-
-/** From now on the group ends at the latest with this process, however that ends, but by SIGKILL. */
-function addGroup(leader: number) {
-  if (groups.size === 0) nodeProcess.on('exit', killAll);
-  groups.add(leader);
-}
 
 /** Sends the signal to all processes of the group; 0 only asks. False where there is none left. */
 function signalGroup(leader: number, signal: NodeJS.Signals | 0) {
@@ -230,9 +226,8 @@ function explainStart(config: StdioUpstreamConfig, error: unknown): EndReason {
   const command = hideSecretArguments(toCommand(config).command);
   const what = 'its command could not be started';
   const code = getErrorCode(error);
-  if (cwd !== undefined && !existsSync(cwd)) {
+  if (cwd !== undefined && !existsSync(cwd))
     return { what, advice: `The folder of "cwd", ${cwd}, does not exist.` };
-  }
   const explain = ADVICE[code ?? ''];
   return { what, advice: explain?.(command) ?? `${command}: ${code ?? String(error)}` };
 }
@@ -249,12 +244,10 @@ const ADVICE: Readonly<Record<string, (command: string) => string>> = {
 /** No shell reads the command. */
 function adviseOnMissing(command: string): string {
   if (/^~/.test(command)) return `Write \${HOME} in place of ~: no shell expands it.`;
-  if (/\s/.test(command)) {
+  if (/\s/.test(command))
     return '"command" is the program alone, and no shell reads it: its arguments belong in "args", a folder in "cwd".';
-  }
-  if (command.includes('/')) {
+  if (command.includes('/'))
     return 'Write its whole path: another one begins at "cwd", or where the gateway was started.';
-  }
   return 'Install it, add its folder to the PATH of the gateway, or write its whole path in "command".';
 }
 

@@ -69,16 +69,13 @@ export function createProgramListeners(
   }
 
   function findRoom({ id }: ProcessKey) {
-    if (rooms.size >= MANY) dropEmpty();
+    if (rooms.size >= MANY) {
+      for (const [other, { isConnected, count }] of rooms)
+        if (!isConnected && count === 0 && !listening.topics.has(other)) rooms.delete(other);
+    }
     const room = rooms.get(id) ?? createSubscriptions(onError);
     rooms.set(id, room);
     return room;
-  }
-
-  function dropEmpty() {
-    for (const [id, { isConnected, count }] of rooms) {
-      if (!isConnected && count === 0 && !listening.topics.has(id)) rooms.delete(id);
-    }
   }
 
   const findSubscriptions = (caller: UpstreamCaller) => findRoom(findProcessKey(isolation, caller));
@@ -177,9 +174,8 @@ export function createProgramListeners(
       const change = readChange(message);
       if (change === undefined) return;
       tell(key.id, change);
-      if (change.kind === 'resource' && hasSubscriptions(key)) {
+      if (change.kind === 'resource' && hasSubscriptions(key))
         replicas?.noteUpdate(key.id, change.uri);
-      }
     },
     /** The key's process has started. */
     connect(key: ProcessKey, running: RunningServer, timeoutMs: number) {
@@ -300,9 +296,8 @@ function createSubscriptions(onError: (cause: unknown) => void) {
 }
 
 function failFull(what: 'topics' | 'topicsOfListener'): never {
-  if (what === 'topics') {
+  if (what === 'topics')
     throw new UpstreamError('unavailable', 'too many of its resources are subscribed to');
-  }
   return failTooMany();
 }
 

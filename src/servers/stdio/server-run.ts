@@ -228,9 +228,8 @@ async function initialize(
   const params = toInitializeParams(capabilities);
   const result = await connection.ask('initialize', params, INITIALIZE_MS);
   const description = readInitializeResult(result);
-  if (description === undefined) {
+  if (description === undefined)
     throw new UpstreamError('invalid', 'it speaks no revision of MCP that the gateway knows');
-  }
   connection.notify('notifications/initialized', {});
   return description;
 }

@@ -108,7 +108,7 @@ export function createHeldStreams(clock: Clock) {
 // the gateway itself asks, for each server and for all servers. Where one is full, the slowest answer makes room.
 
 /** The owner of an answer: a user, and without authentication nobody knows which; or the gateway itself, which asked the server. */
-export type AnswerOwner = { readonly user: string | undefined } | { readonly server: string };
+type AnswerOwner = { readonly user: string | undefined } | { readonly server: string };
 
 const MEBIBYTE = 1_048_576;
 const USER_BYTES = 16 * MEBIBYTE;

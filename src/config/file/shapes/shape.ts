@@ -45,11 +45,6 @@ export const placeMember = ({ path, context }: FilePlace, name: string): FilePla
   context,
 });
 
-const placeItem = ({ path, context }: FilePlace, index: number): FilePlace => ({
-  path: `${path}[${index}]`,
-  context,
-});
-
 export function report({ path, context }: FilePlace, line: number, message: string): undefined {
   context.report(line, path, message);
 }
@@ -93,7 +88,10 @@ export const list = <T>(
     if (node.kind !== 'list') return reportKind(node, place, allowed);
     if (isNotEmpty && node.items.length === 0)
       return report(place, node.line, `The list is empty. It must be ${allowed}.`);
-    return node.items.flatMap((value, index) => item.read(value, placeItem(place, index)) ?? []);
+    const { path, context } = place;
+    return node.items.flatMap(
+      (value, index) => item.read(value, { path: `${path}[${index}]`, context }) ?? [],
+    );
   },
 });
 

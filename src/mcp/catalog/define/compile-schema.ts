@@ -191,15 +191,12 @@ const isPlainSchema = (schema: unknown): boolean =>
   Object.entries(schema).every(([keyword, value]) => CHECKS.get(keyword)?.(value) === true);
 
 const isText = (value: unknown): boolean => typeof value === 'string';
-const isFlag = (value: unknown): boolean => typeof value === 'boolean';
+
 const isNumber = (value: unknown): boolean => Number.isFinite(value);
 const isCount = (value: unknown): boolean => Number.isInteger(value) && Number(value) >= 0;
 
 const isListOfNames = (value: unknown): boolean =>
   Array.isArray(value) && value.every(isText) && new Set(value).size === value.length;
-
-const isMapOfSchemas = (value: unknown): boolean =>
-  isObject(value) && Object.values(value).every(isPlainSchema);
 
 const TYPES: ReadonlySet<unknown> = new Set([
   'string',
@@ -214,9 +211,9 @@ const CHECKS: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
   ['type', (value) => TYPES.has(value)],
   ['title', isText],
   ['description', isText],
-  ['properties', isMapOfSchemas],
+  ['properties', (value) => isObject(value) && Object.values(value).every(isPlainSchema)],
   ['required', isListOfNames],
-  ['additionalProperties', (value) => isFlag(value) || isPlainSchema(value)],
+  ['additionalProperties', (value) => typeof value === 'boolean' || isPlainSchema(value)],
   ['items', isPlainSchema],
   ['enum', (value) => Array.isArray(value) && value.length > 0],
   ['default', () => true],

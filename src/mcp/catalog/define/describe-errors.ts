@@ -165,9 +165,8 @@ export function describeSchemaMistake(
   const path = first.instancePath.split('/').slice(1).map(unescapePointer);
   const value = path.reduce(getMember, schema);
   const place = `${owner}${path.map(toPathStep).join('')} is ${quote(value, MAX_SHOWN)}`;
-  if (isTypePlace(path) && (typeof value === 'string' || value === null)) {
+  if (isTypePlace(path) && (typeof value === 'string' || value === null))
     return `${place}; allowed are ${TYPES.join(', ')}.${suggest(findNearestType(String(value)))}`;
-  }
   const samePlace = errors.filter(({ instancePath }) => instancePath === first.instancePath);
   const descriptions = samePlace
     .filter(({ keyword }) => !COMBINATIONS.has(keyword))
@@ -271,11 +270,10 @@ export function checkMembers(
   members: readonly string[],
   required: Readonly<Record<string, keyof typeof TYPE_NAMES>> = {},
 ): void {
-  if (!isObject(definition)) {
+  if (!isObject(definition))
     throw new DefinitionError(
       `${kind}: the definition is ${describeType(definition)}; it must be an object.`,
     );
-  }
   const [nameMember = ''] = Object.keys(required);
   const name = definition[nameMember];
   const owner = typeof name === 'string' && name !== '' ? `${kind} ${name}` : kind;

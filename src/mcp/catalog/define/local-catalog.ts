@@ -201,9 +201,8 @@ function indexFiles(
     for (const [index, file] of own.entries()) {
       const { uri } = file.description;
       const digest = description.resources[index]?.digest ?? '';
-      if (resources.has(uri) || (digests.get(uri) ?? digest) !== digest) {
+      if (resources.has(uri) || (digests.get(uri) ?? digest) !== digest)
         throw new DefinitionError(`There are two resources with the name ${uri}.`);
-      }
       digests.set(uri, digest);
       // As a skill of its own it says more of its SKILL.md.
       if (uri === description.uri || !files.has(uri)) files.set(uri, file);
@@ -234,22 +233,19 @@ function indexByName<
   Key extends string,
   Entry extends { readonly description: Readonly<Record<Key, string>> },
 >(kind: string, entries: readonly Entry[] = [], key: Key): ReadonlyMap<string, Entry> {
-  if (!Array.isArray(entries)) {
+  if (!Array.isArray(entries))
     throw new DefinitionError(
       `createLocalCatalog: the ${kind}s are ${describeType(entries)}; they must be a list.`,
     );
-  }
   const byName = new Map<string, Entry>();
   for (const entry of entries) {
-    if (typeof entry?.description !== 'object') {
+    if (typeof entry?.description !== 'object')
       throw new DefinitionError(
         `createLocalCatalog: a ${kind} in the list was not made by a define function.`,
       );
-    }
     const name = entry.description[key];
-    if (byName.has(name)) {
+    if (byName.has(name))
       throw new DefinitionError(`There are two ${kind}s with the name ${name}.`);
-    }
     byName.set(name, entry);
   }
   return byName;

@@ -67,11 +67,10 @@ export function definePrompt<const All extends readonly PromptArgument[]>(
   const { get, arguments: promptArguments = [], ...described } = prompt;
   const owner = `Prompt ${prompt.name}`;
   const given: unknown = promptArguments;
-  if (!Array.isArray(given)) {
+  if (!Array.isArray(given))
     throw new DefinitionError(
       `${owner}: arguments is ${describeType(promptArguments)}; it must be a list.`,
     );
-  }
   for (const argument of promptArguments) {
     checkMembers(`${owner}: argument`, argument, ARGUMENT_MEMBERS, { name: 'text' });
   }
@@ -90,9 +89,8 @@ export function definePrompt<const All extends readonly PromptArgument[]>(
         if (value === undefined && !required) continue;
         if (value === undefined) return `argument ${name} is missing`;
         if (typeof value !== 'string') return `argument ${name} must be a string`;
-        if (values && !values.includes(value)) {
+        if (values && !values.includes(value))
           return `argument ${name} must be one of ${values.join(', ')}`;
-        }
       }
       return undefined;
     },

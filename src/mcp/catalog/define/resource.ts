@@ -96,11 +96,10 @@ export function defineResourceTemplate(template: UntypedTemplate): ResourceTempl
   const { variables, match } = parseUriTemplate(uriTemplate);
   const completers = new Map<string, Complete>();
   for (const [name, complete] of Object.entries(completions)) {
-    if (!variables.includes(name)) {
+    if (!variables.includes(name))
       throw new DefinitionError(
         `Resource template ${uriTemplate}: the template has no variable ${name}.`,
       );
-    }
     if (complete !== undefined) completers.set(name, complete);
   }
   return {

@@ -59,12 +59,9 @@ export function defineSkill(skill: SkillDefinition): Skill {
   }));
   const path = join(folder, MANIFEST);
   const manifest = files.find(({ segments }) => segments.length === 1 && segments[0] === MANIFEST);
-  if (manifest === undefined) {
+  if (manifest === undefined)
     throw new DefinitionError(`${path}: it is not there, and each skill has one.`);
-  }
-  if (!('text' in manifest.content)) {
-    throw new DefinitionError(`${path}: it is no text in UTF-8.`);
-  }
+  if (!('text' in manifest.content)) throw new DefinitionError(`${path}: it is no text in UTF-8.`);
   const frontmatter = readFrontmatter(manifest.content.text, path, name);
   return {
     description: {
@@ -247,12 +244,11 @@ function readFrontmatter(text: string, path: string, folder: string): SkillFront
   const name = readText('name', 64, NAME_ALLOWED);
   const line = findMember('name')?.line ?? 1;
   if (!NAME.test(name)) failAt(line, `name is ${quote(name, 100)}; it must be ${NAME_ALLOWED}.`);
-  if (name !== folder) {
+  if (name !== folder)
     failAt(
       line,
       `name is ${quote(name)}, and the folder is called ${quote(folder, 100)}. Both must be the same.`,
     );
-  }
   const description = readText(
     'description',
     MAX_DESCRIPTION,
@@ -262,12 +258,11 @@ function readFrontmatter(text: string, path: string, folder: string): SkillFront
   const reserved =
     metadata?.kind === 'object' &&
     metadata.members.find((member) => member.name.startsWith(RESERVED));
-  if (reserved) {
+  if (reserved)
     failAt(
       reserved.line + LINES_BEFORE,
       `metadata must have no names that begin with ${RESERVED}: they belong to MCP.`,
     );
-  }
   return { ...toJson(members, failAt), name, description };
 }
 
@@ -280,12 +275,11 @@ const LINES_BEFORE = 1;
 
 function readMembers(text: string, failAt: FailAt): readonly MemberNode[] {
   const head = HEAD.exec(text)?.[0];
-  if (head === undefined) {
+  if (head === undefined)
     return failAt(
       1,
       'a SKILL.md begins with a line ---, then name and description in YAML, then a line ---.',
     );
-  }
   const body = text.slice(head.length);
   const end = TAIL.exec(body);
   if (end === null) return failAt(1, 'the YAML that begins here has no line --- at its end.');

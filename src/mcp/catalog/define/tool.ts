@@ -36,7 +36,7 @@ export interface Tool {
 }
 
 /** A call must be a task, where its client is of 2026-07-28 (ext-tasks), or is one where the client can have them. */
-export type TaskSupport = 'required' | 'optional';
+type TaskSupport = 'required' | 'optional';
 
 /** @throws Error when the result does not fit `outputSchema`. */
 export type Work = (context: Context) => Promise<ToolResult>;
@@ -82,19 +82,16 @@ export function defineTool(tool: UntypedTool): Tool {
   checkMembers('Tool', tool, MEMBERS, { name: 'text', run: 'function' });
   const { run, prepare, task, ...description } = tool;
   const { name, inputSchema, outputSchema } = description;
-  if (!TOOL_NAME.test(name)) {
+  if (!TOOL_NAME.test(name))
     throw new DefinitionError(
       `Tool ${name}: a name has 1 to 128 characters: letters, digits, "_", "-" and ".".`,
     );
-  }
-  if (!TASKS.has(task)) {
+  if (!TASKS.has(task))
     throw new DefinitionError(`Tool ${name}: task must be true, false or "optional".`);
-  }
-  if (prepare !== undefined && typeof prepare !== 'function') {
+  if (prepare !== undefined && typeof prepare !== 'function')
     throw new DefinitionError(
       `Tool ${name}: prepare is ${describeType(prepare)}; it must be a function.`,
     );
-  }
   const input = compileSchema(`Tool ${name}: inputSchema`, 'arguments', inputSchema);
   const output =
     outputSchema && compileSchema(`Tool ${name}: outputSchema`, 'structuredContent', outputSchema);
@@ -207,9 +204,8 @@ function toToolResult(result: AnyResult | undefined, output: SchemaCheck | undef
     const returned = isObject(item) ? 'an object without type' : describeType(item);
     throw wrongResult(`content[${wrong}] that is ${returned}`, expected);
   }
-  if (output !== undefined && result.isError !== true) {
+  if (output !== undefined && result.isError !== true)
     throw new Error('The tool returned no structuredContent, which its outputSchema requires');
-  }
   return result as unknown as ToolResult;
 }
 

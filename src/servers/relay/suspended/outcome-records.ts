@@ -174,9 +174,8 @@ function parseOutcome(text: string): NextOutcome | undefined {
     : {};
   const question = readQuestion(rest.question);
   if (kind === 'result' && isObject(result)) return { kind, result: toNoted(result) };
-  if (kind === 'question' && typeof key === 'string' && question !== undefined) {
+  if (kind === 'question' && typeof key === 'string' && question !== undefined)
     return { kind, key, question };
-  }
   if (kind !== 'failed' || !isFailure(failure) || typeof message !== 'string') return undefined;
   if (isObject(login)) {
     const why = typeof login.why === 'string' ? login.why : undefined;

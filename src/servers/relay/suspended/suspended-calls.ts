@@ -223,7 +223,7 @@ const MAX_UNDER_WAY = 16;
 /** Listens to the other replicas. */
 function serveOwnCalls(
   log: Log,
-  table: CallTable,
+  table: ReturnType<typeof createCallTable>,
   records: OutcomeRecords,
   replicas: Replicas<SuspendedCallMessage>,
 ) {
@@ -306,8 +306,6 @@ interface SuspendedCall extends CallOwner {
   readonly bytes: number;
   readonly openCall: OpenCall;
 }
-
-type CallTable = ReturnType<typeof createCallTable>;
 
 /** The bytes are those that a user's other calls may have. */
 const MAX_PER_USER = { calls: 16, bytes: 8 * 1024 * 1024 };
