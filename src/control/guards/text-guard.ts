@@ -171,8 +171,9 @@ function* mapItems(
     const next = isPlain(item) ? item : yield* mapTexts(item, map, name);
     isChanged ||= next !== item;
     mapped.push(next);
+    if (mapped.length % MANY === 0) yield MANY * A_VALUE;
   }
-  yield items.length * A_VALUE;
+  yield (mapped.length % MANY) * A_VALUE;
   return isChanged ? mapped : items;
 }
 
