@@ -122,6 +122,11 @@ const HIDDEN = {
   Markdown: TOKEN.replace('_', '\\_'),
   'HTML by name': `a&Tab;${TOKEN.replace('_', '&lowbar;')}`,
   'HTML by number': TOKEN.replace('_', '&#0000000000095;').replace('g', '&#x67;'),
+  'colours of a terminal': `\u001b[31m${TOKEN}\u001b[0m`,
+  'colours in JSON': `{"line":"\\u001b[1;31m${TOKEN.slice(0, 9)}\\u001b[m${TOKEN.slice(9)}"}`,
+  'colours as a shell writes them': `printf '\\033[31m${TOKEN} \\e[0m'`,
+  'bytes as Python prints them': `b'A=1\\x0a${TOKEN}'`,
+  'a string of JavaScript': `'A\\v\\x67${TOKEN.slice(1)}'`,
 } as const;
 
 test.each(Object.entries(HIDDEN))('§26.4 secrets finds a key in %s', (_, text) => {
@@ -141,6 +146,40 @@ test.each(Object.entries(HIDDEN))('§26.4 secrets finds a key in %s', (_, text) 
     },
   });
   expect(judge(createSecretsGuard('refuse'), value)).toMatchObject({ kind: 'refuse' });
+});
+
+test.each([
+  ['aws_secret_access_key', letters(40)],
+  ['AWS-Secret-Key', letters(40)],
+  ['SecretAccessKey', letters(40)],
+])('§26.4 secrets finds what is a key by the name of its member alone: %s', (name, key) => {
+  const value = { structuredContent: { [name]: key, other: letters(40) } };
+  expect(judge(createSecretsGuard('redact'), value)).toEqual({
+    kind: 'change',
+    value: { structuredContent: { [name]: '[redacted:aws-secret-key]', other: letters(40) } },
+  });
+  expect(judge(createSecretsGuard('refuse'), `{ "${name}": "${key}" }`)).toMatchObject({
+    kind: 'refuse',
+  });
+});
+
+test.each([
+  ['little-endian', (text: Buffer) => text],
+  ['big-endian', (text: Buffer) => text.swap16()],
+])('§26.4 secrets finds a key in bytes that are a text in UTF-16, %s', (_, write) => {
+  const encode = (text: string) => write(Buffer.from(`\ufeff${text}`, 'utf16le'));
+  const guard = createSecretsGuard('redact');
+  const decision = judge(guard, { blob: encode(`ü=${TOKEN}\n`).toString('base64') });
+  expect(decision).toMatchObject({ kind: 'change' });
+  const [, blob = ''] = /"blob":"([^"]*)"/.exec(JSON.stringify(decision)) ?? [];
+  expect(Buffer.from(blob, 'base64').toString('utf16le')).toBe(`\ufeffü=${REDACTED}\n`);
+  // Bytes are given as they are where nothing is in them; and whoever reads them as another text finds nothing either.
+  expect(judge(guard, { blob: encode('harmless').toString('base64') })).toEqual({ kind: 'pass' });
+  const mixed = Buffer.concat([encode('ü'), Buffer.from(`==${TOKEN}=`), encode(`=${TOKEN}`)]);
+  const both = JSON.stringify(judge(guard, { blob: mixed.toString('base64') }));
+  const left = Buffer.from(/"blob":"([^"]*)"/.exec(both)?.[1] ?? '', 'base64');
+  expect(left.toString('latin1')).not.toContain(TOKEN);
+  expect(left.toString('utf16le')).not.toContain(TOKEN);
 });
 
 test('§26.4 secrets redacts a key alone where it stands in the text itself, escaped or not', () => {
@@ -312,6 +351,21 @@ test.each([
   { text: '<img src="https://example.com&NewLine;.evil.test/p">', isFound: true },
   { text: '<img src="https://example.com&#000000000000010;.evil.test/p">', isFound: true },
   { text: '{"html":"<img src=\\"ht\\ntps://evil.test/p\\">"}', isFound: true },
+  { text: '[x]: /&Tab;/evil.test/p', isFound: true },
+  { text: '[x]: <&sol;&NewLine;/evil.test/p>', isFound: true },
+  { text: '[x]: /docs\n/more and [y]: https://example.com\n[z]: /a', isFound: false },
+  // CSS.
+  { text: '<p style="background:url(\\2f\\2f evil.test/p)">', isFound: true },
+  { text: '@import "\\68ttps://evil.test/p"', isFound: true },
+  { text: '@import "https://example.com\\\n.evil.test/p"', isFound: true },
+  {
+    text: 'url("https://example.com\\2f a\\.png") and \\e[34mhttps://example.com\\033[0m',
+    isFound: false,
+  },
+  { text: '\u001b[34mhttps://example.com\u001b[0m https://example.com\\v1', isFound: false },
+  // Strings of languages, and terminals.
+  { text: 'fetch("\\x68ttps:\\57\\x2fevil.test")', isFound: true },
+  { text: 'h\u001b[1mttps:/\u001b[m/evil.test/p', isFound: true },
   // Without quotes, white space of an attribute can only be one that was escaped.
   { text: '<img src=/&Tab;/evil.test/p>', isFound: true },
   { text: '<a href = &sol;&NewLine;&bsol;evil.test/p>', isFound: true },
