@@ -117,6 +117,10 @@ async function guardThrown(
   return fail(thrown.key, { ...thrown.failure, jsonRpc });
 }
 
+/** For a request about which nobody gets a result. @throws always. */
+export const guardError = (thrown: unknown, end: GuardedEnd): Promise<never> =>
+  guardThrown(thrown, end).catch(refuse);
+
 // MCP 2025-11-25 "URL Elicitation Required Errors": an error that asks.
 
 async function guardUrlQuestions(

@@ -14,7 +14,7 @@ import { readVersioned, writeVersioned } from '../../store/records.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { CallRecord } from '../calls/call.ts';
 import type { CallContext } from '../calls/context.ts';
-import { guardEnd } from '../calls/guard-end.ts';
+import { guardEnd, guardError } from '../calls/guard-end.ts';
 import {
   CallStopped,
   type Guards,
@@ -87,30 +87,34 @@ export const describeHandle = (taskId: string, task: RelayedTask): JsonObject =>
   return { resultType: 'task', ...describeRelayed(taskId, handle) };
 };
 
-// §26, §29.5: what came of a task of a server, each time that its client asks, as the result of a call.
+// §26, §29.5: what came of a task of a server, each time that its client asks, as the result of a call; and the error with which
+// the server answers a request about it.
 
 export async function guardTask(
   guards: Guards | undefined,
   target: Target,
-  task: RelayedTask,
+  asking: Promise<RelayedTask | undefined>,
   context: CallContext,
   record: CallRecord,
-): Promise<RelayedTask> {
+): Promise<RelayedTask | undefined> {
   const after = guards?.find('tools/result', target.item);
   const asked = guards?.find('elicitation', target.item);
   const told = guards?.find('notifications', target.item);
-  if (after === undefined && asked === undefined && told === undefined) return task;
+  if (after === undefined && asked === undefined && told === undefined) return asking;
+  const message = { caller: toGuardCaller(record), signal: context.relay.signal };
+  const guarded = { after, asked, target, message, context };
+  const task = await asking.catch((thrown: unknown) => guardError(thrown, guarded));
+  if (task === undefined) return undefined;
   // The status message of a server is no notification here: no guard could look at it.
   const { statusMessage: _, ...rest } = task;
   if (rest.result === undefined && rest.error === undefined) return rest;
   const { result, error, ...ended } = rest;
-  const message = { caller: toGuardCaller(record), signal: context.relay.signal };
   const running =
     result === undefined
       ? Promise.reject(new GatewayError('upstream_error', error && { jsonRpc: error }))
       : Promise.resolve(result);
   try {
-    const passed = await guardEnd(running, { after, asked, target, message, context });
+    const passed = await guardEnd(running, guarded);
     return { ...ended, result: isObject(passed) ? passed : {} };
   } catch (thrown) {
     // As of a call: a caller of a tool gets a result that says who stopped it.

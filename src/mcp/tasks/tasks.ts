@@ -209,9 +209,9 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     if (place === undefined) return failUnknownTask();
     const target = await findTool(place.tool, caller, call);
     if (target.relayedTasks === undefined || target.server !== place.server) failUnknownTask();
-    const task = await target.relayedTasks.request({ ...request, taskId: place.id }, caller);
-    if (task === undefined) return undefined;
-    return describeRelayed(taskId, await guardTask(getGuards(), target, task, caller, call.record));
+    const asking = target.relayedTasks.request({ ...request, taskId: place.id }, caller);
+    const task = await guardTask(getGuards(), target, asking, caller, call.record);
+    return task && describeRelayed(taskId, task);
   }
 
   /** `DetailedTask`. @throws GatewayError `invalid_params` for one that is unknown to this caller. */
