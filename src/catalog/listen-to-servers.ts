@@ -70,10 +70,10 @@ export function createWatching(path: ServedPath, resolveResource: ResolveResourc
         await server.upstream.request(who.upstream, request);
       } catch (error) {
         if (!(error instanceof UpstreamError)) throw error;
-        const guard = getPlan().guards?.find('resources/subscribe', item);
+        const { guards } = getPlan();
+        const isGuarded = ABOUT_RESOURCES.some((point) => guards?.find(point, item) !== undefined);
         // The words of a server that nobody has looked at.
-        const [reason, own] =
-          guard === undefined ? [`: ${error.message}`, error.jsonRpcError] : [''];
+        const [reason, own] = isGuarded ? [''] : [`: ${error.message}`, error.jsonRpcError];
         const message = `${server.name} could not be told of it${reason}.`;
         fail('upstream_error', { jsonRpc: own ?? { code: -32603, message } });
       }
@@ -84,6 +84,8 @@ export function createWatching(path: ServedPath, resolveResource: ResolveResourc
 }
 
 // §26: what a client wants to hear of: a URI goes to its server with it.
+
+const ABOUT_RESOURCES = ['resources/subscribe', 'resources/result'] as const;
 
 /** True if the guards let it. They cannot change what somebody subscribes to. */
 async function guardSubscription(
