@@ -156,7 +156,7 @@ const createListenToServers = (
       // Lists that everybody shares the gateway itself hears of.
       const isNeeded = server.isPersonal || mayTellOfResources;
       if (!isNeeded && !hearsOfElicitations && !hearsOfLogs) return;
-      const passGuards = createPassGuards(path, server, caller, (params) => {
+      const passGuards = createPassGuards(path, server.name, caller, (params) => {
         if (isOpen) listener.logged?.(params);
       });
       const noteUpdate = createBatch(clock, (ownUri) => tellOfResource(server, ownUri));
@@ -263,11 +263,11 @@ function createPassLogs(
 /** §26: as of a call; by the guards as they are when it comes. */
 function createPassGuards(
   { getPlan }: ServedPath,
-  server: Server,
+  server: string,
   { user, clientId, view }: IdentifiedCaller,
   tell: (params: JsonObject) => void,
 ): (params: JsonObject) => void {
-  const item = { kind: undefined, name: '', server: server.name };
+  const item = { kind: undefined, name: '', server };
   const caller = { user, clientId, view, requestId: undefined, trace: {} };
   let gate: { readonly guard: Guard; readonly opened: NotificationGate } | undefined;
 
@@ -299,6 +299,9 @@ function createBuiltInListening(
     const opened = { catalog, stop() {} };
     // An author's catalogue may tell something while it is told to begin, or after it was told to stop.
     const isHeard = () => current === opened;
+    const passGuards = createPassGuards(path, BUILT_IN, caller, (params) => {
+      if (isHeard()) listener.logged?.(params);
+    });
     current = opened;
     try {
       opened.stop = catalog.listen(
@@ -321,9 +324,7 @@ function createBuiltInListening(
           elicitationCompleted(elicitationId) {
             if (isHeard()) listener.elicitationCompleted?.(elicitationId);
           },
-          logged(params) {
-            if (isHeard()) listener.logged?.(params);
-          },
+          logged: passGuards,
         },
         uris,
       );

@@ -283,3 +283,37 @@ test.each(['resources/subscribe', 'resources/result'])(
     expect(told).not.toContain(SERVER_MARK);
   },
 );
+
+test('§26 a guard looks at what an author logs outside of calls', async () => {
+  let tell: ((params: object) => void) | undefined;
+  const gateway = await startForTest({
+    file: {
+      mcpServers: {},
+      guards: [
+        {
+          name: 'hides',
+          on: ['notifications'],
+          use: await writeGuard(
+            `const { params, ...rest } = message.value;
+            return { decision: 'change', value: { ...rest, params: { ...params, data: 'hidden' } } };`,
+          ),
+        },
+      ],
+    },
+    builtIn: {
+      ...createLocalCatalog({ logging: true }),
+      listen(_caller, { logged }) {
+        tell = (params) => logged?.({ ...params });
+        return () => {};
+      },
+    },
+    env: { MCP_STREAMS: 'true' },
+  });
+  const client = await openClient(gateway, {});
+  await client.ask('logging/setLevel', { level: 'debug' });
+  const stream = await client.watch();
+  await expect.poll(() => tell).toBeDefined();
+  tell?.({ level: 'error', data: SERVER_MARK });
+  expect(await stream.next()).toMatchObject({ params: { level: 'error', data: 'hidden' } });
+  stream.hangUp();
+});
