@@ -57,9 +57,14 @@ const MESSAGE = {
   phase: 'response',
 } as const;
 
-function openGuard<Use extends GuardUse>({ createJudge }: BuiltInGuard<Use>, use: Use): AskGuard {
+/** By a clock that stands still, so that what is short is always judged at once. */
+function openGuard<Use extends GuardUse>(
+  { createJudge }: BuiltInGuard<Use>,
+  use: Use,
+  monotonic = () => 0,
+): AskGuard {
   const judgeMessage = createJudge(use);
-  const runWork = createRunWork();
+  const runWork = createRunWork({ monotonic });
   return (message, turn) => runWork(judgeMessage(message), turn);
 }
 
@@ -292,10 +297,10 @@ test('§26.4 secrets takes time that grows with the text alone', async () => {
   const texts = ['-----BEGIN PRIVATE KEY-----', 'eyJa', 'a://b', 'aws key ', 'bearer ', 'ghp_'];
   const guard = createSecretsGuard('redact');
   for (const text of texts) {
-    const startedAt = performance.now();
+    const before = process.cpuUsage();
     await judge(guard, text.repeat(100_000));
     // The square would be minutes.
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    expect(process.cpuUsage(before).user).toBeLessThan(5_000_000);
   }
 });
 
@@ -510,6 +515,27 @@ test('§26.4 many short texts with escapes hold nobody up', () => {
   expect(judge(createSecretsGuard('redact'), texts)).toBeInstanceOf(Promise);
 });
 
+test('§26.4 few characters that take long hold nobody up', async () => {
+  let now = 0;
+  const looks: number[] = [];
+  const guard = openGuard(secretsGuard, { kind: 'secrets', action: 'redact' }, () => {
+    now += 1;
+    return now;
+  });
+  const judging = judge(guard, { content: Array(100).fill('short') });
+  expect(judging).toBeInstanceOf(Promise);
+  const count = () => {
+    looks.push(now);
+    watching = setImmediate(count);
+  };
+  let watching = setImmediate(count);
+  expect(await judging).toEqual({ kind: 'pass' });
+  clearImmediate(watching);
+  const turns = looks.map((at, index) => at - (looks[index - 1] ?? at));
+  expect(Math.max(...turns)).toBeLessThan(10);
+  expect(turns.length).toBeGreaterThan(10);
+});
+
 test('§26.4 links: a name of a user that is too long to be one hides no host', () => {
   const guard = createLinksGuard({ kind: 'links', hosts: ['example.com'], action: 'redact' });
   for (const length of [4_000, 5_000]) {
@@ -545,10 +571,10 @@ test('§26.4 links takes time that grows with the text alone', async () => {
     '&',
     'a:',
   ]) {
-    const startedAt = performance.now();
+    const before = process.cpuUsage();
     await judge(guard, text.repeat(200_000));
     // The square would be minutes.
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    expect(process.cpuUsage(before).user).toBeLessThan(5_000_000);
   }
 });
 
