@@ -83,9 +83,12 @@ export function createListGuards(guards: Guards, clock: Clock) {
       const work = createTurns(clock);
       const said: (Known | undefined)[] = [];
       for (let at = 0; at < items.length; at += AT_ONCE) {
-        const some = items.slice(at, at + AT_ONCE);
-        said.push(...(await Promise.all(some.map((item) => judgeItem(list, item)))));
-        if (work.isOver()) await work.next();
+        const asked: Promise<Known | undefined>[] = [];
+        for (const item of items.slice(at, at + AT_ONCE)) {
+          asked.push(judgeItem(list, item));
+          if (work.isOver()) await work.next();
+        }
+        said.push(...(await Promise.all(asked)));
       }
       return {
         digest: hashSha256(said.map((one) => one?.digest ?? '').join(' ')),

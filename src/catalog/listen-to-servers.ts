@@ -65,10 +65,10 @@ export function createWatching(path: ServedPath, resolveResource: ResolveResourc
         await server.upstream.request(who.upstream, request);
       } catch (error) {
         if (!(error instanceof UpstreamError)) throw error;
-        const guard = getPlan().guards?.find('resources/subscribe', item);
+        const { guards } = getPlan();
+        const isGuarded = ABOUT_RESOURCES.some((point) => guards?.find(point, item) !== undefined);
         // The words of a server that nobody has looked at.
-        const [reason, own] =
-          guard === undefined ? [`: ${error.message}`, error.jsonRpcError] : [''];
+        const [reason, own] = isGuarded ? [''] : [`: ${error.message}`, error.jsonRpcError];
         const message = `${server.name} could not be told of it${reason}.`;
         fail('upstream_error', { jsonRpc: own ?? { code: -32603, message } });
       }
@@ -77,6 +77,9 @@ export function createWatching(path: ServedPath, resolveResource: ResolveResourc
     listen: createListenToServers(path, resolveResource),
   } satisfies Partial<ServedCatalog>;
 }
+
+/** Points at which a guard would have looked at the words of a server about a resource. */
+const ABOUT_RESOURCES = ['resources/subscribe', 'resources/result'] as const;
 
 // One stream of a client.
 
@@ -131,7 +134,7 @@ const createListenToServers = (
       // Lists that everybody shares the gateway itself hears of.
       const isNeeded = server.isPersonal || mayTellOfResources;
       if (!isNeeded && !hearsOfElicitations && !hearsOfLogs) return;
-      const passGuards = createPassGuards(path, server, caller, (params) => {
+      const passGuards = createPassGuards(path, server.name, caller, (params) => {
         if (isOpen) listener.logged?.(params);
       });
       const noteUpdate = createBatch(clock, (ownUri) => tellOfResource(server, ownUri));
@@ -238,11 +241,11 @@ function createPassLogs(
 /** §26: as of a call; by the guards as they are when it comes. */
 function createPassGuards(
   { getPlan }: ServedPath,
-  server: Server,
+  server: string,
   { user, clientId, view }: IdentifiedCaller,
   tell: (params: JsonObject) => void,
 ): (params: JsonObject) => void {
-  const item = { kind: undefined, name: '', server: server.name };
+  const item = { kind: undefined, name: '', server };
   const caller = { user, clientId, view, requestId: undefined, trace: {} };
   let gate: { readonly guard: Guard; readonly opened: NotificationGate } | undefined;
 
@@ -274,6 +277,9 @@ function createBuiltInListening(
     const opened = { catalog, stop() {} };
     // An author's catalogue may tell something while it is told to begin, or after it was told to stop.
     const isHeard = () => current === opened;
+    const passGuards = createPassGuards(path, BUILT_IN, caller, (params) => {
+      if (isHeard()) listener.logged?.(params);
+    });
     current = opened;
     try {
       opened.stop = catalog.listen(
@@ -296,9 +302,7 @@ function createBuiltInListening(
           elicitationCompleted(elicitationId) {
             if (isHeard()) listener.elicitationCompleted?.(elicitationId);
           },
-          logged(params) {
-            if (isHeard()) listener.logged?.(params);
-          },
+          logged: passGuards,
         },
         uris,
       );

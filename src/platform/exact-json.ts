@@ -59,8 +59,8 @@ export function parseExactJson(text: string): unknown {
 
 /** As `parseExactJson`, for a text that `JSON.parse` has read: the same value if no number of the text was lost. */
 export function addExactNumbers(plain: unknown, text: string): unknown {
-  const marked = markNumbers(text);
-  return marked === undefined ? plain : readMarks(JSON.parse(marked));
+  const { marked, numbers } = markNumbers(text);
+  return numbers.length === 0 ? plain : readMarks(JSON.parse(marked), numbers);
 }
 
 /**
@@ -103,10 +103,18 @@ export function writeMembers(object: Readonly<Record<string, unknown>>): string 
   return `{${members}}`;
 }
 
-/** The text with a marked string for each such number; undefined where it has none. */
-function markNumbers(text: string): string | undefined {
+/**
+ * In a marked text each number of at least so much is a mark: it says where in a list the number is that it stands for. A number that
+ * is so large itself is marked, too. Marks that are texts took seconds where there are hundreds of thousands.
+ */
+const MARKED_AS = 'e300';
+const LEAST_MARKED = 1e300;
+
+/** The text with a mark for each such number, and these in their order. */
+function markNumbers(text: string) {
   let marked = '';
   let copied = 0;
+  const numbers: JsonNumber[] = [];
   for (let at = 0; at < text.length; at++) {
     const character = text.charCodeAt(at);
     if (character === QUOTE) at = findEndOfString(text, at);
@@ -114,15 +122,16 @@ function markNumbers(text: string): string | undefined {
       let end = at + 1;
       while (isPartOfNumber(text.charCodeAt(end))) end++;
       const number = text.slice(at, end);
-      // `JSON.stringify` would write another.
-      if (String(Number(number)) !== number) {
-        marked += `${text.slice(copied, at)}"${MARK}${number}"`;
+      // `JSON.stringify` would write another, or it would be read as a mark.
+      if (String(Number(number)) !== number || Number(number) >= LEAST_MARKED) {
+        numbers.push(new JsonNumber(number));
+        marked += text.slice(copied, at) + numbers.length + MARKED_AS;
         copied = end;
       }
       at = end - 1;
     }
   }
-  return copied === 0 ? undefined : marked + text.slice(copied);
+  return { marked: marked + text.slice(copied), numbers };
 }
 
 const PLUS = 0x2b;
@@ -139,23 +148,30 @@ const isPartOfNumber = (character: number) =>
   character === PLUS ||
   character === MINUS;
 
-/** Marked strings become numbers, in place, however deep they are. */
-function readMarks(value: unknown): unknown {
+/** Marks become numbers as they were spelled, in place, however deep they are. */
+function readMarks(value: unknown, numbers: readonly JsonNumber[]): unknown {
   const top = { value };
   const open: object[] = [top];
+  const read = (member: unknown): unknown => {
+    if (typeof member === 'object' && member !== null) open.push(member);
+    return typeof member === 'number' && member >= LEAST_MARKED
+      ? numbers[Math.round(member / LEAST_MARKED) - 1]
+      : member;
+  };
   for (let parent = open.pop(); parent !== undefined; parent = open.pop()) {
+    if (Array.isArray(parent)) {
+      for (let index = 0; index < parent.length; index += 1) parent[index] = read(parent[index]);
+      continue;
+    }
     for (const name of Object.keys(parent)) {
       const member: unknown = Reflect.get(parent, name);
+      const exact = read(member);
       // A member of its own is set even if it is called `__proto__`.
-      if (isMarked(member)) Reflect.set(parent, name, new JsonNumber(member.slice(MARK.length)));
-      else if (typeof member === 'object' && member !== null) open.push(member);
+      if (exact !== member) Reflect.set(parent, name, exact);
     }
   }
   return top.value;
 }
-
-const isMarked = (value: unknown): value is string =>
-  typeof value === 'string' && value.startsWith(MARK);
 
 // The text of JSON.
 

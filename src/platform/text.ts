@@ -20,6 +20,10 @@ export const toSentence = (text: string): string => `${text.replace(/\.$/, '')}.
 export const toErrorDescription = (text: string): string =>
   text.replace(/\s/g, ' ').replace(/[^\x20-\x21\x23-\x5B\x5D-\x7E]/g, "'");
 
+/** Without colours and moves of the cursor (ECMA-48). */
+export const dropTerminalSequences = (text: string): string =>
+  text.replace(/\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|.)/g, '');
+
 /** Characters. Limits how much caller-supplied text is echoed. */
 export const MAX_QUOTED = 400;
 

@@ -39,7 +39,7 @@ export async function createGuards(
 ): Promise<Guards | undefined> {
   if (configs.length === 0) return undefined;
   const { clock, fetch } = runtime;
-  const host: GuardHost = { clock, fetch, askServer, runWork: createRunWork() };
+  const host: GuardHost = { clock, fetch, askServer, runWork: createRunWork(clock) };
   const all = await Promise.all(
     configs.map(async (config) => {
       const guard = bindGuard(config.use, kinds);

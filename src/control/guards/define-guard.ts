@@ -5,6 +5,7 @@ import { choice, wholeNumber } from '../../config/file/shapes/scalar.ts';
 import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/shape.ts';
 import type { GuardUse } from '../../mcp/calls/guards.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
+import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { suggestName } from '../../platform/nearest-name.ts';
 import { quote } from '../../platform/text.ts';
@@ -154,14 +155,14 @@ export const A_VALUE = 64;
 /** Members of one object after which others have their turn. */
 export const MANY = 1_024;
 
-/** Characters that are looked at before the answer, and in each turn after that. */
-const AT_ONCE = 262_144;
-const IN_A_TURN = 65_536;
+/** How much is done before the answer, and in each turn after that: so many characters, in so many milliseconds at most. */
+const AT_ONCE = { characters: 262_144, ms: 10 };
+const IN_A_TURN = { characters: 65_536, ms: 5 };
 /** Long ones at the same time, of one user and of all: they take turns. */
 const LONG = { ofOne: 1, ofAll: 4 };
 
 /** @throws TooMuchForGuard as a guard's line does. */
-export function createRunWork() {
+export function createRunWork(clock: Pick<Clock, 'monotonic'>) {
   const runInTurn = createGuardLine(LONG);
   let last = Promise.resolve();
 
@@ -176,21 +177,22 @@ export function createRunWork() {
     }
   }
 
+  /** Undefined where there is more to do. */
+  function runSome<Result>(
+    work: Steps<Result>,
+    { characters, ms }: typeof AT_ONCE,
+  ): IteratorReturnResult<Result> | undefined {
+    const endsAt = clock.monotonic() + ms;
+    for (let left = characters; left > 0 && clock.monotonic() < endsAt; ) {
+      const step = work.next();
+      if (step.done) return step;
+      left -= step.value;
+    }
+    return undefined;
+  }
+
   return function runWork<Result>(work: Steps<Result>, turn: GuardTurn): Result | Promise<Result> {
     const end = runSome(work, AT_ONCE);
     return end === undefined ? runInTurn(() => finish(work, turn.signal), turn) : end.value;
   };
-}
-
-/** Undefined where there is more to do after so many characters. */
-function runSome<Result>(
-  work: Steps<Result>,
-  characters: number,
-): IteratorReturnResult<Result> | undefined {
-  for (let left = characters; left > 0; ) {
-    const step = work.next();
-    if (step.done) return step;
-    left -= step.value;
-  }
-  return undefined;
 }

@@ -93,13 +93,13 @@ const closeUpAddresses: ReadText = (text) =>
   /[\t\n\r]/.test(text) ? text.replace(PLACES, closeUp) : text;
 
 /**
- * Places where an address may begin: an attribute of HTML, whose white space may have been a `&Tab;` where it has no quotes; a
- * destination of Markdown, CSS; and a scheme that is in pieces, anywhere.
+ * Places where an address may begin: an attribute of HTML, or a definition of Markdown, whose white space may have been a `&Tab;`
+ * where it has no quotes; a destination of Markdown, CSS; and a scheme that is in pieces, anywhere.
  */
 const PLACES = new RegExp(
   [
     /=\s*(?:"[^"]*|'[^']*)/,
-    /=\s*(?:[/\\]_[/\\]|h_t_t_p_(?:s_)?:_(?:[/\\]_){0,2})/,
+    /(?:=|\]:)\s*<?(?:[/\\]_[/\\]|h_t_t_p_(?:s_)?:_(?:[/\\]_){0,2})/,
     /\]\(\s*[^()"]{0,4096}/,
     /<(?:[a-z\t\n\r]{1,30}:|[/\\]{2})[^<>]{0,4096}/,
     /url\(\s*[^()]{0,4096}/,

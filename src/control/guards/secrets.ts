@@ -1,7 +1,13 @@
 // §26.4: keys and tokens of usual providers do not go through.
 
 import { defineBuiltInGuard } from './define-guard.ts';
-import { action, createTextJudge, type FoundText, type GuardAction } from './text-guard.ts';
+import {
+  action,
+  createTextJudge,
+  type Form,
+  type FoundText,
+  type GuardAction,
+} from './text-guard.ts';
 
 export interface SecretsUse {
   readonly kind: 'secrets';
@@ -52,9 +58,9 @@ const SECRET_PATTERNS: readonly SecretPattern[] = [
   token('aws-access-key', 'AKIA ASIA', '[A-Z2-7]{16}(?![A-Za-z0-9])'),
   {
     name: 'aws-secret-key',
-    marks: ['aws'],
+    marks: ['aws', 'secretaccesskey'],
     expression:
-      /aws[a-z_ -]{0,20}(?:secret|key)[a-z_ -]{0,20}["'\\]{0,3}\s{0,3}[=:]\s{0,3}["'\\]{0,3}(?<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])/gi,
+      /(?:aws[a-z_ -]{0,20}(?:secret|key)|secretaccesskey)[a-z_ -]{0,20}["'\\]{0,3}\s{0,3}[=:]\s{0,3}["'\\]{0,3}(?<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])/gi,
   },
   token('github-token', 'ghp_ gho_ ghu_ ghs_ ghr_', '[A-Za-z0-9]{36,255}'),
   token('github-token', 'github_pat_', '[A-Za-z0-9_]{36,255}'),
@@ -152,8 +158,21 @@ const SECRET_PATTERNS: readonly SecretPattern[] = [
 const MIN_LENGTH = 16;
 const NONE: readonly FoundText[] = [];
 
-function findSecrets(text: string): readonly FoundText[] {
+/** Names of members that say what the text is, which shows it by nothing else. */
+const TELLING = /aws|secretaccesskey/i;
+
+function findSecrets(text: string, _form: Form, name: string): readonly FoundText[] {
   if (text.length < MIN_LENGTH) return NONE;
+  if (!TELLING.test(name)) return findInText(text);
+  const before = `${name}=`;
+  return findInText(before + text).flatMap(({ start, end, ...found }) =>
+    end <= before.length
+      ? []
+      : [{ ...found, start: Math.max(0, start - before.length), end: end - before.length }],
+  );
+}
+
+function findInText(text: string): readonly FoundText[] {
   const stems = findStems(text);
   if (stems.size === 0) return NONE;
   return SECRET_PATTERNS.filter(({ marks }) => marks.some((mark) => stems.has(toStem(mark))))

@@ -2,7 +2,7 @@
 
 import { wholeNumber } from '../../config/file/shapes/scalar.ts';
 import { defineMember } from '../../config/file/shapes/shape.ts';
-import { writeExactJson } from '../../platform/exact-json.ts';
+import { RawJson } from '../../platform/exact-json.ts';
 import { isObject } from '../../platform/json.ts';
 import { type AskedMessage, type Decision, PASS } from './ask-guard.ts';
 import { A_VALUE, defineBuiltInGuard, MANY, type Steps } from './define-guard.ts';
@@ -45,17 +45,16 @@ export const sizeGuard = defineBuiltInGuard<SizeUse>({
 function* measure(value: unknown): Steps<number> {
   if (typeof value === 'string') return yield* measureText(value);
   const isList = Array.isArray(value);
-  if (!isList && !isObject(value)) return Buffer.byteLength(writeExactJson(value));
+  if (!isList && !isObject(value)) return countBytes(value);
   let bytes = BRACKETS;
   let count = 0;
-  // Of a list, too: its keys take less than a copy of all that is in it.
-  for (const name of Object.keys(value)) {
+  for (const name of isList ? value.keys() : Object.keys(value)) {
     const member: unknown = Reflect.get(value, name);
     if (member === undefined && !isList) continue;
     if (count > 0) bytes += COMMA;
     count += 1;
     if (count % MANY === 0) yield MANY * A_VALUE;
-    if (!isList) bytes += countBytes(name) + COLON;
+    if (typeof name === 'string') bytes += countBytes(name) + COLON;
     bytes += isShort(member) ? countBytes(member) : yield* measure(member);
   }
   yield (count % MANY) * A_VALUE;
@@ -69,10 +68,12 @@ const QUOTES = 2;
 /** Characters of a text that are written at a time. */
 const PIECE = 65_536;
 
-const isShort = (value: unknown): value is string =>
-  typeof value === 'string' && value.length < A_VALUE;
+/** Neither a long text nor anything that has members. */
+const isShort = (value: unknown): boolean =>
+  typeof value === 'string' ? value.length < A_VALUE : !Array.isArray(value) && !isObject(value);
 
-const countBytes = (text: string): number => Buffer.byteLength(JSON.stringify(text));
+const countBytes = (value: unknown): number =>
+  Buffer.byteLength(value instanceof RawJson ? value.text : (JSON.stringify(value) ?? 'null'));
 
 function* measureText(text: string): Steps<number> {
   let bytes = QUOTES;

@@ -4,6 +4,7 @@ import { isUtf8 } from 'node:buffer';
 import { choice } from '../../config/file/shapes/scalar.ts';
 import { defineMember } from '../../config/file/shapes/shape.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import { dropTerminalSequences } from '../../platform/text.ts';
 import { PASS } from './ask-guard.ts';
 import { A_VALUE, type JudgeMessage, MANY, type Steps } from './define-guard.ts';
 
@@ -15,8 +16,8 @@ export interface FoundText {
 }
 
 interface TextGuard {
-  /** In their order. None is longer than `OVERLAP`. */
-  find(text: string, form: Form): readonly FoundText[];
+  /** In their order. None is longer than `OVERLAP`. `name` is that of the member that has the text. */
+  find(text: string, form: Form, name: string): readonly FoundText[];
   /** Written in its place. */
   toMark(name: string): string;
   /** The guard's words, where it refuses. */
@@ -42,7 +43,7 @@ export function createTextJudge(
     const redacted = yield* mapTexts(value, (text, name, form) => {
       // Most texts are short, and read in one way.
       const isAsItStands = text.length <= PART && !SPECIAL.test(text);
-      return isAsItStands && find(text, form).length === 0
+      return isAsItStands && find(text, form, name).length === 0
         ? text
         : redactParts(text, name, form, found);
     });
@@ -53,21 +54,22 @@ export function createTextJudge(
   };
 
   function* redactParts(text: string, name: string, form: Form, found: Set<string>): Steps<string> {
+    const findHere = (one: string) => find(one, form, name);
     const shown: FoundText[] = [];
     const hidden = new Set<string>();
     const closer = text.length > PART ? text.replace(GAP, ([first = '']) => first) : text;
     if (closer !== text) yield* redactParts(closer, name, form, hidden);
     for (const { from, start, end, part } of cutParts(text)) {
-      const known = find(part, form);
+      const known = findHere(part);
       for (const one of known) {
         const at = from + one.start;
         if (at >= start && at < end) shown.push({ ...one, start: at, end: from + one.end });
       }
       yield part.length + A_VALUE;
-      for (const reading of listReadings(part, findLast?.(name))) {
+      for (const reading of listReadings(part, form, findLast?.(name))) {
         yield part.length + A_VALUE;
         if (reading === undefined) continue;
-        for (const one of findHidden(part, known, reading, form)) hidden.add(one.name);
+        for (const one of findHidden(part, known, reading, findHere)) hidden.add(one.name);
       }
     }
     for (const one of [...hidden, ...shown.map((each) => each.name)]) found.add(one);
@@ -82,18 +84,18 @@ export function createTextJudge(
     part: string,
     known: readonly FoundText[],
     { text, read }: Reading,
-    form: Form,
+    findHere: (text: string) => readonly FoundText[],
   ): readonly FoundText[] {
-    const found = find(text, form);
+    const found = findHere(text);
     if (known.length === 0) return found;
     const asKnown = new Set(known.map(({ start, end }) => read(part.slice(start, end))));
     const others = found.filter(({ start, end }) => !asKnown.has(text.slice(start, end)));
-    return [...others, ...find(read(replaceAll(part, known, toMark)), form)];
+    return [...others, ...findHere(read(replaceAll(part, known, toMark)))];
   }
 }
 
 /** Characters of escapes, and those that `findLast` looks at. */
-const SPECIAL = /[\\%&\t\n\r]/;
+const SPECIAL = /[\\%&\t\n\r\u001b]/;
 
 /** The first of what overlaps counts, for all of it. */
 function replaceAll(text: string, all: readonly FoundText[], toMark: TextGuard['toMark']): string {
@@ -207,31 +209,58 @@ function* mapEncoded(given: string, map: MapText, name: string): Steps<string> {
   const text = typeof ofText === 'string' ? ofText : yield* ofText;
   // Readers pass over white space, and some over whatever else is no base64.
   const bytes = Buffer.from(text.replaceAll('=', ''), 'base64');
-  const [encoding, form] = isUtf8(bytes)
-    ? (['utf8', 'text'] as const)
-    : (['latin1', 'bytes'] as const);
-  const decoded = bytes.toString(encoding);
-  const ofBytes = map(decoded, name, form);
-  const next = typeof ofBytes === 'string' ? ofBytes : yield* ofBytes;
+  const plain = yield* mapBytes(bytes, isUtf8(bytes) ? 'utf8' : 'latin1', map, name);
+  // Readers that go by the byte order mark read other words than those that do not.
+  const wide = toUtf16(plain);
+  const mapped = wide && (yield* mapBytes(wide, 'utf16le', map, name));
+  const next = mapped === wide ? plain : (mapped ?? plain);
   yield text.length + A_VALUE;
-  return next === decoded ? text : Buffer.from(next, encoding).toString('base64');
+  return next === bytes ? text : next.toString('base64');
 }
 
-// §26.4: other texts that readers make of one before they act on it: JSON within a text, addresses, Markdown, HTML.
+function* mapBytes(
+  bytes: Buffer,
+  encoding: 'utf8' | 'latin1' | 'utf16le',
+  map: MapText,
+  name: string,
+): Steps<Buffer> {
+  const decoded = bytes.toString(encoding);
+  const mapped = map(decoded, name, encoding === 'latin1' ? 'bytes' : 'text');
+  const next = typeof mapped === 'string' ? mapped : yield* mapped;
+  return next === decoded ? bytes : Buffer.from(next, encoding);
+}
+
+/** In the order of its bytes that Node.js reads; undefined without the mark of one. */
+function toUtf16(bytes: Buffer): Buffer | undefined {
+  const mark = bytes.subarray(0, 2).toString('hex');
+  if (mark === 'fffe') return bytes;
+  return mark === 'feff' ? Buffer.from(bytes.subarray(0, bytes.length & ~1)).swap16() : undefined;
+}
+
+// §26.4: other texts that readers make of one before they act on it: JSON within a text, addresses, Markdown, HTML, CSS, terminals.
 
 export type ReadText = (text: string) => string;
 
-const unescapeJson: ReadText = (text) =>
-  text.replace(/\\(?:(["\\/bfnrt])|u([0-9a-fA-F]{4}))/g, (_, letter: string | undefined, code) =>
-    letter === undefined ? toCharacter(code, 16) : (JSON_LETTERS[letter] ?? letter),
+/** Of JSON, and more that languages have: `\v`, `\x41`, `\101`, `\e` of a terminal. */
+const unescapeStrings: ReadText = (text) =>
+  text.replace(
+    /\\(?:(["\\/bfnrtv]|0(?![0-7]{2})|e(?=[[\]]))|(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))|([0-3][0-7]{2}))/g,
+    (_, letter: string | undefined, code: string | undefined, byte: string | undefined, octal) => {
+      if (letter !== undefined) return LETTERS[letter] ?? letter;
+      const hex = code ?? byte;
+      return hex === undefined ? toCharacter(octal, 8) : toCharacter(hex, 16);
+    },
   );
 
-const JSON_LETTERS: Readonly<Record<string, string>> = {
+const LETTERS: Readonly<Record<string, string>> = {
+  0: '\0',
   b: '\b',
+  e: '\u001b',
   f: '\f',
   n: '\n',
   r: '\r',
   t: '\t',
+  v: '\v',
 };
 
 const decodePercent: ReadText = (text) =>
@@ -241,6 +270,13 @@ const decodePercent: ReadText = (text) =>
 
 /** CommonMark "Backslash escapes". */
 const unescapeMarkdown: ReadText = (text) => text.replace(/\\([!-/:-@[-`{-~])/g, '$1');
+
+/** CSS Syntax "Consume an escaped code point"; in a string, a line feed that is escaped is none. */
+const unescapeCss: ReadText = (text) =>
+  text.replace(
+    /\\(?:([0-9a-fA-F]{1,6})(?:\r\n|[ \t\n\r\f])?|\r\n|[\n\r\f])/g,
+    (_, hex: string | undefined) => (hex === undefined ? '' : toCharacter(hex, 16)),
+  );
 
 /** Reads each by its number, or by its name where it is one of ASCII. */
 const decodeHtml: ReadText = (text) =>
@@ -318,7 +354,11 @@ export interface Reading {
  * Each text that comes of it by one reader, or by two in a row, and is another; undefined for one that is none, so that others may
  * have their turn. `last` is what whoever reads it does at the end.
  */
-function* listReadings(text: string, last?: ReadText): Generator<Reading | undefined, void> {
+function* listReadings(
+  text: string,
+  form: Form,
+  last?: ReadText,
+): Generator<Reading | undefined, void> {
   const seen = new Set([text]);
 
   function* list(reading: string, read: ReadText): Generator<Reading | undefined, void> {
@@ -334,16 +374,19 @@ function* listReadings(text: string, last?: ReadText): Generator<Reading | undef
 
   if (last !== undefined) yield note(last(text), last);
   if (!ESCAPE.test(text)) return;
-  for (const first of READERS) {
+  const readers = form === 'bytes' ? READERS : READERS_OF_TEXT;
+  for (const first of readers) {
     const once = first(text);
     if (once === text) continue;
     yield* list(once, first);
-    for (const second of READERS) yield* list(second(once), join(first, second));
+    for (const second of readers) yield* list(second(once), join(first, second));
   }
 }
 
-const READERS: readonly ReadText[] = [unescapeJson, decodePercent, unescapeMarkdown, decodeHtml];
-const ESCAPE = /[\\%&]/;
+const READERS: readonly ReadText[] = [unescapeStrings, decodePercent, unescapeMarkdown, decodeHtml];
+/** Among the bytes of an image, all of these would be found by chance, and cost time. */
+const READERS_OF_TEXT = [...READERS, unescapeCss, dropTerminalSequences];
+const ESCAPE = /[\\%&\u001b]/;
 
 const join =
   (first: ReadText, second: ReadText): ReadText =>

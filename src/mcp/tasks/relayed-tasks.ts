@@ -87,7 +87,8 @@ export const describeHandle = (taskId: string, task: RelayedTask): JsonObject =>
   return { resultType: 'task', ...describeRelayed(taskId, handle) };
 };
 
-// §26, §29.5: what came of a task of a server, each time that its client asks, as the result of a call.
+// §26, §29.5: what came of a task of a server, each time that its client asks, as the result of a call; and the error with which
+// the server answers a request about it.
 
 export async function guardTask(
   guards: Guards | undefined,

@@ -10,7 +10,7 @@ import type { Clock } from '../../platform/clock.ts';
 import type { Log } from '../../platform/log.ts';
 import { createGrowingBuffer } from '../../platform/memory/user-budgets.ts';
 
-import { shorten } from '../../platform/text.ts';
+import { dropTerminalSequences, shorten } from '../../platform/text.ts';
 import { createLogThrottle, createWarnThrottle } from '../../platform/throttle.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
 import type { StdioUpstreamConfig } from './stdio-config.ts';
@@ -148,10 +148,6 @@ const MAX_CHARACTERS = 1000;
 /** Shorter ones of them, such as `1` or `true`, stand in every text. */
 const MIN_SECRET = 6;
 
-/** Colours and moves of the cursor (ECMA-48): they say nothing in a log. */
-const TERMINAL_SEQUENCES =
-  /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|.)/g;
-
 /** Other control characters, line ends besides LF, and marks that turn the reading direction. */
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]+/g;
 
@@ -167,7 +163,7 @@ function createOutputLog(config: StdioUpstreamConfig, log: Log, clock: Clock) {
   function toText(line: Buffer) {
     let text = line.toString('utf8');
     for (const secret of secrets) text = text.replaceAll(secret, '[secret]');
-    return shorten(text.replace(TERMINAL_SEQUENCES, '').replace(CONTROL, ' '), MAX_CHARACTERS);
+    return shorten(dropTerminalSequences(text).replace(CONTROL, ' '), MAX_CHARACTERS);
   }
 
   function writeLine(kind: string, line: Buffer) {

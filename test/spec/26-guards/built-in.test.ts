@@ -57,9 +57,14 @@ const MESSAGE = {
   phase: 'response',
 } as const;
 
-function openGuard<Use extends GuardUse>({ createJudge }: BuiltInGuard<Use>, use: Use): AskGuard {
+/** By a clock that stands still, so that what is short is always judged at once. */
+function openGuard<Use extends GuardUse>(
+  { createJudge }: BuiltInGuard<Use>,
+  use: Use,
+  monotonic = () => 0,
+): AskGuard {
   const judgeMessage = createJudge(use);
-  const runWork = createRunWork();
+  const runWork = createRunWork({ monotonic });
   return (message, turn) => runWork(judgeMessage(message), turn);
 }
 
@@ -122,6 +127,11 @@ const HIDDEN = {
   Markdown: TOKEN.replace('_', '\\_'),
   'HTML by name': `a&Tab;${TOKEN.replace('_', '&lowbar;')}`,
   'HTML by number': TOKEN.replace('_', '&#0000000000095;').replace('g', '&#x67;'),
+  'colours of a terminal': `\u001b[31m${TOKEN}\u001b[0m`,
+  'colours in JSON': `{"line":"\\u001b[1;31m${TOKEN.slice(0, 9)}\\u001b[m${TOKEN.slice(9)}"}`,
+  'colours as a shell writes them': `printf '\\033[31m${TOKEN} \\e[0m'`,
+  'bytes as Python prints them': `b'A=1\\x0a${TOKEN}'`,
+  'a string of JavaScript': `'A\\v\\x67${TOKEN.slice(1)}'`,
 } as const;
 
 test.each(Object.entries(HIDDEN))('§26.4 secrets finds a key in %s', (_, text) => {
@@ -141,6 +151,40 @@ test.each(Object.entries(HIDDEN))('§26.4 secrets finds a key in %s', (_, text) 
     },
   });
   expect(judge(createSecretsGuard('refuse'), value)).toMatchObject({ kind: 'refuse' });
+});
+
+test.each([
+  ['aws_secret_access_key', letters(40)],
+  ['AWS-Secret-Key', letters(40)],
+  ['SecretAccessKey', letters(40)],
+])('§26.4 secrets finds what is a key by the name of its member alone: %s', (name, key) => {
+  const value = { structuredContent: { [name]: key, other: letters(40) } };
+  expect(judge(createSecretsGuard('redact'), value)).toEqual({
+    kind: 'change',
+    value: { structuredContent: { [name]: '[redacted:aws-secret-key]', other: letters(40) } },
+  });
+  expect(judge(createSecretsGuard('refuse'), `{ "${name}": "${key}" }`)).toMatchObject({
+    kind: 'refuse',
+  });
+});
+
+test.each([
+  ['little-endian', (text: Buffer) => text],
+  ['big-endian', (text: Buffer) => text.swap16()],
+])('§26.4 secrets finds a key in bytes that are a text in UTF-16, %s', (_, write) => {
+  const encode = (text: string) => write(Buffer.from(`\ufeff${text}`, 'utf16le'));
+  const guard = createSecretsGuard('redact');
+  const decision = judge(guard, { blob: encode(`ü=${TOKEN}\n`).toString('base64') });
+  expect(decision).toMatchObject({ kind: 'change' });
+  const [, blob = ''] = /"blob":"([^"]*)"/.exec(JSON.stringify(decision)) ?? [];
+  expect(Buffer.from(blob, 'base64').toString('utf16le')).toBe(`\ufeffü=${REDACTED}\n`);
+  // Bytes are given as they are where nothing is in them; and whoever reads them as another text finds nothing either.
+  expect(judge(guard, { blob: encode('harmless').toString('base64') })).toEqual({ kind: 'pass' });
+  const mixed = Buffer.concat([encode('ü'), Buffer.from(`==${TOKEN}=`), encode(`=${TOKEN}`)]);
+  const both = JSON.stringify(judge(guard, { blob: mixed.toString('base64') }));
+  const left = Buffer.from(/"blob":"([^"]*)"/.exec(both)?.[1] ?? '', 'base64');
+  expect(left.toString('latin1')).not.toContain(TOKEN);
+  expect(left.toString('utf16le')).not.toContain(TOKEN);
 });
 
 test('§26.4 secrets redacts a key alone where it stands in the text itself, escaped or not', () => {
@@ -253,10 +297,10 @@ test('§26.4 secrets takes time that grows with the text alone', async () => {
   const texts = ['-----BEGIN PRIVATE KEY-----', 'eyJa', 'a://b', 'aws key ', 'bearer ', 'ghp_'];
   const guard = createSecretsGuard('redact');
   for (const text of texts) {
-    const startedAt = performance.now();
+    const before = process.cpuUsage();
     await judge(guard, text.repeat(100_000));
     // The square would be minutes.
-    expect(performance.now() - startedAt).toBeLessThan(10_000);
+    expect(process.cpuUsage(before).user).toBeLessThan(10_000_000);
   }
 });
 
@@ -312,6 +356,21 @@ test.each([
   { text: '<img src="https://example.com&NewLine;.evil.test/p">', isFound: true },
   { text: '<img src="https://example.com&#000000000000010;.evil.test/p">', isFound: true },
   { text: '{"html":"<img src=\\"ht\\ntps://evil.test/p\\">"}', isFound: true },
+  { text: '[x]: /&Tab;/evil.test/p', isFound: true },
+  { text: '[x]: <&sol;&NewLine;/evil.test/p>', isFound: true },
+  { text: '[x]: /docs\n/more and [y]: https://example.com\n[z]: /a', isFound: false },
+  // CSS.
+  { text: '<p style="background:url(\\2f\\2f evil.test/p)">', isFound: true },
+  { text: '@import "\\68ttps://evil.test/p"', isFound: true },
+  { text: '@import "https://example.com\\\n.evil.test/p"', isFound: true },
+  {
+    text: 'url("https://example.com\\2f a\\.png") and \\e[34mhttps://example.com\\033[0m',
+    isFound: false,
+  },
+  { text: '\u001b[34mhttps://example.com\u001b[0m https://example.com\\v1', isFound: false },
+  // Strings of languages, and terminals.
+  { text: 'fetch("\\x68ttps:\\57\\x2fevil.test")', isFound: true },
+  { text: 'h\u001b[1mttps:/\u001b[m/evil.test/p', isFound: true },
   // Without quotes, white space of an attribute can only be one that was escaped.
   { text: '<img src=/&Tab;/evil.test/p>', isFound: true },
   { text: '<a href = &sol;&NewLine;&bsol;evil.test/p>', isFound: true },
@@ -456,6 +515,27 @@ test('§26.4 many short texts with escapes hold nobody up', () => {
   expect(judge(createSecretsGuard('redact'), texts)).toBeInstanceOf(Promise);
 });
 
+test('§26.4 few characters that take long hold nobody up', async () => {
+  let now = 0;
+  const looks: number[] = [];
+  const guard = openGuard(secretsGuard, { kind: 'secrets', action: 'redact' }, () => {
+    now += 1;
+    return now;
+  });
+  const judging = judge(guard, { content: Array(100).fill('short') });
+  expect(judging).toBeInstanceOf(Promise);
+  const count = () => {
+    looks.push(now);
+    watching = setImmediate(count);
+  };
+  let watching = setImmediate(count);
+  expect(await judging).toEqual({ kind: 'pass' });
+  clearImmediate(watching);
+  const turns = looks.map((at, index) => at - (looks[index - 1] ?? at));
+  expect(Math.max(...turns)).toBeLessThan(10);
+  expect(turns.length).toBeGreaterThan(10);
+});
+
 test('§26.4 links: a name of a user that is too long to be one hides no host', () => {
   const guard = createLinksGuard({ kind: 'links', hosts: ['example.com'], action: 'redact' });
   for (const length of [4_000, 5_000]) {
@@ -491,10 +571,10 @@ test('§26.4 links takes time that grows with the text alone', async () => {
     '&',
     'a:',
   ]) {
-    const startedAt = performance.now();
+    const before = process.cpuUsage();
     await judge(guard, text.repeat(100_000));
     // The square would be minutes.
-    expect(performance.now() - startedAt).toBeLessThan(10_000);
+    expect(process.cpuUsage(before).user).toBeLessThan(10_000_000);
   }
 });
 

@@ -9,8 +9,14 @@ import {
   SERVER_MARK,
   startSpeakingServer,
 } from '../../support/guards/speaking-server.ts';
-import { useShared } from '../../support/lifetimes.ts';
+import { closeAfterTest, useShared } from '../../support/lifetimes.ts';
 import { startForTest } from '../../support/upstreams/catalog-gateway.ts';
+import {
+  sendJson,
+  startScriptedHttp,
+  toError,
+  toResult,
+} from '../../support/upstreams/scripted-http.ts';
 
 const said = () => ({ content: [{ type: 'text' as const, text: SERVER_MARK }] });
 const NO_INPUT = { type: 'object', properties: {}, additionalProperties: true } as const;
@@ -249,3 +255,69 @@ test.each([
     expect(heard.map((text) => text.includes(CLIENT_MARK))).toEqual([isHeard]);
   },
 );
+
+test.each(['resources/subscribe', 'resources/result'])(
+  '§26 nothing of the error of a server that cannot be subscribed to passes where a guard looks at %s',
+  async (point) => {
+    const failing = closeAfterTest(await startScriptedHttp('session'));
+    failing.answer('initialize', (res, request) => {
+      res.setHeader('mcp-session-id', 'one');
+      const capabilities = { resources: { subscribe: true } };
+      const serverInfo = { name: 'it', version: '1' };
+      sendJson(res, toResult(request, { protocolVersion: '2025-11-25', capabilities, serverInfo }));
+    });
+    failing.answer('resources/list', (res, request) =>
+      sendJson(res, toResult(request, { resources: [{ name: 'r', uri: 'test://r' }] })),
+    );
+    failing.answer('resources/subscribe', (res, request) =>
+      sendJson(res, toError(request, -32000, SERVER_MARK)),
+    );
+    const pass = await writeGuard("return { decision: 'pass' };");
+    const ask = async (guards: readonly object[]) => {
+      const gateway = await startForTest({
+        file: { mcpServers: { it: failing.url }, guards },
+        env: { MCP_STREAMS: 'true' },
+      });
+      const client = await openClient(gateway, {});
+      return JSON.stringify(await client.ask('resources/subscribe', { uri: 'test://r' }));
+    };
+    expect(await ask([])).toContain(SERVER_MARK);
+    const told = await ask([{ name: 'looks', on: [point], use: pass }]);
+    expect(told).toContain('it could not be told of it');
+    expect(told).not.toContain(SERVER_MARK);
+  },
+);
+
+test('§26 a guard looks at what an author logs outside of calls', async () => {
+  let tell: ((params: object) => void) | undefined;
+  const gateway = await startForTest({
+    file: {
+      mcpServers: {},
+      guards: [
+        {
+          name: 'hides',
+          on: ['notifications'],
+          use: await writeGuard(
+            `const { params, ...rest } = message.value;
+            return { decision: 'change', value: { ...rest, params: { ...params, data: 'hidden' } } };`,
+          ),
+        },
+      ],
+    },
+    builtIn: {
+      ...createLocalCatalog({ logging: true }),
+      listen(_caller, { logged }) {
+        tell = (params) => logged?.({ ...params });
+        return () => {};
+      },
+    },
+    env: { MCP_STREAMS: 'true' },
+  });
+  const client = await openClient(gateway, {});
+  await client.ask('logging/setLevel', { level: 'debug' });
+  const stream = await client.watch();
+  await expect.poll(() => tell).toBeDefined();
+  tell?.({ level: 'error', data: SERVER_MARK });
+  expect(await stream.next()).toMatchObject({ params: { level: 'error', data: 'hidden' } });
+  stream.hangUp();
+});

@@ -16,6 +16,7 @@ import {
   type ScriptedHttp,
   sendJson,
   startScriptedHttp,
+  toError,
   toResult,
 } from '../../support/upstreams/scripted-http.ts';
 
@@ -108,6 +109,26 @@ describe('guards on results', () => {
     expect(text).not.toContain(SECRET);
     if (task.status !== 'working') expect(text).toContain('hidden');
   });
+
+  test.each([
+    ['tasks/get', 'hide', HIDE],
+    ['tasks/update', 'hide', HIDE],
+    ['tasks/cancel', 'hide', HIDE],
+    ['tasks/get', 'refuse', "return { decision: 'refuse', message: 'hidden' };"],
+  ])(
+    '§29.5 look at the error with which a server answers %s itself, and %s it',
+    async (method, _does, body) => {
+      const server = await startServer(() => ({}));
+      server.answer(method, (res, request) => sendJson(res, toError(request, -32000, SECRET)));
+      const gateway = await start(server, [
+        { name: 'looks', on: ['tools/result'], use: await writeGuard(body) },
+      ]);
+      const taskId = await begin(gateway);
+      const { text, json } = await send(gateway, method, { taskId, inputResponses: {} });
+      expect(json.error.message).toContain('hidden');
+      expect(text).not.toContain(SECRET);
+    },
+  );
 
   test('§29.5 a client that can have no tasks gets nothing past them, whatever the result calls itself', async () => {
     const server = await startServer(() => ({}));
