@@ -226,23 +226,20 @@ test('§29.5 `_meta` of a client reaches a server with the call that becomes a t
   expect(JSON.stringify(received)).not.toContain(SECRET);
 });
 
-test.each(['tools/result', 'elicitation'])(
-  '§26 guards on %s look at an error in place of what a task is, whichever request it answers',
-  async (on) => {
-    const server = await startServer(() => ({ status: 'working' }));
-    const gateway = await start(server, [await guard(on)]);
-    const taskId = await begin(gateway);
-    const page = { mode: 'url', message: SECRET, url: 'https://a.example', elicitationId: '1' };
-    const error = { code: -32042, message: 'Open it.', data: { elicitations: [page] } };
-    for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
-      server.answer(method, (res, { message: { id } }) =>
-        sendJson(res, JSON.stringify({ jsonrpc: '2.0', id, error })),
-      );
-      const params = { taskId, inputResponses: {} };
-      const { json, text } = await send(gateway, method, params, { meta: SENT_TO_PAGES });
-      expect(json.error.code, text).toBe(-32042);
-      expect(text).toContain('hidden');
-      expect(text).not.toContain(SECRET);
-    }
-  },
-);
+test('§26 guards on questions look at the pages of an error in place of what a task is, whichever request it answers', async () => {
+  const server = await startServer(() => ({ status: 'working' }));
+  const gateway = await start(server, [await guard('elicitation')]);
+  const taskId = await begin(gateway);
+  const page = { mode: 'url', message: SECRET, url: 'https://a.example', elicitationId: '1' };
+  const error = { code: -32042, message: 'Open it.', data: { elicitations: [page] } };
+  for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
+    server.answer(method, (res, { message: { id } }) =>
+      sendJson(res, JSON.stringify({ jsonrpc: '2.0', id, error })),
+    );
+    const params = { taskId, inputResponses: {} };
+    const { json, text } = await send(gateway, method, params, { meta: SENT_TO_PAGES });
+    expect(json.error.code, text).toBe(-32042);
+    expect(text).toContain('hidden');
+    expect(text).not.toContain(SECRET);
+  }
+});
