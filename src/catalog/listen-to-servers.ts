@@ -1,6 +1,7 @@
 // §18.3: what changes is told to those who listen: lists, and the resources that they subscribed to.
 
 import { fail } from '../errors/gateway-error.ts';
+import { URL_REQUIRED } from '../mcp/calls/client-answers.ts';
 import { createNotificationGate, type Guard, type NotificationGate } from '../mcp/calls/guards.ts';
 import type { CatalogListener } from '../mcp/catalog/catalog.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
@@ -53,6 +54,7 @@ export function createWatching(path: ServedPath, resolveResource: ResolveResourc
       const readable = await findReadable(uri, who);
       if (readable === undefined) return;
       const { server, ownUri, item } = readable;
+      if (!isWatched && !(await guardUri(path, 'resources/subscribe', item, caller))) return;
       const request = {
         method: isWatched ? 'resources/subscribe' : 'resources/unsubscribe',
         params: { uri: ownUri },
@@ -66,8 +68,10 @@ export function createWatching(path: ServedPath, resolveResource: ResolveResourc
       } catch (error) {
         if (!(error instanceof UpstreamError)) throw error;
         const { guards } = getPlan();
-        const isGuarded = ABOUT_RESOURCES.some((point) => guards?.find(point, item) !== undefined);
-        // The words of a server that nobody has looked at.
+        const isGuarded =
+          error.jsonRpcError?.code === URL_REQUIRED ||
+          ABOUT_RESOURCES.some((point) => guards?.find(point, item) !== undefined);
+        // The words of a server that nobody has looked at; and nobody is sent to a page by a subscription.
         const [reason, own] = isGuarded ? [''] : [`: ${error.message}`, error.jsonRpcError];
         const message = `${server.name} could not be told of it${reason}.`;
         fail('upstream_error', { jsonRpc: own ?? { code: -32603, message } });
@@ -302,7 +306,9 @@ function createBuiltInListening(
           elicitationCompleted(elicitationId) {
             if (isHeard()) listener.elicitationCompleted?.(elicitationId);
           },
-          logged: passGuards,
+          logged(params) {
+            if (isHeard()) passGuards(params);
+          },
         },
         uris,
       );

@@ -4,12 +4,12 @@ import { GatewayError } from '../errors/gateway-error.ts';
 import { URL_REQUIRED } from '../mcp/calls/client-answers.ts';
 import type { GuardedItem, GuardPoint } from '../mcp/calls/guards.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
-import type { IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
+import type { CallerContext, IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
 import { ALL_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { ConnectUser } from '../mcp/upstream/connection-ports.ts';
 import type { RelayCall } from '../mcp/upstream/server-request.ts';
 import { type Clock, createTurns } from '../platform/clock.ts';
-import type { JsonObject } from '../platform/json.ts';
+import { isObject, type JsonObject } from '../platform/json.ts';
 import type { ChangeHub, MissedLists } from './change-hub.ts';
 import type { LinkedResources } from './linked-resources.ts';
 import type { Plan } from './plan.ts';
@@ -47,15 +47,26 @@ export async function guardUri(
   { getPlan }: Pick<ServedPath, 'getPlan'>,
   point: GuardPoint,
   item: GuardedItem,
-  { user, clientId, view }: IdentifiedCaller,
+  {
+    user,
+    clientId,
+    view,
+    trace = {},
+    relay,
+  }: IdentifiedCaller & Partial<Pick<CallerContext, 'trace' | 'relay'>>,
   more: JsonObject = {},
 ): Promise<boolean> {
   const guard = getPlan().guards?.find(point, item);
   if (guard === undefined) return true;
+  const value: JsonObject = { uri: item.name, ...more };
   const verdict = await guard.judge({
-    value: { uri: item.name, ...more },
-    caller: { user, clientId, view, requestId: undefined, trace: {} },
-    findProblem: () => 'a URI cannot be changed',
+    value,
+    caller: { user, clientId, view, requestId: undefined, trace },
+    signal: relay?.signal,
+    findProblem: (changed) =>
+      isObject(changed) && changed.uri === value.uri && changed.cursor === value.cursor
+        ? undefined
+        : 'a URI cannot be changed',
   });
   return verdict.kind !== 'refused';
 }

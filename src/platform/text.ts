@@ -20,9 +20,12 @@ export const toSentence = (text: string): string => `${text.replace(/\.$/, '')}.
 export const toErrorDescription = (text: string): string =>
   text.replace(/\s/g, ' ').replace(/[^\x20-\x21\x23-\x5B\x5D-\x7E]/g, "'");
 
-/** Without colours and moves of the cursor (ECMA-48). */
+/** Without colours, moves of the cursor and choices of characters (ECMA-48, ECMA-35). */
 export const dropTerminalSequences = (text: string): string =>
-  text.replace(/\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|.)/g, '');
+  text.replace(
+    /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|\u001b(?:[\]PX^_][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[ -/]+[0-~]|.)/g,
+    '',
+  );
 
 /** Characters. Limits how much caller-supplied text is echoed. */
 export const MAX_QUOTED = 400;

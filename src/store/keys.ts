@@ -87,6 +87,8 @@ export const buildSharedSecretKey = defineKey('secret');
 /** §2.2. */
 export const buildClientKey = (clientId: string) => `dcr:client:${clientId}`;
 export const CLIENT_LIST_KEY = 'dcr:clients';
+
+/** The last logins that failed. */
 export const LOGIN_FAILURES_KEY = 'oauth:failures';
 
 /** The users who called without a session. */

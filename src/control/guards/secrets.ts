@@ -60,7 +60,7 @@ const SECRET_PATTERNS: readonly SecretPattern[] = [
     name: 'aws-secret-key',
     marks: ['aws', 'secretaccesskey'],
     expression:
-      /(?:aws[a-z_ -]{0,20}(?:secret|key)|secretaccesskey)[a-z_ -]{0,20}["'\\]{0,3}\s{0,3}[=:]\s{0,3}["'\\]{0,3}(?<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])/gi,
+      /(?:aws[a-z_ -]{0,20}(?:secret|key)|secretaccesskey)[a-z_ -]{0,20}["'\\]{0,3}\s{0,3}[=:]\s{0,3}["'\\]{0,3}(?<secret>(?![0-9a-f]{40}(?![A-Za-z0-9/+]))[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])/gi,
   },
   token('github-token', 'ghp_ gho_ ghu_ ghs_ ghr_', '[A-Za-z0-9]{36,255}'),
   token('github-token', 'github_pat_', '[A-Za-z0-9_]{36,255}'),
@@ -163,8 +163,9 @@ const TELLING = /aws|secretaccesskey/i;
 
 function findSecrets(text: string, _form: Form, name: string): readonly FoundText[] {
   if (text.length < MIN_LENGTH) return NONE;
-  if (!TELLING.test(name)) return findInText(text);
-  const before = `${name}=`;
+  // No more of a name counts: it may be long, and stand over many texts.
+  const before = `${name.slice(-64)}=`;
+  if (!TELLING.test(before)) return findInText(text);
   return findInText(before + text).flatMap(({ start, end, ...found }) =>
     end <= before.length
       ? []

@@ -95,7 +95,7 @@ export function createTextJudge(
 }
 
 /** Characters of escapes, and those that `findLast` looks at. */
-const SPECIAL = /[\\%&\t\n\r\u001b]/;
+const SPECIAL = /[\\%&\t\n\r\u001b\u009b]/;
 
 /** The first of what overlaps counts, for all of it. */
 function replaceAll(text: string, all: readonly FoundText[], toMark: TextGuard['toMark']): string {
@@ -271,12 +271,19 @@ const decodePercent: ReadText = (text) =>
 /** CommonMark "Backslash escapes". */
 const unescapeMarkdown: ReadText = (text) => text.replace(/\\([!-/:-@[-`{-~])/g, '$1');
 
-/** CSS Syntax "Consume an escaped code point"; in a string, a line feed that is escaped is none. */
+/**
+ * CSS Syntax "Consume an escaped code point"; in a string, a line feed that is escaped is none. Other characters stand for themselves:
+ * that is read only where an address of CSS is, as `\n` is more often JSON's.
+ */
 const unescapeCss: ReadText = (text) =>
-  text.replace(
-    /\\(?:([0-9a-fA-F]{1,6})(?:\r\n|[ \t\n\r\f])?|\r\n|[\n\r\f])/g,
-    (_, hex: string | undefined) => (hex === undefined ? '' : toCharacter(hex, 16)),
-  );
+  text
+    .replace(CSS_ADDRESS, (address) => address.replace(/\\([^0-9a-fA-F\n\r\f])/g, '$1'))
+    .replace(
+      /\\(?:([0-9a-fA-F]{1,6})(?:\r\n|[ \t\n\r\f])?|\r\n|[\n\r\f])/g,
+      (_, hex: string | undefined) => (hex === undefined ? '' : toCharacter(hex, 16)),
+    );
+
+const CSS_ADDRESS = /(?:url\(|@import)[^()]{0,4096}/gi;
 
 /** Reads each by its number, or by its name where it is one of ASCII. */
 const decodeHtml: ReadText = (text) =>
@@ -386,7 +393,7 @@ function* listReadings(
 const READERS: readonly ReadText[] = [unescapeStrings, decodePercent, unescapeMarkdown, decodeHtml];
 /** Among the bytes of an image, all of these would be found by chance, and cost time. */
 const READERS_OF_TEXT = [...READERS, unescapeCss, dropTerminalSequences];
-const ESCAPE = /[\\%&\u001b]/;
+const ESCAPE = /[\\%&\u001b\u009b]/;
 
 const join =
   (first: ReadText, second: ReadText): ReadText =>

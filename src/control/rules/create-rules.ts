@@ -169,7 +169,7 @@ export function strengthen(
     : asked;
 }
 
-const addAsked = (decision: RuleDecision, asked: Asked | undefined) =>
+const addAsked = (decision: RuleDecision, asked: Asked | undefined): RuleDecision =>
   asked === undefined || decision.kind !== 'allowed' ? decision : { ...decision, ...asked };
 
 function decideByArgs(

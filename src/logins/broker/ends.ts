@@ -125,7 +125,7 @@ export function createLoginEnds(
     tellProvider,
     tellProviderInTurn,
     /** Resolves to what has ended; undefined where another was faster, or there was none. */
-    endGrant,
+    endGrant: (id: string, by: GrantEndedBy) => endGrant(id, by),
     /** Likewise. Nobody waits until the provider knows. */
     endGrantSoon: (id: string, by: GrantEndedBy) =>
       endGrant(id, by, (ended) => void tellProviderInTurn(ended)),

@@ -95,7 +95,7 @@ export function createGrants(
    * Before it is written: nobody could end one that stands in no list. Each refresh moves its end, and it is listed for
    * longer than that, so that few of them have to list it anew. What it comes to is the grant that says so.
    */
-  async function enlist(grant: Grant) {
+  async function enlist(grant: Grant): Promise<Grant> {
     const isListed = computeGrantEnd(grant, lifetime) <= (grant.listedUntil ?? 0);
     if (isListed && grant.sid === grant.listedSid) return grant;
     const listedUntil = computeGrantEnd(grant, listedLifetime);

@@ -255,9 +255,8 @@ export function createSessionSubscriptions({ config, store, clock }: Runtime) {
     },
 
     async unsubscribe({ catalog, caller, sessionId }: StreamOwner, uri: string): Promise<void> {
-      // Of what it was not, or by no guard's leave, nobody is told.
-      if ((await store.getAndDelete(buildKey(sessionId, uri))) !== undefined)
-        await catalog.setWatched(uri, false, caller);
+      await store.delete(buildKey(sessionId, uri));
+      await catalog.setWatched(uri, false, caller);
     },
 
     /** When the subscription was last saved, in epoch milliseconds; undefined when there is none. */

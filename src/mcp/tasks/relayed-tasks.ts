@@ -13,10 +13,12 @@ import { readExact, toNoted, toRawJson, toRawMembers } from '../../platform/note
 import { readVersioned, writeVersioned } from '../../store/records.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { CallRecord } from '../calls/call.ts';
+import { URL_REQUIRED } from '../calls/client-answers.ts';
 import type { CallContext } from '../calls/context.ts';
 import { guardEnd, guardThrown } from '../calls/guard-end.ts';
 import {
   CallStopped,
+  failStopped,
   type Guards,
   passAnswers,
   passQuestions,
@@ -28,6 +30,7 @@ import { toErrorResult } from '../calls/outcome.ts';
 import type { Context } from '../catalog/catalog.ts';
 import { pick } from '../catalog/client-requests.ts';
 import type { RelayedTask, Target, TaskRequest } from '../catalog/served-catalog.ts';
+import { toUrlRequired } from '../upstream/failures.ts';
 import {
   findKindProblem,
   findQuestionProblem,
@@ -102,7 +105,11 @@ export async function guardTask(
   const told = guards?.find('notifications', target.item);
   const message = { caller: toGuardCaller(record), signal: context.relay.signal };
   const task = await asking.catch((thrown: unknown) =>
-    guardThrown(thrown, { after, asked, message }).catch(refuseStopped),
+    guardThrown(thrown, { after, asked, message }).catch((stopped: unknown) => {
+      if (!(stopped instanceof CallStopped)) throw stopped;
+      record.deniedBy = stopped.by;
+      return failStopped(stopped);
+    }),
   );
   if (task === undefined || !(after || asked || told)) return task;
   // The status message of a server is no notification here: no guard could look at it.
@@ -150,8 +157,12 @@ export async function relayTaskRequest(
 ): Promise<RelayedTask | undefined> {
   const ask = (params: JsonObject, asked: RelayedRequest['method'] = method) =>
     send({ method: asked, params: { taskId, ...params }, name: taskId });
-  if (method === 'tasks/get')
-    return guardQuestions(readTask(server, await ask({})), server, context);
+  if (method === 'tasks/get') {
+    const task = await guardQuestions(readTask(server, await ask({})), server, context);
+    return task.error?.code === URL_REQUIRED
+      ? { ...task, error: toUrlRequired(server, task.error, context.client) }
+      : task;
+  }
   if (method === 'tasks/cancel') {
     await ask({});
     return undefined;

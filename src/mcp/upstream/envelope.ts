@@ -29,7 +29,7 @@ const CLIENT_INFO = { name: PACKAGE_NAME, version: PACKAGE_VERSION };
 
 /** As `initialize` and `_meta` declare them. `passed` are the extensions whose messages go through the gateway in that era. */
 function declareCapabilities(
-  { elicitation, elicitationUrl, sampling, roots, extensions }: ClientCapabilities,
+  { elicitation, elicitationUrl, sampling, samplingTools, roots, extensions }: ClientCapabilities,
   passed: readonly string[] = SESSION_EXTENSIONS,
 ): JsonObject {
   const declared = extensions && Object.entries(extensions).filter(([id]) => passed.includes(id));
@@ -37,7 +37,7 @@ function declareCapabilities(
     // An empty object means forms alone; servers before 2025-11-25 know nothing else.
     ...(elicitationUrl && { elicitation: { ...(elicitation && { form: {} }), url: {} } }),
     ...(elicitation && !elicitationUrl && { elicitation: {} }),
-    ...(sampling && { sampling: {} }),
+    ...(sampling && { sampling: samplingTools ? { tools: {} } : {} }),
     ...(roots && { roots: {} }),
     ...(declared && declared.length > 0 && { extensions: Object.fromEntries(declared) }),
   };

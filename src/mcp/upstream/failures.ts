@@ -35,12 +35,10 @@ export function createToFailedResult({ clock, log }: Runtime): ToFailedResult {
     if (failure === 'aborted') fail('request_cancelled');
     if (failure === 'error') {
       if (jsonRpcError.code !== URL_REQUIRED) return failWithJsonRpc(jsonRpcError, era);
-      return capabilities.elicitationUrl === true
-        ? fail('upstream_error', {
-            jsonRpc: nameAskerInError(server, jsonRpcError),
-            facts: { server },
-          })
-        : toErrorResult(method, tellUrlRequired(server));
+      const jsonRpc = toUrlRequired(server, jsonRpcError, capabilities);
+      return jsonRpc.code === URL_REQUIRED
+        ? fail('upstream_error', { jsonRpc, facts: { server } })
+        : toErrorResult(method, jsonRpc.message);
     }
     // Per server and failure at most one line a minute; neither grows with what callers send.
     const kind = `${server} ${failure}`;
@@ -129,7 +127,16 @@ function nameAskerInError(server: string, error: JsonRpcErrorObject): JsonRpcErr
   return { ...error, data: { ...data, elicitations } };
 }
 
-/** For the model of a client that cannot open pages. */
+/** The error as its client can use it: who asks is named, or its model is told that nobody can be sent to a page. */
+export const toUrlRequired = (
+  server: string,
+  error: JsonRpcErrorObject,
+  { elicitationUrl }: ClientCapabilities,
+): JsonRpcErrorObject =>
+  elicitationUrl === true
+    ? nameAskerInError(server, error)
+    : { code: -32603, message: tellUrlRequired(server) };
+
 const tellUrlRequired = (server: string): string =>
   `${server} needs its user to open a page first, for example to log in or to agree, and this client cannot be sent there. Use a client that supports elicitation by URL, or ask whoever runs the gateway for another way.`;
 

@@ -92,8 +92,11 @@ export function nameSharer(caller: UpstreamCaller): string {
   if (sessionId !== undefined && connectionId === undefined) return sessionId;
   const ownSession = nameOwnSession(caller);
   if (ownSession !== undefined) return ownSession;
-  const { elicitation, elicitationUrl = false, sampling, roots, extensions } = capabilities;
-  const declared = [elicitation, elicitationUrl, sampling, roots].map(Number).join('');
+  const { elicitation, elicitationUrl = false, sampling, samplingTools = false } = capabilities;
+  const { roots, extensions } = capabilities;
+  const declared = [elicitation, elicitationUrl, sampling, samplingTools, roots]
+    .map(Number)
+    .join('');
   const sharer: unknown[] = [user ? nameOwner(user) : null, clientId ?? null, declared];
   if (extensions !== undefined) sharer.push(extensions);
   return JSON.stringify(connectionId === undefined ? sharer : [...sharer, connectionId]);

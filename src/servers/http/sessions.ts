@@ -279,7 +279,7 @@ export function createFindSessionState(
       if (!isRefusal(session, answer)) return KEPT;
       const next = await sessions.replace(caller, session, async (other) => {
         const otherAnswer = await ping(caller, other);
-        // One that refuses `ping`, or the credentials for everything but `initialize`, answers alike in each session.
+        // A server that refuses `ping`, or the credentials for everything but `initialize`, answers alike in each session.
         const isAlike =
           answer.kind === 'refused'
             ? otherAnswer.kind === 'refused' && otherAnswer.status === answer.status

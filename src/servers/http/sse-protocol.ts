@@ -169,11 +169,13 @@ export function createSseProtocol(
       if (signal.aborted) return 'never';
       onOpen();
       await subscribe(rpc, audience);
+      // The signal outlives this attempt.
+      const over = new AbortController();
       const aborted = new Promise<void>((resolve) => {
         if (signal.aborted) resolve();
-        else signal.addEventListener('abort', () => resolve(), { once: true });
+        else signal.addEventListener('abort', () => resolve(), { signal: over.signal });
       });
-      await Promise.race([ended, aborted]);
+      await Promise.race([ended, aborted]).finally(() => over.abort());
       return 'again';
     });
   }

@@ -27,6 +27,7 @@ export interface StoredSession {
   readonly record: SessionRecord;
   /** When it is gone if it was never touched. */
   readonly expiresAt: number;
+  /** Its times, if it was touched. */
   readonly touched: TimesPlace;
 }
 

@@ -24,7 +24,11 @@ import {
  * Starts to connect; does not wait for it. `?cluster=true` makes it a Redis Cluster, `redis+sentinel:`
  * the primary that the sentinels name. `backoff` is for attempts to connect that nobody asked for.
  */
-export function connectToRedis(redisUrl: string, backoff: Backoff, watch: ClockAndLog) {
+export function connectToRedis(
+  redisUrl: string,
+  backoff: Backoff,
+  watch: ClockAndLog,
+): RedisConnection {
   if (isSentinelUrl(redisUrl)) return connectPrimary(requireSentinelUrl(redisUrl), backoff, watch);
   const url = new URL(redisUrl);
   const isCluster = isClusterUrl(redisUrl);

@@ -23,14 +23,12 @@ async function send(
   accept = BOTH_TYPES,
 ): Promise<EventStream> {
   const client = await openRevisionClient(gateway, revision);
-  const port = await gateway.listen();
-  const sendOne = async (asked: string) => {
-    const { message, headers } = await client.request(asked, params);
-    return openEvents({ port, headers: { ...headers, accept }, body: message });
-  };
-  // Of what was not subscribed to no server is told.
-  if (method === 'resources/unsubscribe') await (await sendOne('resources/subscribe')).text();
-  return sendOne(method);
+  const { message, headers } = await client.request(method, params);
+  return openEvents({
+    port: await gateway.listen(),
+    headers: { ...headers, accept },
+    body: message,
+  });
 }
 
 /** What a call came to, and in which form. */

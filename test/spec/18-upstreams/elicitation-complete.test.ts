@@ -134,7 +134,7 @@ const serveFailingAll = () =>
     capabilities: {
       tools: {},
       prompts: {},
-      resources: {},
+      resources: { subscribe: true },
       completions: {},
       extensions: { 'io.modelcontextprotocol/skills': { directoryRead: true } },
     },
@@ -147,7 +147,7 @@ const serveFailingAll = () =>
     answers: {
       'skills/list': () => ({ result: { skills: [{ ...SKILL, resources: 'dynamic' }] } }),
       ...Object.fromEntries(
-        FAILING.map(([method]) => [
+        [...FAILING, ['resources/subscribe'], ['resources/unsubscribe']].map(([method = '']) => [
           method,
           () => ({
             error: {
@@ -185,6 +185,19 @@ test('§26.1 a guard on questions looks at the pages of an error, whichever requ
   const client = await openClient(gateway, { capabilities: ABLE });
   for (const [method, params] of FAILING)
     expect(JSON.stringify(await client.ask(method, params)), method).not.toContain('a.example');
+});
+
+test('§18.3 nobody is sent to a page by a subscription', async () => {
+  const server = await serveFailingAll();
+  const gateway = await startForTest({
+    file: { mcpServers: { a: server.url } },
+    env: { MCP_STREAMS: 'true' },
+  });
+  const client = await openClient(gateway, { capabilities: ABLE });
+  for (const method of ['resources/subscribe', 'resources/unsubscribe'])
+    expect(await client.ask(method, { uri: 'x://1' }), method).toMatchObject({
+      error: { code: -32603, message: 'a could not be told of it.' },
+    });
 });
 
 test('§26.1 of a page that a guard has refused a session is not told either', async () => {

@@ -1,7 +1,7 @@
 // What a client writes into `_meta` of a request for the server, and not for the gateway.
 import { expect, test } from 'vitest';
 import { openClient } from '../../support/clients/session-client.ts';
-import { callTool } from '../../support/clients/stateless.ts';
+import { CLIENT_CAPABILITIES, callTool } from '../../support/clients/stateless.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { startRecorder } from '../../support/upstreams/recorder.ts';
 import { startRelayGateway } from '../../support/upstreams/relay-gateway.ts';
@@ -103,3 +103,15 @@ test.each([
     expect(listMetas('tools/call')[1]).toMatchObject({ fitting, text: 'é'.repeat(4_000) });
   },
 );
+
+test('§18.3 a server is told that its client’s model may call tools when it is sampled, for that client alone', async () => {
+  const { gateway, listMetas } = await startRelay(startRelayServer2);
+  for (const sampling of [{}, { tools: {} }])
+    await callTool(gateway, 'one__echo', undefined, {
+      meta: { [CLIENT_CAPABILITIES]: { sampling } },
+    });
+  expect(listMetas('tools/call').map((meta) => meta[CLIENT_CAPABILITIES].sampling)).toEqual([
+    {},
+    { tools: {} },
+  ]);
+});

@@ -130,6 +130,9 @@ const HIDDEN = {
   'colours of a terminal': `\u001b[31m${TOKEN}\u001b[0m`,
   'colours in JSON': `{"line":"\\u001b[1;31m${TOKEN.slice(0, 9)}\\u001b[m${TOKEN.slice(9)}"}`,
   'colours as a shell writes them': `printf '\\033[31m${TOKEN} \\e[0m'`,
+  'another set of characters of a terminal': `\u001b(B\u001b[m${TOKEN.slice(0, 9)}\u001b(B${TOKEN.slice(9)}`,
+  'what a terminal keeps for itself': `${TOKEN.slice(0, 9)}\u001bPx\u001b\\${TOKEN.slice(9)}`,
+  'colours in one byte': `${TOKEN.slice(0, 9)}\u009b31m${TOKEN.slice(9)}`,
   'bytes as Python prints them': `b'A=1\\x0a${TOKEN}'`,
   'a string of JavaScript': `'A\\v\\x67${TOKEN.slice(1)}'`,
 } as const;
@@ -151,6 +154,19 @@ test.each(Object.entries(HIDDEN))('§26.4 secrets finds a key in %s', (_, text) 
     },
   });
   expect(judge(createSecretsGuard('refuse'), value)).toMatchObject({ kind: 'refuse' });
+});
+
+test('§26.4 secrets leaves hashes below such a name alone', () => {
+  const value = { awsKeyCommit: 'da39a3ee5e6b4b0d3255bfef95601890afd80709' };
+  expect(judge(createSecretsGuard('redact'), value)).toEqual({ kind: 'pass' });
+});
+
+test('§26.4 secrets takes time for the end of a name alone, however many texts it stands over', async () => {
+  const value = { [`${'aws key '.repeat(50_000)}aws_key`]: Array(2_000).fill(letters(40)) };
+  const before = process.cpuUsage();
+  expect(await judge(createSecretsGuard('refuse'), value)).toMatchObject({ kind: 'refuse' });
+  // The product would be minutes.
+  expect(process.cpuUsage(before).user).toBeLessThan(10_000_000);
 });
 
 test.each([
@@ -362,6 +378,9 @@ test.each([
   // CSS.
   { text: '<p style="background:url(\\2f\\2f evil.test/p)">', isFound: true },
   { text: '@import "\\68ttps://evil.test/p"', isFound: true },
+  { text: '<p style="background:url(http\\s://evil.test/p)">', isFound: true },
+  { text: 'url(ht\\tps://evil.test/p)', isFound: true },
+  { text: '@import "http\\s://evil.test/p"', isFound: true },
   { text: '@import "https://example.com\\\n.evil.test/p"', isFound: true },
   {
     text: 'url("https://example.com\\2f a\\.png") and \\e[34mhttps://example.com\\033[0m',

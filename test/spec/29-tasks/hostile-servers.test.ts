@@ -226,6 +226,21 @@ test('§29.5 `_meta` of a client reaches a server with the call that becomes a t
   expect(JSON.stringify(received)).not.toContain(SECRET);
 });
 
+test('§29.5 pages that a failed task wants its user to open say who asks, and are for clients that can open them', async () => {
+  const page = { mode: 'url', message: 'Open it.', url: 'https://a.example', elicitationId: '1' };
+  const error = { code: -32042, message: 'Open it.', data: { elicitations: [page] } };
+  const server = await startServer(() => ({ status: 'failed', error }));
+  const gateway = await start(server, []);
+  const taskId = await begin(gateway);
+  const able = await getTask(gateway, taskId, { meta: SENT_TO_PAGES });
+  expect(able.json.result.error.data.elicitations).toEqual([
+    { ...page, message: expect.stringMatching(/ asks: Open it\.$/) },
+  ]);
+  const { text } = await getTask(gateway, taskId);
+  expect(text).toContain('this client cannot be sent there');
+  expect(text).not.toContain('a.example');
+});
+
 test('§26 guards on questions look at the pages of an error in place of what a task is, whichever request it answers', async () => {
   const server = await startServer(() => ({ status: 'working' }));
   const gateway = await start(server, [await guard('elicitation')]);

@@ -191,6 +191,16 @@ describe('guards', () => {
     ]);
   });
 
+  test('§31.4 a guard of reads that puts the same URI in its place lets it pass', async () => {
+    const { gateway } = await startGuarded(
+      `return { decision: 'change', value: { ...message.value } };`,
+      [refunds],
+      'resources/read',
+    );
+    const directory = { uri: 'skill://acme/refunds' };
+    expect(uris(await ask(gateway, 'resources/directory/read', directory))).not.toEqual([]);
+  });
+
   test('§31.4 no URI, and no cursor, goes to a server that a guard of reads refuses', async () => {
     const seen: unknown[] = [];
     const server = await serveSkills('one', [refunds], {
