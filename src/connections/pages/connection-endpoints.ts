@@ -18,6 +18,7 @@ import {
 } from '../../http/endpoint/own-pages.ts';
 import {
   createNameCheck,
+  failRequest,
   parseBody,
   parseQuery,
   type RequestParameters,
@@ -171,9 +172,7 @@ export function createConnectionEndpoints(
     return actForUser(owner, ownPages, form, async (action, session) => {
       if (action === 'disconnect') return disconnect(server, session);
       if (action !== 'connect' && action !== 'decline')
-        fail('oauth_invalid_request', {
-          details: 'action must be connect, decline, disconnect or switch.',
-        });
+        failRequest('action must be connect, decline, disconnect or switch.');
       return followLink(server, session, requestId, async (request) => {
         const shownHosts = parameters.get('login');
         if (action === 'connect')

@@ -35,7 +35,12 @@ import {
   type OwnPages,
   showToUser,
 } from '../../http/endpoint/own-pages.ts';
-import { createNameCheck, parseBody, parseQuery } from '../../http/endpoint/parameters.ts';
+import {
+  createNameCheck,
+  failRequest,
+  parseBody,
+  parseQuery,
+} from '../../http/endpoint/parameters.ts';
 import type { CallControl } from '../../mcp/calls/run-target.ts';
 import { defineFeature } from '../../mcp/feature.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
@@ -229,12 +234,11 @@ function createApprovalEndpoints(
 
   async function decide(id: string, action: string, session: BrowserSession): Promise<Reply> {
     if (action !== 'approve' && action !== 'refuse')
-      fail('oauth_invalid_request', { details: 'action must be approve, refuse or switch.' });
+      failRequest('action must be approve, refuse or switch.');
     const request = await kept.find(id);
     if (request === undefined) return renderGonePage(owner);
     if (!isOf(request, session)) return renderForeignApprovalPage(owner, session, id);
-    if (request.approver !== 'page')
-      fail('oauth_invalid_request', { details: 'Operators decide about this call.' });
+    if (request.approver !== 'page') failRequest('Operators decide about this call.');
     const decision = action === 'approve' ? 'approved' : 'refused';
     const by = { kind: 'user', name: session.user.sub } as const;
     const decided = (await kept.decide(id, decision, by)) ?? (await kept.find(id));

@@ -161,7 +161,11 @@ describe('what the client declared', () => {
   test.each([
     { declared: {}, seen: NONE },
     { declared: { roots: {} }, seen: { ...NONE, roots: true } },
-    { declared: { sampling: { tools: {} } }, seen: { ...NONE, sampling: true } },
+    { declared: { sampling: {} }, seen: { ...NONE, sampling: true } },
+    {
+      declared: { sampling: { tools: {} } },
+      seen: { ...NONE, sampling: true, samplingTools: true },
+    },
     { declared: { elicitation: {} }, seen: { ...NONE, elicitation: true } },
     { declared: { elicitation: { url: {} } }, seen: { ...NONE, elicitationUrl: true } },
     { declared: { elicitation: null, sampling: true, roots: 'yes' }, seen: NONE },
