@@ -25,7 +25,7 @@ test.each([
     name: (caller: typeof ours) => nameLinkOwner(caller, '/mcp'),
     ofDefault: `caller:${hashSha256('["/mcp","ada","svc-1"]')}`,
   },
-  { what: 'a session at a server', name: nameSharer, ofDefault: '["ada","svc-1","0000"]' },
+  { what: 'a session at a server', name: nameSharer, ofDefault: '["ada","svc-1","00000"]' },
   {
     what: "a user's process",
     name: (caller: typeof ours) => findProcessKey('user', caller).id,

@@ -67,7 +67,7 @@ test('§18.3 stdio: the error output is logged line by line, shortened, harmless
   await expect.poll(() => ofServer().at(-1)?.msg).toBe('files: last');
   expect(ofServer().map(({ level, msg }) => [level, msg])).toEqual([
     ['info', 'files: ready, yes'],
-    ['info', 'files: red    2J  txt'],
+    ['info', 'files: red     txt'],
     ['info', 'files: with [secret] and [secret]'],
     ['info', `files: ${'x'.repeat(1000)}…`],
     ['info', 'files: last'],
