@@ -103,7 +103,7 @@ export function createPassOn({ view, joined, relayCall, links, getPlan }: Served
   }
 
   /** Of a task nobody was shown another `_meta` than that of its call; and guards see that of a few requests alone. */
-  function isUnseen({ method }: RelayedRequest): boolean {
+  function isMetaUnseen({ method }: RelayedRequest): boolean {
     if (method.startsWith('tasks/')) return true;
     const { guards } = getPlan();
     if (guards === undefined || GUARDED.has(method)) return false;
@@ -114,7 +114,7 @@ export function createPassOn({ view, joined, relayCall, links, getPlan }: Served
     const { usage, upstream } = view.findServer(server) ?? failGone(server);
     const { meta, era } = context.relay;
     const passed =
-      meta === undefined || isUnseen(request)
+      meta === undefined || isMetaUnseen(request)
         ? request
         : { ...request, params: { ...request.params, _meta: toRawMembers(meta) } };
     const passing = usage.runAndFinish(

@@ -18,8 +18,6 @@ import type { ItemKind } from '../protocol/list-kinds.ts';
 import { URL_REQUIRED } from './client-answers.ts';
 import type { CallContext } from './context.ts';
 import {
-  CallStopped,
-  failStopped,
   findAskedProblem,
   findCompletionProblem,
   findErrorProblem,
@@ -29,6 +27,7 @@ import {
   type GuardedMessage,
   type Guards,
   passGuard,
+  rethrowStopped,
 } from './guards.ts';
 import { readKnownArguments } from './methods.ts';
 
@@ -166,19 +165,21 @@ export async function guardCompletion(
         readChanged(completion, given) === undefined
           ? 'its argument must have the same name, and a text'
           : undefined,
-    }).catch(refuse);
+    }).catch(rethrowStopped);
     passed = (judged && readChanged(completion, judged.value)) ?? completion;
   }
   const asked = guards?.find('elicitation', item);
   const completed = await complete(passed).catch((thrown: unknown) =>
-    guardThrown(thrown, { after, asked, message: { caller, signal } }).catch(refuse),
+    guardThrown(thrown, { after, asked, message: { caller, signal } }).catch(rethrowStopped),
   );
   if (after === undefined) return completed;
   // Nothing goes on that the guard does not look at.
   const { meta: _, ...said } = completed;
   const value: JsonObject = { completion: said };
   const findProblem = findCompletionProblem;
-  const judged = await passGuard(after, { value, caller, signal, findProblem }).catch(refuse);
+  const judged = await passGuard(after, { value, caller, signal, findProblem }).catch(
+    rethrowStopped,
+  );
   const next = isObject(judged?.value) ? judged.value : value;
   if ('error' in next)
     fail('upstream_error', { jsonRpc: readJsonRpcError(next.error) ?? NO_ERROR });
@@ -214,7 +215,3 @@ function readChanged(
 const NO_ERROR = { code: -32603, message: 'Internal error' };
 
 const NO_VALUES = { values: [], total: undefined, hasMore: undefined };
-
-function refuse(thrown: unknown): never {
-  throw thrown instanceof CallStopped ? failStopped(thrown) : thrown;
-}

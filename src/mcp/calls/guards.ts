@@ -332,6 +332,11 @@ export class CallStopped extends Error {
 export const failStopped = ({ by, message }: CallStopped): never =>
   failUpstream(message, { facts: { deniedBy: by } });
 
+/** What a guard stopped, as an error that says so; anything else as it is. @throws always. */
+export function rethrowStopped(thrown: unknown): never {
+  throw thrown instanceof CallStopped ? failStopped(thrown) : thrown;
+}
+
 // §26.3: a guard that puts something in place of a message has to put a message there. Problems are the rest of a sentence.
 
 type FindProblem = (value: JsonObject) => string | undefined;

@@ -18,12 +18,12 @@ import type { CallContext } from '../calls/context.ts';
 import { guardEnd, guardThrown } from '../calls/guard-end.ts';
 import {
   CallStopped,
-  failStopped,
   type Guards,
   passAnswers,
   passQuestions,
   type Question,
   type QuestionGuards,
+  rethrowStopped,
   toGuardCaller,
 } from '../calls/guards.ts';
 import { toErrorResult } from '../calls/outcome.ts';
@@ -106,9 +106,8 @@ export async function guardTask(
   const message = { caller: toGuardCaller(record), signal: context.relay.signal };
   const task = await asking.catch((thrown: unknown) =>
     guardThrown(thrown, { after, asked, message }).catch((stopped: unknown) => {
-      if (!(stopped instanceof CallStopped)) throw stopped;
-      record.deniedBy = stopped.by;
-      return failStopped(stopped);
+      if (stopped instanceof CallStopped) record.deniedBy = stopped.by;
+      return rethrowStopped(stopped);
     }),
   );
   if (task === undefined || !(after || asked || told)) return task;
@@ -194,7 +193,7 @@ async function guardQuestions(
   }
   const { questionGuards: guards } = relay;
   const passed = guards
-    ? await passQuestions(inputRequests, guards).catch(refuseStopped)
+    ? await passQuestions(inputRequests, guards).catch(rethrowStopped)
     : inputRequests;
   const named = Object.entries(passed).map(([key, one]) => [key, nameAsker(server, one)]);
   return { ...task, inputRequests: Object.fromEntries(named) };
@@ -216,12 +215,7 @@ function guardAnswers(
     if (problem === undefined) continue;
     failParams(`params.inputResponses "${key.slice(0, 100)}" ${problem}`);
   }
-  return passAnswers(asked, answered, guards).catch(refuseStopped);
-}
-
-function refuseStopped(thrown: unknown): never {
-  if (thrown instanceof CallStopped) failUpstream(thrown.message);
-  throw thrown;
+  return passAnswers(asked, answered, guards).catch(rethrowStopped);
 }
 
 function readTask(server: string, written: JsonObject): RelayedTask {
