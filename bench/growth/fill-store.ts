@@ -1,7 +1,7 @@
 // A store that has been in use for long, made by the service's own code before the service starts.
 
 import { loadConfig } from '../../src/config/load.ts';
-import { createRegisteredClients } from '../../src/logins/clients/registered-clients.ts';
+import { createRegisteredClients } from '../../src/logins/clients/clients.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createLog } from '../../src/platform/log.ts';
 import { openStore } from '../../src/store/open.ts';

@@ -39,15 +39,15 @@ export interface ModeAtEndpoints {
   readonly issuer?: string;
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
-  /** `authorization` is the Authorization header of the caller. @throws GatewayError for an invalid request. */
-  token(body: RequestBody, authorization: string | undefined): Promise<JudgedRequest>;
+  /** @throws GatewayError for an invalid request. */
+  readonly token: PublicEndpoint['judge'];
   /** Refreshes are counted apart: by login, so that one client's storm costs no other client anything. */
   readonly logins: LoginIndex;
   /** Not there where no client can log in as itself. */
   readonly findMachineLogin?: FindMachineLogin;
-  revoke(body: RequestBody, authorization: string | undefined): Promise<JudgedRequest>;
+  readonly revoke: PublicEndpoint['judge'];
   /** `cookie` is the Cookie header. Not there in proxy mode. */
-  callback?(query: string, cookie: string | undefined): Promise<PendingReply>;
+  callback?(query: string, cookie: string | undefined): Promise<JudgedRequest>;
   /** Pages for users, and where the provider ends grants. None in proxy mode. */
   readonly ownEndpoints: readonly Endpoint[];
   /** For other features that have pages for users. Not there in proxy mode. */
@@ -58,7 +58,7 @@ export interface ModeAtEndpoints {
 export interface OAuthFront {
   authorize(query: string, cookie: string | undefined): Promise<PendingReply>;
   /** The form of the consent page; not there without one. */
-  consent?(body: RequestBody, cookie: string | undefined): Promise<PendingReply>;
+  consent?(body: RequestBody, cookie: string | undefined): Promise<JudgedRequest>;
   register(metadata: unknown, authorization: string | undefined): Promise<PendingReply>;
 }
 
@@ -110,8 +110,8 @@ export function createOAuthEndpoints(
       path: '/oauth/token',
       errors: TOKEN_ERRORS,
       limit: 'token',
-      chooseLimit: (body, request) => chooseTokenLimit(body, getAuthorization(request), mode),
-      judge: (request, body) => mode.token(body, getAuthorization(request)),
+      chooseLimit: createChooseTokenLimit(mode),
+      judge: mode.token,
     },
     {
       ...PUBLIC,
@@ -121,7 +121,7 @@ export function createOAuthEndpoints(
       limit: 'dcr',
       body: 'json',
       maxBodyBytes: MAX_BODY_BYTES,
-      judge: (request, body) => register(getJson(body), getAuthorization(request)),
+      judge: (request, body) => register(getJson(body), getHeader(request, 'authorization')),
     },
     {
       ...PUBLIC,
@@ -130,7 +130,7 @@ export function createOAuthEndpoints(
       path: '/oauth/revoke',
       errors: TOKEN_ERRORS,
       limit: 'token',
-      judge: (request, body) => mode.revoke(body, getAuthorization(request)),
+      judge: mode.revoke,
     },
     ...mode.ownEndpoints,
   ];
@@ -148,35 +148,33 @@ const MAX_BODY_BYTES = 65_536;
 
 const FORM = { body: 'json or form', maxBodyBytes: MAX_BODY_BYTES } as const;
 
-const getAuthorization = (request: GatewayRequest) => getHeader(request, 'authorization');
-
 const getCookie = (request: GatewayRequest) => getHeader(request, 'cookie');
 
 // §8: refreshes are counted by the login that they belong to, clients that log in as themselves by client, and everything else at
 // the token endpoint by address.
 
-function chooseTokenLimit(
-  body: RequestBody,
-  authorization: string | undefined,
-  { logins: { findKnownId, findLogin }, findMachineLogin }: ModeAtEndpoints,
-): ChosenLimit {
-  const { grant } = readAskedFacts(body);
-  if ((grant === 'client_credentials' || grant === JWT_BEARER) && findMachineLogin !== undefined) {
-    const login = findMachineLogin(body, authorization);
-    return { group: 'machine', ...(login && { login }) };
-  }
-  if (grant !== 'refresh_token') return { group: 'token' };
-  try {
-    const parameters = parseBody(body);
-    const refreshToken = parameters.require('refresh_token');
-    const clientId = parameters.require('client_id');
-    const find = () => findLogin(refreshToken, readAskedTokens(parameters, clientId));
-    return { group: 'refresh', login: { knownId: findKnownId(refreshToken, clientId), find } };
-  } catch {
-    // An error of the request is told once it was counted.
-    return { group: 'refresh' };
-  }
-}
+const createChooseTokenLimit = ({
+  logins: { findKnownId, findLogin },
+  findMachineLogin,
+}: ModeAtEndpoints) =>
+  function chooseTokenLimit(body: RequestBody, request: GatewayRequest): ChosenLimit {
+    const { grant } = readAskedFacts(body);
+    if ((grant === 'client_credentials' || grant === JWT_BEARER) && findMachineLogin) {
+      const login = findMachineLogin(body, getHeader(request, 'authorization'));
+      return { group: 'machine', ...(login && { login }) };
+    }
+    if (grant !== 'refresh_token') return { group: 'token' };
+    try {
+      const parameters = parseBody(body);
+      const refreshToken = parameters.require('refresh_token');
+      const clientId = parameters.require('client_id');
+      const find = () => findLogin(refreshToken, readAskedTokens(parameters, clientId));
+      return { group: 'refresh', login: { knownId: findKnownId(refreshToken, clientId), find } };
+    } catch {
+      // An error of the request is reported once the request was counted.
+      return { group: 'refresh' };
+    }
+  };
 
 // §4.1, §4.9, §4.10: the metadata documents.
 

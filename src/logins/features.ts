@@ -27,16 +27,12 @@ import {
   type MachineClientsConfig,
 } from './auth/machine-clients.ts';
 import { openBroker } from './broker/open-broker.ts';
-import { createClientDirectory } from './clients/registered-clients.ts';
+import { createClientDirectory } from './clients/clients.ts';
 import type { ListShownTools } from './consent/consent-page.ts';
 import { openOwnTokens } from './grants/grants.ts';
-import {
-  createLoginFailures,
-  type LoginFailures,
-  listLoginObservers,
-  observeLogins,
-} from './login-failures.ts';
+import { createLoginFailures, type LoginFailures } from './login-failures.ts';
 import { createAuthorizationEndpoints } from './oauth.ts';
+import { listLoginObservers, observeLogins } from './request/login-facts.ts';
 
 /** The rest of the gateway, as logins know it. */
 interface Surroundings {
@@ -132,7 +128,7 @@ export const broker = defineFeature({
     const { ownTokens: tokens, connections, operated, servedFile } = needs;
     const opened =
       tokens &&
-      openBroker(runtime, tokens, needs, needs.machineClients, {
+      openBroker(runtime, tokens, needs, {
         urls: needs.serverUrls,
         hasConnections: () => servedFile.listConnectionServers().length > 0,
         connections: connections?.connections,
@@ -165,9 +161,6 @@ export const authorization = defineFeature({
     const { endpoints, ownPages, noteRefusedToken, start, close } = createAuthorizationEndpoints(
       runtime,
       needs,
-      needs.broker,
-      needs.servedFile,
-      needs.getPublicTools,
     );
     const observers = listLoginObservers(runtime.audit, needs.loginFailures?.note);
     return {

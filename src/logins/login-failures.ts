@@ -1,25 +1,14 @@
 // §22.4: the last logins that failed, on whatever replica, for operators.
 
-import { type GatewayError, toGatewayError } from '../errors/gateway-error.ts';
+import type { GatewayError } from '../errors/gateway-error.ts';
 import type { AuthRequest } from '../http/endpoint/bearer.ts';
-import { type Endpoint, type PublicEndpoint, wrapRun } from '../http/endpoint/endpoint.ts';
-import type { GatewayRequest, PendingReply, Reply } from '../http/endpoint/message.ts';
 import { toAddressKey } from '../platform/address.ts';
 import type { Clock } from '../platform/clock.ts';
 import { isObject, parseObject } from '../platform/json.ts';
-import type { ClockAndLog } from '../platform/log.ts';
 import { stripUrisIn } from '../platform/secret-texts.ts';
 import { createWarnThrottle } from '../platform/throttle.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { LOGIN_FAILURES_KEY } from '../store/keys.ts';
-import type { Audit, AuditEvent } from '../telemetry/audit/audit.ts';
-import { getTraceId } from '../telemetry/tracing/tracing.ts';
-import {
-  addFactsOfRequest,
-  type LoginFacts,
-  readAskedFacts,
-  readFacts,
-} from './request/login-facts.ts';
 
 /** Never a token, a code or a secret. */
 export interface LoginFailure {
@@ -121,135 +110,3 @@ const isNoted = (value: unknown): value is NotedLoginFailure =>
   isObject(value) && ['time', 'step', 'ip', 'error', 'message'].every((name) => name in value);
 
 const cut = (text: string) => (text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text);
-
-// §21.1, §22.4: who is told of what happens at the endpoints of OAuth: the audit log, and the list of failed logins.
-
-/** The outcome of one request. */
-interface LoginRecord {
-  readonly step: EndpointName;
-  readonly facts: LoginFacts;
-  /** Undefined where nothing failed. */
-  readonly failure: LoginProblem | undefined;
-  readonly request: GatewayRequest;
-  readonly seconds: number;
-}
-
-/** `key` is one of the error catalogue, or what the log calls a refusal by provider or user. */
-interface LoginProblem {
-  readonly key: string;
-  readonly message: string;
-}
-
-type EndpointName = Exclude<LoginStep, 'call'> | 'revoke';
-
-/** An error that one throws is logged and reaches nobody. */
-type LoginObserver = (record: LoginRecord) => void;
-
-/** The request says something of itself, or names nobody; the handler knows more. */
-const OBSERVED = new Map<string, readonly [step: EndpointName, asks?: 'query' | 'body']>([
-  ['/oauth/register', ['register']],
-  ['/oauth/authorize', ['authorize', 'query']],
-  ['/oauth/consent', ['consent']],
-  ['/oauth/callback', ['callback']],
-  ['/oauth/token', ['token', 'body']],
-  ['/oauth/revoke', ['revoke', 'body']],
-]);
-
-/** The same endpoints, whose replies and errors say for the log what was asked. What a limit refuses is not seen. */
-export function observeLogins(
-  { clock, log }: ClockAndLog,
-  endpoints: readonly Endpoint[],
-  observers: readonly LoginObserver[],
-): readonly Endpoint[] {
-  return endpoints.map((endpoint) => {
-    const [step, asks] = OBSERVED.get(endpoint.path) ?? [];
-    return step === undefined || endpoint.kind !== 'public'
-      ? endpoint
-      : { ...endpoint, judge: createJudge(endpoint, step, asks) };
-  });
-
-  function createJudge(
-    endpoint: PublicEndpoint,
-    step: EndpointName,
-    asks: 'query' | 'body' | undefined,
-  ): PublicEndpoint['judge'] {
-    return async function judge(request, body) {
-      const startedAt = clock.monotonic();
-
-      function tell(facts: Reply['facts'], failure: LoginProblem | undefined) {
-        const seconds = (clock.monotonic() - startedAt) / 1000;
-        const record = { step, facts: readFacts(facts), failure, request, seconds };
-        for (const tellObserver of observers) {
-          try {
-            tellObserver(record);
-          } catch (cause) {
-            log.error('A login was not audited or noted; please report this.', { cause });
-          }
-        }
-      }
-
-      function tellAndRethrow(thrown: unknown): never {
-        const { key, message, failure } = toGatewayError(thrown);
-        tell(failure.facts, { key, message });
-        throw thrown;
-      }
-
-      async function run(pending: PendingReply) {
-        const reply = await Promise.resolve().then(pending).catch(tellAndRethrow);
-        // A reply may tell of a failure though nothing was thrown.
-        tell(reply.facts, reply.error ?? (reply.status >= 400 ? UNNAMED : undefined));
-        return reply;
-      }
-
-      const asked = asks ? readAskedFacts(asks === 'query' ? request.query : body) : {};
-      const judged = await addFactsOfRequest(asked, () => endpoint.judge(request, body)).catch(
-        tellAndRethrow,
-      );
-      return wrapRun(judged, (pending) => () => run(pending));
-    };
-  }
-}
-
-/** A refusal of the provider that says nothing. */
-const UNNAMED = { key: 'refused_by_provider', message: 'The provider refused, without a reason.' };
-
-/** The audit log, and the list of failed logins: either may be missing. */
-export const listLoginObservers = (
-  audit: Audit | undefined,
-  note: NoteLoginFailure | undefined,
-): readonly LoginObserver[] => [
-  ...(audit ? [auditLogins(audit)] : []),
-  ...(note ? [noteFailures(note)] : []),
-];
-
-/** §21.1: a line for what succeeded or failed, and none for a login that goes on. */
-const auditLogins = (audit: Audit): LoginObserver =>
-  function auditLogin({ step, facts, failure, request, seconds }) {
-    if (failure === undefined && LEADS_ON.has(step)) return;
-    const { client, user, issuer, grant: grantType, grantId: grant } = facts;
-    const event = step === 'token' && grantType === 'refresh_token' ? 'refresh' : EVENTS[step];
-    const outcome =
-      failure === undefined
-        ? ({ outcome: 'success' } as const)
-        : ({ outcome: 'failure', reason: failure.key } as const);
-    const action = { event, ip: request.clientIp, trace: getTraceId(request) };
-    audit.write(action, { ...outcome, user, issuer, client, grant }, seconds);
-  };
-
-const LEADS_ON: ReadonlySet<EndpointName> = new Set(['authorize', 'consent', 'callback']);
-
-const EVENTS: Readonly<Record<EndpointName, AuditEvent>> = {
-  register: 'registration',
-  authorize: 'login',
-  consent: 'login',
-  callback: 'login',
-  token: 'login',
-  revoke: 'revocation',
-};
-
-/** §22.4: logins that fail are noted for operators. */
-const noteFailures = (note: NoteLoginFailure): LoginObserver =>
-  function noteFailure({ step, facts: { client }, failure, request: { clientIp: ip } }) {
-    if (failure === undefined || step === 'revoke') return;
-    note({ step, ip, client, error: failure.key, message: failure.message });
-  };

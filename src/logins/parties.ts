@@ -4,8 +4,7 @@ import { parseScope } from '../config/rules.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { Logouts } from './broker/logouts.ts';
 import type { ClientDocuments } from './client-id-metadata/client-documents.ts';
-import { createClients } from './clients/clients.ts';
-import { createRegisteredClients } from './clients/registered-clients.ts';
+import { createClients, createRegisteredClients } from './clients/clients.ts';
 import { createApprovals, createBrowsers } from './consent/browser.ts';
 import { listGrantedScopes } from './provider/provider-parameters.ts';
 

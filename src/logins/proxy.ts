@@ -3,7 +3,12 @@
 import type { ProxyConfig } from '../config/groups/oauth.ts';
 import { fail } from '../errors/gateway-error.ts';
 import type { JudgedRequest } from '../http/endpoint/endpoint.ts';
-import type { PendingReply, RequestBody } from '../http/endpoint/message.ts';
+import {
+  type GatewayRequest,
+  getHeader,
+  type PendingReply,
+  type RequestBody,
+} from '../http/endpoint/message.ts';
 import { OPERATORS_CLIENT_ID } from '../http/endpoint/own-clients.ts';
 import { parseBody, type RequestParameters } from '../http/endpoint/parameters.ts';
 import {
@@ -76,10 +81,8 @@ export function createProxy(
   }
 
   /** RFC 7009: revocation, forwarded to the provider. */
-  async function revoke(
-    body: RequestBody,
-    authorization: string | undefined,
-  ): Promise<JudgedRequest> {
+  async function revoke(request: GatewayRequest, body: RequestBody): Promise<JudgedRequest> {
+    const authorization = getHeader(request, 'authorization');
     const parameters = parseBody(body);
     const token = parameters.require('token');
     const clientId = parameters.get('client_id') ?? '';
@@ -101,10 +104,8 @@ export function createProxy(
   }
 
   /** §4.7, RFC 6749 §4.1.3 and §6: a request for tokens, forwarded to the provider. */
-  async function requestTokens(
-    body: RequestBody,
-    authorization: string | undefined,
-  ): Promise<PendingReply> {
+  async function requestTokens(request: GatewayRequest, body: RequestBody): Promise<PendingReply> {
+    const authorization = getHeader(request, 'authorization');
     const parameters = parseBody(body);
     const grantType = parameters.require('grant_type');
     const required = REQUIRED.get(grantType) ?? fail('unsupported_grant_type');

@@ -1,7 +1,7 @@
 // The port Windows: how every driver tells whether the grant of a call's user still stands, in the step that counts the call.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createGrantId, type Grant, issueFirstPair } from '../../src/logins/grants/grant.ts';
+import { createGrantId, type Grant } from '../../src/logins/grants/grant.ts';
 import { createGrants, type Grants } from '../../src/logins/grants/grants.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createSeal } from '../../src/store/seal/seal.ts';
@@ -272,7 +272,14 @@ export function describeGrants(name: string, open: () => Promise<Harness>): void
         renewedAt: now,
         sid,
         provider: { refreshToken: 'x' },
-        issued: issueFirstPair({ scopes: [], resources: [] }, now, TTL),
+        issued: {
+          generation: 1,
+          issuedAt: now,
+          expiresAt: now + TTL * 1000,
+          scopes: [],
+          resources: [],
+          isUsed: false,
+        },
       };
     };
 

@@ -1,11 +1,11 @@
 // What two replicas change at the same moment: neither undoes what the other has done.
 import { describe, expect, test } from 'vitest';
 import { createLinkedResources } from '../../src/catalog/linked-resources.ts';
-import { createFlightRecords } from '../../src/logins/broker/open-broker.ts';
+import { createFlightRecords } from '../../src/logins/broker/run-once.ts';
 import {
   createClientDirectory,
   createRegisteredClients,
-} from '../../src/logins/clients/registered-clients.ts';
+} from '../../src/logins/clients/clients.ts';
 import { createSessionSubscriptions } from '../../src/mcp/session/session-streams.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { generateClientId, hashSha256 } from '../../src/platform/ids.ts';

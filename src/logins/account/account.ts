@@ -39,7 +39,7 @@ import type {
 const checkFieldName = createNameCheck(['csrf', 'action', 'grant']);
 
 export function createAccountEndpoints(
-  { runtime, ownTokens: { grants }, endpoints, ends, servers }: Broker,
+  { runtime, ownTokens: { grants }, endpoints, ends }: Broker,
   browserSessions: StoredBrowserSessions,
   { browsers, beginLogin }: OwnPages,
 ): readonly PublicEndpoint[] {
@@ -61,7 +61,7 @@ export function createAccountEndpoints(
       session,
       grants: [...list].sort((one, other) => other.createdAt - one.createdAt),
       providerHost: endSessionUrl && new URL(endSessionUrl).host,
-      hasConnections: servers.hasConnections(),
+      hasConnections: runtime.servers.hasConnections(),
       ...shown,
     });
   }

@@ -28,12 +28,12 @@ export const createBeginLogin = (broker: Broker, browsers: Browsers): BeginLogin
       logoutMark: await broker.ends.logouts.getMark(),
       nonce: generateSecret(),
       account: isFresh ? { freshSince: clock.now() } : {},
+      // The provider says the same of the person as at a client's login.
+      scope: buildProviderScope(oauth, undefined),
     };
-    // So that the provider says the same of the person as at a client's login.
-    const scope = buildProviderScope(oauth, undefined);
     const added = oauth.addedParameters;
     const more = isFresh ? [...ASK_AGAIN, ...added.filter(([name]) => name !== 'prompt')] : added;
-    return sendToProvider(broker, browsers.getOrCreate(cookie), login, scope, more);
+    return sendToProvider(broker, browsers.getOrCreate(cookie), login, more);
   };
 
 const ASK_AGAIN = [

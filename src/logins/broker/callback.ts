@@ -1,7 +1,8 @@
 // §5.11: the provider brings the browser back, and it goes on to the client with a code of our own.
 
 import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
-import { createRedirectReply, type PendingReply, type Reply } from '../../http/endpoint/message.ts';
+import type { JudgedRequest } from '../../http/endpoint/endpoint.ts';
+import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';
 import { failRequest, parseQuery, type RequestParameters } from '../../http/endpoint/parameters.ts';
 import {
   describeOAuthError,
@@ -23,7 +24,7 @@ import type { LoginRefusal } from '../identity/login-policy.ts';
 import type { Parties } from '../parties.ts';
 import { addToRedirectUri } from '../redirect-uri.ts';
 import { addFacts } from '../request/login-facts.ts';
-import { type Codes, ENDED_MEANWHILE } from './codes.ts';
+import { ENDED_MEANWHILE } from './authorization-code.ts';
 import type { EndedLogin } from './ends.ts';
 import type { Login } from './login.ts';
 import type { Broker } from './open-broker.ts';
@@ -31,14 +32,16 @@ import type { Broker } from './open-broker.ts';
 export function createCallback(
   broker: Broker,
   { browsers, approvals }: Parties,
-  codes: Codes,
   finishPageLogin: FinishPageLogin,
 ) {
-  const { endpoints, findLoginRefusal, logins, providerLogins } = broker;
+  const { codes, endpoints, logins, providerLogins } = broker;
   const { oauth, baseUrl } = broker.runtime;
   const { logouts, tellProviderInTurn } = broker.ends;
 
-  return async function callback(query: string, cookie: string | undefined): Promise<PendingReply> {
+  return async function callback(
+    query: string,
+    cookie: string | undefined,
+  ): Promise<JudgedRequest> {
     // Whatever else providers add to their answer is not looked at.
     const parameters = parseQuery(query, () => {});
     const state = parameters.require('state');
@@ -71,7 +74,7 @@ export function createCallback(
       if (identity === undefined) return fail('upstream_failed', { details: TOKEN_REFUSED });
       const { user, sid } = identity;
       given = { user, provider };
-      const refusal = findLoginRefusal(identity);
+      const refusal = providerLogins.findLoginRefusal(identity);
       if (refusal !== undefined) return refuse(refusal, login, user);
       // Tokens are judged again where they are used: this is for who reads it.
       if (await logouts.isOver({ user, clientId, sid, logoutMark })) {
@@ -93,7 +96,7 @@ export function createCallback(
       }
       const { clientName, redirectUri, codeChallenge, scopes, resources } = login;
       const asked = { clientId, clientName, redirectUri, codeChallenge, scopes, resources };
-      const issued = await codes.issue({ ...asked, ...identity, logoutMark, provider });
+      const issued = await codes.put({ ...asked, ...identity, logoutMark, provider });
       given = undefined;
       return respond(login, [['code', issued]]);
     } catch (thrown) {

@@ -1,81 +1,77 @@
-// RFC 6749 §4.4: a client of the configuration file gets a token for itself. There is no refresh token: it authenticates again.
+// RFC 6749 §4.4: the grant type `client_credentials`: a client of the configuration file gets a token for itself. There is no refresh
+// token: the client authenticates again.
 
 import { DEFAULT_SCOPES, parseScope } from '../../config/rules.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { KnownLogin, LoginSearch } from '../../http/endpoint/endpoint.ts';
-import type { PendingReply, RequestBody } from '../../http/endpoint/message.ts';
+import type { RequestBody } from '../../http/endpoint/message.ts';
 import { parseBody, type RequestParameters } from '../../http/endpoint/parameters.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import { buildMachineGrantKey } from '../../store/keys.ts';
 import { type MachineClient, toMachineUser } from '../auth/machine-clients.ts';
-import type {
-  AuthenticationRequest,
-  ClientAuthentication,
-} from '../client-authentication/authenticate-client.ts';
+import type { ClientAuthentication } from '../client-authentication/authenticate-client.ts';
 import { createGrantId, type Grant, isGrantId, nameUser } from '../grants/grant.ts';
 import type { AssertingClient } from '../id-jag/jwt-bearer.ts';
-import { addFacts, JWT_BEARER } from '../request/login-facts.ts';
-import { isFresh } from './decide-refresh.ts';
-import type { TokenIssue } from './issue-grant.ts';
+import { JWT_BEARER } from '../request/login-facts.ts';
 import type { Broker } from './open-broker.ts';
+import { isFresh } from './refresh-token.ts';
 import { readMachineResources } from './resources.ts';
+import type { GrantType, TokenIssue } from './token.ts';
 
-export function createClientCredentials(
+export function createClientCredentialsGrant(
   { runtime, ownTokens: { grants }, ends: { logouts }, machineClients }: Broker,
   { authenticate }: ClientAuthentication,
   { issueGrant, answer }: TokenIssue,
-) {
+): GrantType {
   const { baseUrl, store, clock } = runtime;
-  const giving = createSingleFlight<string, Grant>();
+  const issuing = createSingleFlight<string, Grant>();
 
-  return async function giveToken(request: AuthenticationRequest): Promise<PendingReply> {
+  return async function giveToken(request) {
+    const { parameters, facts } = request;
     if (machineClients.list().length === 0) fail('unsupported_grant_type');
+    // RFC 6749 §4.4.2: the client must authenticate.
     const { client, useUp } = await authenticate(request);
     const { id, mark } = client;
-    return addFacts({ client: id, ...nameUser(toMachineUser(id, baseUrl)) }, async () => {
-      const scopes = readScopes(request.parameters, client);
-      const resources = readMachineResources(request.parameters, runtime, client);
-      // The mark counts, too: a client that was changed gets no token of what it was.
-      const asked = JSON.stringify([id, mark, [...scopes].sort(), [...resources].sort()]);
-      const hash = hashSha256(asked);
-      return async function giveAndAnswer() {
-        await useUp();
-        const grant = await giving.run(hash, () => findOrIssue(hash, client, scopes, resources));
-        return answer(grant, undefined, false);
-      };
-    });
-  };
-
-  /** A client may ask before each call: while a token has most of its time left, it gets the same one. */
-  async function findOrIssue(
-    hash: string,
-    client: MachineClient,
-    scopes: readonly string[],
-    resources: readonly string[],
-  ): Promise<Grant> {
-    // All that is ended from here on ends this, too.
-    const logoutMark = await logouts.getMark();
-    const key = buildMachineGrantKey(hash);
-    const known = await store.get(key);
-    const found = known !== undefined && isGrantId(known) ? await grants.read(known) : undefined;
-    if (found && isFresh(found.grant.issued, clock.now())) return found.grant;
-    const user = toMachineUser(client.id, baseUrl);
-    const granted = {
-      id: createGrantId(),
-      user,
-      claims: { iss: user.issuer, sub: user.sub, client_id: client.id },
-      provider: {},
-      client: { id: client.id },
-      clientMark: client.mark,
-      scopes,
-      resources,
+    const user = toMachineUser(id, baseUrl);
+    Object.assign(facts, { client: id, ...nameUser(user) });
+    // RFC 6749 §3.3, RFC 8707 §2.
+    const scopes = readScopes(parameters, client);
+    const resources = readMachineResources(parameters, runtime, client);
+    // The mark counts, too: a client that was changed gets no token of what it was.
+    const asked = JSON.stringify([id, mark, [...scopes].sort(), [...resources].sort()]);
+    const hash = hashSha256(asked);
+    return async function issueAndAnswer() {
+      await useUp();
+      // Single flight: concurrent requests of the client share one grant.
+      const grant = await issuing.run(hash, findOrIssue);
+      return answer(grant, undefined, false);
     };
-    const grant = await issueGrant(granted, logoutMark, ENDED_MEANWHILE);
-    const seconds = Math.ceil((grant.issued.expiresAt - clock.now()) / 1000);
-    await store.set(key, grant.id, Math.max(1, seconds));
-    return grant;
-  }
+
+    /** A client may ask before each call: while a token has most of its time left, it gets the same one. */
+    async function findOrIssue(): Promise<Grant> {
+      // A logout from here on ends this grant, too.
+      const logoutMark = await logouts.getMark();
+      const key = buildMachineGrantKey(hash);
+      const known = await store.get(key);
+      const found = known !== undefined && isGrantId(known) ? await grants.read(known) : undefined;
+      if (found && isFresh(found.grant.issued, clock.now())) return found.grant;
+      const granted = {
+        id: createGrantId(),
+        user,
+        claims: { iss: user.issuer, sub: user.sub, client_id: id },
+        provider: {},
+        client: { id },
+        clientMark: mark,
+        scopes,
+        resources,
+      };
+      const grant = await issueGrant(granted, logoutMark, ENDED_MEANWHILE);
+      const seconds = Math.ceil((grant.issued.expiresAt - clock.now()) / 1000);
+      await store.set(key, grant.id, Math.max(1, seconds));
+      return grant;
+    }
+  };
 }
 
 /** Official clients ask for what the metadata offers, which is about people: a client that has none of it is not refused for that. */

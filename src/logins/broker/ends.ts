@@ -34,15 +34,14 @@ const MAX_PASSES = 10;
 /** The store fails for all of them by the same reason. */
 const MAX_LOGGED = 10;
 
-/** `connections` are undefined where there are none. */
 export function createLoginEnds(
   runtime: BrokerRuntime,
   grants: Grants,
   revoke: RevokeTokens,
   machineClients: MachineClients,
-  connections: Connections | undefined,
 ) {
   const { clock, log, oauth } = runtime;
+  const { connections } = runtime.servers;
   const { issuer, quirks } = oauth.provider;
   const logouts = createLogouts(runtime);
   const queue = createWorkQueue({

@@ -7,6 +7,7 @@ import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadat
 import { generateSecret } from '../../platform/ids.ts';
 import { createSecretRecords, type SecretRecords } from '../../store/records.ts';
 import type { Approval } from '../consent/browser.ts';
+import type { Grant } from '../grants/grant.ts';
 import {
   buildCallbackUrl,
   buildProviderScope,
@@ -57,6 +58,28 @@ export interface Login {
   readonly approval?: Approval | undefined;
 }
 
+/** RFC 6749 §4.1.2: the client has a minute to redeem its code. */
+const CODE_SECONDS = 60;
+
+export const createCodeRecords = (runtime: BrokerRuntime) =>
+  createSecretRecords<GrantCode | UsedCode>(runtime, 'grant-code', CODE_SECONDS);
+
+/** A finished login whose client has its code; found by the code. */
+export interface GrantCode
+  extends Pick<Login, 'clientId' | 'clientName' | 'redirectUri' | 'codeChallenge' | 'logoutMark'>,
+    Pick<
+      Grant,
+      'scopes' | 'resources' | 'user' | 'claims' | 'userinfoClaims' | 'sid' | 'provider'
+    > {}
+
+/** The rest of a code that was used: nothing that the provider said or gave. */
+export interface UsedCode
+  extends Pick<GrantCode, 'clientId' | 'redirectUri' | 'codeChallenge' | 'user'> {
+  /** The grant that it became. */
+  readonly usedFor: string;
+  readonly wasUsedAgain: boolean;
+}
+
 /** The query of the configured address wins. */
 export function buildProviderRequest(
   authorizationUrl: string,
@@ -72,12 +95,14 @@ export function buildProviderRequest(
 
 type Pairs = Parameters<typeof buildProviderRequest>[1];
 
-/** Keeps the login, and sends its browser to the provider. `more` are the parameters that are not of every login. */
+/**
+ * Stores the login, and sends its browser to the provider. `scope` is that of the request to the provider, and `more` are the parameters
+ * that not every login has.
+ */
 export async function sendToProvider(
   { runtime: { oauth, baseUrl }, logins, endpoints }: LoginsUnderWay,
   browser: Browser,
-  begun: Omit<Login, 'browser' | 'codeVerifier' | 'sendsIssuer'>,
-  scope: string,
+  { scope, ...begun }: Omit<Login, 'browser' | 'codeVerifier' | 'sendsIssuer'> & { scope: string },
   more: Pairs,
 ): Promise<Reply> {
   const codeVerifier = generateSecret();

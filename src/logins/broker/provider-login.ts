@@ -21,6 +21,7 @@ import type { IdTokenVerifier } from '../auth/id-token.ts';
 import type { ProviderTokens } from '../grants/grant.ts';
 import { createReadGithubIdentity, createRevokeGithubToken } from '../identity/github.ts';
 import { readText } from '../identity/identity.ts';
+import { createFindLoginRefusal } from '../identity/login-policy.ts';
 import { createReadIdentity } from '../identity/read-identity.ts';
 import {
   buildCallbackUrl,
@@ -31,15 +32,14 @@ import type { BrokerRuntime } from './runtime.ts';
 
 export type ProviderLogins = ReturnType<typeof createProviderLogins>;
 
-/** `listNamedClaims` has those that rules name, as they stand now. */
 export function createProviderLogins(
   runtime: BrokerRuntime,
   endpoints: ProviderEndpoints,
   metadata: ProviderMetadata,
   verifier: IdTokenVerifier,
-  listNamedClaims: () => readonly string[],
 ) {
   const { oauth, baseUrl, fetch, clock } = runtime;
+  const { listNamedClaims } = runtime.servers;
   const { provider, providerClient } = oauth;
   const { issuer } = provider;
   const { errorCodes, spentRefreshTokenError, accessTokensLast = false } = provider.quirks;
@@ -71,6 +71,7 @@ export function createProviderLogins(
 
   return {
     ...sources[provider.login](),
+    findLoginRefusal: createFindLoginRefusal(oauth.identity, runtime.config.server.displayName),
     /** @throws GatewayError where nobody logged in by it, or the provider cannot be asked. */
     async redeem(code: string, codeVerifier: string): Promise<ProviderAnswer> {
       const askedAt = clock.now();

@@ -1,20 +1,42 @@
-// RFC 8707: what a token of the gateway's own is for: all of it, one server behind it, or the operators' page.
+// RFC 6749 §3.3, RFC 8707: the scopes and resources that a client asks for. A token of the gateway's own is for the whole gateway, one
+// server behind it, or the operators' page.
 
+import { parseScope } from '../../config/rules.ts';
+import type { ServerUrls } from '../../config/server-urls.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { OPERATORS_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
 import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import type { MachineClient } from '../auth/machine-clients.ts';
 import { MAX_TOKEN_RESOURCES } from '../grants/token-codec.ts';
-import {
-  listNamedResources,
-  type OwnResources,
-  readResourceIndicators,
-} from '../request/authorization-request.ts';
+
+export interface OwnResources {
+  readonly baseUrl: string;
+  readonly serverUrls: ServerUrls;
+}
+
+/** The scopes and resources of one token request; undefined stands for all that was granted. */
+export interface AskedPair {
+  readonly scopes: readonly string[] | undefined;
+  readonly resources: readonly string[] | undefined;
+}
+
+/** @throws GatewayError `invalid_target` for a resource that is not ours. */
+export function readAskedPair(
+  parameters: RequestParameters,
+  clientId: string,
+  own: OwnResources,
+): AskedPair {
+  const scopes = parseScope(parameters.get('scope'));
+  return {
+    scopes: scopes.length === 0 ? undefined : scopes,
+    resources: readAskedResources(parameters, own, clientId),
+  };
+}
 
 /**
- * The resources that the client names, each by one name; undefined where it names nothing.
+ * The resources that the client names, each in canonical form; undefined if it names none.
  *
- * @throws GatewayError `invalid_target` for what is none of ours.
+ * @throws GatewayError `invalid_target` for a resource that is not ours.
  */
 export function readAskedResources(
   parameters: RequestParameters,
@@ -30,6 +52,27 @@ export function readAskedResources(
       details: `A token can be for ${MAX_TOKEN_RESOURCES} resources at most. ${own.baseUrl}/mcp is all of them.`,
     });
   return resources.size === 0 ? undefined : [...resources];
+}
+
+/** The resources that the client names, as sent, all of them ours. @throws GatewayError `invalid_target`. */
+export function readResourceIndicators(
+  parameters: RequestParameters,
+  { baseUrl, serverUrls }: OwnResources,
+): readonly string[] {
+  const resources = listNamedResources(parameters);
+  const accepted = [baseUrl, `${baseUrl}/`, `${baseUrl}/mcp`, `${baseUrl}/mcp/`];
+  for (const resource of resources) {
+    if (accepted.includes(resource) || serverUrls.isResource(resource)) continue;
+    fail('invalid_target', { details: `The resource must be ${baseUrl}/mcp or ${baseUrl}.` });
+  }
+  return resources;
+}
+
+/** As they were sent. */
+function listNamedResources({ pairs }: RequestParameters): readonly string[] {
+  const resources: string[] = [];
+  for (const [name, value] of pairs) if (name === 'resource') resources.push(value);
+  return resources;
 }
 
 /**

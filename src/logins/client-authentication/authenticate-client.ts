@@ -36,6 +36,13 @@ import {
 /** As much of a client as tells that it is itself. */
 export type ProvenClient = Pick<MachineClient, 'id' | 'credentials'>;
 
+interface AuthenticatingClients<Client extends ProvenClient> {
+  /** Finds a client of the configuration file. */
+  find(id: string): Client | undefined;
+  /** Finds any other client by its metadata document, with the key that `hint` names. */
+  findByDocument?(id: string, hint: KeyHint): Promise<Client | undefined>;
+}
+
 interface AuthenticatedClient<Client extends ProvenClient> {
   readonly client: Client;
   /**
@@ -58,19 +65,17 @@ export interface AuthenticationRequest {
   readonly authorization: string | undefined;
 }
 
-/** `findByDocument` finds one that is none of `findClient`, by its metadata document, with the key that `hint` names. */
 export function createClientAuthentication<Client extends ProvenClient = MachineClient>(
   { store, clock }: Runtime,
   rules: ClientAssertionRules,
   keySets: ClientKeySets,
-  findClient: (id: string) => Client | undefined,
-  findByDocument?: (id: string, hint: KeyHint) => Promise<Client | undefined>,
+  clients: AuthenticatingClients<Client>,
 ) {
   const readAssertion = createReadAssertion(rules);
   const judged = new WeakMap<RequestBody, Promise<AuthenticatedClient<Client>>>();
 
   function checkSecret({ clientId, secret }: BySecret): AuthenticatedClient<Client> {
-    const client = findClient(clientId);
+    const client = clients.find(clientId);
     const hash = client?.credentials.kind === 'secret' ? client.credentials.hash : undefined;
     if (isSecretOf(secret, hash) && client !== undefined) return { client, useUp: async () => {} };
     return failClient(clientId, {
@@ -88,7 +93,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     const { token, clientId: sub, jti, exp } = readOrFail(text, clientId);
     if (clientId !== undefined && clientId !== sub)
       failClient(clientId, { found: `sub ${sub}`, expected: 'the client_id' });
-    const client = findClient(sub) ?? (await findByDocument?.(sub, token));
+    const client = clients.find(sub) ?? (await clients.findByDocument?.(sub, token));
     if (client === undefined || client.credentials.kind === 'secret')
       return failClient(sub, {
         found: 'an assertion',

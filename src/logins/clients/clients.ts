@@ -1,5 +1,4 @@
-// The clients that there are: those that registered, those that a document of theirs describes, and the
-// gateway's own.
+// §2.2, §4.6: finds the client of an ID: one that registered, one that its metadata document describes, or one of the gateway's own.
 
 import { fail } from '../../errors/gateway-error.ts';
 import {
@@ -8,15 +7,16 @@ import {
   PLAYGROUND_CLIENT_ID,
 } from '../../http/endpoint/own-clients.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
+import { isRegisteredClientId, REGISTERED_CLIENT_PREFIX } from '../../platform/ids.ts';
+import { isObject, isStringArray, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { buildClientKey, CLIENT_LIST_KEY } from '../../store/keys.ts';
+import type { PageRequest } from '../../store/page.ts';
+import { checkRecordVersion, writeVersioned } from '../../store/records.ts';
+import type { KeyValue } from '../../store/store.ts';
 import { ClientDocumentRefused } from '../client-id-metadata/client-document.ts';
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
 import { isAtOrigin, isSameRedirectUri } from '../redirect-uri.ts';
-import {
-  hasRegisteredClientPrefix,
-  type RegisteredClient,
-  type RegisteredClients,
-} from './registered-clients.ts';
 
 /** A client, as a login needs it. */
 export type Client = ClientFacts &
@@ -73,9 +73,10 @@ export function createClients(
    * @throws GatewayError `refusal`, which says why there is no such client, or what the store throws.
    */
   async function require(clientId: string, refusal: ClientRefusal): Promise<Client> {
-    if (hasRegisteredClientPrefix(clientId)) {
+    if (clientId.startsWith(REGISTERED_CLIENT_PREFIX)) {
       const registration = (await registered.find(clientId)) ?? fail(refusal);
-      return { kind: 'registered', ...toClientFacts(registration), registration };
+      const { client_id: id, client_name: name, redirect_uris: redirectUris } = registration;
+      return { kind: 'registered', id, name, redirectUris, registration };
     }
     if (!documents?.isClientDocumentId(clientId)) return own.get(clientId) ?? fail(refusal);
     try {
@@ -89,7 +90,7 @@ export function createClients(
   return {
     /** §4.6: whether the id is one of the gateway's; in proxy mode every other is the provider's to judge. */
     isKnownClient: (clientId: string) =>
-      hasRegisteredClientPrefix(clientId) ||
+      clientId.startsWith(REGISTERED_CLIENT_PREFIX) ||
       own.has(clientId) ||
       documents?.isClientDocumentId(clientId) === true,
     require,
@@ -101,7 +102,7 @@ export function createClients(
      * @throws GatewayError `unauthenticated_client`, or what the store throws.
      */
     async requireWithoutFetch(clientId: string): Promise<Client> {
-      return !hasRegisteredClientPrefix(clientId) && documents?.isAllowed(clientId)
+      return !clientId.startsWith(REGISTERED_CLIENT_PREFIX) && documents?.isAllowed(clientId)
         ? createDocumentClient({ client_id: clientId, redirect_uris: [] })
         : require(clientId, 'unauthenticated_client');
     },
@@ -132,16 +133,88 @@ export function createClients(
   };
 }
 
-const createDocumentClient = (document: WireClient): Client => ({
+const createDocumentClient = ({
+  client_id: id,
+  client_name: name,
+  redirect_uris: redirectUris,
+}: Pick<RegisteredClient, 'client_id' | 'client_name' | 'redirect_uris'>): Client => ({
   kind: 'document',
-  ...toClientFacts(document),
-  host: new URL(document.client_id).host,
+  id,
+  name,
+  redirectUris,
+  host: new URL(id).host,
 });
 
-type WireClient = Pick<RegisteredClient, 'client_id' | 'client_name' | 'redirect_uris'>;
+// §2.2, §3.2: registered clients, in the shared store.
 
-const toClientFacts = ({ client_id, client_name, redirect_uris }: WireClient): ClientFacts => ({
-  id: client_id,
-  name: client_name,
-  redirectUris: redirect_uris,
+/** §2.2, RFC 7591 §3.2.1. Wire names: the record is stored and answered as it is. */
+export interface RegisteredClient {
+  readonly client_id: string;
+  readonly client_name?: string;
+  readonly redirect_uris: readonly string[];
+  readonly grant_types: readonly string[];
+  readonly response_types: readonly string[];
+  readonly token_endpoint_auth_method: string;
+  readonly software_id?: string;
+  readonly software_version?: string;
+  /** Unix seconds. */
+  readonly client_id_issued_at: number;
+  /** 0: there is no secret that could expire. */
+  readonly client_secret_expires_at: 0;
+  /** Stored only: the client got a token. */
+  readonly used?: true;
+  /** Stored only: of the record. */
+  readonly version?: number;
+}
+
+export type RegisteredClients = ReturnType<typeof createRegisteredClients>;
+
+/**
+ * Each throws what the store throws. `unusedTtlSeconds` until the client first gets a token: anybody may register, and most
+ * never come back.
+ */
+export const createRegisteredClients = (
+  store: KeyValue,
+  { ttlSeconds, unusedTtlSeconds }: { ttlSeconds: number; unusedTtlSeconds: number },
+) => ({
+  /** Undefined when unknown or expired. */
+  async find(clientId: string): Promise<RegisteredClient | undefined> {
+    // Nothing that was never issued reaches the store.
+    if (!isRegisteredClientId(clientId)) return undefined;
+    const text = await store.get(buildClientKey(clientId));
+    if (text === undefined) return undefined;
+    const record: unknown = JSON.parse(text);
+    const name = `The record of client ${clientId} in the store`;
+    if (!isRegisteredClient(record)) throw new Error(`${name} is damaged`);
+    checkRecordVersion(record.version, name);
+    return record;
+  },
+  /** A new one. Durable once resolved. */
+  add: (client: RegisteredClient) => store.setListed(...toListedRecord(client), unusedTtlSeconds),
+  /** One that got a token: begins its full time anew. One that was removed meanwhile stays so. */
+  async keep(client: RegisteredClient) {
+    await store.replaceListed(...toListedRecord({ ...client, used: true }), ttlSeconds);
+  },
 });
+
+/** For operators. */
+export const createClientDirectory = (store: KeyValue) => ({
+  /** Those that expire last first, at `expiresAt` in epoch milliseconds. A record that cannot be read is left out. */
+  async list(request: PageRequest) {
+    const { items, next } = await store.readListed(CLIENT_LIST_KEY, request);
+    const clients = items.flatMap(({ value, expiresAt }) => {
+      const client: unknown = parseObject(value);
+      return isRegisteredClient(client) ? [{ client, expiresAt }] : [];
+    });
+    return { items: clients, next };
+  },
+  /** False when there is none. Tokens that it has stay valid until they expire, and it can refresh none. */
+  delete: (clientId: string) => store.deleteListed(CLIENT_LIST_KEY, buildClientKey(clientId)),
+});
+
+/** List, key and value. */
+const toListedRecord = (client: RegisteredClient) =>
+  [CLIENT_LIST_KEY, buildClientKey(client.client_id), writeVersioned(client)] as const;
+
+const isRegisteredClient = (record: unknown): record is RegisteredClient =>
+  isObject(record) && isStringArray(record.redirect_uris);

@@ -2,6 +2,7 @@
 // "confused deputy" of the MCP specification).
 
 import { fail } from '../../errors/gateway-error.ts';
+import type { JudgedRequest } from '../../http/endpoint/endpoint.ts';
 import {
   createRedirectReply,
   type PendingReply,
@@ -43,16 +44,16 @@ const checkFieldName = createNameCheck(['request', 'csrf', 'decision']);
 /** Characters. A page leaves a record, and anybody may ask for one. */
 const MAX_QUERY = 4096;
 
-/** `listTools` has those that everybody may see; undefined where strangers see none. */
+/** `listTools` has those that everybody may see; undefined if strangers see none. */
 export function createConsent(
-  { config: { server, oauth } }: Runtime,
-  records: SealedStore,
+  runtime: Runtime & SealedStore,
   { browsers, approvals, listScopes }: Parties,
   { readRequest, redirectToProvider, issuer }: AskingMode,
   listTools: ListShownTools | undefined,
 ) {
+  const { server, oauth } = runtime.config;
   const { baseUrl, displayName } = server;
-  const pendingConsents = createSecretRecords<PendingConsent>(records, 'question', TTL_SECONDS);
+  const pendingConsents = createSecretRecords<PendingConsent>(runtime, 'question', TTL_SECONDS);
 
   async function showPage(request: AuthorizationRequest, browser: Browser): Promise<Reply> {
     const { client, query, redirectUri, parameters } = request;
@@ -110,7 +111,7 @@ export function createConsent(
      * The form of the page. Its record is not used up: whoever goes back in the browser, or presses twice, may answer again. It is worth
      * something together with the browser that was shown the page.
      */
-    async consent(body: RequestBody, cookie: string | undefined): Promise<PendingReply> {
+    async consent(body: RequestBody, cookie: string | undefined): Promise<JudgedRequest> {
       const form = parseBody(body, checkFieldName);
       const secret = form.require('request');
       const csrf = form.require('csrf');

@@ -100,19 +100,6 @@ export interface IssuedPair {
   readonly isUsed: boolean;
 }
 
-/** `now` in epoch milliseconds. */
-export const issueFirstPair = (
-  granted: Pick<IssuedPair, 'scopes' | 'resources'>,
-  now: number,
-  accessSeconds: number,
-): IssuedPair => ({
-  ...granted,
-  generation: 1,
-  issuedAt: now,
-  expiresAt: now + accessSeconds * 1000,
-  isUsed: false,
-});
-
 /** The client has the tokens that were given last: the refresh token before is of use to nobody but a thief. */
 export const noteFirstUse = (grant: Grant): Grant => ({
   ...grant,

@@ -3,7 +3,6 @@
 
 import { parseScope } from '../../config/rules.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
-import type { PendingReply } from '../../http/endpoint/message.ts';
 import type { RequestParameters } from '../../http/endpoint/parameters.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -13,17 +12,17 @@ import { claimOnce } from '../../store/records.ts';
 import { computeNotedSeconds } from '../auth/claims.ts';
 import type { KeyHint } from '../auth/key-set.ts';
 import type { MachineClient } from '../auth/machine-clients.ts';
-import type { TokenIssue } from '../broker/issue-grant.ts';
 import type { Broker } from '../broker/open-broker.ts';
 import {
   coversResource,
   getDefaultResources,
+  type OwnResources,
   readAskedResources,
   selectOwnResources,
   toUrl,
 } from '../broker/resources.ts';
+import type { GrantType, TokenIssue } from '../broker/token.ts';
 import type {
-  AuthenticationRequest,
   ClientAuthentication,
   ProvenClient,
 } from '../client-authentication/authenticate-client.ts';
@@ -33,58 +32,58 @@ import { createGrantId, nameUser } from '../grants/grant.ts';
 import { MAX_SCOPES, MAX_TOKEN_RESOURCES } from '../grants/token-codec.ts';
 import { readGroups } from '../identity/groups.ts';
 import { checkClaimSize } from '../identity/identity.ts';
-import type { OwnResources } from '../request/authorization-request.ts';
-import { addFacts } from '../request/login-facts.ts';
 import { type Assertion, failMember, type VerifyAssertion } from './assertion.ts';
 
-export function createGiveByAssertion(
-  { runtime, ends: { logouts }, findLoginRefusal }: Broker,
+export function createJwtBearerGrant(
+  { runtime, ends: { logouts }, providerLogins }: Broker,
   { authenticate }: ClientAuthentication<AssertingClient>,
   verifyAssertion: VerifyAssertion,
   { issueGrant, answer }: TokenIssue,
-) {
+): GrantType {
   const { oauth, store, clock } = runtime;
 
-  return async function giveByAssertion(request: AuthenticationRequest): Promise<PendingReply> {
-    const { parameters } = request;
+  return async function giveByAssertion(request) {
+    const { parameters, facts } = request;
+    // The draft's §4.4: the client must authenticate.
     const { client, useUp } = await authenticate(request);
-    return addFacts({ client: client.id }, async () => {
-      const text = parameters.require('assertion');
-      // An end of the user's logins from here on ends this, too.
-      const logoutMark = await logouts.getMark();
-      const assertion = await verifyAssertion(text, client.id);
-      const { user, jti, exp } = assertion;
-      return addFacts(nameUser(user), async () => {
-        const scopes = selectScopes(parameters, client, assertion);
-        const resources = readGrantedResources(parameters, runtime, assertion, client);
-        const claims = selectClaims(assertion.claims, oauth.identity.groupsClaim);
-        const refusal = findLoginRefusal({ user, claims });
-        if (refusal !== undefined)
-          fail('asserted_user_refused', { facts: { problem: refusal.forLog } });
-        const granted = {
-          id: createGrantId(),
-          user,
-          claims,
-          provider: {},
-          client: { id: client.id, name: client.name },
-          assertion: { clientMark: client.mark },
-          scopes,
-          resources,
-          sid: assertion.sid,
-        };
-        return async function issueAndAnswer() {
-          await useUp();
-          // RFC 7523 §3: good once, on all replicas together. All else was judged before, so that a request that is refused costs
-          // nothing; if the store fails after it, the client gets another assertion.
-          const key = buildUserAssertionKey(hashSha256(JSON.stringify([user.issuer, jti])));
-          const end = exp + oauth.tokens.clockToleranceSeconds;
-          if (!(await claimOnce(store, key, computeNotedSeconds(end, clock.now()))))
-            failMember('jti', jti, 'one that was not used');
-          const grant = await issueGrant(granted, logoutMark, ENDED_MEANWHILE);
-          return answer(grant, client.name, false);
-        };
-      });
-    });
+    facts.client = client.id;
+    // RFC 7523 §2.1.
+    const text = parameters.require('assertion');
+    // A logout of the user from here on ends this grant, too.
+    const logoutMark = await logouts.getMark();
+    // RFC 7523 §3.
+    const { user, jti, exp, sid, ...assertion } = await verifyAssertion(text, client.id);
+    Object.assign(facts, nameUser(user));
+    // RFC 6749 §3.3, RFC 8707 §2: granted is what the issuer, the configuration file and the client all name.
+    const scopes = selectScopes(parameters, client, assertion);
+    const resources = readGrantedResources(parameters, runtime, assertion, client);
+    const claims = selectClaims(assertion.claims, oauth.identity.groupsClaim);
+    // §13.3: LOGIN_ALLOWED settings count here, too.
+    const refusal = providerLogins.findLoginRefusal({ user, claims });
+    if (refusal !== undefined)
+      fail('asserted_user_refused', { facts: { problem: refusal.forLog } });
+    const granted = {
+      id: createGrantId(),
+      user,
+      claims,
+      provider: {},
+      client: { id: client.id, name: client.name },
+      assertion: { clientMark: client.mark },
+      scopes,
+      resources,
+      sid,
+    };
+    return async function issueAndAnswer() {
+      await useUp();
+      // RFC 7523 §3: the assertion is accepted once, on all replicas together. This check is the last, so that a refused request
+      // costs the client nothing; if the store fails after it, the client gets another assertion.
+      const key = buildUserAssertionKey(hashSha256(JSON.stringify([user.issuer, jti])));
+      const end = exp + oauth.tokens.clockToleranceSeconds;
+      if (!(await claimOnce(store, key, computeNotedSeconds(end, clock.now()))))
+        failMember('jti', jti, 'one that was not used');
+      const grant = await issueGrant(granted, logoutMark, ENDED_MEANWHILE);
+      return answer(grant, client.name, false);
+    };
   };
 }
 
@@ -92,7 +91,7 @@ export function createGiveByAssertion(
 function selectScopes(
   parameters: RequestParameters,
   { scopes: ofClient }: AssertingClient,
-  { scopes }: Assertion,
+  { scopes }: Pick<Assertion, 'scopes'>,
 ): readonly string[] {
   const asked = parameters.get('scope');
   const named = asked === undefined ? scopes : parseScope(asked);
@@ -125,7 +124,7 @@ function selectClaims(asserted: JsonObject, groupsClaim: string): JsonObject {
 function readGrantedResources(
   parameters: RequestParameters,
   own: OwnResources,
-  { resources: asserted }: Assertion,
+  { resources: asserted }: Pick<Assertion, 'resources'>,
   client: AssertingClient,
 ): readonly string[] {
   const foreign = asserted?.find((one) => selectOwnResources([one], own).length === 0);

@@ -2,7 +2,6 @@
 // and where the answer goes first, for until then there is nobody to answer to.
 
 import { isWellFormedScope } from '../../config/rules.ts';
-import type { ServerUrls } from '../../config/server-urls.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { failRequest, parseQuery, type RequestParameters } from '../../http/endpoint/parameters.ts';
 import { truncateForLog } from '../../platform/log.ts';
@@ -72,28 +71,3 @@ export function checkRequest(
 
 /** RFC 7636 §4.2: base64url of a SHA-256 hash. */
 const CHALLENGE = /^[A-Za-z0-9_-]{43}$/;
-
-// RFC 8707 §2: tokens for this service and no other may be asked for by way of it.
-
-export interface OwnResources {
-  readonly baseUrl: string;
-  readonly serverUrls: ServerUrls;
-}
-
-/** The resources that the client names, all of them of this service. @throws GatewayError `invalid_target`. */
-export function readResourceIndicators(
-  parameters: RequestParameters,
-  { baseUrl, serverUrls }: OwnResources,
-): readonly string[] {
-  const resources = listNamedResources(parameters);
-  const accepted = [baseUrl, `${baseUrl}/`, `${baseUrl}/mcp`, `${baseUrl}/mcp/`];
-  const isOwn = (resource: string) =>
-    accepted.includes(resource) || serverUrls.isResource(resource);
-  if (!resources.every(isOwn))
-    fail('invalid_target', { details: `The resource must be ${baseUrl}/mcp or ${baseUrl}.` });
-  return resources;
-}
-
-/** As they were sent. */
-export const listNamedResources = ({ pairs }: RequestParameters): readonly string[] =>
-  pairs.filter(([name]) => name === 'resource').map(([, value]) => value);

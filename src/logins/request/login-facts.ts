@@ -1,120 +1,242 @@
-// Facts of a login beside its reply. Log, audit log and the list of failed logins take it from here.
+// §21.1, §22.4: the facts of each request to the endpoints of OAuth, for the log, the audit log and the list of failed logins.
 
 import { GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
-import { type JudgedRequest, wrapRun } from '../../http/endpoint/endpoint.ts';
-import type { PendingReply, Reply, RequestBody } from '../../http/endpoint/message.ts';
+import { type Endpoint, type JudgedRequest, wrapRun } from '../../http/endpoint/endpoint.ts';
+import type { GatewayRequest, Reply, RequestBody } from '../../http/endpoint/message.ts';
 import { hasTooManyParameters } from '../../http/endpoint/parameters.ts';
 import { isObject } from '../../platform/json.ts';
-import { type Log, truncateForLog } from '../../platform/log.ts';
+import { type ClockAndLog, type Log, truncateForLog } from '../../platform/log.ts';
+import type { Audit, AuditEvent } from '../../telemetry/audit/audit.ts';
+import { getTraceId } from '../../telemetry/tracing/tracing.ts';
+import type { LoginStep, NoteLoginFailure } from '../login-failures.ts';
 
-/** Among the facts of a reply, or of what was thrown. */
-export type LoginFacts = Readonly<{
-  /** OAuth client ID, as it was sent. */
+/** Among the facts of a reply, or of an error. */
+export type LoginFacts = {
+  /** OAuth client ID, as sent. */
   client?: string;
   /** `sub` of the user who got a token. */
   user?: string;
-  /** The issuer whose user that is; absent for those of `OIDC_ISSUER`, where only these can be. */
+  /** Issuer of that user; absent if only users of `OIDC_ISSUER` can be meant. */
   issuer?: string;
-  /** The ID of the login, where the gateway issues tokens of its own. */
+  /** ID of the grant, if the gateway issues tokens of its own. */
   grantId?: string;
-  /** The type of grant that the token endpoint was asked for. */
-  grant?: (typeof GRANTS)[number];
-}>;
+  /** Requested grant type. */
+  grant?: GrantType;
+};
 
 export const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 
-const GRANTS = ['authorization_code', 'refresh_token', 'client_credentials', JWT_BEARER] as const;
+type GrantType = (typeof GRANT_TYPES)[number];
 
-/** Judges a request and does the work that is left; both replies and errors have the facts, unless they know better. */
+const GRANT_TYPES = [
+  'authorization_code',
+  'refresh_token',
+  'client_credentials',
+  JWT_BEARER,
+] as const;
+
+const GRANT_TYPES_BY_NAME = new Map<unknown, GrantType>(GRANT_TYPES.map((name) => [name, name]));
+
+/** Facts of a query or body that is not validated yet. One that is too long to be served is not read. */
+export function readAskedFacts(source: string | RequestBody): LoginFacts {
+  let client: unknown;
+  let grantType: unknown;
+  if (typeof source !== 'string' && source.type === 'json') {
+    if (isObject(source.value)) ({ client_id: client, grant_type: grantType } = source.value);
+  } else {
+    const text = typeof source === 'string' ? source : source.text;
+    if (hasTooManyParameters(text)) return {};
+    for (const [name, value] of new URLSearchParams(text)) {
+      // RFC 6749 §3.1: a parameter without a value counts as omitted.
+      if (value === '') continue;
+      if (name === 'client_id') client ??= value;
+      if (name === 'grant_type') grantType ??= value;
+    }
+  }
+  const grant = GRANT_TYPES_BY_NAME.get(grantType);
+  return {
+    ...(typeof client === 'string' && client !== '' && { client: truncateForLog(client) }),
+    ...(grant && { grant }),
+  };
+}
+
+/**
+ * Adds facts to the reply or the error of a request, which may know better. `facts` may be filled in as they become known: they are
+ * read at the end. `report` gets the outcome.
+ */
 export async function addFacts(
   facts: LoginFacts,
-  judge: () => Promise<PendingReply>,
-): Promise<PendingReply> {
-  return runWith(facts, await judge().catch(rethrowWith(facts)));
+  judge: () => Promise<JudgedRequest>,
+  report?: (facts: Reply['facts'], failure: LoginProblem | undefined) => void,
+): Promise<JudgedRequest> {
+  try {
+    return wrapRun(await judge(), (pending) => async () => {
+      let reply: Reply;
+      try {
+        reply = await pending();
+      } catch (thrown) {
+        throw reportError(thrown);
+      }
+      const known = { ...facts, ...reply.facts };
+      // A reply may carry a failure though nothing was thrown.
+      report?.(known, reply.error ?? (reply.status >= 400 ? UNNAMED : undefined));
+      return { ...reply, facts: known };
+    });
+  } catch (thrown) {
+    throw reportError(thrown);
+  }
+
+  function reportError(thrown: unknown) {
+    const { key, message, failure } = toGatewayError(thrown);
+    const known = { ...facts, ...failure.facts };
+    report?.(known, { key, message });
+    return new GatewayError(key, { ...failure, details: message, facts: known });
+  }
 }
 
-/** Likewise for an endpoint. */
-export async function addFactsOfRequest(facts: LoginFacts, judge: () => Promise<JudgedRequest>) {
-  return wrapRun(await judge().catch(rethrowWith(facts)), (run) => runWith(facts, run));
+/** A refusal by the provider without an error code. */
+const UNNAMED = { key: 'refused_by_provider', message: 'The provider refused, without a reason.' };
+
+/** Outcome of one request. */
+interface LoginRecord {
+  readonly step: EndpointName;
+  readonly facts: LoginFacts;
+  /** Undefined if nothing failed. */
+  readonly failure: LoginProblem | undefined;
+  readonly request: GatewayRequest;
+  readonly seconds: number;
 }
 
-const runWith = (facts: LoginFacts, pending: PendingReply) =>
-  async function run(): Promise<Reply> {
-    const reply = await Promise.resolve().then(pending).catch(rethrowWith(facts));
-    return { ...reply, facts: { ...facts, ...reply.facts } };
-  };
+/** `key` is one of the error catalogue, or the log's name for a refusal by provider or user. */
+interface LoginProblem {
+  readonly key: string;
+  readonly message: string;
+}
 
-const rethrowWith = (facts: LoginFacts) => (thrown: unknown) => {
-  const error = toGatewayError(thrown);
-  const { failure } = error;
-  throw new GatewayError(error.key, {
-    ...failure,
-    details: error.message,
-    facts: { ...facts, ...failure.facts },
+type EndpointName = Exclude<LoginStep, 'call'> | 'revoke';
+
+/** Errors that an observer throws are logged, and reach no client. */
+type LoginObserver = (record: LoginRecord) => void;
+
+/** By path. The facts are in the query or body, or known to the handler only. */
+const OBSERVED = new Map<string, readonly [step: EndpointName, asks?: 'query' | 'body']>([
+  ['/oauth/register', ['register']],
+  ['/oauth/authorize', ['authorize', 'query']],
+  ['/oauth/consent', ['consent']],
+  ['/oauth/callback', ['callback']],
+  ['/oauth/token', ['token', 'body']],
+  ['/oauth/revoke', ['revoke', 'body']],
+]);
+
+/** Wraps the endpoints of OAuth: replies and errors get their facts, and observers the outcome. Observers do not see requests that a limit refuses. */
+export function observeLogins(
+  { clock, log }: ClockAndLog,
+  endpoints: readonly Endpoint[],
+  observers: readonly LoginObserver[],
+): readonly Endpoint[] {
+  return endpoints.map((endpoint) => {
+    const [step, asks] = OBSERVED.get(endpoint.path) ?? [];
+    if (step === undefined || endpoint.kind !== 'public') return endpoint;
+    const { judge } = endpoint;
+    return {
+      ...endpoint,
+      async judge(request, body) {
+        const startedAt = clock.monotonic();
+        const asked = asks ? readAskedFacts(asks === 'query' ? request.query : body) : {};
+        return addFacts(
+          asked,
+          () => judge(request, body),
+          (facts, failure) => {
+            const seconds = (clock.monotonic() - startedAt) / 1000;
+            const record = { step, facts: readFacts(facts), failure, request, seconds };
+            for (const observe of observers) {
+              try {
+                observe(record);
+              } catch (cause) {
+                log.error('A login was not audited or noted; please report this.', { cause });
+              }
+            }
+          },
+        );
+      },
+    };
   });
-};
+}
 
-export function readFacts(facts: Reply['facts'] = {}): LoginFacts {
-  const { client, user, issuer, grant, grantId } = facts;
+function readFacts({ client, user, issuer, grant, grantId }: Reply['facts'] = {}): LoginFacts {
+  const grantType = GRANT_TYPES_BY_NAME.get(grant);
   return {
-    ...toLoginFacts(client, user, grant),
+    ...(typeof client === 'string' && { client }),
+    ...(typeof user === 'string' && { user }),
+    ...(grantType && { grant: grantType }),
     ...(typeof issuer === 'string' && { issuer }),
     ...(typeof grantId === 'string' && { grantId }),
   };
 }
 
-/** Facts that a query or a body has which is not judged yet. One that is too long to be served is not read. */
-export function readAskedFacts(source: string | RequestBody): LoginFacts {
-  if (typeof source !== 'string' && source.type === 'json') {
-    const { client_id, grant_type } = isObject(source.value) ? source.value : {};
-    return toAskedFacts(client_id, grant_type);
-  }
-  const text = typeof source === 'string' ? source : source.text;
-  if (hasTooManyParameters(text)) return {};
-  const parameters = new URLSearchParams(text);
-  // RFC 6749 §3.1: one without a value counts as omitted.
-  const find = (name: string) => parameters.getAll(name).find((value) => value !== '');
-  return toAskedFacts(find('client_id'), find('grant_type'));
-}
+/** The audit log and the list of failed logins, as far as they are on. */
+export const listLoginObservers = (
+  audit: Audit | undefined,
+  note: NoteLoginFailure | undefined,
+): readonly LoginObserver[] => [
+  ...(audit ? [auditLogins(audit)] : []),
+  ...(note ? [noteFailures(note)] : []),
+];
 
-const toAskedFacts = (client: unknown, grant: unknown) =>
-  toLoginFacts(
-    typeof client === 'string' && client !== '' ? truncateForLog(client) : undefined,
-    undefined,
-    grant,
-  );
-
-function toLoginFacts(client: unknown, user: unknown, grantType: unknown): LoginFacts {
-  const grant = GRANTS.find((one) => one === grantType);
-  return {
-    ...(typeof client === 'string' && { client }),
-    ...(typeof user === 'string' && { user }),
-    ...(grant && { grant }),
+/** §21.1: one line for each success and failure, none for a login that goes on. */
+const auditLogins = (audit: Audit): LoginObserver =>
+  function auditLogin({ step, facts, failure, request, seconds }) {
+    if (failure === undefined && LEADS_ON.has(step)) return;
+    const { client, user, issuer, grant: grantType, grantId: grant } = facts;
+    const event = step === 'token' && grantType === 'refresh_token' ? 'refresh' : EVENTS[step];
+    const outcome =
+      failure === undefined
+        ? ({ outcome: 'success' } as const)
+        : ({ outcome: 'failure', reason: failure.key } as const);
+    const action = { event, ip: request.clientIp, trace: getTraceId(request) };
+    audit.write(action, { ...outcome, user, issuer, client, grant }, seconds);
   };
-}
 
-// One line of the log for every login, which says who and by which client, and never the token.
+const LEADS_ON: ReadonlySet<EndpointName> = new Set(['authorize', 'consent', 'callback']);
+
+const EVENTS: Readonly<Record<EndpointName, AuditEvent>> = {
+  register: 'registration',
+  authorize: 'login',
+  consent: 'login',
+  callback: 'login',
+  token: 'login',
+  revoke: 'revocation',
+};
+
+/** §22.4: failed logins are noted for operators. */
+const noteFailures = (note: NoteLoginFailure): LoginObserver =>
+  function noteFailure({ step, facts: { client }, failure, request: { clientIp: ip } }) {
+    if (failure === undefined || step === 'revoke') return;
+    note({ step, ip, client, error: failure.key, message: failure.message });
+  };
+
+// One line of the log for each login, with user and client, and never the token.
 
 interface NamedLogin {
   readonly clientId: string;
-  /** The name that the client gives itself. */
+  /** Name that the client gives itself. */
   readonly clientName: string | undefined;
-  /** `sub` of the user; undefined where the access token names nobody. */
+  /** `sub` of the user; undefined if the access token names none. */
   readonly user: string | undefined;
-  /** The issuer whose user that is; undefined in proxy mode, where the provider's own tokens say who it is. */
+  /** Issuer of that user; undefined in proxy mode, where the provider's own tokens name it. */
   readonly issuer?: string | undefined;
 }
 
 interface LoggedLogin extends NamedLogin {
-  /** The tokens came by a refresh token, which happens every few minutes. */
+  /** The client used a refresh token, which happens every few minutes. */
   readonly isRefresh: boolean;
-  /** The tokens were the last answer of the grant, given again. */
+  /** The gateway repeated the last token response of the grant. */
   readonly isLastAnswer?: boolean;
 }
 
 const MAX_LOGGED_NAME = 100;
 
-/** User and client, as the log says it wherever a login begins or ends. */
+/** User and client, as the log names them wherever a login begins or ends. */
 export const describeLogin = ({ clientId, clientName, user, issuer }: NamedLogin) => ({
   client: clientId,
   clientName: clientName?.slice(0, MAX_LOGGED_NAME),

@@ -1,7 +1,7 @@
 // Whoever is told of calls and logins may fail: the call or login does not.
 import { expect, onTestFinished, test } from 'vitest';
 import { fail } from '../../../src/errors/gateway-error.ts';
-import { observeLogins } from '../../../src/logins/login-failures.ts';
+import { observeLogins } from '../../../src/logins/request/login-facts.ts';
 import type { CallRecord } from '../../../src/mcp/calls/call.ts';
 import { joinObservers } from '../../../src/mcp/calls/observe-calls.ts';
 import { systemClock } from '../../../src/platform/clock.ts';

@@ -142,12 +142,14 @@ describe('OAuth endpoints without what they need', () => {
       loginSeal: missing === 'seal' ? undefined : createSeal(['s'.repeat(32)]),
     });
     const provider = createProviderAccess(runtime, () => false, { isServerAudience: () => false });
-    const access = {
+    const needs = {
       ...provider,
       metadata: missing === 'providerEndpoints' ? undefined : metadata,
+      broker: undefined,
+      servedFile: { has: () => false, getTitle: () => undefined },
+      getPublicTools: undefined,
     };
-    const namedPaths = { has: () => false, getTitle: () => undefined };
-    return () => createAuthorizationEndpoints(runtime, access, undefined, namedPaths, undefined);
+    return () => createAuthorizationEndpoints(runtime, needs);
   }
 
   test('§13 broker mode without a seal does not become proxy mode', async () => {

@@ -1,6 +1,6 @@
 // What the provider gave for a login that came to nothing, or had to make room, ends there, too.
 import { expect, test } from 'vitest';
-import { createGrantId, issueFirstPair } from '../../../src/logins/grants/grant.ts';
+import { createGrantId } from '../../../src/logins/grants/grant.ts';
 import { createGrants } from '../../../src/logins/grants/grants.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import { createPrometheusMetrics } from '../../../src/telemetry/metrics/prometheus.ts';
@@ -70,7 +70,14 @@ async function startFull() {
       createdAt: now,
       renewedAt: now,
       provider: { refreshToken: `refresh-${at}` },
-      issued: issueFirstPair({ scopes: [], resources: [MCP] }, now, 3600),
+      issued: {
+        generation: 1,
+        issuedAt: now,
+        expiresAt: now + 3_600_000,
+        scopes: [],
+        resources: [MCP],
+        isUsed: false,
+      },
     });
   };
   await Promise.all(ids.map(fill));

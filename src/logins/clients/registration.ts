@@ -1,4 +1,4 @@
-// §2.2, §3.2, §4.8: registered clients: in the shared store, and how one registers.
+// §4.8, RFC 7591: dynamic client registration.
 
 import { fail } from '../../errors/gateway-error.ts';
 import {
@@ -7,101 +7,15 @@ import {
   readBearerToken,
 } from '../../http/endpoint/message.ts';
 import type { Clock } from '../../platform/clock.ts';
-import {
-  generateClientId,
-  isEqualSecret,
-  isRegisteredClientId,
-  REGISTERED_CLIENT_PREFIX,
-} from '../../platform/ids.ts';
-import { isObject, isStringArray, type JsonObject, parseObject } from '../../platform/json.ts';
-import { buildClientKey, CLIENT_LIST_KEY } from '../../store/keys.ts';
-import type { PageRequest } from '../../store/page.ts';
-import { checkRecordVersion, writeVersioned } from '../../store/records.ts';
-import type { KeyValue } from '../../store/store.ts';
+import { generateClientId, isEqualSecret } from '../../platform/ids.ts';
+import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import {
   describeRedirectUriRules,
   parseRedirectUris,
   type RedirectUriRules,
 } from '../redirect-uri.ts';
 import { JWT_BEARER } from '../request/login-facts.ts';
-
-/** §2.2, RFC 7591 §3.2.1. Wire names: the record is stored and answered as it is. */
-export interface RegisteredClient {
-  readonly client_id: string;
-  readonly client_name?: string;
-  readonly redirect_uris: readonly string[];
-  readonly grant_types: readonly string[];
-  readonly response_types: readonly string[];
-  readonly token_endpoint_auth_method: string;
-  readonly software_id?: string;
-  readonly software_version?: string;
-  /** Unix seconds. */
-  readonly client_id_issued_at: number;
-  /** 0: there is no secret that could expire. */
-  readonly client_secret_expires_at: 0;
-  /** Stored only: the client got a token. */
-  readonly used?: true;
-  /** Stored only: of the record. */
-  readonly version?: number;
-}
-
-export type RegisteredClients = ReturnType<typeof createRegisteredClients>;
-
-/** §4.6: such a client is looked up here; every other id is the provider's to judge. */
-export const hasRegisteredClientPrefix = (clientId: string): boolean =>
-  clientId.startsWith(REGISTERED_CLIENT_PREFIX);
-
-/**
- * Each throws what the store throws. `unusedTtlSeconds` until the client first gets a token: anybody may register, and most
- * never come back.
- */
-export const createRegisteredClients = (
-  store: KeyValue,
-  { ttlSeconds, unusedTtlSeconds }: { ttlSeconds: number; unusedTtlSeconds: number },
-) => ({
-  /** Undefined when unknown or expired. */
-  async find(clientId: string): Promise<RegisteredClient | undefined> {
-    // Nothing that was never issued reaches the store.
-    if (!isRegisteredClientId(clientId)) return undefined;
-    const text = await store.get(buildClientKey(clientId));
-    if (text === undefined) return undefined;
-    const record: unknown = JSON.parse(text);
-    const name = `The record of client ${clientId} in the store`;
-    if (!isRegisteredClient(record)) throw new Error(`${name} is damaged`);
-    checkRecordVersion(record.version, name);
-    return record;
-  },
-  /** A new one. Durable once resolved. */
-  add: (client: RegisteredClient) => store.setListed(...toListedRecord(client), unusedTtlSeconds),
-  /** One that got a token: begins its full time anew. One that was removed meanwhile stays so. */
-  async keep(client: RegisteredClient) {
-    await store.replaceListed(...toListedRecord({ ...client, used: true }), ttlSeconds);
-  },
-});
-
-/** For operators. */
-export const createClientDirectory = (store: KeyValue) => ({
-  /** Those that expire last first, at `expiresAt` in epoch milliseconds. A record that cannot be read is left out. */
-  async list(request: PageRequest) {
-    const { items, next } = await store.readListed(CLIENT_LIST_KEY, request);
-    const clients = items.flatMap(({ value, expiresAt }) => {
-      const client: unknown = parseObject(value);
-      return isRegisteredClient(client) ? [{ client, expiresAt }] : [];
-    });
-    return { items: clients, next };
-  },
-  /** False when there is none. Tokens that it has stay valid until they expire, and it can refresh none. */
-  delete: (clientId: string) => store.deleteListed(CLIENT_LIST_KEY, buildClientKey(clientId)),
-});
-
-/** List, key and value. */
-const toListedRecord = (client: RegisteredClient) =>
-  [CLIENT_LIST_KEY, buildClientKey(client.client_id), writeVersioned(client)] as const;
-
-const isRegisteredClient = (record: unknown): record is RegisteredClient =>
-  isObject(record) && isStringArray(record.redirect_uris);
-
-// §4.8, RFC 7591 §3: dynamic client registration.
+import type { RegisteredClient, RegisteredClients } from './clients.ts';
 
 /**
  * A client is public: no secret is issued, whatever method it names (§5.8). `accessToken` is the initial access token of RFC 7591 §3.

@@ -1,0 +1,183 @@
+// §5.11: renewal of grants: the provider is asked whether the user may still come in, at a client's refresh once in a while, and by one
+// replica at a time. Its answer is stored. A provider that cannot be asked logs nobody out.
+
+import { fail, toGatewayError } from '../../errors/gateway-error.ts';
+import type { GetProviderToken } from '../../http/endpoint/message.ts';
+import { createExpiringMap } from '../../platform/bounded-map.ts';
+import { type Grant, isRenewable, nameUser, type ProviderTokens } from '../grants/grant.ts';
+import type { Grants, StoredGrant } from '../grants/grants.ts';
+import type { LoginEnds } from './ends.ts';
+import type { ProviderLogins } from './provider-login.ts';
+import { createFlightRecords, createRunOnce } from './run-once.ts';
+import type { BrokerRuntime } from './runtime.ts';
+
+/** The outcome of a renewal, as data that replicas tell each other. */
+type Renewal = { readonly kind: 'renewed' | 'ended' | 'failed' };
+
+const SESSION_ENDED = 'The provider has ended the session meanwhile.';
+
+/** After a failure the provider is left alone for so long. */
+const RETRY_MS = 60_000;
+const RETRY_AFTER_SECONDS = 60;
+/** Left of the provider's access token for what a server still has to do with it. */
+const RESERVE_MS = 30_000;
+/** For one that does not say how long it lives, and for none. */
+const UNKNOWN_LIFETIME_MS = 60_000;
+
+export function createGrantRenewal(
+  runtime: BrokerRuntime,
+  grants: Grants,
+  providerLogins: ProviderLogins,
+  { endGrant, logouts, tellProvider }: LoginEnds,
+) {
+  const { oauth, loginSeal: seal, store, clock, log, metrics } = runtime;
+  const config = oauth.tokens;
+  const runOnce = createRunOnce<Renewal>(createFlightRecords({ store, seal }), clock);
+  /** The keys are grant and version. */
+  const tokens = createExpiringMap<string>('providerTokens', clock.now);
+
+  async function renew({ id, renewedAt, provider: seen }: Grant): Promise<Renewal> {
+    const seenToken = getRenewalToken(seen);
+    // The refresh token is the name, which some providers take for stolen when it is used twice.
+    const name = JSON.stringify(['renewal', id, seenToken]);
+    return runOnce(name, renewAlone, ({ kind }) => kind !== 'failed');
+
+    async function renewAlone(): Promise<Renewal> {
+      const grant = (await grants.read(id))?.grant;
+      if (grant === undefined) return { kind: 'ended' };
+      // Somebody has done it since this one looked.
+      const isDone = grant.renewedAt > renewedAt || getRenewalToken(grant.provider) !== seenToken;
+      return isDone ? { kind: 'renewed' } : askProvider(grant);
+    }
+  }
+
+  async function askProvider(grant: Grant): Promise<Renewal> {
+    const { id } = grant;
+    try {
+      const logoutMark = await logouts.getMark();
+      const renewed = await providerLogins.renew(grant.provider);
+      if (renewed === undefined) return end(grant, ENDED_THERE);
+      const { answer, tokens: provider, problem } = renewed;
+      const { refreshToken } = provider;
+      // Kept before anything is done with it: the refresh token before may be worthless now. Whose the access token is, is not known
+      // yet.
+      const kept = await (refreshToken === undefined
+        ? grants.read(id)
+        : grants.update(id, (current) => ({ ...current, provider: { refreshToken } })));
+      if (kept === undefined) {
+        await tellProvider({ ...grant, provider });
+        return { kind: 'ended' };
+      }
+      if (problem !== undefined) return noteFailure(grant, problem);
+      const identity = await providerLogins.readIdentity(answer, {
+        nonce: undefined,
+        earlier: kept.grant,
+        isHeldToken: refreshToken === undefined,
+      });
+      if (identity === undefined) return end(grant, ENDED_THERE);
+      const refusal = providerLogins.findLoginRefusal(identity);
+      if (refusal !== undefined) return end(grant, refusal.forLog);
+      await grants.update(id, ({ renewalFailedAt: _, renewalTriedAt: __, ...current }) => ({
+        ...current,
+        provider,
+        claims: identity.claims,
+        userinfoClaims: identity.userinfoClaims,
+        sid: identity.sid ?? current.sid,
+        renewedAt: clock.now(),
+      }));
+      // A session that the provider ends while the grant becomes one of it is in no list that was read.
+      if (identity.sid !== undefined && identity.sid !== grant.sid) {
+        const login = { ...identity, clientId: grant.client.id, logoutMark };
+        if (await logouts.isOver(login)) return end(grant, SESSION_ENDED);
+      }
+      metrics.recordGrantRenewal('renewed');
+      return { kind: 'renewed' };
+    } catch (thrown) {
+      return noteFailure(grant, thrown);
+    }
+  }
+
+  async function end(grant: Grant, reason: string): Promise<Renewal> {
+    metrics.recordGrantRenewal('ended');
+    await endGrant(grant.id, 'renewal');
+    log.info('A login ended when it was renewed.', { ...describe(grant), reason });
+    return { kind: 'ended' };
+  }
+
+  async function noteFailure(grant: Grant, thrown: unknown): Promise<Renewal> {
+    metrics.recordGrantRenewal('failed');
+    const { message } = toGatewayError(thrown);
+    log.warn(
+      'The provider could not be asked whether a user still may. Refreshes go on for OAUTH_RENEWAL_GRACE_SECONDS.',
+      { ...describe(grant), reason: message, cause: thrown },
+    );
+    const now = clock.now();
+    await grants.update(grant.id, (current) => ({
+      ...current,
+      renewalFailedAt: current.renewalFailedAt ?? now,
+      renewalTriedAt: now,
+    }));
+    return { kind: 'failed' };
+  }
+
+  return {
+    /**
+     * Renews where it is time. Resolves to the grant as it stands then; undefined where it has ended.
+     *
+     * @throws GatewayError `renewal_unavailable` where the provider could not be asked for too long.
+     */
+    async renewIfDue(stored: StoredGrant): Promise<StoredGrant | undefined> {
+      const { grant } = stored;
+      const now = clock.now();
+      const isDue =
+        isRenewable(grant.provider) && now - grant.renewedAt >= config.renewalSeconds * 1000;
+      if (!isDue) return stored;
+      if (!wasJustTried(grant, now) && (await renew(grant)).kind === 'ended') return undefined;
+      const current = await grants.read(grant.id);
+      const failedAt = current?.grant.renewalFailedAt;
+      if (failedAt !== undefined && clock.now() - failedAt >= config.renewalGraceSeconds * 1000)
+        fail('renewal_unavailable', { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } });
+      return current;
+    },
+    /** @throws what the store throws. */
+    async getProviderToken({ grant: check, token }: Parameters<GetProviderToken>[0]) {
+      if (check === undefined) return token;
+      const known = tokens.get(`${check.id}.${check.version}`);
+      if (known !== undefined) return known;
+      let stored = await grants.read(check.id);
+      const now = clock.now();
+      const canRefresh = stored?.grant.provider.refreshToken !== undefined;
+      if (stored && canRefresh && !isUsable(stored.grant, now + RESERVE_MS)) {
+        const { provider, renewedAt } = stored.grant;
+        // Some providers' tokens live no longer than what is kept in reserve.
+        const wasJustRenewed = provider.accessToken !== undefined && now - renewedAt < RESERVE_MS;
+        if (!wasJustRenewed && !wasJustTried(stored.grant, now)) await renew(stored.grant);
+        stored = await grants.read(check.id);
+      }
+      if (stored === undefined || !isUsable(stored.grant, clock.now())) return undefined;
+      const { accessToken, expiresAt = now + UNKNOWN_LIFETIME_MS } = stored.grant.provider;
+      if (accessToken !== undefined)
+        tokens.set(`${check.id}.${stored.version}`, accessToken, expiresAt - RESERVE_MS);
+      return accessToken;
+    },
+  };
+}
+
+const ENDED_THERE = 'The provider says that it has ended.';
+
+/** The provider is asked by it. */
+const getRenewalToken = ({ refreshToken, accessToken }: ProviderTokens) =>
+  refreshToken ?? accessToken;
+
+/** True where the provider's access token is good at that time, in epoch milliseconds. */
+const isUsable = ({ provider: { accessToken, expiresAt } }: Grant, at: number) =>
+  accessToken !== undefined && (expiresAt === undefined || expiresAt > at);
+
+const wasJustTried = ({ renewalTriedAt }: Grant, now: number) =>
+  renewalTriedAt !== undefined && now - renewalTriedAt < RETRY_MS;
+
+const describe = ({ id, user, client }: Grant) => ({
+  ...nameUser(user),
+  client: client.id,
+  grant: id,
+});
