@@ -46,7 +46,7 @@ export function createCallback(
     const parameters = parseQuery(query, () => {});
     const state = parameters.require('state');
     const { clientId } = (await logins.get(state)) ?? failLoginExpired();
-    return addFacts({ client: truncateForLog(clientId) }, async () => async () => {
+    return addFacts({ client: truncateForLog(clientId) }, async () => {
       // Used up in any case: a code that came to another browser than the login's stands in its
       // address bar, and must be worth nothing to whoever began.
       const login = (await logins.take(state)) ?? failLoginExpired();

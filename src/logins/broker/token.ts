@@ -36,7 +36,7 @@ export const createTokenEndpoint = (
     const run = byName.get(parameters.require('grant_type')) ?? fail('unsupported_grant_type');
     const facts: LoginFacts = {};
     const authorization = getHeader(request, 'authorization');
-    return addFacts(facts, () => run({ body, parameters, authorization, facts }));
+    return addFacts(facts, run({ body, parameters, authorization, facts }));
   };
 };
 

@@ -123,13 +123,15 @@ export function createConsent(
           'This page was opened in another browser, or cookies are turned off. Turn on cookies and start the login again from your app.',
         );
       const { query } = pending;
-      return addFacts(readAskedFacts(query), async () => {
-        // Once more: the client may have ended meanwhile.
+      return addFacts(readAskedFacts(query), decide());
+
+      async function decide() {
+        // Checked again: the client may have ended meanwhile.
         const request = await readRequest(query, cookie);
-        // Typed where there is no JavaScript.
+        // Without JavaScript the user types the decision.
         const isApproved = form.get('decision')?.trim().toLowerCase() === 'approve';
         return () => (isApproved ? approve(request, browsers.getOrCreate(cookie)) : deny(request));
-      });
+      }
     },
   };
 }

@@ -100,9 +100,10 @@ export function createGrants(
     if (isListed && grant.sid === grant.listedSid) return grant;
     const listedUntil = computeGrantEnd(grant, listedLifetime);
     const ttlSeconds = computeTtlSeconds(listedUntil);
-    await Promise.all(
-      listPlaces(grant).map(([list, key]) => store.setListed(list, key, grant.id, ttlSeconds)),
-    );
+    const writing: Promise<void>[] = [];
+    for (const [list, key] of listPlaces(grant))
+      writing.push(store.setListed(list, key, grant.id, ttlSeconds));
+    await Promise.all(writing);
     return { ...grant, listedUntil, listedSid: grant.sid };
   }
 
@@ -118,9 +119,6 @@ export function createGrants(
     const { items, next } = await store.readListed(buildListKey(owner), request);
     return { items: items.map(({ value }) => value), next };
   }
-
-  const listFirst = async (user: UserIdentity, limit: number) =>
-    (await listIds({ from: undefined, limit }, { kind: 'user', user })).items;
 
   async function readAll(ids: readonly string[]): Promise<readonly Grant[]> {
     const keys = ids.map(buildGrantKey);
@@ -176,10 +174,10 @@ export function createGrants(
       const ttlSeconds = computeTtlSeconds(computeGrantEnd(grant, lifetime));
       if (await store.compareAndSet(key, stored.text, written.text, ttlSeconds)) {
         lastOpened.set(key, written);
-        const { listedSid: earlierSid, issued } = stored.grant;
-        // Out of the list of a session at the provider that it is of no more.
-        if (earlierSid !== undefined && earlierSid !== grant.listedSid)
-          await delist(listSessionPlaces({ ...grant, sid: earlierSid }));
+        const { listedSid: sid, issued } = stored.grant;
+        // The grant has moved to another session at the provider.
+        if (sid !== undefined && sid !== grant.listedSid)
+          await delist([findSessionPlace(id, { issuer: grant.user.issuer, sid })]);
         if (grant.issued.issuedAt !== issued.issuedAt) metrics.recordGrant('refreshed');
         return written;
       }
@@ -220,12 +218,17 @@ export function createGrants(
       change(seen.grant.id, makeNext, seen),
     listIds,
     async listOfUser(user: UserIdentity): Promise<readonly Grant[]> {
-      return readAll(await listFirst(user, MAX_USER_GRANTS));
+      const request = { from: undefined, limit: MAX_USER_GRANTS };
+      return readAll((await listIds(request, { kind: 'user', user })).items);
     },
     /** The ids of those that a user has too many, which would end first. Never `keptId`. */
     async listExcess(user: UserIdentity, keptId: string): Promise<readonly string[]> {
-      const ids = await listFirst(user, MAX_USER_GRANTS + MAX_EXCESS);
-      return ids.filter((id) => id !== keptId).slice(MAX_USER_GRANTS - 1);
+      const request = { from: undefined, limit: MAX_USER_GRANTS + MAX_EXCESS };
+      const { items } = await store.readListed(buildUserGrantsKey(hashUser(user)), request);
+      // Mostly there are few, and nothing to filter.
+      if (items.length < MAX_USER_GRANTS) return [];
+      const ids = items.map(({ value }) => value).filter((id) => id !== keptId);
+      return ids.slice(MAX_USER_GRANTS - 1);
     },
     /** The one that ends last first. */
     async list(request: PageRequest, owner: GrantOwner): Promise<StoredPage<Grant>> {
@@ -255,20 +258,19 @@ function buildListKey(owner: GrantOwner) {
   return GRANT_LIST_KEY;
 }
 
-function listPlaces(grant: Grant): readonly Place[] {
-  const owner = hashUser(grant.user);
+function listPlaces({ id, user, sid }: Grant): readonly Place[] {
+  const owner = hashUser(user);
   return [
-    [buildUserGrantsKey(owner), buildListedGrantKey(owner, grant.id)],
-    [GRANT_LIST_KEY, buildListedGrantKey('all', grant.id)],
-    ...listSessionPlaces(grant),
+    [buildUserGrantsKey(owner), buildListedGrantKey(owner, id)],
+    [GRANT_LIST_KEY, buildListedGrantKey('all', id)],
+    // Some providers name no sessions.
+    ...(sid === undefined ? [] : [findSessionPlace(id, { issuer: user.issuer, sid })]),
   ];
 }
 
-/** None where the provider names no sessions. */
-function listSessionPlaces({ id, user, sid }: Grant): readonly Place[] {
-  if (sid === undefined) return [];
-  const session = hashSid({ issuer: user.issuer, sid });
-  return [[buildSidGrantsKey(session), buildListedGrantKey(`sid:${session}`, id)]];
+function findSessionPlace(id: string, session: ProviderSession): Place {
+  const hash = hashSid(session);
+  return [buildSidGrantsKey(hash), buildListedGrantKey(`sid:${hash}`, id)];
 }
 
 // For the composition root: what the gateway's own tokens stand on, where it issues them.

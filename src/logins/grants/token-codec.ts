@@ -106,17 +106,15 @@ export function createTokenCodec(seal: Seal, baseUrl: string) {
   };
 }
 
-/** Told apart by what says nothing of them: 16 bytes, base64url. */
-export const hashUser = ({ issuer, sub }: UserIdentity): string => hashOfIssuer(issuer, sub);
-
-/** Likewise of a session at the provider. */
-export const hashSid = ({ issuer, sid }: { readonly issuer: string; readonly sid: string }) =>
-  hashOfIssuer(issuer, sid);
-
-const hashOfIssuer = (issuer: string, name: string) =>
-  Buffer.from(hashSha256(JSON.stringify([issuer, name])), 'base64url')
+/** 16 bytes, base64url: tells users apart without naming them. */
+export const hashUser = ({ issuer, sub }: UserIdentity): string =>
+  Buffer.from(hashSha256(JSON.stringify([issuer, sub])), 'base64url')
     .subarray(0, USER_BYTES)
     .toString('base64url');
+
+/** The same for a session at the provider. */
+export const hashSid = ({ issuer, sid }: { readonly issuer: string; readonly sid: string }) =>
+  hashUser({ issuer, sub: sid });
 
 /** 8 bytes, each one a character. */
 export const hashResource = (resource: string): string =>
@@ -175,8 +173,11 @@ function createTokenSeal({ deriveKeys }: Seal, purpose: string, baseUrl: string)
 /** More cannot be told apart; a grant has no more. */
 export const MAX_SCOPES = 32;
 
-export const maskScopes = (granted: readonly string[], scopes: readonly string[]): number =>
-  granted.reduce((mask, scope, bit) => (scopes.includes(scope) ? mask + 2 ** bit : mask), 0);
+export function maskScopes(granted: readonly string[], scopes: readonly string[]): number {
+  let mask = 0;
+  for (const [bit, scope] of granted.entries()) if (scopes.includes(scope)) mask += 2 ** bit;
+  return mask;
+}
 
 export const unmaskScopes = (granted: readonly string[], mask: number): readonly string[] =>
   granted.filter((_, bit) => Math.floor(mask / 2 ** bit) % 2 === 1);

@@ -66,11 +66,11 @@ export function readAskedFacts(source: string | RequestBody): LoginFacts {
  */
 export async function addFacts(
   facts: LoginFacts,
-  judge: () => Promise<JudgedRequest>,
+  judging: JudgedRequest | Promise<JudgedRequest>,
   report?: (facts: Reply['facts'], failure: LoginProblem | undefined) => void,
 ): Promise<JudgedRequest> {
   try {
-    return wrapRun(await judge(), (pending) => async () => {
+    return wrapRun(await judging, (pending) => async () => {
       let reply: Reply;
       try {
         reply = await pending();
@@ -143,21 +143,17 @@ export function observeLogins(
       async judge(request, body) {
         const startedAt = clock.monotonic();
         const asked = asks ? readAskedFacts(asks === 'query' ? request.query : body) : {};
-        return addFacts(
-          asked,
-          () => judge(request, body),
-          (facts, failure) => {
-            const seconds = (clock.monotonic() - startedAt) / 1000;
-            const record = { step, facts: readFacts(facts), failure, request, seconds };
-            for (const observe of observers) {
-              try {
-                observe(record);
-              } catch (cause) {
-                log.error('A login was not audited or noted; please report this.', { cause });
-              }
+        return addFacts(asked, judge(request, body), (facts, failure) => {
+          const seconds = (clock.monotonic() - startedAt) / 1000;
+          const record = { step, facts: readFacts(facts), failure, request, seconds };
+          for (const observe of observers) {
+            try {
+              observe(record);
+            } catch (cause) {
+              log.error('A login was not audited or noted; please report this.', { cause });
             }
-          },
-        );
+          }
+        });
       },
     };
   });
