@@ -248,7 +248,7 @@ export function createConnecting(
   ) {
     const place = findPlace(login.owner, login.server);
     const now = clock.now();
-    const since = known.beginReading();
+    const reading = known.beginReading();
     const made = {
       id: randomBytes(CONNECTION_ID_BYTES).toString('base64url'),
       state: 'active',
@@ -283,7 +283,7 @@ export function createConnecting(
       if (former !== undefined) await servers.revokeConnection(place, server, former);
       throw thrown;
     });
-    known.note(place, server, record, since);
+    known.note(place, server, record, reading);
     audited.made(place);
     if (login.requestId !== undefined) await requests.complete(login.requestId);
     changes.announce(place, 'active');

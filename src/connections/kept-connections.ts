@@ -155,6 +155,12 @@ interface Known extends Pick<ConnectionServer, 'url' | 'auth'> {
   readonly access: ActiveAccess;
 }
 
+interface Reading {
+  readonly since: number;
+  /** Its renewal was tried, and failed. */
+  readonly hasFailed?: boolean;
+}
+
 type KnownAccess = ReturnType<typeof createKnownAccess>;
 
 function createKnownAccess(clock: Clock) {
@@ -169,14 +175,13 @@ function createKnownAccess(clock: Clock) {
       const found = known.get(hash);
       return found?.url === url && found.auth === auth ? found.access : undefined;
     },
-    /** To be taken before a record is read, and given to `note`: what was forgotten meanwhile is not known again by it. */
-    beginReading: () => forgets,
+    /** Call it before a record is read, and give the result to `note`: access that was forgotten meanwhile does not become known again. */
+    beginReading: (): Reading => ({ since: forgets }),
     note(
       { hash }: ConnectionPlace,
       { url, auth }: ConnectionServer,
       record: ConnectionRecord,
-      since: number,
-      hasFailed = false,
+      { since, hasFailed = false }: Reading,
     ): ActiveAccess {
       const { expiresAt = Number.POSITIVE_INFINITY } = record;
       // One whose renewal has failed is tried again soon, and serves while it is good.

@@ -77,7 +77,7 @@ export function createRenewal(
     isElsewhere: boolean,
     refused: string | undefined,
   ): Promise<Access | undefined> {
-    const since = known.beginReading();
+    const reading = known.beginReading();
     const stored = await records.read(place);
     if (stored === undefined) return describeMissing();
     const { record } = stored;
@@ -87,7 +87,7 @@ export function createRenewal(
     if (record.accessToken === refused && (mayForce(record) || record.renewal !== undefined))
       return undefined;
     const until = isElsewhere ? (record.expiresAt ?? 0) - RESERVE_MS : findRenewalTime(record);
-    return clock.now() < until ? known.note(place, server, record, since) : undefined;
+    return clock.now() < until ? known.note(place, server, record, reading) : undefined;
   }
 
   const mayForce = (record: ConnectionRecord) =>
@@ -214,7 +214,7 @@ export function createRenewal(
     cause?: unknown,
   ): Promise<Access> {
     metrics.recordUpstreamTokenRefresh(server.name, 'failed');
-    const since = known.beginReading();
+    const reading = known.beginReading();
     const stored = await records.read(place);
     if (stored === undefined) return describeMissing();
     const { record } = stored;
@@ -223,7 +223,7 @@ export function createRenewal(
     const { host } = new URL(record.tokenUrl);
     const reason = `${server.name}’s token endpoint (${host}) ${said.replace(`${host} `, '')}`;
     warn(server.name, reason, cause);
-    if (isUsable(record)) return known.note(place, server, record, since, true);
+    if (isUsable(record)) return known.note(place, server, record, { ...reading, hasFailed: true });
     return { kind: 'unavailable', reason: `${reason}; the connection is kept` };
   }
 

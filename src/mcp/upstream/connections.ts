@@ -126,8 +126,7 @@ export interface Connections {
     owner: ConnectionOwner,
     server: ConnectionServer,
     used: ActiveAccess,
-    refusal: TokenRefusal,
-    isRefusedItself: () => Promise<boolean>,
+    refusal: TokenRefusal & { isRefusedItself(): Promise<boolean> },
   ): Promise<Access>;
   /** @throws StoreUnavailable */
   describe(owner: ConnectionOwner, server: ConnectionServer): Promise<ConnectionInfo>;

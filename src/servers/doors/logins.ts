@@ -87,9 +87,10 @@ export const createConnectionTokens = (parts: ConnectionPorts): ConnectionTokens
       const owner = findOwner(caller);
       if (owner === undefined || connectionId === undefined) return false;
       const used: ActiveAccess = { kind: 'active', token: readBearer(headers), connectionId };
-      const access = await parts.connections.noteRefusal(owner, server, used, refusal, () =>
-        isRefusedItself().catch(() => false),
-      );
+      const access = await parts.connections.noteRefusal(owner, server, used, {
+        ...refusal,
+        isRefusedItself: () => isRefusedItself().catch(() => false),
+      });
       return takeToken(access, caller) !== used.token;
     };
   },

@@ -118,13 +118,11 @@ describe('two owners', () => {
     expect(await connections.count('wiki')).toEqual({ active: 2, 'login needed': 0 });
 
     // What bob knows of ada's token ends nothing of hers.
-    await connections.noteRefusal(
-      BOB,
-      wiki,
-      ada,
-      { status: 401, challenge: undefined },
-      async () => true,
-    );
+    await connections.noteRefusal(BOB, wiki, ada, {
+      status: 401,
+      challenge: undefined,
+      isRefusedItself: async () => true,
+    });
     expect(await connections.getAccess(ADA, wiki)).toEqual(ada);
 
     expect(await connections.endOfUser(BOB, 'operator')).toEqual({ ended: 2, failed: 0 });
@@ -212,8 +210,8 @@ test('§24.6 counts: they are right after logins, their loss and their end, and 
   own.endLoginsOf(first.sub);
   const access = await keeper.connections.getAccess(first, wiki);
   if (access.kind !== 'active') throw new Error('It has not been told yet.');
-  const refusal = { status: 401, challenge: undefined } as const;
-  await keeper.connections.noteRefusal(first, wiki, access, refusal, async () => true);
+  const refusal = { status: 401, challenge: undefined, isRefusedItself: async () => true } as const;
+  await keeper.connections.noteRefusal(first, wiki, access, refusal);
   expect(await count()).toEqual({ active: 11, 'login needed': 1 });
   await keeper.connections.end(second, wiki, 'user');
   expect(await count()).toEqual({ active: 10, 'login needed': 1 });
@@ -250,8 +248,12 @@ test.for([
       if (what === 'its end') await keeper.connections.end(ADA, wiki, 'user');
       else await connectOwner(keeper, wiki, { owner: ADA });
     };
-    const refusal = { status: 401, challenge: undefined } as const;
-    await keeper.connections.noteRefusal(ADA, wiki, access, refusal, async () => true);
+    const refusal = {
+      status: 401,
+      challenge: undefined,
+      isRefusedItself: async () => true,
+    } as const;
+    await keeper.connections.noteRefusal(ADA, wiki, access, refusal);
     expect(times).toBe(1);
     expect(await keeper.connections.count('wiki')).toEqual({ active, 'login needed': 0 });
   },

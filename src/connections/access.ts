@@ -1,0 +1,120 @@
+// §24: finds the access token by which a request for an owner goes to a server, and handles a server's refusal of that token.
+
+import type {
+  Access,
+  ActiveAccess,
+  ConnectionServer,
+  Connections,
+} from '../mcp/upstream/connections.ts';
+import { createExpiringMap } from '../platform/bounded-map.ts';
+import { createSingleFlight } from '../platform/single-flight.ts';
+import type { Runtime } from '../runtime/runtime.ts';
+import type { ConnectionPlace, StoredConnection } from './connection-record.ts';
+import { findRenewalTime, type KeptConnections } from './kept-connections.ts';
+import { describeMissing, FORCED_AGAIN_MS, findLoginNeed, type TokenRenewal } from './renewal.ts';
+import { readBearerChallenge } from './servers/authorization-server.ts';
+
+/** A model tries again at once: the authorization server must not hear of each try. */
+const FAILURE_MS = 5000;
+const DAY_MS = 86_400_000;
+
+export function createConnectionAccess(
+  { clock }: Runtime,
+  { records, known, changes, findPlace }: KeptConnections,
+  renewal: TokenRenewal,
+): Pick<Connections, 'getAccess' | 'peekConnectionId' | 'noteRefusal'> {
+  const loads = createSingleFlight<string, Access>();
+  const refusals = createSingleFlight<string, Access>();
+  const failures = createExpiringMap<Access>('connectionFailures', clock.monotonic);
+  // A failure for one connection says nothing of the one that took its place.
+  changes.listen(({ hash }) => failures.delete(hash));
+
+  async function load(place: ConnectionPlace, server: ConnectionServer): Promise<Access> {
+    const reading = known.beginReading();
+    let stored: StoredConnection | undefined;
+    try {
+      stored = await records.read(place);
+    } catch {
+      return describeUnreadable(server);
+    }
+    if (stored === undefined) return describeMissing();
+    const { record } = stored;
+    const needed = findLoginNeed(record, server);
+    if (needed !== undefined) return needed;
+    const now = clock.now();
+    if (now >= findRenewalTime(record)) {
+      const access = await renewal.renew(place, server);
+      if (access.kind === 'unavailable')
+        failures.set(place.hash, access, clock.monotonic() + FAILURE_MS);
+      return access;
+    }
+    // So that what is used does not expire. Whoever else changes it does the same.
+    if (now - record.usedAt > DAY_MS)
+      void records.replace(place, stored, { ...record, usedAt: now }).catch(() => undefined);
+    return known.note(place, server, record, reading);
+  }
+
+  /** A call that was refused may have been so by what is behind the server, and others are served by the same token. */
+  async function renewRefused(
+    place: ConnectionPlace,
+    server: ConnectionServer,
+    { token }: ActiveAccess,
+    isRefusedItself: () => Promise<boolean>,
+  ): Promise<Access> {
+    const isSame = (found: Access) => found.kind === 'active' && found.token === token;
+    let access = await renewal.renew(place, server, token);
+    // One that was under way for another reason came to the token that was refused.
+    if (isSame(access)) access = await renewal.renew(place, server, token);
+    if (!isSame(access)) return access;
+    // It goes on where the server takes the token, was asked already, or another token may be had soon.
+    const stored = await records.read(place);
+    if (stored === undefined) return describeMissing();
+    const { record } = stored;
+    const now = clock.now();
+    const { forced, askedAt, refreshToken } = record;
+    const isFresh = refreshToken === undefined || forced?.isRenewed === true;
+    const isAsked = askedAt !== undefined && now - askedAt < FORCED_AGAIN_MS;
+    if (record.accessToken !== token || !isFresh || isAsked) return access;
+    // One of all replicas asks.
+    const asking = await records.replace(place, stored, { ...record, askedAt: now });
+    if (asking === undefined || !(await isRefusedItself())) return access;
+    const reason =
+      refreshToken === undefined
+        ? `${server.name} refuses its token, and its authorization server gave none to renew it: log in again`
+        : `${server.name} refuses the token that its authorization server has just made for this account: log in again`;
+    return (await renewal.requireLogin(place, asking, reason)) ?? access;
+  }
+
+  return {
+    getAccess(owner, server) {
+      const place = findPlace(owner, server.name);
+      const found = known.get(place, server) ?? failures.get(place.hash);
+      return found ?? loads.run(`${place.hash} ${server.url}`, () => load(place, server));
+    },
+    peekConnectionId: (owner, server) =>
+      known.get(findPlace(owner, server.name), server)?.connectionId,
+    async noteRefusal(owner, server, used, { status, challenge, isRefusedItself }) {
+      const place = findPlace(owner, server.name);
+      if (status === 403) {
+        const { scopes } = readBearerChallenge(challenge);
+        const names = scopes === undefined ? 'more than was granted' : scopes.join(' ');
+        // The token stays good for all else.
+        return {
+          kind: 'login needed',
+          reason: `${server.name} asks for more scopes (${names}): log in again to grant them`,
+          scopes,
+        };
+      }
+      const key = `${place.hash} ${used.token}`;
+      // The failure is this caller's alone: others are served by what there is.
+      return refusals
+        .run(key, () => renewRefused(place, server, used, isRefusedItself))
+        .catch(() => describeUnreadable(server));
+    },
+  };
+}
+
+const describeUnreadable = ({ name }: ConnectionServer): Access => ({
+  kind: 'unavailable',
+  reason: `the connection to ${name} could not be read just now`,
+});
