@@ -14,7 +14,7 @@ import { findRenewalTime, type KeptConnections } from './kept-connections.ts';
 import { describeMissing, FORCED_AGAIN_MS, findLoginNeed, type TokenRenewal } from './renewal.ts';
 import { readBearerChallenge } from './servers/authorization-server.ts';
 
-/** A model tries again at once: the authorization server must not hear of each try. */
+/** A model retries at once: after a failure, the authorization server is left alone for so long. */
 const FAILURE_MS = 5000;
 const DAY_MS = 86_400_000;
 
@@ -26,7 +26,7 @@ export function createConnectionAccess(
   const loads = createSingleFlight<string, Access>();
   const refusals = createSingleFlight<string, Access>();
   const failures = createExpiringMap<Access>('connectionFailures', clock.monotonic);
-  // A failure for one connection says nothing of the one that took its place.
+  // A failure of one connection does not apply to its successor.
   changes.listen(({ hash }) => failures.delete(hash));
 
   async function load(place: ConnectionPlace, server: ConnectionServer): Promise<Access> {
@@ -48,13 +48,13 @@ export function createConnectionAccess(
         failures.set(place.hash, access, clock.monotonic() + FAILURE_MS);
       return access;
     }
-    // So that what is used does not expire. Whoever else changes it does the same.
+    // Keeps a connection in use from expiring. Any other change to the record does the same.
     if (now - record.usedAt > DAY_MS)
       void records.replace(place, stored, { ...record, usedAt: now }).catch(() => undefined);
     return known.note(place, server, record, reading);
   }
 
-  /** A call that was refused may have been so by what is behind the server, and others are served by the same token. */
+  /** A 401 for one call may come from a service behind the server, while the server accepts the same token from other callers. */
   async function renewRefused(
     place: ConnectionPlace,
     server: ConnectionServer,
@@ -63,10 +63,10 @@ export function createConnectionAccess(
   ): Promise<Access> {
     const isSame = (found: Access) => found.kind === 'active' && found.token === token;
     let access = await renewal.renew(place, server, token);
-    // One that was under way for another reason came to the token that was refused.
+    // Joined a renewal that was started for another reason and returned the refused token.
     if (isSame(access)) access = await renewal.renew(place, server, token);
     if (!isSame(access)) return access;
-    // It goes on where the server takes the token, was asked already, or another token may be had soon.
+    // Continue with it if the server accepts the token, was asked recently, or another token may be available soon.
     const stored = await records.read(place);
     if (stored === undefined) return describeMissing();
     const { record } = stored;
@@ -75,7 +75,7 @@ export function createConnectionAccess(
     const isFresh = refreshToken === undefined || forced?.isRenewed === true;
     const isAsked = askedAt !== undefined && now - askedAt < FORCED_AGAIN_MS;
     if (record.accessToken !== token || !isFresh || isAsked) return access;
-    // One of all replicas asks.
+    // One of all replicas asks the server.
     const asking = await records.replace(place, stored, { ...record, askedAt: now });
     if (asking === undefined || !(await isRefusedItself())) return access;
     const reason =
@@ -98,7 +98,7 @@ export function createConnectionAccess(
       if (status === 403) {
         const { scopes } = readBearerChallenge(challenge);
         const names = scopes === undefined ? 'more than was granted' : scopes.join(' ');
-        // The token stays good for all else.
+        // The token stays valid for everything else.
         return {
           kind: 'login needed',
           reason: `${server.name} asks for more scopes (${names}): log in again to grant them`,
@@ -106,7 +106,7 @@ export function createConnectionAccess(
         };
       }
       const key = `${place.hash} ${used.token}`;
-      // The failure is this caller's alone: others are served by what there is.
+      // The failure concerns this caller only: others go on with the current token.
       return refusals
         .run(key, () => renewRefused(place, server, used, isRefusedItself))
         .catch(() => describeUnreadable(server));

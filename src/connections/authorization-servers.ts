@@ -1,4 +1,4 @@
-// §24: what is asked of authorization servers: where one logs in, as whom the gateway comes, and tokens.
+// §24: puts the requests to authorization servers together: metadata, the gateway's client, tokens.
 import type { BrokerConfig } from '../config/groups/oauth.ts';
 import { createAuthenticateForm } from '../http/oauth-client/client-authentication.ts';
 import { openProviderMetadata } from '../http/oauth-client/provider-metadata.ts';
@@ -15,7 +15,10 @@ import { createRevocation, createTokenEndpoint } from './servers/token-endpoint.
 
 export type AuthorizationServers = ReturnType<typeof createAuthorizationServers>;
 
-/** Names of authorization servers that are looked up at once: as many as there are requests to them at once, so that one whose name nobody answers for keeps no other. */
+/**
+ * Simultaneous DNS look-ups of authorization servers: as many as there are simultaneous requests, so that one unresponsive name does not
+ * block others.
+ */
 const MAX_LOOKUPS = 200;
 
 export function createAuthorizationServers(
@@ -29,7 +32,7 @@ export function createAuthorizationServers(
   const outbound = createOutbound({ clock, fetch }, network);
   const findNamed = createFindLoginPlace(outbound, clock);
   const metadata = openProviderMetadata(runtime, provider.provider);
-  // Its issuer, and the endpoints that are configured, where it says nothing now.
+  // Falls back to the configured endpoints while the provider's metadata is unavailable.
   const findProvider = async () =>
     describeProvider(provider, await metadata.get().catch(() => undefined));
   const issuers = createKnownIssuers(runtime, kept, findProvider, findNamed);
@@ -49,7 +52,7 @@ export function createAuthorizationServers(
     tokenEndpoint,
     ...createRevocation(clients, tokenEndpoint),
     findLoginPlace,
-    /** True where a client that the authorization server does not know any more was registered anew just now. */
+    /** True if the authorization server no longer knew the client, and it was registered again just now. */
     async replaceClient(
       server: ConnectionServer,
       { issuer, client }: Pick<ConnectionRecord, 'issuer' | 'client'>,

@@ -1,4 +1,4 @@
-// §24: from the page to the authorization server and back (RFC 6749 §4.1, RFC 7636, RFC 9207, RFC 8707).
+// §24: login at an authorization server: from the page there and back (RFC 6749 §4.1, RFC 7636, RFC 9207, RFC 8707).
 
 import { randomBytes } from 'node:crypto';
 import type { FormPair } from '../http/oauth-client/client-authentication.ts';
@@ -34,17 +34,19 @@ import { buildRedirectUri } from './servers/client-document.ts';
 import { NoAnswer } from './servers/outbound.ts';
 import { TooManyRequests } from './servers/token-endpoint.ts';
 
-/** Found by `state`, which only this login's browser brings back. It names server and issuer: an answer of another is none. */
+/**
+ * Found by `state`, which only the browser of this login brings back. It names server and issuer: the response of another one is rejected.
+ */
 interface Login extends AwaitedResponse {
   readonly owner: ConnectionOwner;
   readonly serverOrigin: string;
   readonly browserHash: string;
   readonly requestId: string | undefined;
-  /** The browser comes back to no other. */
+  /** The browser must come back to this URI. */
   readonly redirectUri: string;
   readonly revocationUrl: string | undefined;
   readonly client: ConnectionRecord['client'];
-  /** Undefined where the authorization server takes none. */
+  /** Undefined if the authorization server does not support PKCE. */
   readonly verifier: string | undefined;
   readonly resource: string | undefined;
   readonly scopes: readonly string[] | undefined;
@@ -71,13 +73,13 @@ export function createConnecting(
     async begin(request, server, browser) {
       const { authorizationServer: at, resource, scopes: asked } = await findLoginPlace(server);
       if (!isAsShown(at, server, browser.shownHosts)) return undefined;
-      // Before a client is registered there: that makes the redirect URI known.
+      // Before a client is registered, since the registration makes the redirect URI known.
       await issuers.note(server, at);
       const client = await clients.findForLogin(server, at);
       const scopes = await chooseScopes(request, server, asked, at);
       const verifier = server.auth.pkce ? generateSecret() : undefined;
-      // RFC 7636 §4.2. One that lists other methods alone cannot check what is sent; one that lists none often can (Entra, say),
-      // and loses nothing by being sent it.
+      // RFC 7636 §4.2. An authorization server that lists only other methods cannot verify S256; one that lists none often can (Entra,
+      // say), and ignores the parameter otherwise.
       if (verifier !== undefined && at.challengeMethods?.includes('S256') === false)
         throw new ConnectionProblem(
           'operator',
@@ -99,7 +101,7 @@ export function createConnecting(
         revocationUrl: at.revocationUrl,
         client: {
           id: client.id,
-          // That of the configuration may change there, and is read there.
+          // A configured secret may change, and is read from the configuration.
           ...(client.source === 'registered' && { secret: client.secret }),
           source: client.source,
           method: client.method,
@@ -120,7 +122,7 @@ export function createConnecting(
         code_challenge_method: verifier && 'S256',
       };
       const url = new URL(at.authorizationUrl);
-      // The gateway's own come last, and alone.
+      // The gateway's own parameters come last, each once.
       for (const [name, value] of [...Object.entries(parameters), ...Object.entries(own)])
         if (value !== undefined) url.searchParams.set(name, value);
       return url.href;
@@ -165,7 +167,7 @@ export function createConnecting(
         try {
           if (!(await back.isStillLoggedIn())) throw createLoggedOut(name);
         } catch (thrown) {
-          // Nobody else can end them. Its outcome is nobody's to see.
+          // Revokes tokens that no user will see in the list of connections.
           await servers.revokeTokens(server, login, tokens);
           throw thrown;
         }
@@ -175,7 +177,10 @@ export function createConnecting(
     },
   };
 
-  /** The scopes that the operator chose, else what the server asks for; and what this request needs, beside what was granted before. */
+  /**
+   * Scopes: those that the operator chose, else those that the server asks for; and in addition those granted before and those that this
+   * request needs.
+   */
   async function chooseScopes(
     { owner, scopes: needed }: ConnectionRequest,
     { name, auth }: ConnectionServer,
@@ -184,7 +189,7 @@ export function createConnecting(
   ): Promise<readonly string[] | undefined> {
     const chosen = auth.scopes ?? asked ?? [];
     const stored = needed && (await records.read(findPlace(owner, name)));
-    // OpenID Connect Core §11: where it is offered, there are no refresh tokens without it.
+    // OpenID Connect Core §11: if the scope is offered, there are no refresh tokens without it.
     const isOffline = auth.scopes === undefined && supportedScopes?.includes('offline_access');
     const scopes = new Set([
       ...chosen,
@@ -239,7 +244,7 @@ export function createConnecting(
     throw new ConnectionProblem('server', `${hop} ${answer.said}${what}. ${BEGIN_AGAIN}`);
   }
 
-  /** A logout that ends a user's connections ends those that it finds: whoever was logged out while this one was written has none. */
+  /** A logout ends the connections that it finds. So a user who was logged out while this one was written must not keep it. */
   async function keep(
     login: Login,
     server: ConnectionServer,
@@ -267,7 +272,7 @@ export function createConnecting(
     } as const;
     let standing: StoredConnection | undefined;
     let written: StoredConnection | undefined;
-    // One that was renewed meanwhile is the former one, too.
+    // A connection that was renewed meanwhile is replaced, too.
     do {
       standing = await records.read(place);
       written = standing
@@ -290,20 +295,20 @@ export function createConnecting(
     const problem = former && (await servers.revokeFormer(server, former, record));
     if (problem === undefined) return describeConnection(server, record);
     const told = { ...record, problem };
-    // The connection stands, whatever becomes of this.
+    // The connection stands even if this note cannot be written.
     await records.replace(place, written, told).catch(() => undefined);
     return describeConnection(server, told);
   }
 }
 
-/** The host where one logs in, and then those of its other endpoints: each once. */
+/** Hosts of the authorization server, each once; the one where people log in first. */
 const listHosts = (at: AuthorizationServer): readonly string[] => [
   ...new Set(listEndpoints(at).map((url) => new URL(url).host)),
 ];
 
 /**
- * True if people may be sent there: they get to the hosts that they were shown. If they were shown nothing, the issuer alone
- * has all endpoints, or the operator has named it.
+ * True if users may be sent there: they get to the hosts that the page showed. If the page showed none, all endpoints must be at the
+ * issuer's host, or the operator has named the authorization server.
  */
 function isAsShown(at: AuthorizationServer, { auth }: ConnectionServer, shown: string | undefined) {
   const hosts = listHosts(at);

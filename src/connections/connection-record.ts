@@ -1,4 +1,4 @@
-// §24: what the store has of a connection. It is sealed with a key of its owner and server.
+// §24: the record of a connection in the store. It is sealed with a key for its owner and server.
 import type { ClientAuthMethod } from '../http/oauth-client/client-authentication.ts';
 import {
   type ConnectionInfo,
@@ -26,55 +26,55 @@ import { isSameIssuer } from './servers/authorization-server.ts';
 
 /** Times are epoch milliseconds. */
 export interface ConnectionRecord {
-  /** Another after each login; renewals keep it. */
+  /** Changes with each login; renewals keep it. */
   readonly id: string;
   readonly state: Exclude<ConnectionState, 'missing'>;
-  /** Why a login is needed; of one that is active, what was not ended of the login that it replaced. */
+  /** Why a login is needed; for an active connection, what could not be revoked of the one that it replaced. */
   readonly problem?: string | undefined;
-  /** The origin of the server that it was made for. */
+  /** Origin of the server that the connection was made for. */
   readonly serverOrigin: string;
-  /** The name that the authorization server has for itself; where an operator named endpoints alone, the token endpoint. */
+  /** Issuer identifier; the token endpoint if an operator configured endpoints only. */
   readonly issuer: string;
   readonly tokenUrl: string;
   readonly revocationUrl?: string | undefined;
   readonly client: {
     readonly id: string;
-    /** The secret of a registered client; that of a configured one stands in the configuration alone. */
+    /** Secret of a registered client; a configured secret stands in the configuration only. */
     readonly secret?: string | undefined;
     readonly source: ClientSource;
     readonly method: ClientAuthMethod;
   };
-  /** RFC 8707: what the tokens are for; undefined where that is not sent. */
+  /** RFC 8707: audience of the tokens; undefined if no `resource` is sent. */
   readonly resource?: string | undefined;
   readonly accessToken: string;
-  /** Undefined for a token that does not expire, or does not say so. */
+  /** Undefined for a token that does not expire, or whose expiry is unknown. */
   readonly expiresAt?: number | undefined;
-  /** When this token came. */
+  /** When this token was issued. */
   readonly tokenAt: number;
   readonly refreshToken?: string | undefined;
-  /** As granted; undefined where it is not known. */
+  /** Granted scopes; undefined if unknown. */
   readonly scopes?: readonly string[] | undefined;
   readonly account?: string | undefined;
-  /** The identifier by which the authorization server knows the account (`sub` of its ID token); undefined where it does not say. */
+  /** Identifier of the account at the authorization server (`sub` of its ID token); undefined if it gave none. */
   readonly subject?: string | undefined;
   readonly since: number;
   readonly usedAt: number;
-  /** A renewal whose outcome is not noted: it is under way, or the replica that began it has died. */
+  /** A renewal with unknown outcome: it is in progress, or the replica that started it has died. */
   readonly renewal?: { readonly attempt: string; readonly at: number } | undefined;
-  /** When a token was last asked for because the server had answered 401 to the one before, and whether this one came since. */
+  /** When a token was last requested because the server had answered 401, and whether this token is the result. */
   readonly forced?: { readonly at: number; readonly isRenewed: boolean } | undefined;
   /** When the server itself was last asked whether it refuses the token. */
   readonly askedAt?: number | undefined;
-  /** Until when the lists name it. */
+  /** When the entries in the lists expire. */
   readonly listedUntil: number;
 }
 
-/** The way in which the gateway is known at an authorization server: the configuration, its client document, a registration. */
+/** How the gateway is known at an authorization server: by configuration, by its client document, or by registration. */
 export type ClientSource = 'configured' | 'document' | 'registered';
 
 export interface StoredConnection {
   readonly record: ConnectionRecord;
-  /** The value under its key. */
+  /** The stored text. */
   readonly text: string;
 }
 
@@ -85,11 +85,11 @@ function sealConnection(
 ): StoredConnection {
   const { issuer } = record;
   const sealed = derive(seal, place).seal(buildContext(place, issuer), JSON.stringify(record));
-  // Its issuer must be known to open it.
+  // Opening the record requires the issuer.
   return { record, text: writeVersioned({ issuer, sealed }) };
 }
 
-/** Undefined for what no secret opens here: it is of another user, server or issuer, or of another secret. */
+/** Undefined if no secret opens it here: it belongs to another user, server or issuer, or was sealed with another secret. */
 function unsealConnection(
   seal: Seal,
   place: ConnectionPlace,
@@ -99,13 +99,13 @@ function unsealConnection(
   if (typeof issuer !== 'string' || typeof sealed !== 'string') return undefined;
   checkRecordVersion(version, 'A connection');
   const opened = derive(seal, place).open(buildContext(place, issuer), sealed);
-  // A record that opens was written by this code: no other check of its shape is needed.
+  // A record that opens was written by this code, so its shape is not checked again.
   return opened === undefined
     ? undefined
     : { record: JSON.parse(opened) as ConnectionRecord, text };
 }
 
-/** A key for each owner and server: what else is known of one opens no other. */
+/** One key per owner and server: knowing one does not open another. */
 const derive = (seal: Seal, { ownerName, server }: ConnectionPlace) =>
   createSeal(
     seal
@@ -116,8 +116,8 @@ const derive = (seal: Seal, { ownerName, server }: ConnectionPlace) =>
 const buildContext = ({ ownerName, ownerIssuer, server }: ConnectionPlace, issuer: string) =>
   JSON.stringify(['connection', ownerName, ownerIssuer, server, issuer]);
 
-// An operator may give a server's name to another host, or name another authorization server: what was made for the one before
-// goes to neither.
+// An operator may point a server's name at another host, or name another authorization server: tokens and codes of the former one are sent
+// to neither.
 
 export function isMadeFor(
   {
@@ -130,17 +130,17 @@ export function isMadeFor(
 ): boolean {
   const { authorizationServer: named, clientId } = auth;
   if (serverOrigin !== new URL(url).origin) return false;
-  // Its tokens are of no use to another client, and that one's secret is not for whoever made them.
+  // Its tokens are useless to another client, and the secret of that client must not reach the server that issued them.
   if (client.source === 'configured' && client.id !== clientId) return false;
   if (named === undefined) return true;
   return 'issuer' in named ? isSameIssuer(named.issuer, issuer) : named.tokenUrl === tokenUrl;
 }
 
-/** The reason for a login where it was made for another server. */
+/** Reason for a login if the connection was made for another server. */
 export const describeChanged = ({ name }: ConnectionServer): string =>
   `${name} was set up anew, at another address or with another login, since its user logged in: log in again`;
 
-/** As users and operators see it. */
+/** The form that users and operators see. */
 export function describeConnection(
   server: ConnectionServer,
   record: ConnectionRecord | undefined,
@@ -156,17 +156,17 @@ export function describeConnection(
   };
 }
 
-// The place of a connection: under its owner and its server, and nowhere else.
+// Place of a connection: its owner and server, which decide its key.
 
 export interface ConnectionPlace {
   /** Without the default issuer. */
   readonly owner: ConnectionOwner;
-  /** The issuer of the owner, also where that is the default one, which may change. Undefined for what is shared. */
+  /** Issuer of the owner, even if it is the default one, which may change. Undefined for a shared connection. */
   readonly ownerIssuer: string | undefined;
-  /** Tells owners apart. */
+  /** Distinguishes owners. */
   readonly ownerName: string;
   readonly server: string;
-  /** A hash of owner and server, for keys. */
+  /** Hash of owner and server, for keys. */
   readonly hash: string;
 }
 
@@ -188,7 +188,7 @@ export function createPlaces(defaultIssuer: string | undefined) {
 
 export type FindPlace = ReturnType<typeof createPlaces>;
 
-// §24: connections in the store: each under its owner and server, and listed for both.
+// §24: connections in the store, each under its owner and server, and listed by both.
 
 export type ConnectionRecords = ReturnType<typeof createConnectionRecords>;
 
@@ -196,15 +196,15 @@ type Unlisted = Omit<ConnectionRecord, 'listedUntil'>;
 
 /** Since the last renewal or use. */
 const KEPT_SECONDS = 31_536_000;
-/** So much longer it is listed, so that few renewals have to list it anew. */
+/** Extra lifetime of list entries, so that few renewals have to write them again. */
 const LISTED_RESERVE_SECONDS = 2_592_000;
-/** More than anybody has servers. */
+/** More servers than any gateway has. */
 const MAX_OF_USER = 1000;
 const PAGE = 200;
 
-/** All may throw StoreUnavailable. */
+/** All methods may throw StoreUnavailable. */
 export function createConnectionRecords({ store, clock }: Runtime, seal: Seal) {
-  /** Before it is written: nobody could end one that stands in no list. */
+  /** Runs before the record is written: an unlisted connection could not be ended. */
   async function enlist(place: ConnectionPlace, record: Unlisted): Promise<ConnectionRecord> {
     const ttlSeconds = KEPT_SECONDS + LISTED_RESERVE_SECONDS;
     const { ofUser, ofServer, loginNeeded } = findLists(place);
@@ -246,7 +246,7 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal) {
       const text = await store.get(buildConnectionKey(place.hash));
       return text === undefined ? undefined : unsealConnection(seal, place, text);
     },
-    /** In place of nothing, or of one that no secret opens; undefined where another was faster. */
+    /** Writes where there is none, or one that no secret opens; undefined if another request was faster. */
     async create(place: ConnectionPlace, record: Unlisted) {
       const written = sealConnection(seal, place, await enlist(place, record));
       const key = buildConnectionKey(place.hash);
@@ -256,7 +256,7 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal) {
       const isWritten = await store.compareAndSet(key, standing, written.text, KEPT_SECONDS);
       return isWritten ? written : undefined;
     },
-    /** Undefined, and nothing is written, where something else stands there than was read. */
+    /** Undefined, and nothing is written, if the record has changed since it was read. */
     async replace(place: ConnectionPlace, standing: StoredConnection, next: ConnectionRecord) {
       const isListed =
         standing.record.state === next.state &&
@@ -266,21 +266,21 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal) {
       const key = buildConnectionKey(place.hash);
       if (await store.compareAndSet(key, standing.text, written.text, KEPT_SECONDS)) return written;
       if (isListed) return undefined;
-      // The listing came too late: a login, or an end, was first.
+      // A login or an end came before the list entry was written.
       const text = await store.get(key);
       const record = text === undefined ? undefined : openIfKnown(place, text);
       if (record !== undefined) await enlist(place, record);
       else if (text === undefined) await unlist(place);
       return undefined;
     },
-    /** For one of many at the same moment. One that no secret opens is gone, too. */
+    /** Of simultaneous callers, one gets the record. One that no secret opens is deleted, too. */
     async take(place: ConnectionPlace) {
       const text = await store.getAndDelete(buildConnectionKey(place.hash));
-      // It has ended, whatever becomes of the lists: those who read them look whether it is there.
+      // The connection has ended even if the lists cannot be written: readers of the lists check whether it exists.
       await unlist(place);
       return text === undefined ? undefined : { record: openIfKnown(place, text) };
     },
-    /** The names of servers. */
+    /** Names of servers. */
     async listOfUser(place: ConnectionPlace) {
       const servers: string[] = [];
       for await (const { server } of readList(findLists(place).ofUser.list)) {
@@ -295,19 +295,19 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal) {
         if (read !== undefined) yield read;
       }
     },
-    /** However many there are, none of them is read. */
+    /** Reads no record, however many there are. */
     async countOfServer(server: string) {
       const hash = hashSha256(server);
       const [all, loginNeeded] = await Promise.all([
         store.countListed(buildServerConnectionsKey(hash)),
         store.countListed(buildServerLoginsNeededKey(hash)),
       ]);
-      // Between the two answers one may have been made or ended.
+      // Connections may have been made or ended between the two answers.
       return { active: Math.max(0, all - loginNeeded), 'login needed': loginNeeded };
     },
   };
 
-  /** One that a later version wrote can be ended all the same. */
+  /** A record that a later version wrote can still be ended. */
   function openIfKnown(place: ConnectionPlace, text: string) {
     try {
       return unsealConnection(seal, place, text)?.record;
@@ -325,7 +325,7 @@ function readOwner(owner: unknown): ConnectionOwner | undefined {
     : { sub: owner.sub };
 }
 
-/** In which it stands; in the last one while it needs a login. */
+/** List that a connection stands in; the last one while it needs a login. */
 function findLists({ ownerName, server, hash }: ConnectionPlace) {
   const serverHash = hashSha256(server);
   return {

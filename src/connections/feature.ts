@@ -1,4 +1,4 @@
-// §24 as the gateway opens it: users' connections to servers, in broker mode.
+// §24: the features of this room, in broker mode: users' connections to servers, and their pages. Puts the room together.
 
 import type { FoundPeople } from '../http/endpoint/admin-people.ts';
 import type { GrantReader } from '../http/endpoint/grants.ts';
@@ -62,7 +62,7 @@ export const connections = defineFeature({
   },
 });
 
-/** Where users connect servers, and see what they have connected. */
+/** Pages where users connect servers, and see their connections. */
 export const connectionPages = defineFeature({
   name: 'pages of connections',
   open: (
@@ -89,9 +89,9 @@ export const connectionPages = defineFeature({
   }),
 });
 
-// §24, for the composition root: all of this room, where the gateway knows who somebody is without asking the provider.
+// §24: opens all parts of this room. Needs broker mode, in which the gateway knows the user without asking the provider.
 
-/** Undefined where clients get the provider's tokens. `listServers` has those of the configuration file that have connections, as it is now. */
+/** Undefined in proxy mode. `listServers` returns the servers with connections in the current configuration file. */
 export function createConnections(
   runtime: Runtime,
   listServers: () => readonly ConnectionServer[],
@@ -141,9 +141,9 @@ export function createConnections(
   };
 }
 
-// They end: here at once, and at the authorization server where it can be told (RFC 7009).
+// End of connections: here at once, and at the authorization server if it supports revocation (RFC 7009).
 
-/** Connections that end together: so many at once. */
+/** Connections that end at the same time. */
 const MAX_AT_ONCE = 20;
 
 function createConnectionEnds(
@@ -152,7 +152,7 @@ function createConnectionEnds(
 ): Pick<Connections, 'end' | 'endOfUser' | 'endAtServer'> {
   const findServer = (name: string) => listServers().find((one) => one.name === name);
 
-  /** First here: whatever the authorization server says, nothing is sent by it from now on. */
+  /** Ends here first: from now on, no request uses the token, whatever the authorization server answers. */
   async function endOne(place: ConnectionPlace, server: ConnectionServer | undefined, by: EndedBy) {
     const taken = await records.take(place);
     known.forget(place);
@@ -181,7 +181,7 @@ function createConnectionEnds(
   return {
     end: (owner, server, by) => endOne(findPlace(owner, server.name), server, by),
     async endOfUser(owner, by) {
-      // Any server will do: the list is the user's.
+      // The list belongs to the user: the server's name does not matter.
       const servers = await records.listOfUser(findPlace(owner, ''));
       return endAll(
         servers.map((server) => findPlace(owner, server)),

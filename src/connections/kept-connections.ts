@@ -1,4 +1,4 @@
-// §24: where connections are kept, what is known of them, and who is told when they change.
+// §24: shared state of connections: records, known access, changes for all replicas, audit log and metrics.
 
 import type {
   ActiveAccess,
@@ -30,7 +30,7 @@ import {
 
 export type KeptConnections = ReturnType<typeof createKeptConnections>;
 
-/** `listServers` has those of the configuration file that have connections, as it is now. */
+/** `listServers` returns the servers with connections in the current configuration file. */
 export function createKeptConnections(
   runtime: Runtime,
   seal: Seal,
@@ -50,17 +50,17 @@ export function createKeptConnections(
   };
 }
 
-// A change, told to all replicas: what they know of it ends, and whoever waits for it goes on.
+// Fan-out of changes to all replicas: they forget what they know of the connection, and waiting calls go on.
 
-/** `renewed`: it has another token, and is the same. `declined`: somebody said no to a link for it. */
+/** `renewed`: the same connection with another token. `declined`: a user declined a link. */
 type ConnectionChange = ConnectionState | 'renewed' | 'declined';
 
 export type ConnectionMessage = (
   | { readonly owner: ConnectionOwner; readonly server: string; readonly change: ConnectionChange }
-  /** Work for which another replica may wait has ended. */
+  /** Exclusive work has ended, for which another replica may wait. */
   | { readonly released: string }
 ) & {
-  /** The replica that says so, which knows it already. */
+  /** The sending replica, which ignores its own messages. */
   readonly from: string;
 };
 
@@ -107,29 +107,31 @@ function createConnectionChanges(
       return;
     }
     const place = findPlace(message.owner, message.server);
-    // Before anybody else hears of it.
+    // Forgets before it notifies listeners.
     known.forget(place);
     tell(place, message.change);
   });
 
   return {
-    /** Here at once; at the other replicas soon, unless the message is lost. Never throws. What is known here was set right before. */
+    /**
+     * Notifies this replica at once, the others soon, unless the message is lost. Never throws. The caller has updated known access before.
+     */
     announce(place: ConnectionPlace, change: ConnectionChange) {
       tell(place, change);
       const { owner, server } = place;
       replicas.send({ owner, server, change, from }).catch(warn);
     },
-    /** Returns a function that ends it. */
+    /** Returns a function that removes the listener. */
     listen(listener: Listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    /** Never rejects: it may be lost. */
+    /** Never rejects; the message may be lost. */
     announceRelease(hash: string) {
-      // In this process nobody waits for it: they have its outcome.
+      // Waiters in this process get the outcome itself.
       replicas.send({ released: hash, from }).catch(() => {});
     },
-    /** Returns a function that ends it. */
+    /** Returns a function that removes the listener. */
     onRelease(hash: string, listener: () => void) {
       const others = waiting.get(hash) ?? new Set<() => void>();
       waiting.set(hash, others.add(listener));
@@ -141,14 +143,14 @@ function createConnectionChanges(
   };
 }
 
-// Connections that were read a moment ago, so that most calls wait for nothing. Bounded: it does not grow with users.
+// Bounded cache of recently read connections, so that most calls wait for nothing. It does not grow with users.
 
 const KNOWN_MS = 30_000;
 const FORGOTTEN_MS = 60_000;
-/** Until a renewal that failed is tried again, while the token that there is still serves: calls do not wait for each try. */
+/** Delay before a failed renewal is tried again while the current token is still valid: calls do not wait for each try. */
 const AGAIN_MS = 20_000;
 const RENEWED_BEFORE_MS = 60_000;
-/** A token that is good for so long can still be used while another is on its way, or cannot be had. */
+/** A token that is valid for this long can still be used while its successor is requested, or is not available. */
 export const RESERVE_MS = 5000;
 
 interface Known extends Pick<ConnectionServer, 'url' | 'auth'> {
@@ -166,16 +168,19 @@ type KnownAccess = ReturnType<typeof createKnownAccess>;
 function createKnownAccess(clock: Clock) {
   const known = createExpiringMap<Known>('connections', clock.now);
   let forgets = 0;
-  /** Which of all it was; for longer than anything is read. */
+  /** Number of the last `forget`, kept for longer than any read takes. */
   const forgotten = createExpiringMap<number>('connections', clock.monotonic);
 
   return {
-    /** For the server as it was configured when it was noted: with another it may be another. */
+    /** Compares the server's configuration as well: another one may need another connection. */
     get({ hash }: ConnectionPlace, { url, auth }: ConnectionServer) {
       const found = known.get(hash);
       return found?.url === url && found.auth === auth ? found.access : undefined;
     },
-    /** Call it before a record is read, and give the result to `note`: access that was forgotten meanwhile does not become known again. */
+    /**
+     * Call it before a record is read, and give the result to `note`: a connection that was forgotten meanwhile does not become known
+     * again.
+     */
     beginReading: (): Reading => ({ since: forgets }),
     note(
       { hash }: ConnectionPlace,
@@ -184,7 +189,7 @@ function createKnownAccess(clock: Clock) {
       { since, hasFailed = false }: Reading,
     ): ActiveAccess {
       const { expiresAt = Number.POSITIVE_INFINITY } = record;
-      // One whose renewal has failed is tried again soon, and serves while it is good.
+      // After a failed renewal, the token is used while it is valid, and renewal is tried again soon.
       const until = hasFailed
         ? Math.min(clock.now() + AGAIN_MS, expiresAt - RESERVE_MS)
         : Math.min(clock.now() + KNOWN_MS, findRenewalTime(record));
@@ -206,23 +211,23 @@ export const toAccess = ({ accessToken, id }: ConnectionRecord): ActiveAccess =>
   connectionId: id,
 });
 
-/** A minute before its end; where the whole life of a token is short, in its middle: else each call would renew it. */
+/** A minute before the token expires, or in the middle of a shorter lifetime: otherwise each call would renew it. */
 export function findRenewalTime({ expiresAt, tokenAt }: ConnectionRecord): number {
   if (expiresAt === undefined) return Number.POSITIVE_INFINITY;
   return expiresAt - Math.min(RENEWED_BEFORE_MS, (expiresAt - tokenAt) / 2);
 }
 
-// §24.6, §21.1: who is told of connections. The audit log: made, renewed, in need of a login, ended; never a token. The metrics: what
-// token endpoints said, and how many connections there are.
+// §24.6, §21.1: audit log and metrics. The audit log gets a line when a connection is made, renewed, needs a login, or ends; never a token.
+// The metrics count answers of token endpoints, and connections.
 
-/** A renewal says no more than that the connection is in use: of each, one line a day, on all replicas together. */
+/** A renewal only shows that the connection is in use: one line per connection and day, on all replicas together. */
 const DAY_SECONDS = 86_400;
 
 /** Writes nothing without `AUDIT_LOG`. */
 function auditConnections({ audit, store, clock }: Runtime) {
   const written = createExpiringMap<true>('auditedConnections', clock.monotonic);
 
-  /** A shared one is no user's. */
+  /** A shared connection belongs to no user. */
   const write = (
     { owner, server }: ConnectionPlace,
     rest: Pick<AuditedAction, 'action' | 'by'>,
@@ -240,12 +245,12 @@ function auditConnections({ audit, store, clock }: Runtime) {
 
   return {
     made: (place: ConnectionPlace) => write(place, { action: 'made' }),
-    /** The store may be slow, and no call waits for that line. Never rejects. */
+    /** No call waits for the store here. Never rejects. */
     async renewed(place: ConnectionPlace, connectionId: string) {
       if (audit === undefined || written.get(connectionId)) return;
       written.set(connectionId, true, clock.monotonic() + DAY_SECONDS * 1000);
       const key = buildAuditedRenewalKey(connectionId);
-      // No line where there is one of today, or nobody can know whether there is.
+      // Writes no line if there is one of today, or the store cannot tell.
       const isFirst = await claimOnce(store, key, DAY_SECONDS).catch(() => {
         written.delete(connectionId);
         return false;
@@ -258,10 +263,10 @@ function auditConnections({ audit, store, clock }: Runtime) {
   };
 }
 
-/** For so long an answer of the store is good: anybody may scrape, as often as they like. */
+/** Counts are cached for so long: anybody may scrape, at any rate. */
 const KEPT_MS = 15_000;
 
-/** Leaves out a server whose connections cannot be counted. Never rejects. */
+/** Leaves out servers whose connections cannot be counted. Never rejects. */
 export function createCountConnections(
   { clock }: Runtime,
   connections: Pick<Connections, 'count'>,
@@ -270,7 +275,7 @@ export function createCountConnections(
   let kept: { readonly counts: readonly ConnectionCount[]; readonly endsAt: number } | undefined;
   const counting = createSingleFlight<'all', readonly ConnectionCount[]>();
 
-  /** One server after the other, so that a scrape never has more than one question at the store. */
+  /** One server after the other, so that a scrape has at most one request at the store. */
   async function countAll(): Promise<readonly ConnectionCount[]> {
     const counts: ConnectionCount[] = [];
     for (const { name: server } of listServers()) {

@@ -1,4 +1,4 @@
-// §24: links that lead one user to a connection, and those who wait for what comes of them.
+// §24: links that lead one user to a connection, and calls that wait for the outcome.
 
 import type {
   ConnectionRequest,
@@ -14,18 +14,18 @@ import type { ConnectionPlace } from './connection-record.ts';
 import type { KeptConnections } from './kept-connections.ts';
 
 export interface LinkRequests extends ConnectionRequests {
-  /** The connection stands: the link leads nowhere any more. Never rejects. */
+  /** The connection stands: the link stops working. Never rejects. */
   complete(id: string): Promise<void>;
 }
 
 interface LinkRecord extends ConnectionRequest {
-  /** The connection that there was before: what comes of the link is another one. */
+  /** The former connection: the link leads to another one. */
   readonly before: string | undefined;
   readonly outcome?: 'connected' | 'declined' | undefined;
 }
 
 const LINK_SECONDS = 600;
-/** A model that calls in a loop is given the same link again. */
+/** A model that calls in a loop gets the same link again. */
 const SAME_LINK_SECONDS = 60;
 const WAIT_MS = 300_000;
 
@@ -40,7 +40,7 @@ export function createLinkRequests(
   );
   const recent = createRecords(store, textFormat, seal);
 
-  /** The one that is good, or is to be made anew where it needs a login. */
+  /** ID of the active connection; undefined if there is none, or it needs a login. */
   async function findActiveId(place: ConnectionPlace) {
     const stored = await records.read(place);
     return stored?.record.state === 'active' ? stored.record.id : undefined;
@@ -61,7 +61,7 @@ export function createLinkRequests(
         : { result: undefined },
     );
 
-  /** Undefined while nothing has come of it. @throws StoreUnavailable */
+  /** Undefined while there is no outcome. @throws StoreUnavailable */
   async function look(id: string, place: ConnectionPlace): Promise<RequestOutcome | undefined> {
     const link = await links.get(id);
     if (link === undefined) return 'expired';
@@ -80,7 +80,7 @@ export function createLinkRequests(
       const known = await recent.get(key);
       if (known !== undefined && isOpen(await links.get(known))) return buildLink(known, server);
       const id = await links.put({ owner: place.owner, server, scopes, before });
-      // All of many at the same moment get the same.
+      // Simultaneous callers get the same link.
       const standing = await recent.create(key, id, SAME_LINK_SECONDS);
       return buildLink(isOpen(await links.get(standing)) ? standing : id, server);
     },
@@ -97,7 +97,7 @@ export function createLinkRequests(
     complete: (id) =>
       close(id, 'connected').then(
         () => {},
-        // Whoever waits sees the connection itself.
+        // Waiting calls see the connection itself.
         () => {},
       ),
     wait(id, request, signal) {

@@ -1,6 +1,6 @@
-// §24: a token takes the place of another: once at a time on all replicas, and the answer stored before it is used. Where an
-// answer was lost, the same is asked again: many servers take a refresh token until the one that took its place is used, or for
-// some minutes. The others say `invalid_grant`, and a login is needed; what was lost cannot be had there in any other way.
+// §24: renewal of access tokens: by one replica at a time, and the response is stored before it is used. After a lost response the same
+// request is sent again: many authorization servers accept a refresh token until its successor is used, or for some minutes. Others answer
+// `invalid_grant`, and a login is needed, since there is no other way to recover the lost tokens.
 import type { FormPair } from '../http/oauth-client/client-authentication.ts';
 import type { ServerTokens, TokenAnswer } from '../http/oauth-client/token-answer.ts';
 import type { Access, ConnectionServer } from '../mcp/upstream/connections.ts';
@@ -26,7 +26,7 @@ import { isSameAccount, type Revocation, TooManyRequests } from './servers/token
 
 export type TokenRenewal = ReturnType<typeof createRenewal>;
 
-/** A service behind a server may answer 401 to one caller as often as it is called: the token is everybody's who is served by it. */
+/** A service behind a server may answer 401 to one caller on each call, while other callers use the same token. */
 export const FORCED_AGAIN_MS = 60_000;
 
 export function createRenewal(
@@ -46,8 +46,8 @@ export function createRenewal(
   );
 
   /**
-   * Resolves to the access to go on with: by the token that is stored, where it is good; else by a new one. In place of one that was `refused` (401)
-   * another is had once a minute at most: until then it is the same, which others may be served by. Never rejects.
+   * Resolves to the stored token if it is valid, else to a new one. A `refused` token (401) is replaced once a minute at most: until then
+   * it is returned again, since other callers may use it successfully. Never rejects.
    */
   function renew(
     place: ConnectionPlace,
@@ -70,7 +70,7 @@ export function createRenewal(
     });
   }
 
-  /** Undefined where a new token is needed. */
+  /** Undefined if a new token is needed. */
   async function look(
     place: ConnectionPlace,
     server: ConnectionServer,
@@ -83,7 +83,7 @@ export function createRenewal(
     const { record } = stored;
     const needed = findLoginNeed(record, server);
     if (needed !== undefined) return needed;
-    // One that is under way is waited for.
+    // Waits for a renewal in progress.
     if (record.accessToken === refused && (mayForce(record) || record.renewal !== undefined))
       return undefined;
     const until = isElsewhere ? (record.expiresAt ?? 0) - RESERVE_MS : findRenewalTime(record);
@@ -95,7 +95,7 @@ export function createRenewal(
     (record.refreshToken !== undefined &&
       (record.forced === undefined || clock.now() - record.forced.at >= FORCED_AGAIN_MS));
 
-  /** With the lock. */
+  /** Holds the lock. */
   async function run(
     place: ConnectionPlace,
     server: ConnectionServer,
@@ -110,7 +110,7 @@ export function createRenewal(
     if (isForced && !mayForce(record)) return toAccess(record);
     const { refreshToken } = record;
     if (refreshToken === undefined) {
-      // There is no way to another token: the one that there is serves until its end.
+      // There is no way to get another token: this one is used until it expires.
       if (isUsable(record)) return toAccess(record);
       metrics.recordUpstreamTokenRefresh(server.name, 'login_needed');
       const reason = `the token for ${server.name} has expired, and its authorization server gave none to renew it: log in again`;
@@ -120,7 +120,7 @@ export function createRenewal(
     const renewal = { attempt: generateSecret(), at: now };
     const next = { ...record, renewal, ...(isForced && { forced: { at: now, isRenewed: false } }) };
     const marked = await records.replace(place, stored, next);
-    // Somebody has ended it, or has logged in again.
+    // The connection was ended, or made anew.
     if (marked === undefined) return useStored(place, server);
     const isAgain = record.renewal !== undefined;
     return send(place, server, marked, { refreshToken, isAgain });
@@ -142,7 +142,7 @@ export function createRenewal(
     try {
       answer = await tokenEndpoint.request(record, client, form, server);
     } catch (error) {
-      // The mark stays while its outcome is not known, and says so.
+      // The mark stays while the outcome is unknown.
       if (!(error instanceof NoAnswer) || !error.mayHaveArrived) await unmark(place, marked);
       const isNothingSent = error instanceof TooManyRequests;
       const what = isNothingSent || error instanceof NoAnswer ? error.message : 'was not asked';
@@ -162,14 +162,14 @@ export function createRenewal(
     return fail(place, server, answer.said + more);
   }
 
-  /** Goes on by what stands there now, whoever wrote it. */
+  /** Continues with the stored connection, whoever wrote it. */
   const useStored = async (place: ConnectionPlace, server: ConnectionServer) =>
     (await look(place, server, false, undefined)) ?? {
       kind: 'unavailable',
       reason: `the connection to ${server.name} has just changed`,
     };
 
-  /** Not before they are stored; undefined for those that were not stored then. */
+  /** Returns tokens only once they are stored; `tokens` is undefined for those that could not be stored earlier. */
   async function useNew(
     place: ConnectionPlace,
     server: ConnectionServer,
@@ -186,8 +186,7 @@ export function createRenewal(
   }
 
   /**
-   * Says what happened, in words. The connection keeps the client that it was made with: its tokens are of no use to another, and
-   * the server may have been wrong.
+   * Describes the outcome. The connection keeps its client: the tokens are useless to another one, and the server may have been wrong.
    */
   async function replaceForgotten(server: ConnectionServer, record: ConnectionRecord) {
     try {
@@ -206,7 +205,7 @@ export function createRenewal(
   const isUsable = ({ expiresAt }: ConnectionRecord) =>
     expiresAt === undefined || clock.now() < expiresAt - RESERVE_MS;
 
-  /** Nothing is lost: where the connection stands as it was, its token serves until its end. @throws StoreUnavailable */
+  /** Nothing is lost: the token of an unchanged connection is used until it expires. @throws StoreUnavailable */
   async function fail(
     place: ConnectionPlace,
     server: ConnectionServer,
@@ -227,7 +226,7 @@ export function createRenewal(
     return { kind: 'unavailable', reason: `${reason}; the connection is kept` };
   }
 
-  /** The owner must log in again; undefined where the connection has changed meanwhile. @throws StoreUnavailable */
+  /** The owner must log in again; undefined if the connection has changed meanwhile. @throws StoreUnavailable */
   async function requireLogin(place: ConnectionPlace, standing: StoredConnection, reason: string) {
     const next = { ...standing.record, state: 'login needed' as const, problem: reason };
     const written = await records.replace(place, standing, next);
@@ -247,7 +246,7 @@ export const describeMissing = (): Access => ({
   scopes: undefined,
 });
 
-/** Undefined where it can be used. */
+/** Undefined if the connection can be used. */
 export function findLoginNeed(record: ConnectionRecord, server: ConnectionServer) {
   if (record.state === 'login needed') return describeLogin(record.problem);
   return isMadeFor(record, server) ? undefined : describeLogin(describeChanged(server));
@@ -259,9 +258,9 @@ const describeLogin = (reason: string | undefined): Access => ({
   scopes: undefined,
 });
 
-// §24: what a renewal brought is stored before it is used: it is the only copy, and the tokens before may be worth nothing now.
+// §24: new tokens are stored before they are used: they are the only copy, and the former tokens may be revoked by now.
 
-/** For which the store is asked again while the lock is held. */
+/** Time for which writes are retried while the lock is held. */
 const STORING_MS = 15_000;
 const PAUSE_MS = 250;
 
@@ -270,7 +269,7 @@ function createNewTokens(
   records: ConnectionRecords,
   revokeTokens: Revocation['revokeTokens'],
 ) {
-  /** Keyed by the attempt that they came of. */
+  /** Keyed by renewal attempt. */
   const unsaved = createBoundedMap<string, ServerTokens>('unsavedTokens');
 
   /** @throws StoreUnavailable */
@@ -284,7 +283,7 @@ function createNewTokens(
       const stored = await records.read(place);
       const isOthers = stored && isSameAccount(marked, stored.record) === false;
       if (stored === undefined || isOthers) {
-        // It was ended meanwhile, or is another account's, and nobody else can end what came since.
+        // The connection was ended meanwhile, or belongs to another account. No user could end these tokens.
         await revokeTokens(server, marked, tokens);
         return undefined;
       }
@@ -306,14 +305,14 @@ function createNewTokens(
   }
 
   return {
-    /** True if those of its renewal came here, and the store did not take them then. */
+    /** True if the new tokens were received here, but could not be stored. */
     hasUnsaved: ({ renewal }: ConnectionRecord) =>
       renewal !== undefined && unsaved.peek(renewal.attempt) !== undefined,
     /**
-     * `marked` has the mark of the renewal; `given` is undefined for those that were not saved. Resolves to undefined where they are of
-     * no use any more: the connection was ended, or made anew.
+     * `marked` has the mark of the renewal; `given` is undefined for tokens that were not stored earlier. Resolves to undefined if they are
+     * obsolete: the connection was ended, or made anew.
      *
-     * @throws StoreUnavailable after a while; they are kept in memory then.
+     * @throws StoreUnavailable after a while; the tokens stay in memory then.
      */
     async store(
       place: ConnectionPlace,
@@ -346,7 +345,7 @@ function createNewTokens(
   };
 }
 
-/** What a record says of an access token that has just come. */
+/** Members of a record that describe a new access token. */
 export const describeTokens = ({ accessToken, expiresInSeconds }: ServerTokens, now: number) => ({
   accessToken,
   tokenAt: now,

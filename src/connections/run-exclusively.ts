@@ -1,4 +1,4 @@
-// §24: work that one of all replicas does at a time.
+// §24: distributed single flight: one of all replicas does the work at a time.
 
 import { generateSecret } from '../platform/ids.ts';
 import { createSingleFlight } from '../platform/single-flight.ts';
@@ -10,20 +10,20 @@ export interface ExclusiveWork<Result> {
   /** Names the work. */
   readonly hash: string;
   /**
-   * Resolves to the result that there is without the work; undefined where it is needed. `isElsewhere` while another replica does it: then whatever is
-   * good for the moment will do.
+   * Resolves to a result that is available without the work; undefined if the work is needed. `isElsewhere` is true while another replica
+   * does it: then any result that is valid at the moment is enough.
    */
   look(isElsewhere: boolean): Promise<Result | undefined>;
   run(): Promise<Result>;
 }
 
-/** Longer than the work may take: a replica that holds the lock for longer has died. */
+/** Exceeds the duration of the work: a replica that holds the lock longer has died. */
 const LOCK_SECONDS = 45;
-/** A call has no longer to wait. */
+/** Timeout of a waiting call. */
 const WAIT_MS = 20_000;
 const POLL_MS = 100;
 
-/** Another replica was at it for longer than anybody waits. */
+/** Another replica took longer than any call waits. */
 export class StillUnderWay extends Error {
   override readonly name = 'StillUnderWay';
 }
@@ -32,7 +32,7 @@ export function createRunExclusively<Result>(
   { store, clock }: Runtime,
   locks: KeptConnections['changes'],
 ) {
-  /** For this process: of many that wait for the same, one asks the store how far it is. */
+  /** Single flight within this process: one of the waiting callers polls the store. */
   const running = createSingleFlight<string, Result>();
 
   async function runInTurn({ hash, look, run }: ExclusiveWork<Result>): Promise<Result> {
@@ -68,7 +68,7 @@ export function createRunExclusively<Result>(
       stopListening();
     }
     try {
-      // Another may have done it between the look and the lock.
+      // Another replica may have done it between the look and the lock.
       return (await look(false)) ?? (await run());
     } finally {
       await store.compareAndDelete(key, lock).catch(() => {});
@@ -76,6 +76,6 @@ export function createRunExclusively<Result>(
     }
   }
 
-  /** @throws StillUnderWay, StoreUnavailable, and what the work throws. */
+  /** @throws StillUnderWay, StoreUnavailable, and errors of the work. */
   return (work: ExclusiveWork<Result>) => running.run(work.hash, () => runInTurn(work));
 }

@@ -1,4 +1,4 @@
-// §24.3: the pages of one connection: what one is about to connect, what came of it, and why it cannot be.
+// §24.3: HTML of the pages about one connection: before it is made, its outcome, and problems.
 
 import { escapeHtml, renderHtmlPage } from '../../http/endpoint/html-page.ts';
 import type { Reply } from '../../http/endpoint/message.ts';
@@ -25,7 +25,7 @@ import type {
 } from '../../mcp/upstream/connections.ts';
 import { shorten } from '../../platform/text.ts';
 
-/** Asks before the login begins. */
+/** Asks the user before the login begins. */
 export function renderConnectPage(
   owner: PageOwner,
   {
@@ -37,11 +37,11 @@ export function renderConnectPage(
   }: {
     readonly server: ConnectionServer;
     readonly session: BrowserSession;
-    /** Of the link that led here; undefined for who came by themselves. */
+    /** ID of the link that led here; undefined for users who came without one. */
     readonly requestId: string | undefined;
-    /** That are asked for; undefined for those that the server names. */
+    /** Requested scopes; undefined for those that the server names. */
     readonly scopes: readonly string[] | undefined;
-    /** Where the login will be, and then where else it has endpoints; undefined where that is not known. */
+    /** Host of the login, then hosts of the other endpoints; undefined if unknown. */
     readonly hosts: readonly string[] | undefined;
   },
 ): Reply {
@@ -125,7 +125,7 @@ export const renderDeclinedPage = (owner: PageOwner, server: string): Reply =>
 <p class="aside">You can close this page.</p>`,
   });
 
-/** It can still be used by whom it was made for. */
+/** The link still works for its own user. */
 export const renderForeignConnectionPage = (
   owner: PageOwner,
   session: BrowserSession,
@@ -147,7 +147,7 @@ export const renderExpiredPage = (owner: PageOwner): Reply =>
 ${renderButton(owner)}`,
   });
 
-/** Nothing of the address is shown: anybody can write one. */
+/** Shows nothing of the address, which anybody can write. */
 export const renderUnknownPage = (owner: PageOwner): Reply =>
   renderPage(owner, {
     status: 404,
@@ -166,7 +166,7 @@ ${escapeHtml(owner.displayName)} can make and end. Ask them to connect it.</p>
 ${renderLinks(owner)}`,
   });
 
-/** By whose fault it is: what the page is called, and what helps beside what the problem says itself. */
+/** Title and advice by the cause of the problem; the problem itself has the details. */
 const PROBLEMS = {
   browser: {
     status: 400,
@@ -239,18 +239,18 @@ const renderServerForm = (
   );
 
 // Characters.
-/** No name in the DNS is longer, and the end of one says whose it is. */
+/** The longest possible DNS name; its end tells whose it is. */
 const MAX_HOST = 260;
 const MAX_ACCOUNT = 100;
 
-// §24.3: the page on which users see the servers that want a login of theirs, and connect and disconnect.
+// §24.3: HTML of the page where users see, connect and disconnect the servers that need a login.
 
 interface ShownConnection {
   readonly server: ConnectionServer;
   readonly info: ConnectionInfo;
 }
 
-/** A connection that has just ended, and what its server did not do for it. */
+/** A connection that has just ended, and what could not be revoked at the authorization server. */
 export interface UnfinishedEnd {
   readonly server: string;
   readonly problem: string;
@@ -328,7 +328,7 @@ function renderFacts({ account, since, scopes }: ConnectionInfo): string {
   return rows.length === 0 ? '' : renderRows(rows);
 }
 
-/** What is wanted of who sees it stands first, and stands out. */
+/** Servers that need action come first, and stand out. */
 function renderActions(
   owner: PageOwner,
   session: BrowserSession,

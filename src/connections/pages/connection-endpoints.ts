@@ -1,4 +1,4 @@
-// §24.3: where users connect the servers that want a login of theirs: door 3, and where the links of doors 1 and 2 lead.
+// §24.3: endpoints of the pages where users connect servers: door 3, and the target of the links of doors 1 and 2.
 import { fail } from '../../errors/gateway-error.ts';
 import type { Endpoint, OpenEndpoint } from '../../http/endpoint/endpoint.ts';
 import {
@@ -51,9 +51,9 @@ import {
 /** Fields of the forms. */
 const checkFieldName = createNameCheck(['csrf', 'action', 'server', 'request', 'login']);
 
-/** What the id of a link can look like: anything else is none, and stands in no record. */
+/** Form of the ID of a link. Anything else never reaches the store. */
 const REQUEST_ID = /^[\w-]{1,128}$/;
-/** In place of such a one: there is no link with this id, either. */
+/** Stands for an ID of another form; no link has it. */
 const UNKNOWN_ID = '-';
 
 const PATH = '/connections';
@@ -61,7 +61,7 @@ const PATH = '/connections';
 const buildPage = (server: string, requestId: string | undefined): OwnPage =>
   `${PATH}/${server}${requestId === undefined ? '' : (`?request=${requestId}` as const)}`;
 
-/** `listServers` has those of the configuration file as it stands now. */
+/** `listServers` returns the servers of the current configuration file. */
 export function createConnectionEndpoints(
   { config: { server: owner, oauth } }: Pick<Runtime, 'config'>,
   ownPages: OwnPages,
@@ -70,7 +70,7 @@ export function createConnectionEndpoints(
 ): readonly Endpoint[] {
   const { baseUrl } = owner;
   const { sessions, browsers } = ownPages;
-  /** Users of it are named without it. */
+  /** Default issuer, which is left out of the names of its users. */
   const issuer = oauth.provider?.issuer;
 
   const findServer = (name: string | undefined) =>
@@ -100,7 +100,7 @@ export function createConnectionEndpoints(
     if (server === undefined) return renderUnknownPage(owner);
     const parameters = parseQuery(query, () => {});
     const requestId = readRequestId(parameters);
-    // The browser comes back from a login that was begun at the page of connections.
+    // The browser comes back from a login that began at the page of connections.
     const isReturn = parameters.get('connected') !== undefined;
     const at = { page: buildPage(server.name, requestId), error: parameters.get('error'), cookie };
     return showToUser(owner, ownPages, at, (session) =>
@@ -108,7 +108,7 @@ export function createConnectionEndpoints(
         const info = await connections.describe(whose, server);
         const isThere =
           info.state === 'active' && (scopes ?? []).every((scope) => info.scopes?.includes(scope));
-        // Whoever comes to connect another account does so at the page of connections.
+        // Users who want to connect another account do so at the page of connections.
         if (isThere && (isReturn || requestId !== undefined))
           return renderConnectedPage(owner, info);
         return renderConnectPage(owner, {
@@ -116,7 +116,7 @@ export function createConnectionEndpoints(
           session,
           requestId,
           scopes: scopes ?? server.auth.scopes,
-          // Unknown where it cannot be found out: whoever goes on is told why.
+          // Undefined if it cannot be found out: the next step reports the problem.
           hosts: await connecting.findLoginHosts(server).catch((problem: unknown) => {
             if (problem instanceof ConnectionProblem) return undefined;
             throw problem;
@@ -126,14 +126,14 @@ export function createConnectionEndpoints(
     );
   }
 
-  /** An empty one is one, too: who lost the id of a link does not come by themselves. */
+  /** An empty ID counts, too: a user whose link lost its ID did not come without one. */
   function readRequestId({ get, isNamed }: RequestParameters) {
     const given = get('request');
     if (given !== undefined && REQUEST_ID.test(given)) return given;
     return isNamed('request') ? UNKNOWN_ID : undefined;
   }
 
-  /** Goes on where who sits here may connect this server, by this link where there is one. It is not used up by it. */
+  /** Calls `goOn` if this user may connect this server, with the link if there is one. It does not use up the link. */
   async function followLink(
     server: ConnectionServer,
     session: BrowserSession,
@@ -146,7 +146,7 @@ export function createConnectionEndpoints(
     if (requestId === undefined) return goOn({ owner: asking, server: name, scopes: undefined });
     const request = await requests.find(requestId);
     if (request === undefined || request.server !== name) {
-      // A link that has done its work is gone.
+      // A link that was used is gone.
       const info = await connections.describe(asking, server);
       return info.state === 'active' ? renderConnectedPage(owner, info) : renderExpiredPage(owner);
     }
@@ -155,7 +155,7 @@ export function createConnectionEndpoints(
       : renderForeignConnectionPage(owner, session, { server: name, requestId });
   }
 
-  /** What was made for one person is nobody else's, and what is everybody's no person's. */
+  /** A link for one user works for no other; a link for a shared connection works for no single user. */
   const isSameOwner = (one: ConnectionOwner, other: ConnectionOwner) =>
     one === 'shared' || other === 'shared'
       ? one === other
@@ -206,11 +206,11 @@ export function createConnectionEndpoints(
       : showList(session, { server: server.name, problem });
   }
 
-  // GET /connections/callback/<server>, and /connections/callback for the client document and clients that were made by hand
+  // GET /connections/callback/<server>, and /connections/callback for the client document and configured clients
 
   async function callback({ path, query }: GatewayRequest, cookie: string | undefined) {
     const parameters = parseQuery(query, () => {});
-    // No answer of an authorization server: a server may be called so, too.
+    // Not a response of an authorization server: there may be a server named "callback".
     if (path === CALLBACK_PATH && parameters.get('state') === undefined)
       return getServer(path.slice(PATH.length + 1), query, cookie);
     const found = await sessions.find(cookie);
@@ -225,7 +225,7 @@ export function createConnectionEndpoints(
       },
       findServer,
     );
-    // Nothing of the answer stays in the address.
+    // Removes the response from the address bar.
     return createRedirectReply(
       `${baseUrl}${PATH}${requestId === undefined ? '' : `/${info.server}?connected=1`}`,
     );

@@ -27,7 +27,7 @@ import type { JsonObject } from '../../platform/json.ts';
 import { nameOwner, withoutDefault } from '../../store/owner.ts';
 import type { Owner } from '../../store/store.ts';
 
-/** `opened` and `grants` are undefined where clients get the provider's tokens. */
+/** `opened` and `grants` are undefined in proxy mode. */
 export function createConnectionPanels(
   found: FoundPeople,
   opened: Connections | undefined,
@@ -37,7 +37,7 @@ export function createConnectionPanels(
   const { issuers } = found;
   const toOwner = (user: UserGrant['user']) => withoutDefault(user, issuers.issuer);
 
-  /** With those at each server where users have connections of their own. */
+  /** With their connection at each server. */
   async function describePerson(owner: Owner, person: Person) {
     const shown: JsonObject[] = [];
     for (const server of listServers()) {
@@ -53,7 +53,7 @@ export function createConnectionPanels(
     return { ...describeUser(owner, issuers), ...person, connections: shown };
   }
 
-  /** One after the other, so that who looks at it leaves room in the store for calls. */
+  /** One server after the other, to leave room in the store for calls. */
   async function countConnections(): Promise<JsonObject> {
     const servers: JsonObject[] = [];
     for (const { name: server, auth } of listServers()) {
@@ -65,7 +65,7 @@ export function createConnectionPanels(
     return { servers };
   }
 
-  /** Of people whose user ID the text is, or of whose e-mail or name it is a part and who are logged in by a client. */
+  /** Finds people by user ID, and logged-in people by a part of e-mail or name. */
   async function findConnections({ from }: AdminPageRequest, text: string): Promise<JsonObject> {
     if (grants === undefined) return { people: [] };
     const page = await findGrants(found, grants, { text, from }, 1);
@@ -78,7 +78,7 @@ export function createConnectionPanels(
     const described: JsonObject[] = [];
     for (const [owner, person] of people.values())
       described.push(await describePerson(owner, person));
-    // Whose last login has ended may still have connections.
+    // A user whose last login has ended may still have connections.
     const named = toOwner({ sub: text, issuer: issuers.findIssuerOf(text) });
     if (from === undefined && !people.has(nameOwner(named))) {
       const byId = await describePerson(named, {});
@@ -87,7 +87,7 @@ export function createConnectionPanels(
     return { people: described, ...renderNext(page) };
   }
 
-  /** The server need not be in the configuration file any more. */
+  /** The server may be gone from the configuration file. */
   async function end(at: Connections, name: string | undefined, owner: Owner | undefined) {
     if (owner === undefined) return at.endAtServer(name ?? '', 'operator');
     if (name === undefined) return at.endOfUser(owner, 'operator');
@@ -108,7 +108,7 @@ export function createConnectionPanels(
           : findConnections(readAdminPageRequest(query), text);
       },
     },
-    // Each connection that ends has a line of its own, of the event `connection`.
+    // Each connection that ends has its own audit line, of the event `connection`.
     {
       method: 'DELETE',
       path: '/connections',
@@ -117,7 +117,7 @@ export function createConnectionPanels(
         return {
           action: 'end_connections',
           target: describeSelection(query),
-          /** @throws GatewayError `bad_request` where neither is named, or anything else is. */
+          /** @throws GatewayError `bad_request` if neither is named, or any other parameter is. */
           async run() {
             if (!isClear(query, OF_CONNECTIONS) || query.size === 0)
               fail('bad_request', {

@@ -1,4 +1,4 @@
-// §24, RFC 8414, OpenID Connect Discovery: where one logs in for a server, as its operator or the server itself says.
+// §24, RFC 8414, OpenID Connect Discovery: finds the authorization server for a server, as its operator or the server itself names it.
 
 import { cleanScopes, toOneLine } from '../../http/oauth-client/token-answer.ts';
 import { ConnectionProblem, type ConnectionServer } from '../../mcp/upstream/connections.ts';
@@ -11,9 +11,9 @@ import { quote } from '../../platform/text.ts';
 import { createNoAnswerProblem, findUrlProblem, type Outbound } from './outbound.ts';
 
 export interface AuthorizationServer {
-  /** Where an operator named endpoints alone: the token endpoint, which stands for it. */
+  /** The token endpoint if an operator configured endpoints only. */
   readonly issuer: string;
-  /** Whether `issuer` is what it calls itself (RFC 9207 can be checked). */
+  /** True if `issuer` comes from its metadata, so that RFC 9207 can be checked. */
   readonly isIssuerKnown: boolean;
   readonly authorizationUrl: string;
   readonly tokenUrl: string;
@@ -23,29 +23,29 @@ export interface AuthorizationServer {
   readonly sendsIssuer: boolean;
   /** OAuth Client ID Metadata Document (draft) §5. */
   readonly takesClientDocuments: boolean;
-  /** Undefined where it does not say. */
+  /** Undefined if the metadata does not list them. */
   readonly authMethods?: readonly string[] | undefined;
   readonly challengeMethods?: readonly string[] | undefined;
   readonly supportedScopes?: readonly string[] | undefined;
 }
 
-/** All that it has, the one where people log in first. */
+/** All its endpoints; the one where people log in first. */
 export const listEndpoints = (at: AuthorizationServer): readonly string[] =>
   [at.authorizationUrl, at.tokenUrl, at.registrationUrl, at.revocationUrl].filter(
     (url) => url !== undefined,
   );
 
-/** Where one logs in for a server, and for what. */
+/** Where to log in for a server, and for what. */
 export interface LoginPlace {
   readonly authorizationServer: AuthorizationServer;
-  /** RFC 8707; undefined where none is sent. */
+  /** RFC 8707; undefined if none is sent. */
   readonly resource: string | undefined;
-  /** Those that the server asks for. */
+  /** Scopes that the server asks for. */
   readonly scopes: readonly string[] | undefined;
 }
 
 const FRESH_MS = 300_000;
-/** Who clicks again at once is told the same: the server need not hear of it. */
+/** Caches the answer for repeated clicks. */
 const FAILURE_MS = 5000;
 
 type Found = { readonly place: LoginPlace } | { readonly problem: ConnectionProblem };
@@ -92,17 +92,17 @@ async function findLoginPlace(server: ConnectionServer, outbound: Outbound): Pro
       scopes: undefined,
     };
   const isOperatorsWord = configured !== undefined;
-  // An operator who names the issuer does so because the server says something else, or nothing.
+  // An operator configures the issuer because the server names another one, or none.
   const described = await findProtectedResource(server, outbound).catch((problem: unknown) => {
     if (isOperatorsWord) return undefined;
     throw problem;
   });
-  // Before there was such metadata, a server was its own authorization server (MCP 2025-03-26).
+  // Before such metadata existed, a server was its own authorization server (MCP 2025-03-26).
   const issuers = isOperatorsWord
     ? [configured.issuer]
     : (described?.issuers ?? [new URL(server.url).origin]);
   let first: unknown;
-  // The first that can be used: a server may name several (RFC 9728 §2).
+  // Takes the first usable one: a server may name several (RFC 9728 §2).
   for (const issuer of issuers.slice(0, MAX_ISSUERS)) {
     try {
       return {
@@ -148,7 +148,7 @@ async function fetchMetadata(
   isNamed: boolean,
 ): Promise<AuthorizationServer> {
   const hop = `${server.name}: the metadata of its authorization server ${stripUri(issuer)}`;
-  // Where it named nothing, the origin of the server itself stands for it, as the operator wrote it.
+  // Without metadata, the origin of the server's configured URL is the issuer.
   const isItself = !isNamed && new URL(server.url).origin === issuer;
   const urlProblem = isItself ? undefined : findUrlProblem(issuer, server);
   if (urlProblem !== undefined)
@@ -177,7 +177,7 @@ async function fetchMetadata(
   );
 }
 
-/** RFC 8414 §3.1, OpenID Connect Discovery §4.1: in the order that MCP has them. */
+/** RFC 8414 §3.1, OpenID Connect Discovery §4.1: in MCP's order. */
 function listMetadataUrls(issuer: string): readonly string[] {
   const { origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/+$/, '');
@@ -229,26 +229,26 @@ function readMetadata(
   };
 }
 
-/** A slash at the end is the one difference that names nobody else: many write their issuer with it in one place only. */
+/** Ignores a trailing slash, which many write in one place only, and which never distinguishes two issuers. */
 export const isSameIssuer = (one: string, other: string): boolean =>
   one.replace(/\/$/, '') === other.replace(/\/$/, '');
 
-// §24, RFC 6749 §4.1.2, RFC 9207: what the browser brings back of an authorization server. Anybody can write an address: none of it
-// is taken for what it says before it is compared with what was asked.
+// §24, RFC 6749 §4.1.2, RFC 9207: reads the response that the browser brings back. Anybody can write such an address: no member is trusted
+// before it was compared with the request.
 
-/** The login whose response is waited for. */
+/** The login that waits for the response. */
 export interface AwaitedResponse {
-  /** The name of the server that it is for. */
+  /** Name of the server. */
   readonly server: string;
   readonly issuer: string;
-  /** True if `issuer` is what the authorization server calls itself. */
+  /** True if `issuer` comes from the metadata of the authorization server. */
   readonly isIssuerKnown: boolean;
-  /** RFC 9207 §3: whether it said that it names itself in its response. */
+  /** RFC 9207 §3: whether its metadata promise `iss` in the response. */
   readonly sendsIssuer: boolean;
   readonly tokenUrl: string;
 }
 
-/** The code; undefined where the person said no there. @throws ConnectionProblem */
+/** The code; undefined if the user declined there. @throws ConnectionProblem */
 export function readAuthorizationResponse(
   query: ReadonlyMap<string, string>,
   awaited: AwaitedResponse,
@@ -268,7 +268,7 @@ export function readAuthorizationResponse(
 
 export const BEGIN_AGAIN = 'Begin again from the list of connections.';
 
-/** RFC 9207 §2.4. What is not said cannot be compared, unless it was promised. */
+/** RFC 9207 §2.4. A missing `iss` is an error only if the metadata promise it. */
 function requireIssuer(
   { server, issuer, isIssuerKnown, sendsIssuer, tokenUrl }: AwaitedResponse,
   iss: string | undefined,
@@ -298,7 +298,7 @@ function createRefusal({ server, issuer }: AwaitedResponse, error: string, descr
 const OF_RESOURCE =
   ' If it does not know the parameter "resource", set "resource": false in the "auth" of this server; if it wants another value, set that.';
 
-/** Codes of RFC 6749 §4.1.2.1 and RFC 8707 §2: those that the configuration or the client is the cause of, and what to do. */
+/** Codes of RFC 6749 §4.1.2.1 and RFC 8707 §2 that configuration or client cause, with advice. */
 const ADVICE: ReadonlyMap<string, string> = new Map([
   [
     'unauthorized_client',
@@ -313,28 +313,28 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ['invalid_target', OF_RESOURCE],
 ]);
 
-// §24, RFC 9728: what a server says of itself: whose tokens it takes, for which resource and scopes.
+// §24, RFC 9728: reads a server's metadata: its authorization servers, resource and scopes.
 
-/** Undefined where the server has no such metadata; `issuers` is never empty. @throws ConnectionProblem for one that cannot be used. */
+/** Undefined if the server has no such metadata; `issuers` is never empty. @throws ConnectionProblem for unusable metadata. */
 async function findProtectedResource(server: ConnectionServer, outbound: Outbound) {
   const challenge = readBearerChallenge(await outbound.readChallenge(server));
   const { origin, pathname } = new URL(server.url);
   const wellKnown = `${origin}/.well-known/oauth-protected-resource`;
   const candidates = [
     ...(challenge.metadata === undefined ? [] : [challenge.metadata]),
-    // RFC 9728 §3.1: between host and path; and at the root, where many have the one of the whole host.
+    // RFC 9728 §3.1: between host and path; and at the root, where many serve one document for the whole host.
     wellKnown + pathname.replace(/\/+$/, ''),
     wellKnown,
   ];
   for (const url of new Set(candidates)) {
     const found = await fetchResource(url, server, outbound, url === challenge.metadata);
-    // Scopes of either are what the server asks for (MCP, "Scope Selection Strategy").
+    // Scopes of either count (MCP, "Scope Selection Strategy").
     if (found !== undefined) return { ...found, scopes: challenge.scopes ?? found.scopes };
   }
   return undefined;
 }
 
-/** RFC 9728 §5.1, RFC 6750 §3: what a `WWW-Authenticate` says to whoever has no good token. */
+/** RFC 9728 §5.1, RFC 6750 §3: reads the `WWW-Authenticate` of a refusal. */
 export function readBearerChallenge(header: string | undefined) {
   const read = (name: string) => {
     const pattern = new RegExp(
@@ -362,7 +362,7 @@ async function fetchResource(
 ) {
   const hop = `${server.name}: its protected resource metadata`;
   const isOwn = URL.canParse(url) && new URL(url).origin === new URL(server.url).origin;
-  // At its own origin a server is reached as the operator wrote it.
+  // At its own origin, a server is reached by the configured address.
   const problem = isOwn ? undefined : findUrlProblem(url, server);
   if (problem !== undefined) throw new ConnectionProblem('server', `${hop} is at ${problem}.`);
   const answer = await outbound
@@ -376,7 +376,7 @@ async function fetchResource(
     );
   }
   const members = parseObject(answer.body);
-  // Pages that answer everything with 200 are no metadata.
+  // Pages that answer every path with 200 are not metadata.
   if (members === undefined && !isNamed) return undefined;
   const { resource, authorization_servers: issuers, scopes_supported: scopes } = members ?? {};
   if (typeof resource !== 'string' || !isSameResource(resource, server.url))
@@ -393,8 +393,8 @@ async function fetchResource(
 }
 
 /**
- * RFC 9728 §3.3. Many name their host, or the part of it that the server's path lies in, in place of the address itself: that
- * is within the same origin, and the same operator's.
+ * RFC 9728 §3.3. Many servers name their host, or a parent of their path, in place of their exact address: that is accepted within the same
+ * origin, which belongs to the same operator.
  */
 function isSameResource(resource: string, serverUrl: string) {
   if (!URL.canParse(resource)) return false;

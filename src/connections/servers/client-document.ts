@@ -1,4 +1,4 @@
-// §24.2, OAuth Client ID Metadata Document (draft): by which the gateway is known where documents are taken.
+// §24.2, OAuth Client ID Metadata Document (draft): the gateway's own document, for authorization servers that accept documents.
 import { isIP } from 'node:net';
 import type { ConnectionServer } from '../../mcp/upstream/connections.ts';
 import { isOnThisMachine, normalizeHost } from '../../platform/address.ts';
@@ -6,7 +6,7 @@ import { isPublicAddress } from '../../platform/outbound/public-network.ts';
 import type { ClientSource } from '../connection-record.ts';
 import type { AuthorizationServer } from './authorization-server.ts';
 
-/** Members that a registration and the document share (RFC 7591 §2). */
+/** Members of both a registration and the document (RFC 7591 §2). */
 export const describeClient = (
   baseUrl: string,
   displayName: string,
@@ -22,20 +22,20 @@ export const describeClient = (
 
 const DOCUMENT_PATH = '/oauth/connections-client.json';
 
-/** Undefined where BASE_URL is no public https: nobody could fetch it. */
+/** Undefined if BASE_URL is not a public https URL: no server could fetch it. */
 export function findDocumentUrl(baseUrl: string): string | undefined {
   const { protocol, hostname } = new URL(baseUrl);
   const host = normalizeHost(hostname);
   if (protocol !== 'https:' || isOnThisMachine(host)) return undefined;
-  // Others on the internet can fetch what lies there, as far as its name says.
+  // The host's name must be public.
   const isPublic =
     isIP(host) === 0 ? host.includes('.') && !INNER_NAMES.test(host) : isPublicAddress(host);
   return isPublic ? baseUrl + DOCUMENT_PATH : undefined;
 }
 
 /**
- * OAuth Client ID Metadata Document (draft) §4. Every authorization server that takes documents knows its redirect URI, also one
- * where the gateway is another client: so it is none that a login without `iss` comes back to.
+ * OAuth Client ID Metadata Document (draft) §4. Every authorization server that accepts documents knows its redirect URI, also one where
+ * the gateway is another client: so no login without `iss` comes back to it.
  */
 export function createClientDocument(baseUrl: string, displayName: string) {
   const client_id = findDocumentUrl(baseUrl);
@@ -47,11 +47,11 @@ export function createClientDocument(baseUrl: string, displayName: string) {
   };
 }
 
-/** RFC 6762, RFC 8375, RFC 9476, and what companies use. */
+/** RFC 6762, RFC 8375, RFC 9476, and common private names. */
 const INNER_NAMES = /\.(local|internal|lan|corp|home|intranet|alt|home\.arpa)$/;
 
-// RFC 9700 §4.4.2: where authorization servers send the browser back to. Each server has an address of its own there, so that two
-// authorization servers are told apart also where no `iss` comes back (RFC 9207). The one of all serves only where `iss` is promised.
+// RFC 9700 §4.4.2: redirect URIs. Each server has its own, so that two authorization servers are told apart even without `iss` (RFC 9207).
+// The common one is used only if `iss` is promised.
 
 export const CALLBACK_PATH = '/connections/callback';
 
@@ -62,11 +62,11 @@ export const buildRedirectUri = (baseUrl: string, server: Server, source?: Clien
     ? baseUrl + CALLBACK_PATH
     : buildOwnRedirectUri(baseUrl, server);
 
-/** The one that it has, or should have. */
+/** The redirect URI that the server has, or should have. */
 export const buildOwnRedirectUri = (baseUrl: string, { name }: Server): string =>
   `${baseUrl}${CALLBACK_PATH}/${name}`;
 
-/** True if the server has the redirect URI of all, and nothing would say which authorization server sent the browser back there. */
+/** True if the server uses the common redirect URI, and nothing would tell which authorization server sent the browser back. */
 export const isRedirectAmbiguous = ({ auth }: Server, { sendsIssuer }: AuthorizationServer) =>
   auth.redirectUri === 'common' && !sendsIssuer;
 

@@ -1,4 +1,4 @@
-// §24.2: who the gateway is at an authorization server: by configuration, by its client document, or by registration.
+// §24.2: finds the gateway's client at an authorization server: by configuration, by its client document, or by registration.
 
 import {
   type ClientAuthMethod,
@@ -53,9 +53,9 @@ export function createOAuthClients(
 
   return {
     replaceForgotten,
-    /** The answer of its URL; undefined where BASE_URL is no public https. */
+    /** Body of the document's URL; undefined if BASE_URL is not a public https URL. */
     createDocument: () => createClientDocument(baseUrl, displayName),
-    /** For a new login; registers where it must. @throws ConnectionProblem, StoreUnavailable */
+    /** For a new login; registers a client if needed. @throws ConnectionProblem, StoreUnavailable */
     async findForLogin(server: ConnectionServer, at: AuthorizationServer): Promise<ChosenClient> {
       const { clientId, clientSecret, clientAuth } = server.auth;
       if (isRedirectAmbiguous(server, at))
@@ -85,7 +85,7 @@ export function createOAuthClients(
           );
       }
     },
-    /** The one that a connection's tokens were made for. */
+    /** The client that a connection's tokens were made for. */
     findForRecord(
       { auth }: ConnectionServer,
       { issuer, client }: Pick<ConnectionRecord, 'client' | 'issuer'>,
@@ -99,38 +99,38 @@ export function createOAuthClients(
   };
 }
 
-/** Undefined where an operator has to make a client there. */
+/** Undefined if an operator has to create a client there. */
 export function chooseClientSource(
   { clientId, clientAuth }: ConnectionAuth,
   { takesClientDocuments, sendsIssuer, registrationUrl }: AuthorizationServer,
   hasDocument: boolean,
 ): ClientSource | undefined {
   if (clientId !== undefined) return 'configured';
-  // It says that the gateway has neither secret nor key. And it is the same everywhere: `iss` alone tells authorization servers apart
-  // that know the gateway by it.
+  // The document states that the gateway has neither secret nor key. And it is the same for all: only `iss` distinguishes the authorization
+  // servers that know the gateway by it.
   const isPublic = clientAuth === undefined || clientAuth === 'none';
   if (takesClientDocuments && sendsIssuer && hasDocument && isPublic) return 'document';
   return registrationUrl === undefined ? undefined : 'registered';
 }
 
-// §24.2, RFC 7591: clients that the gateway registered at authorization servers: one at each, made once for all replicas.
+// §24.2, RFC 7591: clients that the gateway registered: one per authorization server, shared by all replicas.
 
 /** Sealed in the store. */
 interface ClientRegistration {
   readonly id: string;
-  /** One serves all servers of its authorization server. */
+  /** One registration is used for all servers of its authorization server. */
   readonly redirectUris: readonly string[];
   readonly secret?: string | undefined;
   readonly method: ClientAuthMethod;
   /** Epoch milliseconds. */
   readonly registeredAt: number;
-  /** RFC 7591 §3.2.1: epoch milliseconds; undefined where the secret does not expire. */
+  /** RFC 7591 §3.2.1: epoch milliseconds; undefined if the secret does not expire. */
   readonly secretEndsAt?: number | undefined;
 }
 
 const TEN_YEARS_SECONDS = 315_360_000;
 const RENEWAL_MS = 600_000;
-/** A refusal is not asked for again at each click. */
+/** A refusal is cached, so that clicks do not repeat the request. */
 const REFUSED_MS = 10_000;
 
 function createRegistrations(
@@ -149,11 +149,11 @@ function createRegistrations(
   const buildKey = (issuer: string) => buildConnectionClientKey(hashPlace(issuer));
   const registrations = createRecords(store, registrationFormat, seal);
 
-  /** However soon its secret ends: at most one in 10 minutes. */
+  /** Rate limit for secrets that expire soon: at most one registration in 10 minutes. */
   const isGood = ({ secretEndsAt, registeredAt }: ClientRegistration) =>
     secretEndsAt === undefined || clock.now() < Math.max(secretEndsAt, registeredAt + RENEWAL_MS);
 
-  /** `forgottenId` is one that the server says it does not know. It is made anew where the server’s redirect URI is not in it. */
+  /** `forgottenId` is a client that the server no longer knows. A registration without the server’s redirect URI is made anew. */
   async function find(
     server: ConnectionServer,
     at: AuthorizationServer,
@@ -174,11 +174,11 @@ function createRegistrations(
         },
         async run() {
           isTried = true;
-          // With those of other servers that there still are.
+          // Keeps the redirect URIs of other servers that still exist.
           const current = new Set(listServers().map((one) => buildRedirectUri(baseUrl, one)));
           const before = (await registrations.get(buildKey(at.issuer)))?.redirectUris ?? [];
           const uris = new Set([...before.filter((uri) => current.has(uri)), redirectUri]);
-          // A problem of one server says nothing of another.
+          // A problem of one server does not apply to another.
           const key = `${at.issuer} ${server.name}`;
           const known = refused.get(key);
           if (known !== undefined) throw known;
@@ -196,7 +196,7 @@ function createRegistrations(
         if (isTried || !(problem instanceof ConnectionProblem)) throw problem;
         return undefined;
       });
-      // If two servers come at once, the second may get what was made for the first, or refused to it.
+      // Of two servers at the same moment, the second may get the registration or the refusal of the first.
       if (registration?.redirectUris.includes(redirectUri)) return registration;
     }
   }
@@ -245,7 +245,7 @@ function createRegistrations(
     };
   }
 
-  /** Whoever is told that it has a client of another would have people log in there by it. @throws ConnectionProblem */
+  /** A client of another authorization server would have users log in there. @throws ConnectionProblem */
   async function requireNewId(
     server: ConnectionServer,
     { issuer }: AuthorizationServer,
@@ -263,11 +263,11 @@ function createRegistrations(
   }
 
   return {
-    /** The one that stands, or a new one. @throws ConnectionProblem, StoreUnavailable */
+    /** The stored registration, or a new one. @throws ConnectionProblem, StoreUnavailable */
     register: (server: ConnectionServer, at: AuthorizationServer) => find(server, at, undefined),
     /**
-     * The authorization server says that it does not know the client. A registration is made anew, at most once in 10
-     * minutes: true where that was done now. @throws StoreUnavailable
+     * Handles an authorization server that no longer knows the client: registers again, at most once in 10 minutes; true if that was done
+     * now. @throws StoreUnavailable
      */
     async replaceForgotten(server: ConnectionServer, at: AuthorizationServer, forgottenId: string) {
       if (at.registrationUrl === undefined) return false;
@@ -281,7 +281,7 @@ function createRegistrations(
 }
 
 const MAX_ID = 4096;
-/** The path at which authorization servers find the keys of a client that was registered with `private_key_jwt`. */
+/** Path where authorization servers find the keys of a client registered with `private_key_jwt`. */
 const KEYS_PATH = '/oauth/connections-keys.json';
 
 const registrationFormat: RecordFormat<ClientRegistration> = {
@@ -304,7 +304,7 @@ const registrationFormat: RecordFormat<ClientRegistration> = {
   },
 };
 
-// RFC 7591 §2: without a secret where that is taken, as PKCE protects the code, and nothing has to be kept.
+// RFC 7591 §2: without a secret if possible, since PKCE protects the code, and there is nothing to store.
 
 function choosePublicMethod(listed: readonly string[] | undefined): ClientAuthMethod {
   if (listed === undefined || listed.includes('none')) return 'none';
@@ -313,7 +313,7 @@ function choosePublicMethod(listed: readonly string[] | undefined): ClientAuthMe
   return listed.includes('private_key_jwt') ? 'private_key_jwt' : 'none';
 }
 
-/** The answer counts; some give a secret to whoever asked for none, and want to see it. */
+/** The response counts: some issue a secret to a client that asked for none, and require it. */
 function chooseRegisteredMethod(
   answered: unknown,
   asked: ClientAuthMethod,

@@ -1,5 +1,5 @@
-// §24.2: authorization servers that the gateway has already. A server says itself who its authorization server is, and which endpoints
-// that has: none of it may be what the configuration or another server has.
+// §24.2: authorization servers that the gateway uses already. A server names its authorization server and its endpoints itself: it must not
+// name those of the configuration or of another server.
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { ProviderDocument } from '../../http/oauth-client/provider-metadata.ts';
 import { ConnectionProblem, type ConnectionServer } from '../../mcp/upstream/connections.ts';
@@ -20,21 +20,21 @@ export type KnownIssuers = ReturnType<typeof createKnownIssuers>;
 
 export interface KnownIssuer {
   readonly issuer: string;
-  /** Its own, and those of its endpoints. */
+  /** Hosts of issuer and endpoints. */
   readonly origins: readonly string[];
-  /** The id of a client that was configured for it. */
+  /** ID of the configured client. */
   readonly clientId?: string | undefined;
 }
 
-/** Noted of one server, by its name: there are no more of them than the configuration file has had servers. */
+/** Stored per server name: the number is bounded by the servers that the configuration file has had. */
 interface Noted extends Pick<KnownIssuer, 'issuer' | 'origins'> {
-  /** True if it had another before, which may know its redirect URI. */
+  /** True if the server had another issuer before, which may know its redirect URI. */
   readonly hasMoved: boolean;
 }
 
 const TEN_YEARS_SECONDS = 315_360_000;
 
-/** `findProvider` finds where users log in to the gateway itself, `findLoginPlace` where they log in for a server. */
+/** `findProvider` returns the provider of the gateway's own users, `findLoginPlace` that of a server. */
 export function createKnownIssuers(
   { store, config }: Runtime,
   { seal, listServers }: KeptConnections,
@@ -44,11 +44,11 @@ export function createKnownIssuers(
   const { baseUrl } = config.server;
   const values = createRecords(store, textFormat, seal);
 
-  // With it the redirect URI is another.
+  // A change of the name changes the redirect URI.
   const buildKey = (name: string) =>
     buildConnectionIssuerKey(hashSha256(JSON.stringify([baseUrl, name])));
 
-  /** Issuers of the configuration and of other servers, as they are now; without the one at hand. @throws StoreUnavailable */
+  /** Issuers of the configuration and of other servers, without the given one. @throws StoreUnavailable */
   async function listOthers(server: ConnectionServer, issuer: string) {
     const others = listServers().filter(({ name }) => name !== server.name);
     const known = await Promise.all(
@@ -56,7 +56,7 @@ export function createKnownIssuers(
         const { name, url, auth } = other;
         const noted = parseNoted(await values.get(buildKey(name)));
         const found = [await describeNamed(other), noted].filter((one) => one !== undefined);
-        // Its client is somewhere, also where nobody has logged in there yet.
+        // Its client exists even before the first login.
         if (found.length === 0) found.push({ issuer: new URL(url).origin, origins: [] });
         return found.map((one) => ({ ...one, clientId: auth.clientId }));
       }),
@@ -65,7 +65,7 @@ export function createKnownIssuers(
     return all.filter((one) => !isSameIssuer(one.issuer, issuer));
   }
 
-  /** By its own metadata, which may have its endpoints elsewhere, as Google's; by its address where that cannot be had now. */
+  /** Uses its metadata, since endpoints may be elsewhere, as Google's; its address while the metadata is unavailable. */
   async function describeNamed(server: ConnectionServer) {
     const named = describeConfigured(server.auth.authorizationServer);
     if (named === undefined) return undefined;
@@ -78,15 +78,15 @@ export function createKnownIssuers(
 
   return {
     listOthers,
-    /** @throws ConnectionProblem where one of them is another’s; StoreUnavailable */
+    /** @throws ConnectionProblem if an endpoint belongs to another authorization server; StoreUnavailable */
     async requireOwnEndpoints(server: ConnectionServer, at: AuthorizationServer) {
       if (listForeignOrigins(at).length === 0) return;
       const problem = findForeignEndpoints(server, at, await listOthers(server, at.issuer));
       if (problem !== undefined) throw problem;
     },
     /**
-     * To be called before anybody is sent there. @throws ConnectionProblem where another authorization server may know this
-     * server’s redirect URI, and nothing would tell the two apart; StoreUnavailable
+     * To be called before a user is sent there. @throws ConnectionProblem if another authorization server may know this server’s redirect
+     * URI, and nothing would distinguish the two; StoreUnavailable
      */
     async note(server: ConnectionServer, at: AuthorizationServer) {
       const { name, auth } = server;
@@ -112,13 +112,13 @@ export function createKnownIssuers(
   };
 }
 
-/** Endpoints of one that a server itself names, which are another’s. */
+/** Endpoints named by the server itself that belong to another authorization server. */
 export function findForeignEndpoints(
   { name, auth }: ConnectionServer,
   at: AuthorizationServer,
   others: readonly KnownIssuer[],
 ): ConnectionProblem | undefined {
-  // The operator knows whose they are, as of Google, which has them at several hosts.
+  // The operator vouches for configured endpoints, such as Google's, which are on several hosts.
   if (auth.authorizationServer !== undefined) return undefined;
   const foreign = listForeignOrigins(at);
   for (const { issuer, origins } of others) {
@@ -132,7 +132,7 @@ export function findForeignEndpoints(
   return undefined;
 }
 
-/** At which users log in to the gateway itself: it is no server's, either. `document` is what it says of itself, where that is known. */
+/** The provider of the gateway's own users, which no server may name, either. `document` is its metadata, if available. */
 export function describeProvider(
   { provider, providerClient, endpoints }: BrokerConfig,
   document?: ProviderDocument,

@@ -1,4 +1,4 @@
-// §24: requests to what a server, or its operator, names: metadata, registration and token endpoints. Each is bounded, and no
+// §24: requests to addresses that a server or its operator names: metadata, registration and token endpoints. All are bounded, and no
 // redirect is followed.
 
 import type { TokenEndpointAnswer } from '../../http/oauth-client/token-answer.ts';
@@ -21,10 +21,10 @@ export type Outbound = ReturnType<typeof createOutbound>;
 
 type OutboundRequest = Pick<FetchInit, 'method' | 'headers' | 'body'>;
 
-/** Nobody answered. The cause says why; it may name what is inside the network. */
+/** No answer. The cause says why; it may name internal hosts. */
 export class NoAnswer extends Error {
   override readonly name = 'NoAnswer';
-  /** True if the other side may have got the request. */
+  /** True if the request may have reached the server. */
   readonly mayHaveArrived: boolean;
 
   constructor(message: string, mayHaveArrived: boolean, cause: unknown) {
@@ -33,7 +33,7 @@ export class NoAnswer extends Error {
   }
 }
 
-/** Nobody can log in where this got no answer. */
+/** Timeout; without an answer the login cannot go on. */
 export const createNoAnswerProblem =
   (what: string) =>
   (cause: unknown): never => {
@@ -43,10 +43,10 @@ export const createNoAnswerProblem =
 
 const TIMEOUT_MS = 10_000;
 const MAX_BYTES = 262_144;
-/** A server that does not answer at once has its metadata looked for where it belongs. */
+/** Timeout after which metadata is looked for at its default location. */
 const CHALLENGE_MS = 5000;
 
-/** `fetch` is for what an operator named, `network` for what a server named. */
+/** `fetch` is for addresses from an operator, `network` for those from a server. */
 export function createOutbound(
   { fetch, clock }: Pick<Runtime, 'fetch' | 'clock'>,
   network: Network,
@@ -90,7 +90,7 @@ export function createOutbound(
       throw new NoAnswer(`${new URL(url).host} did not answer`, isConnected, cause);
     } finally {
       cancel();
-      // Closes whatever is open.
+      // Closes open connections.
       abort.abort();
     }
   }
