@@ -1,4 +1,4 @@
-// §22.6: operators approve at their page what servers say: exactly what they were shown, or nothing.
+// §22.6: operators approve at their page what servers say of themselves: exactly what they were shown, or nothing.
 
 import { fail } from '../errors/gateway-error.ts';
 import type { AdminPanel, AdminWork } from '../http/endpoint/admin-panel.ts';
@@ -36,23 +36,23 @@ export interface DescribedServer extends Pick<ServerReview, 'server' | 'digest'>
 
 interface UnreadServer {
   readonly server: string;
-  /** The rest of a sentence that begins with its name. */
+  /** The rest of a sentence that begins with the server's name. */
   readonly problem: string;
 }
 
-/** `getLock` is that which is served now; `storedLock` is undefined where this process knows no file. */
+/** `getLock` returns the lock that is enforced; `storedLock` is undefined if this process has no lock file. */
 export function createLockApproval(
   { clock, log, store }: Runtime,
   getServers: () => ReadonlyMap<string, ApprovableServer>,
   getLock: () => Lock | undefined,
   storedLock: StoredLock | undefined,
 ) {
-  /** The second of two operators finds what the first one wrote. */
+  /** Serializes approvals: the second of two operators finds what the first one wrote. */
   let writing: Promise<unknown> = Promise.resolve();
-  /** One of all who look at a server at once asks it: its lists may be long, and it may hang. */
+  /** Single flight: operators who look at a server at the same time share one request. Its lists may be long, and it may hang. */
   const asking = createSingleFlight<ApprovableServer, AnsweredServer | UnreadServer>();
 
-  /** Why nothing can be approved here, as sentences; undefined where it can. */
+  /** Says in sentences why nothing can be approved here; undefined if it can. */
   async function findObstacle() {
     if (store.isShared)
       return 'With Redis there may be several replicas, each with a postern.lock of its own, so that this page cannot write it for all of them.';
@@ -111,7 +111,7 @@ export function createLockApproval(
         details: `What ${names} lists, or what was approved of it, has changed since you looked. Nothing was approved. Look again.`,
       });
     }
-    // The reviews take the place of what was approved of these servers; nothing of others changes.
+    // The reviews replace what was approved of these servers; other servers stay as they are.
     const reviewed = reviews.map(({ server, found }) => [server, found] as const);
     const isLoaded = await lock
       .save({ servers: new Map([...former.servers, ...reviewed]) })
@@ -128,23 +128,22 @@ export function createLockApproval(
       servers: reviews.map(({ server }) => server),
       differences: reviews.reduce((sum, { changes }) => sum + changes.length, 0),
     });
-    // Not loaded: the file was written, but the gateway could not serve by it. The log says why.
+    // The file was written, but the gateway could not load it. The log says why.
     return { reviews, isLoaded };
   }
 
   return {
     findObstacle,
     /**
-     * Lists what clients do not see of the servers, as it is not approved: differences from `skip` on, `limit` at most. Undefined
-     * where there is no lock.
+     * Lists differences that the lock hides from clients: from `skip` on, `limit` at most. Undefined without a lock.
      */
     listDifferences(part: Parameters<typeof listLockDifferences>[2]) {
       const lock = getLock();
       return lock && listLockDifferences(getServers().values(), lock, part);
     },
     /**
-     * The changes that approving these servers would make; all servers if none is named, but for those that differ between users.
-     * The servers are asked, and those that cannot be read have a `problem`.
+     * Lists the changes that approving these servers would make; without names, those of all servers whose lists do not differ between
+     * users. Asks the servers; those that cannot be read have a `problem`.
      *
      * @throws GatewayError `server_not_found`, `lock_not_approvable`.
      */
@@ -171,7 +170,7 @@ export function createLockApproval(
       return reviewed;
     },
     /**
-     * Writes postern.lock, where nothing has changed since: `digests` are those of the reviews.
+     * Writes postern.lock if nothing has changed since the reviews: `digests` are theirs.
      *
      * @throws GatewayError `server_not_found`, `lock_not_approvable`, `lock_server_unread`, `lock_changed`, `lock_not_written`.
      */
@@ -191,7 +190,7 @@ export function createLockApproval(
   };
 }
 
-/** As it is now; undefined where nothing is locked. */
+/** The current lock; undefined if nothing is locked. */
 function read(lock: StoredLock) {
   try {
     return lock.read();
@@ -209,18 +208,17 @@ const HINTS: Readonly<Record<string, string>> = {
   ENOSPC: 'The disk is full.',
 };
 
-// §22.4, §22.6: what the lock hides, and approving it.
+// §22.4, §22.6: panels of what the lock hides, and of approving it.
 
 /**
- * `lock` is undefined without a configuration file: then there is none. `lockCommand` is `postern lock`, as it can be typed where
- * the gateway was started.
+ * `lock` is undefined without a configuration file. `lockCommand` is `postern lock`, as it can be typed where the gateway was started.
  */
 export function createLockPanels(
   { config, clock }: Runtime,
   lock: LockApproval | undefined,
   lockCommand: string,
 ): readonly AdminPanel[] {
-  // The lock lies beside the configuration file, as it was named at the start: an operator runs the command there.
+  // The lock file lies beside the configuration file, as it was named at the start: operators run the command there.
   const { configFile } = config.server;
   const command =
     configFile === undefined ? lockCommand : `${lockCommand} --config ${toShellWord(configFile)}`;
@@ -258,7 +256,7 @@ export function createLockPanels(
         };
       },
     },
-    // The changes that approving them would make.
+    // The changes that approving the servers would make.
     {
       method: 'GET',
       path: '/lock/review',
@@ -274,7 +272,7 @@ export function createLockPanels(
         const given = getJson(body);
         const servers =
           isObject(given) && isObject(given.servers) ? Object.entries(given.servers) : [];
-        // Of each server the digest of what the operator was shown.
+        // For each server, the digest that the operator was shown.
         const digests = new Map(
           servers.flatMap(([server, digest]) =>
             typeof digest === 'string' && DIGEST.test(digest) ? [[server, digest] as const] : [],
@@ -297,7 +295,7 @@ export function createLockPanels(
 
 const DIGEST = /^[\w-]{43}$/;
 
-/** A line of its own for each: texts of the audit log are short. */
+/** One line each: texts of the audit log are short. */
 const describeApproved = ({ server, kind, name, change }: LockedChange): AdminWork => ({
   action: `approve_${change}`,
   target: kind,
@@ -307,12 +305,12 @@ const describeApproved = ({ server, kind, name, change }: LockedChange): AdminWo
   ...(kind === 'skill' && name !== undefined && { resource: stripUri(name) }),
 });
 
-// §22.6: what approving a server would change, whole: nobody approves what was not shown.
+// §22.6: shows in full the changes that approving a server would make: operators approve only what they were shown.
 
-/** The characters of all texts of one answer: more than anybody reads. */
+/** Characters of all texts of one answer. */
 const MAX_CHARACTERS = 1_000_000;
 
-/** One that is too long to be shown has no digest, so that it cannot be approved here. */
+/** A review that is too long to be shown has no digest, so it cannot be approved here. */
 function renderReviews(reviews: readonly ReviewedServer[]): readonly JsonObject[] {
   let left = MAX_CHARACTERS;
 
@@ -338,19 +336,19 @@ const describeLength = (servers: number): string =>
     ? 'has changed more than can be shown together with the others: approve it by itself'
     : `has changed more than the ${MAX_CHARACTERS} characters that can be shown here: approve it by the command`;
 
-// §22.4: what differs from what was approved, as texts that can be laid side by side.
+// §22.4: renders differences as texts that can be laid side by side.
 
-/** The part of a description or a schema that is shown. */
+/** Part of a description or a schema that is shown. */
 interface Extent {
   /** The rest is cut. */
   readonly characters: number;
-  /** JSON that is longer is on one line. */
+  /** Longer JSON is written on one line. */
   readonly indented: number;
 }
 
-/** In a list, which is to be looked through. */
+/** For a list to skim. */
 export const EXCERPT: Extent = { characters: 4_000, indented: 4_000 };
-/** Whatever is to be approved is shown whole. */
+/** For approval: everything is shown in full. */
 const WHOLE: Extent = { characters: Number.POSITIVE_INFINITY, indented: 50_000 };
 
 export const renderDifference = (
@@ -373,7 +371,7 @@ function renderText(side: 'before' | 'now', value: unknown, extent: Extent): Jso
     : { [side]: text.slice(0, extent.characters), isCut: true };
 }
 
-/** Indented where that is short: each line of what nests deep would have more indentation than text. */
+/** Indented if short: deeply nested JSON would be more indentation than text. */
 function renderJson(value: unknown, { indented }: Extent) {
   const text = JSON.stringify(value);
   const isReadable = text.length <= indented && hasLevels(value, MAX_LEVELS);

@@ -1,4 +1,4 @@
-// §18.7: the text of postern.lock.
+// §18.7: parses and writes postern.lock, and computes fingerprints.
 import {
   LOCKED_ITEMS,
   type LockedItemKind,
@@ -20,10 +20,10 @@ export interface LockFile {
 }
 
 export interface LockedServer {
-  /** Undefined where it has none. Several where they differ between users, as with each tool and prompt. */
+  /** Undefined if the server has none. Several if they differ between users; the same holds for tools and prompts. */
   readonly instructions: readonly Fingerprint[] | undefined;
   readonly prompts: LockedItems;
-  /** Keyed by their URIs. */
+  /** Keyed by URI. */
   readonly skills: LockedItems;
   readonly tools: LockedItems;
 }
@@ -35,14 +35,14 @@ export const EMPTY_LOCK_FILE: LockFile = { servers: new Map() };
 
 const VERSION = 1;
 
-/** A lock file that cannot be used: a sentence that says what to do. */
+/** A lock file that cannot be used. The message says what to do. */
 export class LockFileError extends Error {
   override readonly name = 'LockFileError';
 }
 
 /**
- * `{}`: that nothing is locked is meant. A lock without servers is something else: it approves nothing. Nor is an
- * empty text one, as a file that is being written has it.
+ * `{}` deliberately locks nothing. A lock without servers is different: it approves nothing. So is an empty text, which a file has while it
+ * is written.
  */
 export function isEmptyLock(text: string): boolean {
   const file = parseObject(text);
@@ -72,7 +72,7 @@ function readServer(value: unknown, place: string): LockedServer {
         ? undefined
         : readFingerprints(value.instructions, `${place}.instructions`),
     prompts: readMap(value.prompts, `${place}.prompts`, readFingerprints),
-    // Left out where there are none.
+    // Left out if there are none.
     skills:
       value.skills === undefined
         ? new Map()
@@ -103,7 +103,7 @@ function readFingerprints(value: unknown, place: string): readonly Fingerprint[]
 
 const SHA256 = /^[0-9a-f]{64}$/;
 
-/** Parts only say where two versions differ, so one that is no text is left out. */
+/** Parts only describe a difference, so one that is not a text is left out. */
 function readParts(value: unknown): Fingerprint['parts'] {
   const parts = isObject(value) ? Object.entries(value) : [];
   return Object.fromEntries(
@@ -123,7 +123,7 @@ const writeServer = ({ instructions, prompts, skills, tools }: LockedServer): Js
   tools: mapValues(tools, sortFingerprints),
 });
 
-/** The order of object members is that of their names, which no name of a server can change. */
+/** Sorts the members of an object by name. */
 const mapValues = <Value, Written>(
   map: ReadonlyMap<string, Value>,
   write: (value: Value) => Written,
@@ -149,46 +149,46 @@ function writeObject(value: unknown, levels: number, indent = ''): string {
   return `{\n${lines.join(',\n')}\n${indent}}`;
 }
 
-// §22.6: postern.lock where it lies, for a gateway whose operators approve at their page. Features touch no files: the
-// command line gives it.
+// §22.6: access to the file postern.lock, for a gateway whose operators approve at their page. The command line gives it: features touch no
+// files.
 
 export interface StoredLock {
   readonly path: string;
-  /** As it is now; undefined where nothing is locked. @throws LockFileError for one that cannot be used. */
+  /** The current content; undefined if nothing is locked. @throws LockFileError for an unusable file. */
   read(): LockFile | undefined;
-  /** Why it cannot be written, such as `EACCES`; undefined where nothing is known that would keep it from being. */
+  /** Says why it cannot be written, such as `EACCES`; undefined if no reason is known. */
   findObstacle(): Promise<string | undefined>;
   /**
-   * Writes it, whole or not at all, and resolves once the gateway serves by it. False where it was written but could
-   * not be loaded: the log says why.
+   * Writes the file, whole or not at all, and resolves once the gateway uses it. False if it was written but could not be loaded: the log
+   * says why.
    *
-   * @throws Error of the system
+   * @throws Error of the operating system
    */
   save(file: LockFile): Promise<boolean>;
 }
 
-// §18.7: what of a tool, a prompt, a skill and the instructions is approved, as hashes.
+// §18.7: fingerprints of tools, prompts, skills and instructions.
 
-/** The approved form of one item. */
+/** Approved form of one item. */
 export interface Fingerprint {
-  /** SHA-256 (hex) over the RFC 8785 form of the members that the lock is about. */
+  /** SHA-256 (hex) of the RFC 8785 form of the locked members. */
   readonly sha256: string;
-  /** The first characters of each member's own hash: they say what changed, and decide nothing. */
+  /** First characters of each member's own hash: they name the change, and decide nothing. */
   readonly parts: Readonly<Record<string, string>>;
 }
 
-/** Members that are locked: those that a client's model reads, and the name by which it calls. */
+/** Locked members: those that a client's model reads, and the name by which it calls. */
 const MEMBERS: Readonly<Record<LockedKind, readonly string[]>> = {
   tool: ['name', 'title', 'description', 'inputSchema', 'outputSchema', 'annotations'],
   prompt: ['name', 'title', 'description', 'arguments'],
-  // With the digest of each file: what a host loads is what was approved.
+  // Includes the digest of each file: hosts load exactly what was approved.
   skill: ['uri', 'frontmatter', 'resources'],
   instructions: ['text'],
 };
 
 const PART_CHARACTERS = 8;
 
-/** `item` as the server wrote it; the text of instructions. Undefined for what nests too deep. */
+/** `item` as the server wrote it; the text of instructions. Undefined if it nests too deeply. */
 export function computeFingerprint(kind: LockedKind, item: unknown): Fingerprint | undefined {
   const sha256 = computeSha256(kind, item);
   if (sha256 === undefined) return undefined;
@@ -199,7 +199,7 @@ export function computeFingerprint(kind: LockedKind, item: unknown): Fingerprint
   return { sha256, parts: Object.fromEntries(parts) };
 }
 
-/** The hash alone, for each list and call. */
+/** Only the hash, for each list and call. */
 export function computeSha256(kind: LockedKind, item: unknown): string | undefined {
   try {
     return digestJson(selectMembers(kind, item));
@@ -215,9 +215,9 @@ export function selectMembers(kind: LockedKind, item: unknown): JsonObject {
   return Object.fromEntries(present.map((name) => [name, source[name]]));
 }
 
-// §18.7: a server as it would be approved.
+// §18.7: a server in the form in which it would be approved.
 
-/** @throws UpstreamError for an item that nests too deep to be approved. */
+/** @throws UpstreamError for an item that nests too deeply to be approved. */
 export async function toLockedServer(content: ServerContent, clock: Clock): Promise<LockedServer> {
   const { instructions } = content;
   const work = createTurns(clock);

@@ -1,4 +1,4 @@
-// §18.7: what a server says of its tools stays as it was approved.
+// §18.7: the lock: compares servers with what was approved, as a policy, for `postern lock`, and for operators.
 
 import type { Policy } from '../mcp/calls/policy.ts';
 import {
@@ -70,9 +70,9 @@ function findApproved(server: LockedServer | undefined, kind: LockedKind, item: 
 const findItems = (server: LockedServer | undefined, kind: LockedItemKind) =>
   server?.[LOCKED_ITEMS[kind].list];
 
-// §18.7: the lock as a policy: what was not approved is hidden from everybody.
+// §18.7: the lock as a policy: unapproved items are hidden from everybody.
 
-/** Counts what it hides: each time that a list was read. */
+/** Counts hidden items each time a list is read. */
 export const createLockPolicy = (
   lock: Lock,
   metrics: Pick<Metrics, 'recordLockRefusal'>,
@@ -85,7 +85,7 @@ export const createLockPolicy = (
   },
 });
 
-// §18.7: what differs between what was approved and what the servers say now.
+// §18.7: differences between the approved state and the servers' present one.
 
 export interface LockDifference {
   readonly server: string;
@@ -93,13 +93,12 @@ export interface LockDifference {
   /** Name of the tool or prompt, URI of the skill; undefined for instructions. */
   readonly name: string | undefined;
   readonly change: 'added' | 'removed' | 'changed';
-  /** The members that changed, such as `description`. */
+  /** Members that changed, such as `description`. */
   readonly members: readonly string[];
 }
 
 /**
- * In the order of the file. `isPartial` names the servers of which only one user's view was found: what is missing
- * there may be another user's.
+ * In the order of the file. `isPartial` names servers whose findings are one user's view: other users may see what is missing there.
  */
 export function findDifferences(
   approved: LockFile,
@@ -141,7 +140,7 @@ function compareFingerprints(
     .map((one) => ({ kind, name, change: 'changed', members: findChangedMembers(approved, one) }));
 }
 
-/** Compared with the approved one that is most like it. */
+/** Compares with the approved form that is most similar. */
 function findChangedMembers(approved: readonly Fingerprint[], { parts }: Fingerprint) {
   const candidates = approved.map((one) => {
     const names = [...new Set([...Object.keys(one.parts), ...Object.keys(parts)])].sort();
@@ -151,7 +150,7 @@ function findChangedMembers(approved: readonly Fingerprint[], { parts }: Fingerp
   return nearest;
 }
 
-/** `former` and all of `added`: another user may see what this one does not. */
+/** Merges `former` and `added`: another user may see what this one does not. */
 export function mergeServers(former: LockedServer | undefined, added: LockedServer): LockedServer {
   if (former === undefined) return added;
   return {
@@ -184,15 +183,15 @@ function mergeFingerprints(
 
 export interface FoundServer {
   readonly config: UpstreamConfig;
-  /** Undefined where it was not read: it needs a user and none was given, or it could not be read. */
+  /** Undefined if the server was not read: it needs a user and none was given, or it could not be read. */
   readonly server: LockedServer | undefined;
   /** Why it could not be read. */
   readonly problem?: string;
 }
 
 /**
- * The findings take the place of what was approved. Where they are what one user sees, `isOfUser`, they are added instead; what
- * was not asked stays. Servers that the configuration no longer names go.
+ * The findings replace what was approved. If they are one user's view (`isOfUser`), they are added instead. Servers that were not asked
+ * stay; servers that the configuration no longer names are removed.
  */
 export function updateLockFile(
   former: LockFile = EMPTY_LOCK_FILE,
@@ -208,34 +207,33 @@ export function updateLockFile(
   return { servers: new Map(servers) };
 }
 
-// §22.4, §22.6: what differs from what was approved, for operators: what clients do not see of servers for that, and what approving
-// a server would change.
+// §22.4, §22.6: differences for operators: what the lock hides from clients, and what approving a server would change.
 
-/** A part of a server that is not as it was approved. */
+/** A part of a server that differs from what was approved. */
 export interface LockedChange {
   readonly server: string;
   readonly kind: LockedKind;
-  /** The server's own; undefined for instructions. */
+  /** The server's own name for it; undefined for instructions. */
   readonly name: string | undefined;
   readonly change: 'new' | 'changed' | 'gone';
 }
 
-/** With what it says now, and what was approved. */
+/** With the present and the approved text. */
 export interface ShownDifference extends LockedChange {
   /** True if `before` is known: the lock has only hashes, and this process may never have seen what was approved. */
   readonly isFormerKnown: boolean;
-  /** All of a new item, otherwise those that changed. */
+  /** All members of a new item, otherwise those that changed. */
   readonly members: readonly {
     /** Such as `description`. */
     readonly name: string;
-    /** As it was approved; undefined where there was none, or it is not known. */
+    /** The approved text; undefined if there was none, or it is unknown. */
     readonly before?: unknown;
-    /** Undefined where there is none any more. */
+    /** Undefined if the member is gone. */
     readonly now?: unknown;
   }[];
 }
 
-/** Those from `skip` on, `limit` at most. No server is asked: it is what they said last. */
+/** Differences from `skip` on, `limit` at most, by the last lists of the servers: none is asked. */
 export function listLockDifferences(
   servers: Iterable<ApprovableServer>,
   lock: Lock,
@@ -250,17 +248,17 @@ export function listLockDifferences(
   return {
     total: differences.length,
     servers: byServer.map(({ server, hidden }) => ({ server, total: hidden.length })),
-    /** Server by server. */
+    /** One server after the other. */
     differences: differences.slice(skip, skip + limit).map((one) => describeHidden(one, lock)),
-    /** What of them is hidden differs between users, and is not known here. */
+    /** Differs between users, so it is not known here. */
     personal: all.filter(({ isPersonal }) => isPersonal).map(({ name }) => name),
   };
 }
 
-/** Something that is there now, and not approved so. */
+/** A present item that is not approved in this form. */
 interface Hidden extends LockedChange {
   readonly item: unknown;
-  /** As it was approved, where this process has seen it. */
+  /** The approved form, if this process has seen it. */
   readonly former: unknown;
 }
 
@@ -288,13 +286,13 @@ function findHidden(server: ApprovableServer, lock: Lock): readonly Hidden[] {
 }
 
 /**
- * Changes are told by the short hashes of the lock where what was approved is not known here. A server can find a
- * text with the same short hash as another: `isWhole` shows such members, too, and whoever approves has to see them.
+ * Without the approved form, changes are found by the short hashes of the lock. A server can craft a text with the same short hash:
+ * `isWhole` shows such members, too, since the operator has to see them.
  */
 function describeHidden({ item, former, ...hidden }: Hidden, lock: Lock, isWhole = false) {
   const { server, kind, change } = hidden;
   const now = selectMembers(kind, item);
-  // The item approved under this name may have been approved in another form since.
+  // The item may have been approved in another form since.
   const isFormerKnown = former !== undefined && change === 'changed';
   const before = isFormerKnown ? selectMembers(kind, former) : {};
   const all = [...new Set([...Object.keys(before), ...Object.keys(now)])];
@@ -322,15 +320,15 @@ function isSame(before: unknown, now: unknown) {
   }
 }
 
-// §22.6: what approving a server would change in postern.lock: as it answers now, not as it was last listed.
+// §22.6: the changes that approving a server would make in postern.lock: by its present answer, not its last list.
 
 export interface ServerReview {
   readonly server: string;
-  /** Hash of what was approved and of what the server says now: another one means that either has changed. */
+  /** Hash of the approved and the present state: a new one means that either has changed. */
   readonly digest: string;
-  /** All that `postern lock` would change of this server; also what clients do not see for other reasons. */
+  /** All changes that `postern lock` would make to this server, also those that clients do not see for other reasons. */
   readonly changes: readonly LockedChange[];
-  /** As it would be approved. */
+  /** The server in the form in which it would be approved. */
   readonly found: LockedServer;
 }
 
@@ -340,7 +338,7 @@ export interface AnsweredServer {
   readonly found: LockedServer;
 }
 
-/** An operator waits for the answer, so a server gets no more time than this. */
+/** Timeout of the server: an operator waits for the answer. */
 const READ_LIMIT_MS = 15_000;
 
 /** @throws UpstreamError */
@@ -379,7 +377,7 @@ export function reviewServer(
   };
 }
 
-/** All that decides, and less than half of what the file has: a server may have thousands of tools. */
+/** All that decides, and less than half of the file: a server may have thousands of tools. */
 const listHashes = (server: LockedServer | undefined): unknown =>
   server && [
     server.instructions && sortHashes(server.instructions),
@@ -405,7 +403,7 @@ export async function describeReview(
   const now = indexItems(content);
   const served = indexItems(server.peek());
 
-  /** The item of that name as it was approved, where this process has seen it. */
+  /** The approved item of that name, if this process has seen it. */
   const findFormer = (kind: LockedItemKind, name: string) =>
     [served[kind].get(name), server.peekApproved(LOCKED_ITEMS[kind].list, name)].find(
       (one) => one && lock.check(server.name, kind, one) === 'approved',

@@ -20,7 +20,7 @@ export type KnownIssuers = ReturnType<typeof createKnownIssuers>;
 
 export interface KnownIssuer {
   readonly issuer: string;
-  /** Hosts of issuer and endpoints. */
+  /** Origins of issuer and endpoints. */
   readonly origins: readonly string[];
   /** ID of the configured client. */
   readonly clientId?: string | undefined;
@@ -44,7 +44,7 @@ export function createKnownIssuers(
   const { baseUrl } = config.server;
   const values = createRecords(store, textFormat, seal);
 
-  // A change of the name changes the redirect URI.
+  // BASE_URL is a part of the redirect URI: with another one, the issuer is noted anew.
   const buildKey = (name: string) =>
     buildConnectionIssuerKey(hashSha256(JSON.stringify([baseUrl, name])));
 
@@ -56,7 +56,7 @@ export function createKnownIssuers(
         const { name, url, auth } = other;
         const noted = parseNoted(await values.get(buildKey(name)));
         const found = [await describeNamed(other), noted].filter((one) => one !== undefined);
-        // Its client exists even before the first login.
+        // A client may be configured, though nobody has logged in yet.
         if (found.length === 0) found.push({ issuer: new URL(url).origin, origins: [] });
         return found.map((one) => ({ ...one, clientId: auth.clientId }));
       }),

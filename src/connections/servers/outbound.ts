@@ -33,7 +33,7 @@ export class NoAnswer extends Error {
   }
 }
 
-/** Timeout; without an answer the login cannot go on. */
+/** Turns a missing answer into a problem for the user: the login cannot go on without it. */
 export const createNoAnswerProblem =
   (what: string) =>
   (cause: unknown): never => {
@@ -43,7 +43,7 @@ export const createNoAnswerProblem =
 
 const TIMEOUT_MS = 10_000;
 const MAX_BYTES = 262_144;
-/** Timeout after which metadata is looked for at its default location. */
+/** Timeout of the request for a challenge; after it, metadata is looked for at its default location. */
 const CHALLENGE_MS = 5000;
 
 /** `fetch` is for addresses from an operator, `network` for those from a server. */
@@ -101,7 +101,7 @@ export function createOutbound(
       const request = { ...given, headers: { Accept: 'application/json', ...given.headers } };
       return isOperatorsWord(url, server) ? sendTrusted(url, request) : sendPublic(url, request);
     },
-    /** How the server answers somebody without a token: the `WWW-Authenticate` of its 401, where it has one. Never rejects. */
+    /** Reads the `WWW-Authenticate` of the server's 401 to a request without a token; undefined without one. Never rejects. */
     async readChallenge({ url }: ConnectionServer): Promise<string | undefined> {
       try {
         const response = await fetch(url, {
@@ -112,7 +112,7 @@ export function createOutbound(
             'Content-Type': 'application/json',
             Accept: 'application/json, text/event-stream',
           },
-          // It begins no session where no login is needed.
+          // A ping starts no session, even if the server needs no login.
           body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' }),
         });
         await response.body?.cancel();
@@ -124,7 +124,7 @@ export function createOutbound(
   };
 }
 
-/** Codes that say, anywhere in the chain of causes, that no connection came about. */
+/** Error codes that show, anywhere in the chain of causes, that there was no connection. */
 const NOT_CONNECTED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ERR_PROXY_\w+|ERR_TLS_\w+|ERR_SSL_\w+|\w*CERT\w*|UNABLE_TO_\w+|EPROTO)$/;
 
@@ -137,9 +137,9 @@ function isArrivalPossible(error: unknown) {
   return true;
 }
 
-// URLs that a server names are fetched as the documents of clients are: at public addresses only (§14). Not so what the operator
-// named, where it is the operator who knows what lies there: the server itself and a configured authorization server. A server
-// on this machine may name others on it, because whoever configured it there has nothing else in mind: nobody outside can.
+// URLs that a server names are fetched like client documents: at public addresses only (§14). URLs that the operator configures, the
+// server's own and that of an authorization server, may be anywhere. A server on this machine may name others on it, since no outsider can
+// have configured it.
 
 function isOperatorsWord(url: string, { url: serverUrl, auth }: ConnectionServer) {
   const { origin, hostname } = new URL(url);
@@ -149,17 +149,17 @@ function isOperatorsWord(url: string, { url: serverUrl, auth }: ConnectionServer
 }
 
 /**
- * Why tokens and codes must not go to a URL, or undefined. Https only: what goes there is secret. A server on this machine
- * may have endpoints on it without.
+ * Says why tokens and codes must not go to a URL; undefined if they may. Only https keeps them secret. A server on this machine may have
+ * endpoints on it without https.
  */
 export function findUrlProblem(url: unknown, { url: serverUrl, auth }: ConnectionServer) {
   if (typeof url !== 'string' || !URL.canParse(url)) return `${quote(url, 200)}, which is no URL`;
-  // Whoever parses it drops or escapes others: what is shown and compared would not be where it leads.
+  // Parsers drop or escape other characters: the address that is shown and compared would differ from the target.
   if (!/^[\x21-\x7e]{1,2048}$/.test(url))
     return 'a URL that has more than 2048 characters, or others than visible ASCII (RFC 3986)';
   const { hostname, username, password, hash, protocol } = new URL(url);
   if (username !== '' || password !== '' || hash !== '') return 'a URL with a user or a fragment';
-  // The root of the DNS leads to the same host by another origin.
+  // A dot at the end (root of the DNS) makes another origin of the same host.
   if (hostname.endsWith('.')) return `${quote(url, 200)}, whose host ends in a dot`;
   if (protocol === 'https:') return undefined;
   const isOurs = isOnThisMachine(new URL(serverUrl).hostname) || isNamed(url, auth);

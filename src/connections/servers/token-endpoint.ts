@@ -17,13 +17,13 @@ import type { Outbound } from './outbound.ts';
 
 export type TokenEndpoint = ReturnType<typeof createTokenEndpoint>;
 
-/** Of all servers together. */
+/** For all servers together. */
 const MAX_RUNNING = 200;
 const MAX_WAITING = 1000;
-/** Of one server: where it stalls, the others have the rest. */
+/** For one server: if it stalls, the others have the rest. */
 const MAX_RUNNING_OF_SERVER = 25;
 const MAX_WAITING_OF_SERVER = 275;
-/** Whoever waits longer holds a lock for longer than another replica waits for it. */
+/** Must be shorter than another replica waits for the lock. */
 const MAX_WAIT_MS = 10_000;
 
 export function createTokenEndpoint(
@@ -35,7 +35,7 @@ export function createTokenEndpoint(
   const all = createWorkQueue({ maxRunning: MAX_RUNNING, maxWaiting: MAX_WAITING, createRefusal });
   const byServer = new Map<string, WorkQueue>();
 
-  /** When it is its turn, among those of its server first. @throws TooManyRequests */
+  /** Sends the request in its turn, with a limit per server. @throws TooManyRequests */
   async function runInTurn<Result>(server: string, run: () => Promise<Result>): Promise<Result> {
     const abort = new AbortController();
     const { signal } = abort;
@@ -88,7 +88,7 @@ export function createTokenEndpoint(
       const { answer, form } = await post(tokenUrl, client, pairs, server);
       return readServerTokens(answer, form);
     },
-    /** Undefined where it was revoked, or was worth nothing before; else what failed. Never rejects. */
+    /** Undefined if the token was revoked, or was invalid before; else the failure. Never rejects. */
     async revoke(
       url: string,
       client: OAuthClient,
@@ -116,12 +116,12 @@ export class TooManyRequests extends Error {
   override readonly name = 'TooManyRequests';
 }
 
-// §24, RFC 7009: what is over here is over at its authorization server, too, where that can be told.
+// §24, RFC 7009: revokes tokens at the authorization server, if it has a revocation endpoint.
 
 export type Revocation = ReturnType<typeof createRevocation>;
 
 export function createRevocation(clients: OAuthClients, tokenEndpoint: TokenEndpoint) {
-  /** Undefined where it was done, or cannot be: then there is no revocation endpoint. Else what failed. Never rejects. */
+  /** Undefined on success, and without a revocation endpoint; else the failure. Never rejects. */
   async function revokeTokens(
     server: ConnectionServer,
     at: Pick<ConnectionRecord, 'issuer' | 'client' | 'revocationUrl'>,
@@ -129,7 +129,7 @@ export function createRevocation(clients: OAuthClients, tokenEndpoint: TokenEndp
   ): Promise<string | undefined> {
     const { revocationUrl } = at;
     if (revocationUrl === undefined) return undefined;
-    // With a refresh token goes what was made by it (§2.1).
+    // Revoking a refresh token revokes its access tokens (§2.1).
     const token =
       refreshToken === undefined
         ? ({ value: accessToken, hint: 'access_token' } as const)
@@ -139,8 +139,8 @@ export function createRevocation(clients: OAuthClients, tokenEndpoint: TokenEndp
   }
 
   /**
-   * Resolves to what was not done, in words for people. `server` is undefined for one that is not configured any more, `record` for
-   * one that could not be read. Never rejects.
+   * Resolves to what could not be revoked, in words for people. `server` is undefined if it is no longer configured, `record` if it could
+   * not be read. Never rejects.
    */
   async function revokeConnection(
     place: Pick<ConnectionPlace, 'server'>,
@@ -152,7 +152,7 @@ export function createRevocation(clients: OAuthClients, tokenEndpoint: TokenEndp
     const advice = advise(record);
     if (server === undefined)
       return `${place.server} is not configured any more, so nothing was revoked there: ${advice}`;
-    // The secret that there is now is another's.
+    // The current secret belongs to another client.
     if (record.client.source === 'configured' && !isMadeFor(record, server))
       return `${place.server} was set up anew since, so nothing was revoked there: ${advice}`;
     if (record.revocationUrl === undefined)
@@ -165,8 +165,8 @@ export function createRevocation(clients: OAuthClients, tokenEndpoint: TokenEndp
     revokeTokens,
     revokeConnection,
     /**
-     * Of a login that another one has replaced. Many servers take all that one account let one client do for one grant (Google,
-     * Keycloak): there, to revoke the former login of the same account would end the present one.
+     * Revokes a login that another one has replaced. Many servers have one grant for an account and a client (Google, Keycloak): revoking
+     * the former login of the same account would end the present one.
      */
     async revokeFormer(
       server: ConnectionServer,
@@ -186,7 +186,7 @@ export function createRevocation(clients: OAuthClients, tokenEndpoint: TokenEndp
 
 const advise = ({ issuer }: ConnectionRecord) => `end it at ${issuer}, too`;
 
-/** Tokens of another client are other tokens, whosever. Undefined where nothing says whose they are. */
+/** Tokens of different clients are independent, even for one account. Undefined if the account is unknown. */
 export function isSameAccount(one: ConnectionRecord, other: ConnectionRecord): boolean | undefined {
   if (one.issuer !== other.issuer || one.client.id !== other.client.id) return false;
   return one.subject === undefined || other.subject === undefined

@@ -1,4 +1,4 @@
-// §5.11: `/account`: users see which clients act for them, and log them out. The gateway itself logs them in for it.
+// §5.11: `/account`: users see which clients act for them, and log them out. The gateway itself logs them in.
 
 import type { PublicEndpoint } from '../../http/endpoint/endpoint.ts';
 import { escapeHtml } from '../../http/endpoint/html-page.ts';
@@ -44,7 +44,7 @@ export function createAccountEndpoints(
   { browsers, beginLogin }: OwnPages,
 ): readonly PublicEndpoint[] {
   const { config, baseUrl, audit, oauth } = runtime;
-  /** Browsers that are at the provider, to be logged out there; found by the state that they bring back. */
+  /** Browsers on their way to the provider's logout page; found by the state that they bring back. */
   const ending = createSecretRecords<{
     readonly browser: string | undefined;
     readonly host: string;
@@ -81,8 +81,8 @@ export function createAccountEndpoints(
     const state = parameters.get('state');
     const ended = state && (await ending.get(state));
     const browser = browsers.readHash(cookie);
-    // A user who has just logged out at the provider is not asked to log in again. Anybody can write a state into an address: it
-    // has to be that of this browser.
+    // A user who has just logged out at the provider is not asked to log in again. Anybody can write a state into an address: it must
+    // belong to this browser.
     return ended && browser !== undefined && ended.browser === browser
       ? renderLoggedOut(config.server, ended.host)
       : beginLogin(cookie, { page: '/account', isFresh: false });
@@ -91,7 +91,7 @@ export function createAccountEndpoints(
   async function post(body: RequestBody, cookie: string | undefined, ip: string): Promise<Reply> {
     const parameters = parseBody(body, checkFieldName);
     const found = await browserSessions.find(cookie);
-    // The page is over: whoever comes now logs in first.
+    // The session is over: the next visitor logs in first.
     if (found === undefined) return createRedirectReply(url);
     const { session } = found;
     checkCsrf(parameters, session);
@@ -99,7 +99,7 @@ export function createAccountEndpoints(
     if (action === 'end') {
       const id = parameters.require('grant');
       const owner = (await grants.read(id))?.grant.user;
-      // Somebody else's is none.
+      // A login of another user counts as none.
       const isTheirs = owner !== undefined && hashUser(owner) === hashUser(session.user);
       const ended = isTheirs ? await ends.endGrant(id, 'user') : undefined;
       if (ended !== undefined) auditEnd(audit, ended, 'account', ip);
@@ -120,7 +120,7 @@ export function createAccountEndpoints(
   }
 
   /**
-   * `isEverywhere`: at the provider, too, where that has a page for it (§13.5, OpenID Connect RP-Initiated Logout 1.0). The browser goes
+   * `isEverywhere`: at the provider, too, if it has a page for that (§13.5, OpenID Connect RP-Initiated Logout 1.0). The browser goes
    * there.
    */
   async function leave(
@@ -144,7 +144,7 @@ export function createAccountEndpoints(
     return createRedirectReply(next, browserSessions.removal);
   }
 
-  /** Other browsers of the user are logged out of this page, too; whoever sits here sees what came of it. */
+  /** Other browsers of the user are logged out of this page, too; this one sees the outcome. */
   async function endAll(found: FoundBrowserSession, ip: string, finish?: () => Promise<Reply>) {
     const { user } = found.session;
     const { failed, logoutMark } = await ends.endSelectedGrants({ user }, 'user', (grant) =>
@@ -164,29 +164,29 @@ export function createAccountEndpoints(
   ];
 }
 
-/** The provider may ask whether it is meant. */
+/** The provider may ask for confirmation. */
 const ENDING_SECONDS = 600;
 
-// The page on which users see which apps may act for them, and end that.
+// HTML of the page where users see which apps may act for them, and end that.
 
 interface AccountPageContent extends ShownOnce {
   readonly owner: PageOwner;
   readonly session: StoredBrowserSession;
   /** The latest first. */
   readonly grants: readonly Grant[];
-  /** The host that logs browsers out at the provider; undefined without one. */
+  /** Host of the provider's logout page; undefined without one. */
   readonly providerHost: string | undefined;
-  /** Users connect servers, at a page of its own. */
+  /** Users connect servers at another page. */
   readonly hasConnections: boolean;
 }
 
-/** Parts of the page for what came before. */
+/** Parts of the page about the previous request. */
 interface ShownOnce {
-  /** Asks once more before all logins end. */
+  /** Asks for confirmation before all logins end. */
   readonly asksForAll?: boolean;
-  /** The provider was to ask who it is, and did not say that it did. */
+  /** The provider should have asked for a password, and did not confirm that it did. */
   readonly wasNotAsked?: boolean;
-  /** The number of logins that were to end and did not. */
+  /** Number of logins that could not be ended. */
   readonly notEnded?: number;
 }
 
@@ -236,7 +236,7 @@ ${renderForm(
 ${renderAtProvider(content, '<button name="action" value="end_all_provider">', 'Log out everywhere now, and at')}`;
 }
 
-/** Nothing where the provider has no page for it. */
+/** Empty if the provider has no logout page. */
 const renderAtProvider = (content: AccountPageContent, button: string, label: string) =>
   content.providerHost === undefined
     ? ''
@@ -256,7 +256,7 @@ ${fields}
 /** Characters. */
 const MAX_HOST = 200;
 
-/** For who comes back from the provider, where the browser was logged out. */
+/** For users who come back from the provider, logged out. */
 const renderLoggedOut = (owner: PageOwner, host: string) =>
   renderPage(owner, {
     status: 200,

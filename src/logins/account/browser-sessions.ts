@@ -1,4 +1,4 @@
-// §5.11: whoever is logged in at the gateway's own pages for users. A cookie, of which only the hash is stored, and a sealed record.
+// §5.11: sessions of users at the gateway's own pages: a cookie, of which only the hash is stored, and a sealed record.
 
 import { ACCOUNT_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
 import type { BrowserSession } from '../../http/endpoint/own-pages.ts';
@@ -9,17 +9,17 @@ import { BROWSER_SESSION_MAX_SECONDS, type Logouts } from '../broker/logouts.ts'
 import type { BrokerRuntime } from '../broker/runtime.ts';
 import { createReadSecret } from '../consent/browser.ts';
 
-/** As the gateway keeps it. */
+/** The stored record. */
 export interface StoredBrowserSession extends BrowserSession {
   /** Epoch milliseconds. */
   readonly createdAt: number;
-  /** The provider asked who it is, whatever it knew: all that concerns all logins needs it. */
+  /** The provider asked for the password again: required for all that concerns every login. */
   readonly isFresh: boolean;
-  /** The session at the provider, where it names one. */
+  /** Session at the provider, if it names one. */
   readonly sid: string | undefined;
-  /** The ID token of its login: the provider wants to see it where it is to log the browser out. Undefined for one that is too long. */
+  /** ID token of the login: the provider's logout page needs it. Undefined if it is too long. */
   readonly idToken: string | undefined;
-  /** When its login began, as `Logouts` counts: after a logout it is none any more. */
+  /** The mark (`Logouts`) of when its login began: a logout after it ends the session. */
   readonly logoutMark: number | undefined;
 }
 
@@ -39,7 +39,7 @@ export function createBrowserSessions(
   const { protocol, pathname } = new URL(baseUrl);
   const isSecure = protocol === 'https:';
   const isAtRoot = pathname === '/';
-  // The prefix keeps other hosts of the domain from setting it; it is for the whole of a host (RFC 6265bis §4.1.3).
+  // The prefix keeps other hosts of the domain from setting the cookie; it requires the whole host as path (RFC 6265bis §4.1.3).
   const prefix = isAtRoot ? '__Host-' : '__Secure-';
   const name = `${isSecure ? prefix : ''}postern-account`;
   const attributes = `Path=${pathname}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
@@ -51,7 +51,7 @@ export function createBrowserSessions(
     return Math.min(IDLE_SECONDS, maxSeconds - Math.floor((clock.now() - createdAt) / 1000));
   }
 
-  /** Headers that give it to the browser. */
+  /** Headers that set the cookie. */
   async function writeNew(session: StoredBrowserSession) {
     const secret = generateSecret();
     await sessions.put(buildKey(secret), session, getSecondsLeft(session));
@@ -74,15 +74,15 @@ export function createBrowserSessions(
       const session = key && (await sessions.get(key));
       return session ? isGood(session) : false;
     },
-    /** Undefined without one. Being read, it lives on. */
+    /** Undefined without a session. Reading it extends its life. */
     async find(cookie: string | undefined) {
       const key = readKey(cookie);
       if (key === undefined) return undefined;
-      // Only where it still stands: whoever has left stays out, whatever comes at the same moment.
+      // Only while the record exists: a user who has just logged out stays logged out.
       let isAgain = false;
       const session = await sessions.update(key, async (standing) => {
         if (standing === undefined || !(await isGood(standing))) return { result: undefined };
-        // Another request of this browser has just given it its time.
+        // Another request of this browser has just extended it.
         if (isAgain) return { result: standing };
         isAgain = true;
         return { value: standing, ttlSeconds: getSecondsLeft(standing), result: standing };
@@ -93,7 +93,7 @@ export function createBrowserSessions(
       return {
         session: { ...session, isFresh },
         end,
-        /** It goes on, by another cookie, in place of one that a logout has ended. */
+        /** Replaces a session that a logout has ended, with a new cookie. */
         async renew(logoutMark: number) {
           const renewed = { ...session, csrf: generateSecret(), logoutMark };
           const headers = await writeNew(renewed);
@@ -102,10 +102,10 @@ export function createBrowserSessions(
         },
       };
     },
-    /** Always a new one, so that nobody knows its cookie. The headers give it to the browser. */
+    /** Always creates a new cookie, which no attacker can know. The headers set it. */
     create: (session: Omit<StoredBrowserSession, 'csrf' | 'createdAt'>) =>
       writeNew({ ...session, csrf: generateSecret(), createdAt: clock.now() }),
-    /** Headers that take the cookie away. */
+    /** Headers that delete the cookie. */
     removal: { 'Set-Cookie': `${name}=; Max-Age=0; ${attributes}` },
   };
 }

@@ -1,4 +1,4 @@
-// §5.11, §24.3: whoever comes to a page of the gateway's own without a session is sent to the provider to log in for it.
+// §5.11, §24.3: logs users in at the gateway's own pages: to the provider and back.
 
 import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';
 import { ACCOUNT_CLIENT_ID } from '../../http/endpoint/own-clients.ts';
@@ -41,7 +41,7 @@ const ASK_AGAIN = [
   ['max_age', '0'],
 ] as const;
 
-// The provider has said who came: the browser gets a session, and goes to the page.
+// Back from the provider: the browser gets a session, and goes to the page.
 
 export type FinishPageLogin = ReturnType<typeof createFinishPageLogin>;
 
@@ -49,7 +49,7 @@ export function createFinishPageLogin(
   { config, baseUrl }: BrokerRuntime,
   browserSessions: StoredBrowserSessions,
 ) {
-  // Only the provider's own users come here, whose groups these are.
+  // Only users of `OIDC_ISSUER` come here, whose groups these are.
   const adminGroups = new Set(config.admin.groups);
 
   return async function finishPageLogin(
@@ -66,18 +66,18 @@ export function createFinishPageLogin(
       isFresh,
       isOperator: isStringArray(claims.groups) && claims.groups.some((one) => adminGroups.has(one)),
       sid,
-      // Kept for the page on which the provider logs browsers out. Without one most providers ask whether it is meant.
+      // Kept for the provider's logout page. Without it, most providers ask for confirmation.
       idToken: typeof idToken === 'string' && idToken.length <= MAX_HINT ? idToken : undefined,
       logoutMark,
     });
-    // That page alone asks for it, and says what came of it.
+    // Only that page asks for a fresh login, and shows the outcome.
     const tells = redirectUri === `${baseUrl}/account` && freshSince !== undefined;
     const notice = tells ? (isFresh ? '?all=1' : '?unsure=1') : '';
     return createRedirectReply(redirectUri + notice, headers);
   };
 }
 
-/** OpenID Connect Core §3.1.2.1: without `auth_time` nobody knows. The provider's clock may be behind. */
+/** OpenID Connect Core §3.1.2.1: without `auth_time` the login may be old. The provider's clock may be behind. */
 const wasAskedSince = (authTime: unknown, since: number) =>
   typeof authTime === 'number' && authTime * 1000 >= since - TOLERANCE_MS;
 
@@ -86,5 +86,5 @@ const TOLERANCE_MS = 60_000;
 /** Characters. */
 const MAX_NAME = 200;
 
-/** Characters: it goes into an address, which not every server reads at any length. */
+/** Characters: it becomes a part of an address, whose length some servers limit. */
 const MAX_HINT = 4096;

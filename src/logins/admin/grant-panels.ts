@@ -1,4 +1,4 @@
-// §22.2: the logins that there are, where the gateway issues tokens of its own: who, by which client, since when.
+// §22.2: panels of logins, with user, client and time, if the gateway issues tokens of its own; and of sessions.
 import { fail } from '../../errors/gateway-error.ts';
 import type { AdminPanel } from '../../http/endpoint/admin-panel.ts';
 import {
@@ -39,7 +39,7 @@ import type { GrantSelection } from '../broker/logouts.ts';
 import type { Broker } from '../broker/open-broker.ts';
 import { type Grant, isGrantId, type UserIdentity } from '../grants/grant.ts';
 
-/** `broker` is undefined where clients get the provider's tokens. */
+/** `broker` is undefined in proxy mode. */
 export function createGrantPanels(
   found: FoundPeople,
   broker: Broker | undefined,
@@ -85,7 +85,7 @@ export function createGrantPanels(
       end: async (id) => (await broker?.ends.endGrant(id, 'operator')) !== undefined,
       notFound: 'grant_not_found',
     }),
-    // The lines of the audit log say which: one for the request, and one for each login.
+    // The audit log has one line for the request, and one for each login.
     {
       method: 'DELETE',
       path: '/grants',
@@ -114,7 +114,7 @@ export function createGrantPanels(
   ];
 }
 
-/** @throws GatewayError `bad_request` where the query does not say whose logins are to end, or says anything else. */
+/** @throws GatewayError `bad_request` if the query does not select logins, or has other parameters. */
 function readGrantSelection(query: URLSearchParams, issuers: Issuers): GrantSelection {
   if (query.get('all') === 'true' && query.size === 1) return { everybody: true };
   if (isClear(query, OF_GRANTS)) {
@@ -181,7 +181,7 @@ const NO_GRANTS_TABLE: AdminTable = {
   columns: [],
 };
 
-/** Whose tokens clients have: of those of the provider nothing is known here. */
+/** Whose tokens clients have: nothing is known here of the provider's. */
 const NONE: JsonObject = { tokens: 'provider', grants: [] };
 
 /** Never a token. */
@@ -202,7 +202,7 @@ function describeGrant(grant: Grant, issuers: Issuers): JsonObject {
   };
 }
 
-// §22.2: open sessions and callers without one, by their people.
+// §22.2: open sessions, and callers without one, by person.
 
 export function createSessionPanels(
   { store, clock }: Runtime,
@@ -220,7 +220,7 @@ export function createSessionPanels(
     return { items: await Promise.all(named), next };
   }
 
-  /** Those of people whose user ID, e-mail or name the text is, or is a part of. */
+  /** Finds people by a part of their user ID, e-mail or name. */
   const findSessions = ({ from }: AdminPageRequest, text: string) =>
     findOfPerson(
       found,
@@ -326,7 +326,7 @@ interface PersonsSession {
   readonly person: Person;
 }
 
-/** Of each of those whose e-mail address was asked for: the last ones. */
+/** The last sessions of each person who was searched for. */
 const SESSIONS_OF_USER = 50;
 
 function describeSession({ listed, person }: PersonsSession, issuers: Issuers): JsonObject {
@@ -340,7 +340,7 @@ function describeSession({ listed, person }: PersonsSession, issuers: Issuers): 
     ...person,
     server,
     protocolVersion,
-    // As it describes itself.
+    // As the client describes itself.
     client: info && {
       name: readShort(info.name),
       title: readShort(info.title),

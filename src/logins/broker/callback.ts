@@ -1,4 +1,4 @@
-// §5.11: the provider brings the browser back, and it goes on to the client with a code of our own.
+// §5.11: the provider sends the browser back, and the gateway sends it on to the client with a code of its own.
 
 import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { JudgedRequest } from '../../http/endpoint/endpoint.ts';
@@ -42,13 +42,13 @@ export function createCallback(
     query: string,
     cookie: string | undefined,
   ): Promise<JudgedRequest> {
-    // Whatever else providers add to their answer is not looked at.
+    // Providers may add further parameters.
     const parameters = parseQuery(query, () => {});
     const state = parameters.require('state');
     const { clientId } = (await logins.get(state)) ?? failLoginExpired();
     return addFacts({ client: truncateForLog(clientId) }, async () => {
-      // Used up in any case: a code that came to another browser than the login's stands in its
-      // address bar, and must be worth nothing to whoever began.
+      // Used up in any case: a code that came to another browser stands in its address bar, and must be worth nothing to the attacker who
+      // began the login.
       const login = (await logins.take(state)) ?? failLoginExpired();
       if (login.browser !== browsers.readHash(cookie))
         failRequest(
@@ -60,9 +60,9 @@ export function createCallback(
     });
   };
 
-  /** The provider is asked who logged in here and not at the token endpoint, so that whoever may not is told so on a page. */
+  /** Asks the provider for the user here and not at the token endpoint, so that users who may not log in see a page. */
   async function finishLogin(login: Login, code: string): Promise<Reply> {
-    // Ends at the provider, too, unless somebody gets anything for it.
+    // The provider's tokens are revoked unless a client or page gets something for them.
     let given: EndedLogin | undefined;
     try {
       const { nonce, clientId, logoutMark, approval } = login;
@@ -76,7 +76,7 @@ export function createCallback(
       given = { user, provider };
       const refusal = providerLogins.findLoginRefusal(identity);
       if (refusal !== undefined) return refuse(refusal, login, user);
-      // Tokens are judged again where they are used: this is for who reads it.
+      // Tokens are checked again on use: this check is for the user in front of the browser.
       if (await logouts.isOver({ user, clientId, sid, logoutMark })) {
         const error = { key: 'login_not_allowed', message: ENDED_MEANWHILE };
         return {
@@ -85,12 +85,12 @@ export function createCallback(
           facts: nameUser(user),
         };
       }
-      // Another user approved it: whoever sits here now is asked.
+      // Another user gave the approval: this one is asked.
       if (approval && !(await approvals.confirm(approval, user, clientId, logoutMark)))
         return { ...createRedirectReply(buildAuthorizeUrl(login.query)), facts: nameUser(user) };
       if (login.account !== undefined) {
         const reply = await finishPageLogin(identity, login, answer.id_token);
-        // Nobody keeps it. GitHub has room for ten of a user, and revokes the one of a client's login for the next.
+        // These tokens are not stored. GitHub has room for ten per user, and would revoke that of a client's login for the next.
         if (!provider.isLasting) given = undefined;
         return reply;
       }
@@ -106,11 +106,11 @@ export function createCallback(
     }
   }
 
-  /** The client waits for an answer, and its user sees it there; one without any meaning is a page. */
+  /** The client gets the error and shows it to its user; an answer that makes no sense becomes a page. */
   function respondToFailure(login: Login, error: GatewayError): Reply {
     if (error.key === 'unusable_provider_answer' && login.account === undefined) {
       const { code, description } = describeOAuthError(error);
-      // The log has it all; the address leads back, once its user says so.
+      // The log has the details; a link leads back to the client.
       const url = buildAnswerUrl(login, listError(code, description));
       const redirect = { url, isAutomatic: false };
       const shown = new GatewayError(error.key, { details: error.message, redirect });
@@ -128,7 +128,7 @@ export function createCallback(
   }
 
   function refuse(refusal: LoginRefusal, login: Login, user: UserIdentity): Reply {
-    // The request of the client, as it was, but that the provider asks for the account.
+    // The client's request again, except that the provider lets the user choose an account.
     const again = new URLSearchParams(login.query);
     again.set('prompt', 'select_account');
     const page = refusal.renderPage(
@@ -139,7 +139,7 @@ export function createCallback(
     return { ...page, error, facts: nameUser(user) };
   }
 
-  /** RFC 6749 §4.1.2.1: as it came, but for what is about a client that the client never heard of. */
+  /** RFC 6749 §4.1.2.1: forwards the provider's error, unless it is about the gateway's own client, which the client does not know. */
   function forwardError(parameters: RequestParameters, login: Login): Reply {
     const error = readErrorText(parameters, 'error') ?? 'server_error';
     const description = readErrorText(parameters, 'error_description');
@@ -184,7 +184,7 @@ const listError = (code: string | undefined, description?: string): Pairs => [
   ['error_description', description],
 ];
 
-/** Characters of what the provider says. */
+/** Limit of the provider's text, in characters. */
 const MAX_ERROR_TEXT = 500;
 
 const readErrorText = (parameters: RequestParameters, name: string) => {
@@ -196,11 +196,11 @@ const failLoginExpired = (): never =>
   failRequest('This login has expired or is already finished. Start it again from your app.');
 
 /**
- * RFC 9207 §2.4: the answer of another authorization server is none (mix-up).
+ * RFC 9207 §2.4: rejects the response of another authorization server (mix-up).
  *
- * Where the provider's word could be had neither when the login began nor now, its iss may be
- * missing: some providers have no discovery document at all, and most send no iss. Only one provider
- * is ever sent to this callback, and an iss that is there must be its own in any case.
+ * If the provider's metadata could be read neither when the login began nor now, `iss` may be missing: some providers have no discovery
+ * document at all, and most send no `iss`. Only one provider ever sends browsers to this callback, and an `iss` that is present must be its
+ * own in any case.
  */
 async function checkResponseIssuer(
   parameters: RequestParameters,
@@ -220,10 +220,10 @@ async function checkResponseIssuer(
 const TOKEN_REFUSED =
   'The identity provider does not accept the access token that it has just given.';
 
-// The provider says what cannot be used. Only who runs it or the gateway can mend that: what the person who logs in reads names
-// provider and member.
+// Unusable answers of the provider. Only operators of the provider or the gateway can fix them: users see which member of which answer it
+// is.
 
-/** Its words about a user are not for a client that has no grant yet. */
+/** Details about the user are not for a client without a grant. */
 function withoutUserDetails(error: GatewayError, issuer: string) {
   const { key, row, failure } = error;
   const place = PLACES.get(key);

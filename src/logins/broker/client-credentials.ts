@@ -38,7 +38,7 @@ export function createClientCredentialsGrant(
     // RFC 6749 §3.3, RFC 8707 §2.
     const scopes = readScopes(parameters, client);
     const resources = readMachineResources(parameters, runtime, client);
-    // The mark counts, too: a client that was changed gets no token of what it was.
+    // The mark is a part of it: a client that was changed gets no token from before.
     const asked = JSON.stringify([id, mark, [...scopes].sort(), [...resources].sort()]);
     const hash = hashSha256(asked);
     return async function issueAndAnswer() {
@@ -48,7 +48,7 @@ export function createClientCredentialsGrant(
       return answer(grant, undefined, false);
     };
 
-    /** A client may ask before each call: while a token has most of its time left, it gets the same one. */
+    /** A client may ask before each call: while a token has most of its lifetime left, it gets the same one. */
     async function findOrIssue(): Promise<Grant> {
       // A logout from here on ends this grant, too.
       const logoutMark = await logouts.getMark();
@@ -74,7 +74,7 @@ export function createClientCredentialsGrant(
   };
 }
 
-/** Official clients ask for what the metadata offers, which is about people: a client that has none of it is not refused for that. */
+/** Official clients ask for all `scopes_supported`, which are about people: a client without these scopes is not refused for that. */
 function readScopes(parameters: RequestParameters, { scopes }: MachineClient) {
   const asked = parseScope(parameters.get('scope')).filter(
     (one) => scopes.includes(one) || !ABOUT_USERS.has(one),
@@ -90,12 +90,12 @@ const ABOUT_USERS: ReadonlySet<string> = new Set(DEFAULT_SCOPES);
 
 const ENDED_MEANWHILE = 'The logins of this client were ended meanwhile. Try again.';
 
-// §8: a client that logs in as itself is counted by its own window once it is known to be itself, so that nobody who guesses at its
-// address, or loops there, keeps it out.
+// §8: an authenticated client is counted in a window of its own, so that an attacker at its address, who guesses secrets or loops, cannot
+// lock it out.
 
 export type FindMachineLogin = ReturnType<typeof createFindMachineLogin>;
 
-/** `ofAssertions` is asked where the client brings an assertion about a user: other clients may do that, too. */
+/** `ofAssertions` authenticates clients that bring an assertion about a user: more clients may do that. */
 export const createFindMachineLogin = (
   authentication: ClientAuthentication,
   ofAssertions: ClientAuthentication<AssertingClient> | undefined,
@@ -108,7 +108,7 @@ export const createFindMachineLogin = (
       const request = { body, parameters: parseBody(body), authorization };
       const isAssertion = request.parameters.get('grant_type') === JWT_BEARER;
       const { findBySecret, authenticate } = (isAssertion && ofAssertions) || authentication;
-      // Cheap enough for each request. A signature is not: of those few are looked at while the address is refused.
+      // Checking a secret is cheap enough for each request. A signature is not: few are checked while the address is refused.
       const known = findBySecret(request);
       if (known !== undefined) {
         const login = toLogin(known.id);
@@ -119,7 +119,7 @@ export const createFindMachineLogin = (
         find: async () => toLogin((await authenticate(request)).client.id),
       };
     } catch {
-      // An error of the request is told once it was counted.
+      // An error of the request is reported once the request was counted.
       return undefined;
     }
   };
