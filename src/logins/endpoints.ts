@@ -33,36 +33,36 @@ import { type LoginIndex, readAskedTokens } from './refresh/recent-answers.ts';
 import type { ReadAuthorizationRequest } from './request/authorization-request.ts';
 import { JWT_BEARER, readAskedFacts } from './request/login-facts.ts';
 
-/** The part of a mode at the endpoints. Each judges the request, and returns the work to run once it is counted. */
+/** The endpoints of one mode. Each checks the request, and returns the work to run once it is counted. */
 export interface ModeAtEndpoints {
-  /** `iss` of replies to clients (RFC 9207), where the gateway is its own issuer. */
+  /** `iss` of replies to clients (RFC 9207), if the gateway is the issuer. */
   readonly issuer?: string;
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
   /** @throws GatewayError for an invalid request. */
   readonly token: PublicEndpoint['judge'];
-  /** Refreshes are counted apart: by login, so that one client's storm costs no other client anything. */
+  /** Refreshes are counted by login, so that one client's storm costs no other client anything. */
   readonly logins: LoginIndex;
-  /** Not there where no client can log in as itself. */
+  /** Undefined if no client can authenticate. */
   readonly findMachineLogin?: FindMachineLogin;
   readonly revoke: PublicEndpoint['judge'];
-  /** `cookie` is the Cookie header. Not there in proxy mode. */
+  /** `cookie` is the Cookie header. Undefined in proxy mode. */
   callback?(query: string, cookie: string | undefined): Promise<JudgedRequest>;
-  /** Pages for users, and where the provider ends grants. None in proxy mode. */
+  /** Pages for users, and back-channel logout. None in proxy mode. */
   readonly ownEndpoints: readonly Endpoint[];
-  /** For other features that have pages for users. Not there in proxy mode. */
+  /** For other features with pages for users. Undefined in proxy mode. */
   readonly ownPages?: OwnPages;
 }
 
-/** The endpoints where a client registers, and where a user lets it log in. */
+/** The endpoints where a client registers, and where its user approves it. */
 export interface OAuthFront {
   authorize(query: string, cookie: string | undefined): Promise<PendingReply>;
-  /** The form of the consent page; not there without one. */
+  /** The form of the consent page; undefined without one. */
   consent?(body: RequestBody, cookie: string | undefined): Promise<JudgedRequest>;
   register(metadata: unknown, authorization: string | undefined): Promise<PendingReply>;
 }
 
-/** `popups` is `OAUTH_POPUPS`: the pages of the login keep their opener. */
+/** `popups` is `OAUTH_POPUPS`: login pages keep their opener. */
 export function createOAuthEndpoints(
   popups: boolean,
   mode: ModeAtEndpoints,
@@ -138,20 +138,19 @@ export function createOAuthEndpoints(
 
 const PUBLIC = { kind: 'public', errors: OAUTH } as const;
 
-/** RFC 6749 §5.2: clients read what they get here as an OAuth error, and take anything else for a login that is over. */
+/** RFC 6749 §5.2: clients parse an OAuth error, and take any other reply for the end of the login. */
 const TOKEN_ERRORS: ErrorFormat = { ...OAUTH, limit: 'temporarily_unavailable' };
 
 const REGISTRATION_ERRORS: ErrorFormat = { form: 'oauth', body: 'invalid_client_metadata' };
 
-/** Anybody may send these, token or not: enough for ten redirect URIs and all other members. */
+/** Open to everybody: enough for ten redirect URIs and all other members. */
 const MAX_BODY_BYTES = 65_536;
 
 const FORM = { body: 'json or form', maxBodyBytes: MAX_BODY_BYTES } as const;
 
 const getCookie = (request: GatewayRequest) => getHeader(request, 'cookie');
 
-// §8: refreshes are counted by the login that they belong to, clients that log in as themselves by client, and everything else at
-// the token endpoint by address.
+// §8: refreshes are counted by login, authenticated clients by client, and all other token requests by address.
 
 const createChooseTokenLimit = ({
   logins: { findKnownId, findLogin },
@@ -183,14 +182,14 @@ export function createDiscoveryEndpoints(
   { getMetadata, getOpenidConfiguration }: ReturnType<typeof createServerMetadata>,
   { has, getTitle }: NamedPaths,
 ): readonly Endpoint[] {
-  // Clients derive the path of the second from the endpoint (RFC 9728 §3.1).
+  // Clients derive the path of the second one from the endpoint (RFC 9728 §3.1).
   const ofGateway = renderResourceMetadata(baseUrl, '');
   const ofEndpoint = renderResourceMetadata(baseUrl, '/mcp');
   return [
     createMetadataEndpoint('oauth-protected-resource', JSONRPC, () => ofGateway),
     createMetadataEndpoint('oauth-protected-resource/mcp', JSONRPC, () => ofEndpoint),
-    // §18.2, §25.1: of `/mcp/<server>` or `/mcp/<view>`, whose URL is the resource: clients compare it with the one that they called
-    // (RFC 9728 §3.3).
+    // §18.2, §25.1: for `/mcp/<server>` or `/mcp/<view>`, whose URL is the resource: clients compare it with the one that they called (RFC
+    // 9728 §3.3).
     {
       ...createMetadataEndpoint('oauth-protected-resource/mcp/:server', JSONRPC, ({ path }) => {
         const name = path.slice(path.lastIndexOf('/') + 1);
@@ -227,9 +226,9 @@ const renderResourceMetadata = (baseUrl: string, path: string, title?: string) =
 // §4.10, RFC 8414: authorization server metadata.
 
 /**
- * The two documents that name this service's endpoints. `providerMetadata` is the provider's discovery
- * document, itself cached for five minutes and served stale; undefined without an issuer.
- * `isOffered` says whether clients may be known by a metadata document, `hasMachineClients` whether one may log in as itself.
+ * The two documents that name the gateway's endpoints. `providerMetadata` is the provider's discovery document, itself cached for five
+ * minutes and served stale; undefined without an issuer. `isOffered` says whether client documents are accepted, `hasMachineClients`
+ * whether clients can authenticate.
  */
 export function createServerMetadata(
   { server, oauth }: Config,
@@ -244,7 +243,7 @@ export function createServerMetadata(
   async function load() {
     if (providerMetadata === undefined) fail('not_found', { details: 'OIDC_ISSUER is not set.' });
     const [document, areDocumentsOffered] = await Promise.all([
-      // With OIDC_JWKS_URL nothing in the documents depends on the provider's answer.
+      // With OIDC_JWKS_URL, nothing in the documents depends on the provider's answer.
       provider?.jwksUrl === undefined
         ? requireProviderDocument(providerMetadata)
         : providerMetadata.get().catch(() => undefined),
@@ -264,7 +263,7 @@ export function createServerMetadata(
       grant_types_supported: PUBLIC_GRANTS,
       token_endpoint_auth_methods_supported: PUBLIC_METHODS,
       code_challenge_methods_supported: ['S256'],
-      // RFC 9207 §3: the callback is ours, and so is what it sends to clients.
+      // RFC 9207 §3: the callback is ours, and so is the response to clients.
       ...(isBroker && { authorization_response_iss_parameter_supported: true }),
       ...(areDocumentsOffered && { client_id_metadata_document_supported: true }),
       ...describeProvenClients(hasMachineClients(), isBroker && oauth.idJag.isEnabled),
@@ -276,13 +275,13 @@ export function createServerMetadata(
     async getMetadata() {
       return renderMetadata((await load()).members);
     },
-    // OpenID clients insist on the two further members.
+    // OpenID clients require the two further members.
     async getOpenidConfiguration() {
       const { document, members } = await load();
       return renderMetadata({
         ...members,
         subject_types_supported: ['public'],
-        // RS256 for providers that name none (OpenID Connect Core §3.1.3.7).
+        // RS256 for providers that list none (OpenID Connect Core §3.1.3.7).
         id_token_signing_alg_values_supported: document?.id_token_signing_alg_values_supported ?? [
           'RS256',
         ],
@@ -293,10 +292,10 @@ export function createServerMetadata(
 
 const PUBLIC_GRANTS = ['authorization_code', 'refresh_token'] as const;
 
-/** Registered clients are public. `none` stays the first method: it is what clients take that register. */
+/** Registered clients are public. `none` stays the first method: registering clients take the first. */
 const PUBLIC_METHODS = ['none'] as const;
 
-/** Grants and methods of clients that prove who they are. */
+/** Grants and methods of clients that authenticate. */
 function describeProvenClients(hasMachineClients: boolean, takesAssertions: boolean) {
   if (!hasMachineClients && !takesAssertions) return {};
   return {

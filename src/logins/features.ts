@@ -1,4 +1,4 @@
-// Logins as the gateway opens them: who may call, and what stands between a client and its token.
+// The features of this room: who may call, and how a client comes to its token.
 import { createServerUrls } from '../config/server-urls.ts';
 import type { ErrorKey } from '../errors/catalogue.ts';
 import type { AdminPanel } from '../http/endpoint/admin-panel.ts';
@@ -41,7 +41,7 @@ interface Surroundings {
   readonly operated: FoundPeople | undefined;
 }
 
-/** Clients of the configuration file that log in as themselves. */
+/** Clients of the configuration file that authenticate as themselves. */
 export const machineClients = defineFeature({
   name: 'machine clients',
   open(_runtime, { file }: { readonly file: MachineClientsConfig | undefined }) {
@@ -54,7 +54,7 @@ export const machineClients = defineFeature({
   },
 });
 
-/** Tokens of the gateway's own, and the grants that they stand for; undefined in proxy mode. */
+/** The gateway's own tokens, and their grants; undefined in proxy mode. */
 export const ownTokens = defineFeature({
   name: 'own tokens',
   open(runtime) {
@@ -63,7 +63,7 @@ export const ownTokens = defineFeature({
   },
 });
 
-/** Logins that failed, for operators; undefined where there are none. */
+/** Failed logins, for operators; undefined if there are none. */
 export const loginFailures = defineFeature({
   name: 'failed logins',
   open(runtime, { operated }: Pick<Surroundings, 'operated'>) {
@@ -72,7 +72,7 @@ export const loginFailures = defineFeature({
   },
 });
 
-/** The provider, and who is let in by which token. */
+/** The provider, and the check of bearer tokens. */
 export const access = defineFeature({
   name: 'access',
   open(
@@ -114,7 +114,7 @@ export const access = defineFeature({
   },
 });
 
-/** Broker mode: grants and their renewal by logins at the provider; undefined in proxy mode. */
+/** Broker mode: logins at the provider, grants and their renewal; undefined in proxy mode. */
 export const broker = defineFeature({
   name: 'broker',
   open(
@@ -186,7 +186,7 @@ export const sessionPanels = defineFeature({
   }),
 });
 
-// §22: clients that registered themselves, logins that failed, and the provider's key set.
+// §22: panels of registered clients, failed logins, and the provider's key set.
 
 function createLoginPanels(
   { store }: Runtime,
@@ -294,13 +294,13 @@ const FAILURES_TABLE: AdminTable = {
   ],
 };
 
-// §22.4: what to do about a login that failed, by the name that the log has for it.
+// §22.4: advice about failed logins, by the name that the log has for the failure.
 
 const REGISTER_AGAIN = 'Remove the server in the client, and add it again.';
 const LOG_IN_AGAIN = 'Start the login again in the client.';
 const UPDATE_CLIENT = 'Update the client: it asks for something that the gateway does not offer.';
 
-/** There are refusals beside those of the catalogue: the provider or the user decided. */
+/** Beside the catalogue, there are refusals by provider or user. */
 const REMEDIES: { readonly [Key in ErrorKey | 'refused_by_provider' | 'access_denied']?: string } =
   {
     // Registration.

@@ -184,7 +184,7 @@ interface AccountPageContent extends ShownOnce {
 interface ShownOnce {
   /** Asks for confirmation before all logins end. */
   readonly asksForAll?: boolean;
-  /** The provider should have asked for a password, and did not confirm that it did. */
+  /** The provider should have authenticated the user again, and did not confirm that it did. */
   readonly wasNotAsked?: boolean;
   /** Number of logins that could not be ended. */
   readonly notEnded?: number;

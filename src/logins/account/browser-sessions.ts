@@ -13,7 +13,7 @@ import { createReadSecret } from '../consent/browser.ts';
 export interface StoredBrowserSession extends BrowserSession {
   /** Epoch milliseconds. */
   readonly createdAt: number;
-  /** The provider asked for the password again: required for all that concerns every login. */
+  /** The provider authenticated the user again: required for all that concerns every login. */
   readonly isFresh: boolean;
   /** Session at the provider, if it names one. */
   readonly sid: string | undefined;

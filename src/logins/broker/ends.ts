@@ -1,4 +1,4 @@
-// §5.11: logins end, whoever says so, one or many: here at once, and at the provider as far as that can be told.
+// §5.11: ends logins, one or many, for any cause: here at once, and at the provider as far as it supports revocation.
 
 import type { RevokeTokens } from '../../http/oauth-client/provider-api.ts';
 import type { Connections } from '../../mcp/upstream/connections.ts';
@@ -17,21 +17,21 @@ import type { BrokerRuntime } from './runtime.ts';
 
 export type LoginEnds = ReturnType<typeof createLoginEnds>;
 
-/** A login that has ended here, or came to nothing. */
+/** A login that has ended, or never became a grant. */
 export interface EndedLogin extends Pick<Grant, 'provider'> {
-  /** Undefined where it never became known who logged in. */
+  /** Undefined if the user never became known. */
   readonly user: UserIdentity | undefined;
 }
 
-/** The most that may be under way, so that there is room for who ends a login and waits. */
+/** Limit of concurrent revocations, to leave room for callers that wait for one. */
 const MAX_TOLD = 8;
-/** There is no end to logins that are refused; tokens of those for which there is no room here die of age. */
+/** Refused logins are unlimited in number; beyond this limit, their tokens are left to expire. */
 const MAX_WAITING = 10_000;
-/** So many of one selection wait for their turn at a time, so that there is room for others. */
+/** Batch size of one selection, to leave room for others. */
 const MAX_TOLD_AT_ONCE = 100;
-/** A grant that is refreshed while the list is read moves to its front: it is read again until it has none. */
+/** A grant that is refreshed while the list is read moves to the front: the list is read again until a pass ends nothing. */
 const MAX_PASSES = 10;
-/** The store fails for all of them by the same reason. */
+/** If the store fails, it fails for all of them in the same way. */
 const MAX_LOGGED = 10;
 
 export function createLoginEnds(
@@ -55,25 +55,25 @@ export function createLoginEnds(
       : undefined;
   endOutdatedGrants(runtime, grants, machineClients, (id) => endHere(id, 'configuration'));
 
-  /** RFC 7009: as far as that can be told. Never rejects, and never says what came of it. */
+  /** RFC 7009: revokes the provider's tokens, best effort. Never rejects, and does not report the outcome. */
   async function tellProvider({ user, provider }: EndedLogin) {
     // From before a change of OIDC_ISSUER: no provider is sent the tokens of another.
     if (user !== undefined && user.issuer !== issuer) return;
-    // The provider may take the end of one login for the end of all of its user: the other clients must not be logged out by it.
+    // The provider may end all logins of the user along with this one, which must not log out the user's other clients.
     if (quirks.revokesAllOfUser) {
       if (user === undefined) return;
-      // A login that cannot be looked up may be shared. Its tokens die of age.
+      // If the look-up fails, the login may be shared. Its tokens are left to expire.
       const others = await grants.listOfUser(user).catch(() => undefined);
       if (others === undefined || others.length > 0) return;
     }
     await revoke(provider);
   }
 
-  /** In turn, for what nobody waits for: there may be thousands, and the provider may be slow. */
+  /** Queued, for callers that do not wait: there may be thousands, and the provider may be slow. */
   const tellProviderInTurn = ({ user, provider }: EndedLogin) =>
     queue.run(() => tellProvider({ user, provider })).catch(() => {});
 
-  /** Every grant that is ended ends here, with one line of the log, and without a word to the provider. */
+  /** Ends a grant, for all callers: writes one line of the log, and does not contact the provider. */
   async function endHere(id: string, by: GrantEndedBy) {
     const ended = await grants.end(id);
     if (ended !== undefined) {
@@ -89,7 +89,7 @@ export function createLoginEnds(
     by: GrantEndedBy,
     tell: (ended: EndedLogin) => Promise<void> | undefined = tellProvider,
   ) {
-    // Before it ends: where the store fails, whoever asked finds it still there.
+    // Before the grant ends: if the store fails, the caller still finds it.
     const meant = isMeant(by) ? await grants.find(id) : undefined;
     if (meant !== undefined) await logouts.noteOfOne(meant);
     const ended = await endHere(id, by);
@@ -104,7 +104,7 @@ export function createLoginEnds(
     const belongs = createFilter(selection);
     const turns = createTurns(clock);
     const ids: string[] = [];
-    // The user of each has to be read; without that those end, too, that cannot be read here.
+    // A filter needs the grants themselves. Without one, grants that cannot be read here end, too.
     const pages =
       belongs === undefined
         ? readPages((request) => grants.listIds(request, owner))
@@ -123,25 +123,25 @@ export function createLoginEnds(
     logouts,
     tellProvider,
     tellProviderInTurn,
-    /** Resolves to what has ended; undefined where another was faster, or there was none. */
+    /** Resolves to the ended grant; undefined if another request was faster, or there was none. */
     endGrant: (id: string, by: GrantEndedBy) => endGrant(id, by),
-    /** Likewise. Nobody waits until the provider knows. */
+    /** The same, without waiting for the provider. */
     endGrantSoon: (id: string, by: GrantEndedBy) =>
       endGrant(id, by, (ended) => void tellProviderInTurn(ended)),
     /**
-     * Ends many at once: those that are there, and what is under way to become one (`Logouts`). The provider is told of them afterwards,
-     * and nobody waits for it: it may be down, and there may be thousands. That one cannot be ended stops no other.
+     * Ends many at once: existing grants, and logins in progress (`Logouts`). The provider is told afterwards, without waiting: it may be
+     * down, and there may be thousands. If one cannot be ended, the rest still are.
      *
-     * @returns how many have ended, how many are still there, because the store failed, and the mark of what begins after it.
+     * @returns how many have ended, how many remain because the store failed, and the mark of what begins afterwards.
      */
     async endSelectedGrants(
       selection: GrantSelection,
       by: GrantEndedBy,
       noteEnd: (grant: Grant) => void,
     ) {
-      // Before the list is read: what is not in it yet finds the note.
+      // Before the list is read: a login that is not listed yet finds the note.
       const logoutMark = await logouts.note(selection, by);
-      // Not their claims: there may be all that the gateway has, and the provider may be slow.
+      // Without their claims: this may be every grant of the gateway, and the provider may be slow.
       const ended: EndedLogin[] = [];
       const failures = new Map<string, unknown>();
       try {
@@ -157,7 +157,7 @@ export function createLoginEnds(
           if (ended.length === endedBefore) break;
         }
       } finally {
-        // Also of those that had ended when the store failed.
+        // Includes those that ended before the store failed.
         void tellOfAll(ended);
         endConnections?.(selection, ended);
       }
@@ -175,7 +175,7 @@ export function createLoginEnds(
   }
 }
 
-/** §21.1: the line for a login that somebody has ended. */
+/** §21.1: the audit line of a login that was ended. */
 export const auditEnd = (
   audit: Audit | undefined,
   { id: grant, user, client }: Grant,
@@ -187,22 +187,22 @@ export const auditEnd = (
     { outcome: 'success' },
   );
 
-/** Says which of the list are meant; undefined for all of it. */
+/** Filters the grants of a list; undefined if all are selected. */
 function createFilter({ user, client, session }: GrantSelection) {
   if (client === undefined && session === undefined) return undefined;
   return (grant: Grant) =>
     (client === undefined || grant.client.id === client) &&
-    // Another session may have taken its place meanwhile, and the list have kept it.
+    // The grant may have moved to another session meanwhile, and still be listed.
     (session === undefined ||
       (grant.sid === session.sid &&
         (user === undefined || hashUser(grant.user) === hashUser(user))));
 }
 
-// §24.6: CONNECTIONS_END_WITH_LOGOUT: whose logins all end, of theirs the connections to servers end, too.
+// §24.6: CONNECTIONS_END_WITH_LOGOUT: if all logins of a user end, the user's connections to servers end, too.
 
-/** Users at a time: each may have a connection to every server, all of which are asked. */
+/** Concurrent users: each may have a connection to every server, all of which are asked. */
 const MAX_USERS_AT_ONCE = 4;
-/** For when everybody is logged out. */
+/** Enough for a logout of everybody. */
 const MAX_USERS_WAITING = 10_000;
 
 function createEndConnections({ oauth, log }: BrokerRuntime, connections: Connections) {
@@ -223,14 +223,14 @@ function createEndConnections({ oauth, log }: BrokerRuntime, connections: Connec
   }
 
   /**
-   * Ends those of the users whom the selection is about, and those whose logins ended by it. Nobody waits for it: servers may be slow,
-   * or down, and the logout has happened. What fails is told in the log.
+   * Ends the connections of the selected users, and of those whose logins ended by the selection. Runs in the background: servers may be
+   * slow or down, and the logout has happened. Failures go to the log.
    */
   return function endConnections(
     { user: named, client }: GrantSelection,
     ended: readonly EndedLogin[],
   ) {
-    // One client that is logged out, or all logins by it, is no end of a user.
+    // Logging out one client does not end the user's connections.
     if (client !== undefined) return;
     const users = [named, ...ended.map(({ user }) => user)].filter((user) => user !== undefined);
     const each = new Map(users.map((user) => [hashUser(user), user]));
@@ -243,9 +243,9 @@ const NOT_REVOKED =
 const NOT_ENDED =
   'A user was logged out, but their connections to servers could not be ended. End them on the page for operators (/admin).';
 
-// §13.6: a client of the configuration file that was removed or changed is out by what each replica knows of the file. What it has
-// open ends here, also for users whose assertions it brought (§13.7), and its grants leave the lists. What is of the client as this
-// replica knows it stays: other replicas load the file at other times.
+// §13.6: a client of the configuration file that was removed or changed is refused at once, by each replica's own configuration. Its open
+// streams end here, also those for users whose assertions it brought (§13.7), and its grants leave the lists. Grants of the client as this
+// replica knows it stay: other replicas load the file at other times.
 
 function endOutdatedGrants(
   { oauth, baseUrl, clock, log }: BrokerRuntime,
@@ -281,7 +281,7 @@ function endOutdatedGrants(
         cause,
       });
     for (const id of ids) endOfItself(id).catch(warn);
-    // Clients that bring assertions have grants of users, which only the list of all has.
+    // Grants by assertion belong to users, so only the list of all has them.
     if (oauth.idJag.isEnabled && ids.length > 0) endOfUsers(ids).catch(warn);
   });
 }

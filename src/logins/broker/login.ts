@@ -1,5 +1,5 @@
-// A login under way at the provider, of a client or for a page of the gateway's own: what is kept of it, and what the provider is
-// asked for: state, PKCE and callback are the gateway's own.
+// Login in progress at the provider, of a client or for a page of the gateway's own: its record, and the request to the provider, with the
+// gateway's own state, PKCE and callback.
 
 import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';
 import type { Browser } from '../../http/endpoint/own-pages.ts';
@@ -26,35 +26,34 @@ export const createLoginRecords = (runtime: BrokerRuntime) =>
 export interface Login {
   readonly browser: string;
   readonly clientId: string;
-  /** For the log: a client that a document describes is not looked up again. */
+  /** For the log: a client known by a document is not looked up again. */
   readonly clientName?: string | undefined;
   readonly redirectUri: string;
-  /** The query of the authorization request, without the question mark; empty for a page of the gateway's own. */
+  /** Query of the authorization request, without the question mark; empty for a page of the gateway's own. */
   readonly query: string;
-  /** The client's own. */
+  /** The client's own state. */
   readonly state: string | undefined;
   readonly codeChallenge: string;
-  /** RFC 8707: what tokens are for. */
+  /** RFC 8707: audience of the tokens. */
   readonly resources: readonly string[];
-  /** Those of the consent page. */
+  /** Scopes of the consent page. */
   readonly scopes: readonly string[];
-  /** When it began, as `Logouts` counts. */
+  /** The mark (`Logouts`) of when it began. */
   readonly logoutMark: number;
-  /** Ours, for the provider. */
+  /** The gateway's own, for the provider. */
   readonly codeVerifier: string;
   readonly nonce: string | undefined;
   /**
-   * RFC 9207: whether the provider said that it names itself in its answer. Noted here because the
-   * callback may come to a replica that cannot ask at that moment. Undefined when it could not be
-   * asked.
+   * RFC 9207: whether the provider's metadata promise `iss` in its response. Stored here because the callback may come to a replica that
+   * cannot fetch them at that moment. Undefined if they were unavailable.
    */
   readonly sendsIssuer?: boolean | undefined;
   /**
-   * There for a login for a page of the gateway's own, which gets no code: `redirectUri` is the page. `freshSince`: since when, in
-   * epoch milliseconds, the provider has to have asked who it is.
+   * Set for a login for a page of the gateway's own, which gets no code: `redirectUri` is the page. The provider must have asked for the
+   * password since `freshSince` (epoch milliseconds).
    */
   readonly account?: { readonly freshSince?: number } | undefined;
-  /** Undefined where nobody was to be asked. */
+  /** Undefined without a consent page. */
   readonly approval?: Approval | undefined;
 }
 
@@ -72,15 +71,15 @@ export interface GrantCode
       'scopes' | 'resources' | 'user' | 'claims' | 'userinfoClaims' | 'sid' | 'provider'
     > {}
 
-/** The rest of a code that was used: nothing that the provider said or gave. */
+/** The rest of a used code, without claims and tokens of the provider. */
 export interface UsedCode
   extends Pick<GrantCode, 'clientId' | 'redirectUri' | 'codeChallenge' | 'user'> {
-  /** The grant that it became. */
+  /** ID of the grant that it became. */
   readonly usedFor: string;
   readonly wasUsedAgain: boolean;
 }
 
-/** The query of the configured address wins. */
+/** Parameters in the configured address win. */
 export function buildProviderRequest(
   authorizationUrl: string,
   pairs: readonly (readonly [name: string, value: string | undefined])[],
@@ -120,16 +119,16 @@ export interface LoginsUnderWay {
   readonly endpoints: ProviderEndpoints;
 }
 
-/** The gateway asks this of the provider for any login: of a client, or for a page of its own. */
+/** The request to the provider for any login, of a client or for a page of the gateway's own. */
 interface LoginRequest extends Pick<Login, 'codeVerifier' | 'nonce'> {
   readonly baseUrl: string;
-  /** The gateway's own at the provider. */
+  /** The gateway's own client ID at the provider. */
   readonly clientId: string;
   readonly scope: string | undefined;
   readonly state: string;
 }
 
-/** `more` are the parameters that are not of every login. */
+/** `more` are the parameters that not every login has. */
 export const buildLoginRequest = (
   authorizationUrl: string,
   { baseUrl, clientId, scope, state, codeVerifier, nonce }: LoginRequest,
@@ -147,7 +146,7 @@ export const buildLoginRequest = (
     ...more,
   ]);
 
-/** The scopes that the provider is asked for; `scope` is what the client asks for. */
+/** Chooses the scopes of the request to the provider; `scope` is the client's. */
 export async function chooseProviderScope(
   config: ProviderParametersConfig,
   endpoints: Pick<ProviderEndpoints, 'listScopes'>,
@@ -156,8 +155,8 @@ export async function chooseProviderScope(
   const scopes = buildProviderScope(config, scope).split(' ');
   const known = await endpoints.listScopes();
   const mayKnow = known.length === 0 || config.addedScopes.includes(OFFLINE_ACCESS);
-  // The gateway goes on asking whether the user may, whatever its client asks for. A provider that lists other scopes refuses this
-  // one, and the whole login with it.
+  // With it, the gateway can renew the grant, whatever scopes the client asks for. A provider that lists other scopes would refuse it, and
+  // so the whole login.
   const chosen = known.includes(OFFLINE_ACCESS)
     ? [...new Set([...scopes, OFFLINE_ACCESS])]
     : scopes.filter((name) => mayKnow || name !== OFFLINE_ACCESS);

@@ -1,5 +1,5 @@
-// §5.11: that all logins of a user, by a client, of a session at the provider, or of everybody were ended, for what was under
-// way then and is found in no list: logins at the provider, codes, and browsers at /account; and for what browsers approved.
+// §5.11: tombstones of logouts of a user, a client, a session at the provider, or everybody. They end what no list names: logins in
+// progress, codes, sessions at /account, and approvals of browsers.
 
 import { hashSha256 } from '../../platform/ids.ts';
 import { buildLogoutKey, LOGOUT_COUNT_KEY } from '../../store/keys.ts';
@@ -8,7 +8,7 @@ import type { ProviderSession } from '../grants/grants.ts';
 import { hashSid, hashUser } from '../grants/token-codec.ts';
 import type { BrokerRuntime } from './runtime.ts';
 
-/** Logins that end at once: those of which all holds that is said. A selection that says nothing is none, rather than everybody's. */
+/** Selects the logins for which all given members hold. At least one must be given: an empty selection never means everybody. */
 export type GrantSelection = Selected &
   (
     | Required<Pick<Selected, 'user'>>
@@ -26,9 +26,9 @@ interface Selected {
 }
 
 /**
- * The cause of the end of a login. `provider`: it sent a logout token. `renewal`: the provider, or a LOGIN_ALLOWED setting, no
- * longer lets the user in. `reuse`: a code or a refresh token came a second time. `configuration`: the client is another in the
- * configuration file now. `excess`: its user has too many. `unfinished`: no client got its tokens.
+ * Cause of the end of a login. `provider`: a logout token. `renewal`: the provider, or a LOGIN_ALLOWED setting, no longer lets the user in.
+ * `reuse`: a code or a refresh token was used twice. `configuration`: the client has changed in the configuration file. `excess`: its user
+ * has too many logins. `unfinished`: no client received its tokens.
  */
 export type GrantEndedBy =
   | 'client'
@@ -41,7 +41,7 @@ export type GrantEndedBy =
   | 'excess'
   | 'unfinished';
 
-/** Else the client itself, the provider or the gateway ended it, which says nothing of what somebody wants to go on. */
+/** True if a person chose to end the login. The other causes say nothing about the user's intentions. */
 export const isMeant = (by: GrantEndedBy): boolean => by === 'user' || by === 'operator';
 
 export type Logouts = ReturnType<typeof createLogouts>;
@@ -49,31 +49,31 @@ export type Logouts = ReturnType<typeof createLogouts>;
 export interface MarkedLogin {
   readonly user: UserIdentity;
   readonly clientId: string;
-  /** The session at the provider that it came from; undefined where the provider names none. */
+  /** Its session at the provider; undefined if the provider names none. */
   readonly sid: string | undefined;
-  /** When it began; undefined for what began before all that is known. */
+  /** When it began; undefined for records from before marks existed. */
   readonly logoutMark: number | undefined;
 }
 
 /** Lifetime of a browser's session at /account. */
 export const BROWSER_SESSION_MAX_SECONDS = 28_800;
-/** A login and its code, and a browser at /account that nobody uses: what is used meanwhile is found to be over. */
+/** Time for a login and its code, and for an unused session at /account: sessions in use are checked on use. */
 const LOGIN_SECONDS = 3600;
 
 /**
- * Replicas' clocks differ, so they count: each logout has a number that is higher than all before, and each login has the
- * number of the last one when it began. What began before a logout is over, also where the person came back from the
- * provider after it: whoever it is that one logs out may have begun it.
+ * A logical clock, since clocks of replicas differ: each logout gets a number higher than all before, and each login the number of the last
+ * logout when it began. A login that began before a logout is over, even if its user comes back from the provider later: the person who is
+ * being logged out may have begun it.
  */
 export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
   const { refreshTtlSeconds, consent } = oauth;
   /**
-   * Nothing that a logout concerns, and that no list names, is older than that: a login from before the gateway's own tokens
-   * stands in no list until its client comes.
+   * Maximum age of unlisted logins that a logout must end: a login from before the gateway issued tokens of its own is listed only once its
+   * client comes back.
    */
   const notedSeconds = Math.max(BROWSER_SESSION_MAX_SECONDS, refreshTtlSeconds) + LOGIN_SECONDS;
   const approvalSeconds = consent.ttlSeconds + LOGIN_SECONDS;
-  /** Longer than what was noted by it. */
+  /** Outlives all notes that contain the number. */
   const countedSeconds = 2 * Math.max(notedSeconds, approvalSeconds);
 
   const readNumber = async (key: string) => Number((await store.get(key)) ?? 0);
@@ -86,18 +86,18 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
     }
   }
 
-  // Begun at the time of day, so that it goes on rising after it was forgotten.
+  // Starts at the time of day, so that it keeps rising if it was lost.
   const count = () =>
     change(LOGOUT_COUNT_KEY, countedSeconds, (current) => Math.max(current + 1, clock.now()));
 
   const raise = (key: string, seconds: number, mark: number) =>
     change(key, seconds, (current) => Math.max(current, mark));
 
-  /** True where one of them was noted after the mark. */
+  /** True if one of the keys has a later number than the mark. */
   async function isNotedAfter(mark: number, keys: readonly string[]) {
     const latest = Math.max(...(await Promise.all(keys.map(readNumber))));
     if (latest <= mark) return false;
-    // A store of several servers can lose the count and keep what was noted by it: nobody could log in then until that is forgotten, too.
+    // A store of several servers can lose the count and keep the notes: no user could log in until those have expired.
     if ((await readNumber(LOGOUT_COUNT_KEY)) < latest)
       await raise(LOGOUT_COUNT_KEY, countedSeconds, latest);
     return true;
@@ -106,7 +106,7 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
   return {
     /** The mark of what begins now. */
     getMark: () => readNumber(LOGOUT_COUNT_KEY),
-    /** Notes one; whoever ends what is listed does that afterwards. Resolves to the mark of what begins after it. */
+    /** Notes a logout, before its caller ends the listed logins. Resolves to the mark of what begins afterwards. */
     async note({ user, client, session }: GrantSelection, by: GrantEndedBy): Promise<number> {
       const mark = await count();
       const concerned = {
@@ -115,17 +115,17 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
         session: session && hashSid(session),
       };
       if (isMeant(by)) await raise(buildApprovalKey(concerned), approvalSeconds, mark);
-      // No login from before own tokens is known to be of a session.
+      // Logins from before own tokens have no known session.
       const seconds = session === undefined ? notedSeconds : LOGIN_SECONDS;
       await raise(buildKey(concerned), seconds, mark);
       return mark;
     },
-    /** Notes the end of one login that a user or operator ends, while others of the same user by the same client go on. */
+    /** Notes that a user or operator ended one login, while others of the same user and client go on. */
     async noteOfOne({ user, client }: Grant) {
       const concerned = { user: hashUser(user), client: client.id };
       await raise(buildApprovalKey(concerned), approvalSeconds, await count());
     },
-    /** Asked once whatever is judged stands in the store: else it could be missed by both. */
+    /** To be called once the record is stored: otherwise both sides could miss each other. */
     async isOver({ user, clientId, sid, logoutMark = 0 }: MarkedLogin) {
       const userKey = hashUser(user);
       const session = sid === undefined ? undefined : hashSid({ issuer: user.issuer, sid });
@@ -135,7 +135,7 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
       ]);
     },
     /**
-     * True for what a browser approved where a user or an operator has logged the person out of that client since.
+     * True if a user or an operator has logged the person out of that client since the approval.
      *
      * @param userKey - that of `hashUser`.
      */
@@ -144,10 +144,10 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
   };
 }
 
-/** Hashes, but for the client; what is not there stands for any. */
+/** Hashes, except for the client; a missing member stands for any. */
 type Concerned = Readonly<Partial<Record<'user' | 'client' | 'session', string | undefined>>>;
 
-/** All that a logout which concerns a login may have said. */
+/** All forms of a logout that concern a login. */
 const listConcerned = (user: string, client: string): readonly Concerned[] => [
   { user },
   { client },

@@ -1,5 +1,5 @@
-// §5.11: what the gateway asks the provider for itself: who logged in, and later whether they still may. Nothing but what
-// OpenID Connect promises is needed of its tokens.
+// §5.11: the gateway's own requests to the provider: redeeming its code, renewing, revoking. They rely only on what OpenID Connect
+// guarantees about tokens.
 
 import { catalogue } from '../../errors/catalogue.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
@@ -45,11 +45,11 @@ export function createProviderLogins(
   const { errorCodes, spentRefreshTokenError, accessTokensLast = false } = provider.quirks;
   const api = createProviderApi(fetch, errorCodes);
 
-  /** Some providers say who logs in by an ID token, and one has an API for it. */
+  /** Some providers identify users by an ID token, one by an API. */
   const sources = {
     openid: () => ({
       readIdentity: createReadIdentity(runtime, verifier, metadata, listNamedClaims),
-      // An API of its own: a revocation endpoint that stalls must keep nobody from logging in.
+      // A limit of its own: a stalled revocation endpoint must not block logins.
       revoke: createRevokeTokens(providerClient, createProviderApi(fetch), endpoints),
     }),
     github: () => ({
@@ -62,8 +62,8 @@ export function createProviderLogins(
     const url = await endpoints.findTokenUrl();
     const response = await api.post(authenticateClient(providerClient, { url, form }));
     const { status, refusal } = response;
-    // The gateway's credentials are no client's matter: clients that get `invalid_client` or a 401 throw away their registration and
-    // their tokens, which are good.
+    // The gateway's credentials are not the client's concern: a client that gets `invalid_client` or a 401 discards its registration and
+    // its valid tokens.
     if (status === 401 || refusal?.isProviderClientRefused)
       fail('gateway_refused_by_provider', { cause: refusal?.message });
     return response;
@@ -72,7 +72,7 @@ export function createProviderLogins(
   return {
     ...sources[provider.login](),
     findLoginRefusal: createFindLoginRefusal(oauth.identity, runtime.config.server.displayName),
-    /** @throws GatewayError where nobody logged in by it, or the provider cannot be asked. */
+    /** @throws GatewayError if the code is refused, or the provider cannot be asked. */
     async redeem(code: string, codeVerifier: string): Promise<ProviderAnswer> {
       const askedAt = clock.now();
       const response = await post([
@@ -87,10 +87,10 @@ export function createProviderLogins(
       return { ...rest, tokens: isLasting ? { ...tokens, isLasting } : tokens };
     },
     /**
-     * Undefined where the provider says that the grant has ended. Where there is no refresh token, it is what is held: whoever
-     * reads whose it is asks the provider.
+     * Undefined if the provider says that the grant has ended. Without a refresh token, returns the held tokens: reading the identity asks
+     * the provider.
      *
-     * @throws GatewayError where it cannot be asked, or its answer does not say.
+     * @throws GatewayError if the provider cannot be asked, or its answer is inconclusive.
      */
     async renew(held: ProviderTokens): Promise<ProviderAnswer | undefined> {
       const { refreshToken, accessToken } = held;
@@ -123,7 +123,7 @@ function failRefused({ status, refusal }: ProviderResponse, issuer: string): nev
       refusal === undefined ? '200' : 'tokens, or an error of RFC 6749',
     );
   if (code !== undefined && !isKnown) {
-    // Nothing that a client sends reaches the provider but scopes and wishes for its page: it can do nothing about this.
+    // Clients influence only scopes and hints for the login page: they cannot cause this.
     fail('gateway_request_refused', { details: `${MISCONFIGURED} ${refusal?.message}` });
   }
   const said = refusal?.message ?? `The provider answered ${status}.`;
@@ -133,7 +133,7 @@ function failRefused({ status, refusal }: ProviderResponse, issuer: string): nev
   });
 }
 
-/** RFC 6749 §4.1.2.1 and §5.2, OpenID Connect Core §3.1.2.6: these pass, or a new login helps. */
+/** RFC 6749 §4.1.2.1 and §5.2, OpenID Connect Core §3.1.2.6: temporary errors, and those that a new login solves. */
 const OF_CLIENT_OR_USER = new Set([
   'invalid_grant',
   'invalid_scope',
@@ -146,18 +146,17 @@ const OF_CLIENT_OR_USER = new Set([
   'server_error',
 ]);
 
-// RFC 6749 §5.1: what the provider's token endpoint answered, member by member. What cannot be used is named, for whoever has
-// to have it mended.
+// RFC 6749 §5.1: validates the provider's token response, member by member. Errors name the member, for whoever has to fix it.
 
-/** The provider's answer: its tokens are good, whoever they turn out to be of. */
+/** The provider's response: its tokens are valid, whatever user they belong to. */
 export interface ProviderAnswer {
   readonly answer: ProviderTokenResponse;
   readonly tokens: ProviderTokens;
-  /** Why nothing can be done with it. Its refresh token is good all the same, and the one before may be worthless. */
+  /** Why the response is unusable. Its refresh token is valid all the same, and the former one may be worthless. */
   readonly problem: GatewayError | undefined;
 }
 
-/** `askedAt` in epoch milliseconds. @throws GatewayError where there are no tokens, or there is nothing to read. */
+/** `askedAt` in epoch milliseconds. @throws GatewayError without tokens, or for an unreadable response. */
 function readTokenAnswer(
   response: ProviderResponse,
   issuer: string,
@@ -186,7 +185,7 @@ const isText = (found: unknown) => readText(found) !== undefined;
 
 const isTextIfThere = (found: unknown) => isAbsent(found) || isText(found);
 
-/** Some write numbers as text. */
+/** Some providers write numbers as text. */
 const isSecondsIfThere = (found: unknown) =>
   isAbsent(found) ||
   (typeof found === 'number' && Number.isFinite(found)) ||
@@ -203,7 +202,7 @@ const MEMBERS: readonly Member[] = [
 
 function describeProblem([name, , expected]: Member, answer: JsonObject, issuer: string) {
   const { [name]: found } = answer;
-  // A token is never shown.
+  // Never shows a token.
   const shown = name === 'expires_in' || found === undefined ? found : `a ${typeof found}`;
   return createUnusableAnswer(issuer, name, shown, expected);
 }

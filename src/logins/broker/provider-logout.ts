@@ -1,4 +1,4 @@
-// §13.4: the provider says that somebody logged out there (OpenID Connect Back-Channel Logout 1.0): their logins here end.
+// §13.4: OpenID Connect Back-Channel Logout 1.0: the provider reports that a user logged out there, and the user's logins here end.
 
 import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { KnownLogin, PublicEndpoint } from '../../http/endpoint/endpoint.ts';
@@ -16,10 +16,10 @@ import { auditEnd } from './ends.ts';
 import type { GrantSelection } from './logouts.ts';
 import type { Broker } from './open-broker.ts';
 
-/** For the form: a logout token has a tenth of that. */
+/** Limit of the form; a logout token is about a tenth of that. */
 const MAX_BODY_BYTES = 20_480;
 
-/** Whoever posts more is heard all the same (§2.5). */
+/** Further fields are ignored (§2.5). */
 const checkFieldName = createNameCheck(['logout_token']);
 
 export function createProviderLogout({
@@ -32,7 +32,7 @@ export function createProviderLogout({
   const buildUseKey = ({ jti }: LogoutToken) =>
     buildLogoutTokenKey(hashSha256(JSON.stringify([issuer, jti])));
 
-  /** Once for each request: limits and endpoint ask of the same one. */
+  /** Once per request: limits and endpoint share the result. */
   const lookAt = computeOnce((body: RequestBody): Look => {
     try {
       if (body.type !== 'form') failRequest('The body must be a form that has logout_token.');
@@ -58,8 +58,8 @@ export function createProviderLogout({
   }
 
   /**
-   * Each logout token is used once, on all replicas (§2.6): but one whose logout failed half-way can be sent again. While another
-   * request uses it, that one may still fail.
+   * Each logout token is used once, on all replicas (§2.6), but one whose logout failed half-way can be sent again. A concurrent request
+   * with the same token is told to retry, since this one may still fail.
    */
   async function logOut(token: LogoutToken, ip: string): Promise<Reply> {
     const key = buildUseKey(token);
@@ -77,13 +77,13 @@ export function createProviderLogout({
         if (failed > 0)
           fail('logout_unfinished', { headers: RETRY, facts: { ended: count, failed } });
       }
-      // All has ended: it is not accepted again. Where it took longer than the claim lasts, who has claimed it meanwhile will say what
-      // came of it.
+      // All logins have ended: the token is not accepted again. If that took longer than the claim lasts, the request that has claimed it
+      // meanwhile notes the outcome.
       const ttlSeconds = computeNotedSeconds(token.acceptedUntil, clock.now());
       const isNoted = await store.compareAndSet(key, claim, USED, ttlSeconds);
       if (!isNoted) await store.compareAndSet(key, undefined, USED, ttlSeconds);
     } catch (thrown) {
-      // If the store fails, it can come again when its time here is over.
+      // If the store fails, the token can be sent again once the claim has expired.
       await store.compareAndDelete(key, claim).catch(() => false);
       throw thrown;
     }
@@ -103,7 +103,7 @@ export function createProviderLogout({
           if (grant.sid === sid) users.set(hashUser(grant.user), grant.user);
       }
     }
-    // The session last: who sends the token again must find whose it is.
+    // The session comes last: a repeated request must still find its user.
     return [
       ...[...users.values()].map((one) => ({ user: one })),
       { session, ...(user && { user }) },
@@ -121,14 +121,14 @@ export function createProviderLogout({
     kind: 'public',
     method: 'POST',
     path: '/oauth/backchannel-logout',
-    // Providers have no use for anything else than what §2.8 says, and no cache may keep the answer.
+    // Providers need only what §2.8 says, and no cache may keep the reply.
     errors: { form: 'oauth', body: 'invalid_request', limit: 'temporarily_unavailable' },
     headers: { 'Cache-Control': 'no-store' },
     limit: 'logout',
     body: 'json or form',
     maxBodyBytes: MAX_BODY_BYTES,
-    // Anybody may send one. Those that the provider signed with a key at hand keep out each other alone; all others count for
-    // their address before a key is asked for.
+    // Anybody may send one. Tokens that the provider signed with a known key are limited together; all others count for their address
+    // before a key is fetched.
     chooseLimit(body) {
       const { isProven, verify } = lookAt(body);
       if (!isProven) return { group: 'logout' };
@@ -139,7 +139,7 @@ export function createProviderLogout({
       const { verify } = lookAt(body);
       const token = await verify()
         .catch((thrown: unknown) => {
-          // That the keys of the provider cannot be had is no fault of the token: the provider is told so in words that it understands.
+          // Unavailable keys are not the token's fault: the reply uses terms of the specification.
           const isOfKeys = thrown instanceof GatewayError && thrown.key === 'key_set_unavailable';
           if (!isOfKeys) throw thrown;
           return fail('logout_unfinished', { headers: RETRY, cause: thrown.failure.cause });
@@ -154,20 +154,20 @@ export function createProviderLogout({
   };
 }
 
-/** A process may end in the middle of it: then it can come again after so long. */
+/** After a process died in the middle, the token can be sent again after so long. */
 const UNDER_WAY_SECONDS = 30;
 
 const USED = 'used';
 
-/** A request, before its logout token is used. */
+/** Result of the checks before a logout token is used. */
 interface Look {
-  /** A key at hand signed it, and all else is right. */
+  /** Signed with a known key, and valid. */
   readonly isProven: boolean;
-  /** @throws GatewayError `invalid_logout_token`, also for one that was used; `key_set_unavailable`, or what the store throws. */
+  /** @throws GatewayError `invalid_logout_token`, also for a used one; `key_set_unavailable`, or the store's error. */
   verify(): Promise<LogoutToken>;
 }
 
-/** Its logout tokens are counted as this login, whatever address they come from. */
+/** All its logout tokens are counted together, from any address. */
 const PROVIDER: KnownLogin = { id: 'provider', isAnswered: false, isProven: true };
 
 const RETRY = { 'Retry-After': '5' };

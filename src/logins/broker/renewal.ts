@@ -1,5 +1,5 @@
-// §5.11: renewal of grants: the provider is asked whether the user may still come in, at a client's refresh once in a while, and by one
-// replica at a time. Its answer is stored. A provider that cannot be asked logs nobody out.
+// §5.11: renews grants: asks the provider whether the user still has access, at a client's refresh once in a while, by one replica at a
+// time. A provider that cannot be asked logs no user out.
 
 import { fail, toGatewayError } from '../../errors/gateway-error.ts';
 import type { GetProviderToken } from '../../http/endpoint/message.ts';
@@ -11,17 +11,17 @@ import type { ProviderLogins } from './provider-login.ts';
 import { createFlightRecords, createRunOnce } from './run-once.ts';
 import type { BrokerRuntime } from './runtime.ts';
 
-/** The outcome of a renewal, as data that replicas tell each other. */
+/** Outcome of a renewal, as data that replicas share. */
 type Renewal = { readonly kind: 'renewed' | 'ended' | 'failed' };
 
 const SESSION_ENDED = 'The provider has ended the session meanwhile.';
 
-/** After a failure the provider is left alone for so long. */
+/** Backoff after a failure. */
 const RETRY_MS = 60_000;
 const RETRY_AFTER_SECONDS = 60;
-/** Left of the provider's access token for what a server still has to do with it. */
+/** Reserve of the provider's access token for the request that uses it. */
 const RESERVE_MS = 30_000;
-/** For one that does not say how long it lives, and for none. */
+/** For access tokens without a known lifetime. */
 const UNKNOWN_LIFETIME_MS = 60_000;
 
 export function createGrantRenewal(
@@ -33,19 +33,19 @@ export function createGrantRenewal(
   const { oauth, loginSeal: seal, store, clock, log, metrics } = runtime;
   const config = oauth.tokens;
   const runOnce = createRunOnce<Renewal>(createFlightRecords({ store, seal }), clock);
-  /** The keys are grant and version. */
+  /** Keyed by grant and version. */
   const tokens = createExpiringMap<string>('providerTokens', clock.now);
 
   async function renew({ id, renewedAt, provider: seen }: Grant): Promise<Renewal> {
     const seenToken = getRenewalToken(seen);
-    // The refresh token is the name, which some providers take for stolen when it is used twice.
+    // Keyed by the refresh token: some providers treat a second use as theft.
     const name = JSON.stringify(['renewal', id, seenToken]);
     return runOnce(name, renewAlone, ({ kind }) => kind !== 'failed');
 
     async function renewAlone(): Promise<Renewal> {
       const grant = (await grants.read(id))?.grant;
       if (grant === undefined) return { kind: 'ended' };
-      // Somebody has done it since this one looked.
+      // Another request has renewed it meanwhile.
       const isDone = grant.renewedAt > renewedAt || getRenewalToken(grant.provider) !== seenToken;
       return isDone ? { kind: 'renewed' } : askProvider(grant);
     }
@@ -59,8 +59,7 @@ export function createGrantRenewal(
       if (renewed === undefined) return end(grant, ENDED_THERE);
       const { answer, tokens: provider, problem } = renewed;
       const { refreshToken } = provider;
-      // Kept before anything is done with it: the refresh token before may be worthless now. Whose the access token is, is not known
-      // yet.
+      // Stored first: the former refresh token may be worthless now. The user of the new access token is not known yet.
       const kept = await (refreshToken === undefined
         ? grants.read(id)
         : grants.update(id, (current) => ({ ...current, provider: { refreshToken } })));
@@ -85,7 +84,7 @@ export function createGrantRenewal(
         sid: identity.sid ?? current.sid,
         renewedAt: clock.now(),
       }));
-      // A session that the provider ends while the grant becomes one of it is in no list that was read.
+      // A session that ends at the provider while the grant moves into it is in no list that was read.
       if (identity.sid !== undefined && identity.sid !== grant.sid) {
         const login = { ...identity, clientId: grant.client.id, logoutMark };
         if (await logouts.isOver(login)) return end(grant, SESSION_ENDED);
@@ -122,9 +121,9 @@ export function createGrantRenewal(
 
   return {
     /**
-     * Renews where it is time. Resolves to the grant as it stands then; undefined where it has ended.
+     * Renews if it is due. Resolves to the current grant; undefined if it has ended.
      *
-     * @throws GatewayError `renewal_unavailable` where the provider could not be asked for too long.
+     * @throws GatewayError `renewal_unavailable` if the provider could not be asked for too long.
      */
     async renewIfDue(stored: StoredGrant): Promise<StoredGrant | undefined> {
       const { grant } = stored;
@@ -139,7 +138,7 @@ export function createGrantRenewal(
         fail('renewal_unavailable', { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } });
       return current;
     },
-    /** @throws what the store throws. */
+    /** @throws the store's errors. */
     async getProviderToken({ grant: check, token }: Parameters<GetProviderToken>[0]) {
       if (check === undefined) return token;
       const known = tokens.get(`${check.id}.${check.version}`);
@@ -149,7 +148,7 @@ export function createGrantRenewal(
       const canRefresh = stored?.grant.provider.refreshToken !== undefined;
       if (stored && canRefresh && !isUsable(stored.grant, now + RESERVE_MS)) {
         const { provider, renewedAt } = stored.grant;
-        // Some providers' tokens live no longer than what is kept in reserve.
+        // Some providers' tokens live no longer than the reserve.
         const wasJustRenewed = provider.accessToken !== undefined && now - renewedAt < RESERVE_MS;
         if (!wasJustRenewed && !wasJustTried(stored.grant, now)) await renew(stored.grant);
         stored = await grants.read(check.id);
@@ -165,11 +164,11 @@ export function createGrantRenewal(
 
 const ENDED_THERE = 'The provider says that it has ended.';
 
-/** The provider is asked by it. */
+/** The token by which the provider is asked. */
 const getRenewalToken = ({ refreshToken, accessToken }: ProviderTokens) =>
   refreshToken ?? accessToken;
 
-/** True where the provider's access token is good at that time, in epoch milliseconds. */
+/** True if the provider's access token is valid at that time, in epoch milliseconds. */
 const isUsable = ({ provider: { accessToken, expiresAt } }: Grant, at: number) =>
   accessToken !== undefined && (expiresAt === undefined || expiresAt > at);
 

@@ -43,7 +43,7 @@ export function readAskedResources(
   own: OwnResources,
   clientId: string,
 ): readonly string[] | undefined {
-  // Operators' tokens are in a page that calls nothing else, whatever it names.
+  // Operators' tokens are used by a page that calls nothing else, whatever it names.
   if (clientId === OPERATORS_CLIENT_ID) return [`${own.baseUrl}/admin`];
   const named = readResourceIndicators(parameters, own);
   const resources = new Set(named.map((one) => toCanonical(one, own)));
@@ -54,7 +54,7 @@ export function readAskedResources(
   return resources.size === 0 ? undefined : [...resources];
 }
 
-/** The resources that the client names, as sent, all of them ours. @throws GatewayError `invalid_target`. */
+/** The resources that the client names, as sent. All are ours. @throws GatewayError `invalid_target`. */
 export function readResourceIndicators(
   parameters: RequestParameters,
   { baseUrl, serverUrls }: OwnResources,
@@ -68,7 +68,7 @@ export function readResourceIndicators(
   return resources;
 }
 
-/** As they were sent. */
+/** As sent. */
 function listNamedResources({ pairs }: RequestParameters): readonly string[] {
   const resources: string[] = [];
   for (const [name, value] of pairs) if (name === 'resource') resources.push(value);
@@ -76,7 +76,7 @@ function listNamedResources({ pairs }: RequestParameters): readonly string[] {
 }
 
 /**
- * The resources for which a client that logs in as itself wants a token, of those it has; where it names none, all of them.
+ * The resources that a machine client asks for, among those it may have; all of those if it names none.
  *
  * @throws GatewayError `invalid_target`.
  */
@@ -104,11 +104,11 @@ export function readMachineResources(
   return asked;
 }
 
-/** The configuration file may have paths of the gateway. */
+/** The configuration file may name paths of the gateway. */
 export const toUrl = (resource: string, { baseUrl }: OwnResources): string =>
   resource.startsWith('/') ? baseUrl + resource : resource;
 
-/** Those of ours, of a list that may name what the provider was asked for. */
+/** Our resources in a list that may also name others. */
 export const selectOwnResources = (
   resources: readonly string[],
   { baseUrl, serverUrls }: OwnResources,
@@ -125,7 +125,7 @@ export function failTarget(): never {
   return fail('invalid_target', { details: 'The login was not made for this resource.' });
 }
 
-/** True where a grant for these resources is one for that, too: whoever may call all servers may call one. */
+/** True if a grant for these resources covers another one: access to all servers includes each server. */
 export const coversResource = (
   granted: readonly string[],
   resource: string,

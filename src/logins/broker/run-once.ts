@@ -1,5 +1,5 @@
-// Work that is done once for all replicas: one of many that ask for the same at the same moment does it. The others get its outcome, and
-// so do those who ask again within a few seconds.
+// Single flight across all replicas: one of many simultaneous callers does the work. The others get its outcome, and so do those who ask
+// again within a few seconds.
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { type Clock, pause } from '../../platform/clock.ts';
@@ -8,21 +8,21 @@ import { createSingleFlight } from '../../platform/single-flight.ts';
 import { buildOAuthKey } from '../../store/keys.ts';
 import { readVersioned, type SealedStore, writeVersioned } from '../../store/records.ts';
 
-/** Clients that lost an answer, or raced themselves, come again within this time. */
+/** Clients that lost a response, or raced themselves, retry within this time. */
 const RESULT_SECONDS = 10;
-/** After a failure of unknown outcome: those who waited must not send the same again at once. */
+/** After a failure of unknown outcome: waiting callers must not send the same request at once. */
 const FAILURE_SECONDS = 2;
 const POLL_MS = 50;
 
 const NO_ANSWER = 'The identity provider could not be reached. Try again in a moment.';
 
 export function createRunOnce<Result>(records: FlightRecords<Result>, clock: Clock) {
-  /** For this process: one of many that wait for the same asks the store how far it is. */
+  /** Single flight within this process: one of the waiting callers polls the store. */
   const running = createSingleFlight<string, Result>();
 
   /**
-   * `name` is a secret of the asker. `isFinal` is true for a result that is worth keeping: the next one may do better than a passing
-   * failure.
+   * `name` is a secret of the caller. `isFinal` is true for a result that is worth keeping: after a temporary failure, the next caller
+   * tries again.
    */
   return function runOnce(
     name: string,
@@ -66,10 +66,9 @@ export function createRunOnce<Result>(records: FlightRecords<Result>, clock: Clo
   }
 }
 
-// Records by which replicas tell each other of work that is done once: who does it, and its outcome. Results are
-// plain data, sealed while they lie in the store.
+// Records by which replicas share work: the lock of the worker, then its outcome. Outcomes are plain data, and sealed in the store.
 
-/** Longer than the work may take: a replica that holds the lock for longer has died. */
+/** Exceeds the duration of the work: a replica that holds the lock longer has died. */
 const LOCK_SECONDS = 30;
 
 type FlightOutcome<Result> =
@@ -78,9 +77,9 @@ type FlightOutcome<Result> =
 
 type FlightRecords<Result> = ReturnType<typeof createFlightRecords<Result>>;
 
-/** Found by the hash of what is worked on. `lock` is a secret of the one that asks for it. */
+/** Keyed by the hash of the work's name. `lock` is a secret of the caller. */
 export const createFlightRecords = <Result>({ store, seal }: SealedStore) => ({
-  /** `locked`: the work is the asker's. Undefined: another one does it. Else it has been done. */
+  /** `locked`: the caller does the work. Undefined: another one does it. Otherwise it is done. */
   async lockOrRead(
     hash: string,
     lock: string,
@@ -89,28 +88,28 @@ export const createFlightRecords = <Result>({ store, seal }: SealedStore) => ({
     const stored = await store.getOrSet(key, lock, LOCK_SECONDS);
     if (stored === lock) return 'locked';
     const text = seal.open(key, stored);
-    // No secret opens the lock of another.
+    // A lock is not sealed, so no secret opens it.
     return text === undefined ? undefined : readVersioned(text, 'The outcome of a refresh');
   },
   /**
-   * In place of the lock, in one step. Whatever becomes of the store now, what was gained must reach
-   * its asker; the lock then keeps others from sending the same once more.
+   * Replaces the lock, in one step. A failing store must not lose the result for its caller; the lock then keeps others from repeating the
+   * work.
    */
   async keepOutcome(hash: string, outcome: FlightOutcome<Result>, seconds: number) {
     const key = buildFlightKey(hash);
     await store.set(key, seal.seal(key, writeVersioned(outcome)), seconds).catch(() => {});
   },
-  /** Like `keepOutcome`, but another replica's lock stays: a failure must not end its work. */
+  /** Like `keepOutcome`, but keeps another replica's lock: a failure must not end its work. */
   async keepFailure(hash: string, lock: string, outcome: FlightOutcome<Result>, seconds: number) {
     const key = buildFlightKey(hash);
     const sealed = seal.seal(key, writeVersioned(outcome));
     await store.compareAndSet(key, lock, sealed, seconds).catch(() => {});
   },
-  /** Only one's own lock: the work may have taken so long that another replica has begun. */
+  /** Removes only its own lock: after a long time, another replica may have begun. */
   async release(hash: string, lock: string) {
     await store.compareAndDelete(buildFlightKey(hash), lock).catch(() => {});
   },
 });
 
-/** The lock of the replica that does the work, and after it the outcome. */
+/** Holds the lock of the working replica, and then the outcome. */
 const buildFlightKey = (hash: string) => buildOAuthKey('flight', hash);

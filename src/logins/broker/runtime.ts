@@ -1,4 +1,4 @@
-// Broker mode: an authorization server of its own before the provider's (§5.11), and what all of it stands on.
+// The runtime of broker mode: an authorization server in front of the provider's (§5.11).
 
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { ServerUrls } from '../../config/server-urls.ts';
@@ -7,13 +7,13 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import type { OwnResources } from './resources.ts';
 
-/** `baseUrl` is the issuer of its own. */
+/** `baseUrl` is the gateway's own issuer. */
 export interface BrokerRuntime extends Runtime, OwnResources {
-  /** The settings of the mode. */
+  /** Settings of the mode. */
   readonly oauth: BrokerConfig;
   readonly servers: ServersOfBroker;
   readonly loginSeal: Seal;
-  /** The same for records of logins: warns of those that another secret sealed. */
+  /** `loginSeal` for records of logins: warns of records that another secret sealed. */
   readonly seal: Seal;
 }
 

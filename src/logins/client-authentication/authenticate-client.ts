@@ -1,5 +1,5 @@
-// RFC 6749 §2.3: the check that a client is the one that it says it is. The answer to one that is not says nothing more, so that nobody
-// learns by it which clients there are; the log says what was found, and what was expected.
+// RFC 6749 §2.3: authenticates clients. The error does not say which check failed, so that it reveals no client IDs; the log has what was
+// found, and what was expected.
 
 import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { RequestBody } from '../../http/endpoint/message.ts';
@@ -33,7 +33,7 @@ import {
   readCredentials,
 } from './read-credentials.ts';
 
-/** As much of a client as tells that it is itself. */
+/** The part of a client that authentication needs. */
 export type ProvenClient = Pick<MachineClient, 'id' | 'credentials'>;
 
 interface AuthenticatingClients<Client extends ProvenClient> {
@@ -46,9 +46,9 @@ interface AuthenticatingClients<Client extends ProvenClient> {
 interface AuthenticatedClient<Client extends ProvenClient> {
   readonly client: Client;
   /**
-   * Before anything is given for it: an assertion is good once, on all replicas together.
+   * To be called before anything is issued: an assertion is accepted once, on all replicas together.
    *
-   * @throws GatewayError `unauthenticated_machine`, or what the store throws.
+   * @throws GatewayError `unauthenticated_machine`, or the store's error.
    */
   useUp(): Promise<void>;
 }
@@ -58,10 +58,10 @@ export type ClientAuthentication<Client extends ProvenClient = MachineClient> = 
 >;
 
 export interface AuthenticationRequest {
-  /** Which request it is: limits and endpoint ask of the same one. */
+  /** Identifies the request: limits and endpoint share the result. */
   readonly body: RequestBody;
   readonly parameters: RequestParameters;
-  /** The header. */
+  /** The Authorization header. */
   readonly authorization: string | undefined;
 }
 
@@ -101,7 +101,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
       });
     await checkSignature(client, token);
     const key = buildAssertionKey(hashSha256(JSON.stringify([sub, jti])));
-    // One that somebody got hold of after its client had used it says nothing of who sends it, and must not count as its client.
+    // A used assertion may be stolen: it does not prove its sender, and must not count for its client.
     if ((await store.get(key)) !== undefined) failUsed(sub);
     return {
       client,
@@ -133,7 +133,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     } catch (thrown) {
       const { row, failure } = toGatewayError(thrown);
       if (row.status === 401) failSignature(id, token);
-      // The key is there nobody can say.
+      // The key set may contain the key, but is unavailable.
       fail('client_keys_unavailable', {
         headers: { 'Retry-After': '2' },
         cause: failure.cause,
@@ -156,7 +156,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     } catch (thrown) {
       const isRefusal = thrown instanceof GatewayError && thrown.row.status === 401;
       if (!isRefusal || !hasTriedBasic(authorization)) throw thrown;
-      // RFC 6749 §5.2: a client that tried the header is told by which scheme.
+      // RFC 6749 §5.2: a client that used the header is told the scheme.
       const headers = { 'WWW-Authenticate': 'Basic realm="oauth", charset="UTF-8"' };
       throw new GatewayError(thrown.key, { ...thrown.failure, details: thrown.message, headers });
     }
@@ -164,7 +164,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
 
   return {
     /**
-     * Without effect. An assertion that was used already is refused here, too: it counts for whoever sends it, not for its client.
+     * Without effect. A used assertion is refused here, too: it counts for its sender, not for its client.
      *
      * @throws GatewayError `oauth_invalid_request`, `unauthenticated_machine` or `client_keys_unavailable`.
      */
@@ -173,7 +173,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
       judged.set(request.body, judging);
       return judging;
     },
-    /** The client whose secret the request brings, where that alone settles it; else undefined. It never throws. */
+    /** The client whose secret the request brings, if that alone decides; else undefined. Never throws. */
     findBySecret({ parameters, authorization }: AuthenticationRequest): Client | undefined {
       try {
         const credentials = readCredentials(parameters, authorization);
@@ -197,7 +197,7 @@ const describeExpected = (client: ProvenClient | undefined, what: string) => {
   return isRightKind ? what : kind === 'secret' ? 'its secret' : 'an assertion by its key';
 };
 
-/** For one client: whoever has thousands, or publishes them for a client of his own, must not hold up others by each assertion. */
+/** Per client: a client with thousands of keys, in its document perhaps, must not slow down others. */
 const MAX_TRIED_KEYS = 16;
 
 const findClientSigner: typeof findSigner = (token, keys) =>
@@ -217,8 +217,7 @@ const failClient = (clientId: string | undefined, facts: JsonObject): never =>
     facts: { ...(clientId !== undefined && { client: truncateForLog(clientId) }), ...facts },
   });
 
-// RFC 7517: the keys of a client that names where they are. Each client has a set of its own, so that a host that is slow holds
-// up nobody else.
+// RFC 7517: key sets of clients that publish them. One per client, so that a slow host delays no other client.
 
 export type ClientKeySets = ReturnType<typeof createClientKeySets>;
 

@@ -36,7 +36,7 @@ export interface PlacedClient {
 
 const ID_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$';
 
-/** Those of other clients, in any spelling: nobody shall take one for the other. */
+/** IDs of other clients, in any spelling: the two must not be confused. */
 const TAKEN = /^(svc-|https:|postern-)/i;
 
 const idRule: Rule<string> = {
@@ -50,7 +50,7 @@ const idRule: Rule<string> = {
 };
 
 const secretRule: Rule<string> = {
-  // As `MachineCredentials` has it.
+  // In the form of `MachineCredentials`.
   parse: (given) =>
     /^[0-9a-f]{64}$/i.test(given) ? Buffer.from(given, 'hex').toString('base64url') : undefined,
   allowed: 'the SHA-256 of the secret: 64 hexadecimal digits, as postern clients hash prints them',
@@ -220,7 +220,7 @@ export const clientsShape: Shape<readonly PlacedClient[]> = list(
   { allowed: 'a list of clients' },
 );
 
-/** Checks the whole file: two clients must not share an ID, and their resources must name servers or views. Reports at each. */
+/** Checks the whole file: client IDs must be unique, and resources must name servers or views. Reports each problem at its place. */
 export function completeClients(
   placed: readonly PlacedClient[],
   fileName: string,
@@ -247,26 +247,26 @@ export function completeClients(
   );
 }
 
-// RFC 6749 §2.3.1: the secret of a client. The gateway knows its hash alone.
+// RFC 6749 §2.3.1: secrets of clients. The gateway knows only their hashes.
 
-/** A hash without salt is as good as the secret is random: what people think up can be found by trial. */
+/** A hash without salt needs a random secret: passwords that people choose can be guessed. */
 export const MIN_SECRET_LENGTH = 32;
-/** More characters are no secret, but a file. */
+/** Longer values are files, not secrets. */
 export const MAX_SECRET_LENGTH = 1024;
 
 export const generateClientSecret = generateSecret;
 
-/** As the configuration file has it: in hexadecimal, as other programs print it. */
+/** In the configuration file: hexadecimal, as other programs print it. */
 export const hashForFile = (secret: string): string =>
   Buffer.from(hashSha256(secret), 'base64url').toString('hex');
 
-/** The time that it takes says nothing, also where there is no such client. */
+/** Constant time, even if there is no such client. */
 export const isSecretOf = (secret: string, hash: string | undefined): boolean =>
   isEqualSecret(hashSha256(secret), hash ?? NO_HASH) && hash !== undefined;
 
 const NO_HASH = hashSha256('');
 
-// Requirements of `clients` that the settings meet, or not.
+// Settings that `clients` requires.
 
 /** For a gateway that is about to serve. */
 export function findMachineClientProblems(

@@ -1,4 +1,4 @@
-// RFC 6749 §2.3, RFC 7521 §4.2: the credentials of a client: one way in a request, and not two.
+// RFC 6749 §2.3, RFC 7521 §4.2: reads the credentials of a client, by one method per request.
 
 import { failRequest, type RequestParameters } from '../../http/endpoint/parameters.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -20,19 +20,19 @@ export type ClientCredentials =
     }
   | {
       readonly method: 'private_key_jwt';
-      /** `client_id`, which need not be there: the assertion says it, too. */
+      /** `client_id` is optional: the assertion names the client, too. */
       readonly clientId: string | undefined;
       readonly assertion: string;
       readonly assertionType: string | undefined;
     };
 
-/** `WWW-Authenticate`, where the client tried it (RFC 6749 §5.2). */
+/** `WWW-Authenticate`, if the client used the header (RFC 6749 §5.2). */
 export const hasTriedBasic = (authorization: string | undefined): boolean =>
   authorization !== undefined && BASIC.test(authorization);
 
 const BASIC = /^Basic(?: |$)/i;
 
-/** Tells whether the request says more than an ID. */
+/** True if the request has more than an ID. */
 export const hasCredentials = (
   parameters: RequestParameters,
   authorization: string | undefined,
@@ -42,9 +42,9 @@ export const hasCredentials = (
 const PROOFS = ['client_secret', 'client_assertion', 'client_assertion_type'] as const;
 
 /**
- * Undefined where the request has none.
+ * Undefined if the request has none.
  *
- * @throws GatewayError `oauth_invalid_request` for more than one.
+ * @throws GatewayError `oauth_invalid_request` for more than one method.
  */
 export function readCredentials(
   parameters: RequestParameters,
@@ -88,7 +88,7 @@ function readBasic(
   return { method: 'client_secret_basic', clientId: id, secret };
 }
 
-/** Undefined where it is not encoded so. */
+/** Undefined if it is not encoded so. */
 function decodeForm(text: string) {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
@@ -97,8 +97,8 @@ function decodeForm(text: string) {
   }
 }
 
-// RFC 7523 §2.2, §3: what a client has signed to say who it is. `aud` is our issuer and nothing else, as the corrected text has
-// it (draft-ietf-oauth-rfc7523bis): an assertion for another server must be worth nothing here, and the other way round.
+// RFC 7523 §2.2, §3: client assertions. `aud` must be our issuer and nothing else, as in the corrected text (draft-ietf-oauth-rfc7523bis):
+// an assertion for another server must be worthless here, and vice versa.
 
 export interface ClientAssertion {
   readonly token: ParsedToken;
@@ -115,7 +115,7 @@ export interface ClientAssertionRules {
   readonly clockToleranceSeconds: number;
 }
 
-/** Whoever makes one uses it now. */
+/** Clients create an assertion for immediate use. */
 const MAX_ASSERTION_SECONDS = 300;
 const MAX_BYTES = 8192;
 const MAX_JTI_LENGTH = 256;
@@ -131,7 +131,7 @@ const CLIENT_ASSERTION: TokenForm = {
   },
 };
 
-/** One whose signature is not looked at yet. @throws GatewayError `invalid_token` that says what is wrong, for the log. */
+/** Reads an assertion without checking its signature. @throws GatewayError `invalid_token` with the problem, for the log. */
 export function createReadAssertion({ issuer, clockToleranceSeconds }: ClientAssertionRules) {
   const parse = createTokenParser(MAX_BYTES, CLIENT_ASSERTION);
 
@@ -147,7 +147,7 @@ export function createReadAssertion({ issuer, clockToleranceSeconds }: ClientAss
     if (now >= exp + clockToleranceSeconds) failClaim('exp', exp, `more than ${now}`);
     const latest = now + MAX_ASSERTION_SECONDS + clockToleranceSeconds;
     if (exp > latest) failClaim('exp', exp, `at most ${latest}`);
-    // They need not be there; but they are no time to come, and no assertion is made to last.
+    // Both are optional, but must not be in the future; nor may the assertion be older than its longest lifetime.
     const begin = Math.min(now + clockToleranceSeconds, exp);
     for (const name of ['iat', 'nbf']) {
       if (claims[name] === undefined) continue;

@@ -4,10 +4,10 @@ import { type JsonObject, parseObject } from '../../platform/json.ts';
 import { parseKeySet, type VerificationKey } from '../auth/jwk.ts';
 import { parseRedirectUris, type RedirectUriRules } from '../redirect-uri.ts';
 
-/** A client id that is an https URL cannot be used; the message says why, to its developer. */
+/** Refusal of an https URL as client ID. The message tells the client's developer why. */
 export class ClientDocumentRefused extends Error {
   override readonly name = 'ClientDocumentRefused';
-  /** The host could not be reached, whatever its document says: for an operator to mend. */
+  /** True if the host could not be reached, whatever its document says: an operator can fix that. */
   readonly isUnreachable: boolean;
 
   constructor(message: string, options?: { readonly cause?: unknown }, isUnreachable = false) {
@@ -22,8 +22,7 @@ export function failDocument(message: string): never {
 }
 
 /**
- * `what` happened, and advice for an operator. `cause` is for the log: it may name what is
- * inside the network, which strangers must not be told.
+ * `what` happened, and advice for an operator. `cause` is for the log: it may name internal hosts, which strangers must not learn.
  */
 export const createUnreachableError = (host: string, what: string, cause: unknown) =>
   new ClientDocumentRefused(
@@ -32,9 +31,9 @@ export const createUnreachableError = (host: string, what: string, cause: unknow
     true,
   );
 
-// §4 of the draft, RFC 7591 §2: what a document may say.
+// §4 of the draft, RFC 7591 §2: members of a document.
 
-/** The members that the service uses; wire names, as in a registered client. */
+/** Members that the gateway uses; wire names, as in a registered client. */
 export type ClientDocument = PublicClientDocument | KeyedClientDocument;
 
 interface CommonDocument {
@@ -43,16 +42,16 @@ interface CommonDocument {
   readonly client_name?: string;
 }
 
-/** Describes a client that people log in by. */
+/** Describes a client for logins of users. */
 export interface PublicClientDocument extends CommonDocument {
   readonly client_uri?: string;
-  /** Never fetched by the service. */
+  /** Never fetched by the gateway. */
   readonly logo_uri?: string;
   readonly redirect_uris: readonly string[];
   readonly token_endpoint_auth_method: 'none';
 }
 
-/** Describes a client that proves who it is, for assertions about its users (ID-JAG). */
+/** Describes a client that authenticates, for assertions about its users (ID-JAG). */
 export interface KeyedClientDocument extends CommonDocument {
   readonly token_endpoint_auth_method: typeof KEYED;
   readonly keys: DocumentKeySource;
@@ -70,13 +69,13 @@ const MAX_URI = 2048;
 
 export interface DocumentRules {
   readonly redirectUris: RedirectUriRules;
-  /** A client may have keys: where there is nothing to be done with them, it had better register. */
+  /** Accepts a client's keys. If they are of no use here, the client had better register. */
   readonly acceptsKeys: boolean;
-  /** `CIMD_ALLOWED_HOSTS`, where its keys may be, too. */
+  /** `CIMD_ALLOWED_HOSTS`, which applies to its keys, too. */
   readonly allowedHosts: readonly string[];
 }
 
-/** @throws ClientDocumentRefused naming the member. */
+/** @throws ClientDocumentRefused that names the member. */
 export function parseClientDocument(
   clientId: string,
   body: Buffer,
@@ -121,7 +120,7 @@ function readKeySource(
     : failMembers(clientId, 'has a jwks_uri that is no https URL at a host of CIMD_ALLOWED_HOSTS');
 }
 
-/** Undefined where there is none that can be used. */
+/** Undefined if none is usable. */
 export function parseDocumentKeys(body: Buffer): readonly VerificationKey[] | undefined {
   try {
     return parseKeySet(body).usable;
@@ -163,11 +162,11 @@ const DOCUMENT_PROBLEMS: DocumentProblems = [
   [({ response_types }) => isWithout(response_types, 'code'), 'has response_types without code'],
 ];
 
-/** Absent means the default, which has it, and so does `null`. */
+/** Absent and `null` mean the default, which includes it. */
 const isWithout = (value: unknown, wanted: string) =>
   value != null && !(Array.isArray(value) && value.includes(wanted));
 
-// A page makes links of these: javascript:, data: and white space must not get there.
+// Pages link to these: javascript:, data: and white space must be rejected.
 const isWebUrl = (value: unknown): value is string =>
   typeof value === 'string' &&
   value.length <= MAX_URI &&
@@ -177,23 +176,23 @@ const isWebUrl = (value: unknown): value is string =>
 const failMembers = (clientId: string, problem: string): never =>
   failDocument(`The client's metadata document ${clientId} ${problem}.`);
 
-// The URL by which a client is known.
+// The URL that identifies a client.
 
 const MAX_HOST = 253;
 
-/** In any spelling: what claims to be such a URL is judged as one and reaches nobody else. */
+/** In any spelling: an ID that looks like such a URL is validated as one, and never sent elsewhere. */
 export const isClientDocumentId = (clientId: string): boolean => /^https:/i.test(clientId);
 
-/** `problem` is for the client's developer: a sentence that repeats nothing of what it refuses. */
+/** `problem` is a sentence for the client's developer, which repeats nothing of the input. */
 type ClientIdUrl =
   | { readonly url: URL; readonly problem?: undefined }
   | { readonly url?: undefined; readonly problem: string };
 
 /**
- * The URL of a client's metadata document.
+ * Parses the URL of a client's metadata document.
  *
- * The draft allows a query ("SHOULD NOT") and a port; neither is taken here: each would make any
- * number of client ids out of one document, or let a caller probe the ports of a host.
+ * The draft allows a query ("SHOULD NOT") and a port. Neither is accepted here: each would make any number of client IDs out of one
+ * document, or let a caller probe the ports of a host.
  *
  * @param allowedHosts - `*` for any public host, else exact names in lower case.
  */
@@ -214,7 +213,7 @@ export function parseClientIdUrl(clientId: string, allowedHosts: readonly string
   return { url };
 }
 
-/** The first that applies is told; each row may rely on those above it. */
+/** The first that applies is reported; each row may rely on those above it. */
 const URL_PROBLEMS: readonly (readonly [applies: (id: string) => boolean, problem: string])[] = [
   [(id) => id.length > MAX_URI, `is longer than ${MAX_URI} characters`],
   [
@@ -230,13 +229,13 @@ const URL_PROBLEMS: readonly (readonly [applies: (id: string) => boolean, proble
   [(id) => !URL.canParse(id), 'is not a valid URL'],
   [(id) => getPath(id) === '' || getPath(id) === '/', 'has no path'],
   [(id) => getPath(id).split('/').some(isDotSegment), 'has a path with a segment . or ..'],
-  // It has to mean the same to every reader, byte by byte: it is compared as a string.
+  // All readers must read it alike, byte by byte: it is compared as a string.
   [(id) => new URL(id).href !== id, 'is not in its normal form, with a host in lower case'],
 ];
 
 const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** At least two labels, the last one no number; international names in their ASCII form. */
+/** At least two labels, the last one not a number; international names in their ASCII form. */
 function isHostName(host: string) {
   const labels = host.split('.');
   const last = labels.at(-1) ?? '';

@@ -1,5 +1,5 @@
-// §4.6, OAuth Client ID Metadata Document (draft): clients that are known by an https URL,
-// fetched when they are needed and kept for as long as their host allows.
+// §4.6, OAuth Client ID Metadata Document (draft): clients identified by an https URL. Their documents are fetched on demand, and cached as
+// long as their host allows.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
@@ -30,9 +30,9 @@ import {
 } from './client-document.ts';
 
 const MAX_UNDER_WAY = 20;
-/** No answer is kept of a failure, but a flood of logins must not become a flood of fetches. */
+/** Failures are cached only for a moment, against a flood of fetches by a flood of logins. */
 const PAUSE_MS = 5000;
-/** Characters of a line in the log: anybody may send a long URL. */
+/** Characters in a line of the log: anybody may send a long URL. */
 const MAX_LOGGED = 400;
 
 export type ClientDocuments = ReturnType<typeof createClientDocuments>;
@@ -44,7 +44,7 @@ export function createClientDocuments(
 ) {
   const { allowedHosts } = rules;
   const documents = createExpiringMap<ClientDocument>('clientDocuments', clock.monotonic);
-  // Apart: made-up URLs that fail must not push out what is in use.
+  // Cached apart: made-up URLs that fail must not evict documents in use.
   const failures = createExpiringMap<ClientDocumentRefused>('clientDocuments', clock.monotonic);
   const loadOnce = createLoadOnce(
     load,
@@ -69,7 +69,7 @@ export function createClientDocuments(
 
   function reportFailure(url: URL, refusal: ClientDocumentRefused) {
     failures.set(url.href, refusal, clock.monotonic() + PAUSE_MS);
-    // If anybody may name hosts, most that cannot be reached are nobody's concern.
+    // If any host may be named, most unreachable ones do not matter.
     const isOperators = refusal.isUnreachable && !allowedHosts.includes('*');
     const level = isOperators ? 'warn' : 'info';
     log[throttle.countLine(level) ? level : 'debug'](refusal.message.slice(0, MAX_LOGGED), {
@@ -89,14 +89,14 @@ export function createClientDocuments(
   }
 
   return {
-    /** Tells whether a client id is an https URL, thus for `find` to judge; most of them are not. */
+    /** True for a client ID that is an https URL, which `find` validates; most of them are not. */
     isClientDocumentId,
-    /** Tells whether such an id may be used at all, whatever its document says now. */
+    /** True if such an ID may be used at all, whatever its document says now. */
     isAllowed: (clientId: string) => parseClientIdUrl(clientId, allowedHosts).url !== undefined,
     /**
-     * The document at hand, or fetched now: up to 5 s.
+     * The cached document, or a fetched one: up to 5 s.
      *
-     * @throws ClientDocumentRefused when the URL, its host or its document cannot be accepted.
+     * @throws ClientDocumentRefused if the URL, its host or its document is not accepted.
      */
     async find(clientId: string) {
       const document = await findAny(clientId);
@@ -106,7 +106,7 @@ export function createClientDocuments(
             `The client's metadata document ${clientId} asks for a token_endpoint_auth_method other than none, the only one supported for it here.`,
           );
     },
-    /** Likewise, of a client that has keys: with those that may have signed what names `hint`. */
+    /** The same for a client with keys; returns the keys that may have signed what `hint` describes. */
     async findKeyed(clientId: string, hint: KeyHint) {
       const document = await findAny(clientId);
       return document.token_endpoint_auth_method === 'none'
@@ -118,7 +118,7 @@ export function createClientDocuments(
   };
 }
 
-/** Once for all callers of the moment, and so many at once. */
+/** Single flight, with a limit of concurrent fetches. */
 function createLoadOnce<Loaded>(load: (url: URL) => Promise<Loaded>, tooMany: string) {
   const loads = createSingleFlight<string, Loaded>();
 
@@ -129,16 +129,16 @@ function createLoadOnce<Loaded>(load: (url: URL) => Promise<Loaded>, tooMany: st
   };
 }
 
-// §4.6, RFC 9111 §4.2: the time for which a fetched document may be used.
+// §4.6, RFC 9111 §4.2: freshness of a fetched document.
 
 const DEFAULT_SECONDS = 300;
 const MAX_SECONDS = 86_400;
 
-/** Milliseconds, from 0 (not to be kept) to 24 hours. `now` in epoch milliseconds. */
+/** Milliseconds, from 0 (not to be cached) to 24 hours. `now` in epoch milliseconds. */
 function readLifetimeMs(headers: IncomingHttpHeaders, now: number) {
   const directives = (headers['cache-control'] ?? '').split(',').map((text) => text.trim());
   if (directives.some((directive) => /^no-(store|cache)(=|$)/i.test(directive))) return 0;
-  // The smallest of them; what is no number counts as stale (RFC 9111 §4.2.1).
+  // Takes the smallest; a value that is not a number counts as stale (RFC 9111 §4.2.1).
   const ages = directives
     .filter((directive) => /^max-age(=|$)/i.test(directive))
     .map((directive) => parseSeconds(directive.slice('max-age='.length)) ?? 0);
@@ -160,16 +160,15 @@ const parseSeconds = (text = '') => {
   return digits === undefined ? undefined : Number(digits);
 };
 
-// RFC 7591 §2, RFC 7517: the keys of a client that its document describes, fetched as the document is: anybody may have named
-// their host.
+// RFC 7591 §2, RFC 7517: keys of a client identified by its document. They are fetched in the same way: anybody may have named their host.
 
-/** A key that was taken back counts for so long. */
+/** A key that was withdrawn is accepted for so long. */
 const FRESH_KEYS_MS = 300_000;
-/** However many unknown key ids come: at most one fetch in this time. */
+/** At most one fetch for unknown key IDs in this time. */
 const COOL_DOWN_MS = 10_000;
 
 interface KeptKeys {
-  /** Undefined where they could not be had. */
+  /** Undefined if they are unavailable. */
   readonly keys: readonly VerificationKey[] | undefined;
   readonly fetchedAt: number;
 }
@@ -195,7 +194,7 @@ function createFindDocumentKeys(clock: Clock, network: Network) {
     }
   }
 
-  /** Those that may have signed what names the key so. @throws ClientDocumentRefused */
+  /** The keys that may have signed what `hint` describes. @throws ClientDocumentRefused */
   return async function findDocumentKeys(source: DocumentKeySource, hint: KeyHint) {
     if (source.kind === 'given') return selectCandidates(source.keys, hint);
     const known = kept.get(source.url.href) ?? (await loadOnce(source.url));
@@ -207,17 +206,16 @@ function createFindDocumentKeys(clock: Clock, network: Network) {
   };
 }
 
-// §4.6, OAuth Client ID Metadata Document (draft) §5, §8.6, §8.7: one GET to a host that
-// anybody could have named.
+// §4.6, OAuth Client ID Metadata Document (draft) §5, §8.6, §8.7: one GET to a host that anybody may have named.
 
-/** For everything: the name, the connection, the answer. */
+/** Timeout of look-up, connection and answer together. */
 const TIMEOUT_MS = 5000;
-/** The draft recommends 5 kB; real documents with many members need not be that small. */
+/** The draft recommends 5 kB; real documents with many members may be larger. */
 const MAX_BYTES = 32_768;
 
 const JSON_TYPE = /^application\/([\w!#$&^.-]+\+)?json[ \t]*(;|$)/i;
 
-/** The document at the URL of a client id. Nothing is followed. @throws ClientDocumentRefused */
+/** Fetches the document of a client ID. Follows no redirect. @throws ClientDocumentRefused */
 async function fetchDocument(url: URL, network: Network, clock: Clock) {
   const abort = new AbortController();
   const cancel = clock.after(TIMEOUT_MS, () => {
@@ -237,11 +235,11 @@ async function fetchDocument(url: URL, network: Network, clock: Clock) {
         `The host ${url.hostname} of the client_id does not resolve to public addresses only.`,
         cause.cause,
       );
-    // The place where the connection failed is for the log: it would tell strangers of the network inside.
+    // Details of a failed connection are for the log only: they would reveal the internal network.
     throw createUnreachableError(url.hostname, describeProblem(url, 'cannot be fetched'), cause);
   } finally {
     cancel();
-    // Closes whatever is open.
+    // Closes open connections.
     abort.abort();
   }
 }

@@ -1,5 +1,5 @@
-// The offer of client documents in the metadata. A client that sees the offer may have
-// no other way to log in, so it is made only while documents can be fetched.
+// Decides whether the metadata offers client documents. A client that sees the offer may have no other way to log in, so it is made only
+// while documents can be fetched.
 
 import { rejectOnAbort } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -12,11 +12,10 @@ import {
 
 export interface DocumentOffer {
   /**
-   * Before the first check has ended its outcome is awaited, up to 5 s: clients keep the metadata
-   * for minutes, and each of both answers would be wrong for some of them.
+   * Waits for the first check, up to 5 s: clients cache the metadata for minutes, and a guess would be wrong for some of them.
    */
   isOffered(): Promise<boolean>;
-  /** Begins to check, and to check again in the background. */
+  /** Starts the checks in the background. */
   start(): void;
   close(): void;
 }
@@ -24,7 +23,7 @@ export interface DocumentOffer {
 const EVERY_MS = 600_000;
 const TIMEOUT_MS = 5000;
 
-/** Documents are offered where hosts are allowed, whether they can be reached or not. */
+/** Offers documents if hosts are allowed, without checking whether they can be reached. */
 export const createUncheckedOffer = (allowedHosts: readonly string[]): DocumentOffer => ({
   isOffered: async () => allowedHosts.length > 0,
   start() {},
@@ -36,7 +35,7 @@ export function createDocumentOffer(
   network: Network,
   allowedHosts: readonly string[],
 ): DocumentOffer {
-  // `*` names no host that could be tried.
+  // `*` names no host to try.
   if (allowedHosts.length === 0 || allowedHosts.includes('*'))
     return createUncheckedOffer(allowedHosts);
   const closing = new AbortController();
@@ -76,7 +75,7 @@ export function createDocumentOffer(
   };
 }
 
-/** Why each host cannot be reached, by its name; undefined as soon as one of them was reached. */
+/** Says by host why it cannot be reached; undefined as soon as one host was reached. */
 async function probeHosts(
   hosts: readonly string[],
   network: Network,
@@ -107,12 +106,12 @@ async function probeHosts(
   } finally {
     cancel();
     closing.removeEventListener('abort', onClose);
-    // Closes whatever is open.
+    // Closes open connections.
     abortAll();
   }
 }
 
-/** Clients are told of a refusal in vague words on purpose; its cause is exact. */
+/** Refusals are deliberately vague for clients; their cause is exact. */
 const describeReason = (error: unknown) =>
   describeCause(error instanceof HostNotPublic ? (error.cause ?? error) : error);
 

@@ -18,11 +18,11 @@ import { ClientDocumentRefused } from '../client-id-metadata/client-document.ts'
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
 import { isAtOrigin, isSameRedirectUri } from '../redirect-uri.ts';
 
-/** A client, as a login needs it. */
+/** A client, as logins need it. */
 export type Client = ClientFacts &
   (
     | { readonly kind: 'registered'; readonly registration: RegisteredClient }
-    /** `host` is that of the document that describes it. */
+    /** `host` is that of its document. */
     | { readonly kind: 'document'; readonly host: string }
     /** A page of the gateway's own. */
     | { readonly kind: 'own' }
@@ -30,22 +30,22 @@ export type Client = ClientFacts &
 
 interface ClientFacts {
   readonly id: string;
-  /** The name that the client gives itself. */
+  /** Name that the client gives itself. */
   readonly name: string | undefined;
   readonly redirectUris: readonly string[];
 }
 
 export type Clients = ReturnType<typeof createClients>;
 
-/** The latter is a 401: it makes clients register anew and try again, the way out for an expired one. */
+/** `unauthenticated_client` is a 401: it makes a client with an expired registration register again. */
 type ClientRefusal = 'unknown_client' | 'unauthenticated_client';
 
-/** A share of the time for which a registration lives: one that was renewed within it is as good as new. */
+/** Share of a registration's lifetime within which it is not renewed again. */
 const RENEWAL_SHARE = 0.01;
 
 /**
- * `documents` are undefined where they are switched off: then such an id is the provider's to judge, like any other. `renewal` says which
- * tokens of a client renew its registration.
+ * `documents` is undefined if client documents are switched off: then such IDs are left to the provider, like any other. `renewal` says
+ * which tokens renew a client's registration.
  */
 export function createClients(
   { clock, config: { server, admin, oauth } }: Runtime,
@@ -68,9 +68,9 @@ export function createClients(
   );
 
   /**
-   * The client of an id; its document is fetched where it is not at hand.
+   * Finds the client of an ID; fetches its document if it is not cached.
    *
-   * @throws GatewayError `refusal`, which says why there is no such client, or what the store throws.
+   * @throws GatewayError `refusal` for an unknown client; the store's error.
    */
   async function require(clientId: string, refusal: ClientRefusal): Promise<Client> {
     if (clientId.startsWith(REGISTERED_CLIENT_PREFIX)) {
@@ -88,36 +88,35 @@ export function createClients(
   }
 
   return {
-    /** §4.6: whether the id is one of the gateway's; in proxy mode every other is the provider's to judge. */
+    /** §4.6: true if the ID is one of the gateway's; in proxy mode, all others are left to the provider. */
     isKnownClient: (clientId: string) =>
       clientId.startsWith(REGISTERED_CLIENT_PREFIX) ||
       own.has(clientId) ||
       documents?.isClientDocumentId(clientId) === true,
     require,
     /**
-     * The client that brings a code or a token of its own. A document was read when the login began and
-     * says nothing that is needed here. Its host may be down by now, and nobody without a token shall
-     * make us fetch: only its id is judged again.
+     * Finds the client that sends a code or a token of its own. Its document was read when the login began, and is not needed again. Its
+     * host may be down by now, and a caller without a token must not trigger a fetch: only the ID is validated again.
      *
-     * @throws GatewayError `unauthenticated_client`, or what the store throws.
+     * @throws GatewayError `unauthenticated_client`, or the store's error.
      */
     async requireWithoutFetch(clientId: string): Promise<Client> {
       return !clientId.startsWith(REGISTERED_CLIENT_PREFIX) && documents?.isAllowed(clientId)
         ? createDocumentClient({ client_id: clientId, redirect_uris: [] })
         : require(clientId, 'unauthenticated_client');
     },
-    /** Exact strings; on loopback any port, where that is allowed, but for the gateway's own client. */
+    /** Compares exact strings; on loopback any port, if that is allowed, except for the gateway's own client. */
     allowsRedirectUri({ kind, redirectUris }: Client, redirectUri: string) {
       if (kind === 'own') return redirectUris.includes(redirectUri);
       const isRegistered = redirectUris.some((uri) =>
         isSameRedirectUri(uri, redirectUri, redirectRules),
       );
-      // Since any port counts, or BASE_URL has changed, it could be the gateway's own.
+      // With any port allowed, or after a change of BASE_URL, it could be the gateway's own.
       return isRegistered && !isAtOrigin(redirectUri, server.baseUrl);
     },
     /**
-     * The client got a token: its registration may be renewed, unless that was done a moment ago, measured by how long it
-     * lives. Never rejects: the next one renews, too.
+     * Renews the registration of a client that got a token, unless that was done recently, relative to its lifetime. Never rejects: the
+     * next token renews it, too.
      */
     async recordUse(client: Client): Promise<void> {
       if (client.kind !== 'registered') return;
@@ -147,7 +146,7 @@ const createDocumentClient = ({
 
 // §2.2, §3.2: registered clients, in the shared store.
 
-/** §2.2, RFC 7591 §3.2.1. Wire names: the record is stored and answered as it is. */
+/** §2.2, RFC 7591 §3.2.1. Wire names: the record is stored and returned as it is. */
 export interface RegisteredClient {
   readonly client_id: string;
   readonly client_name?: string;
@@ -161,25 +160,25 @@ export interface RegisteredClient {
   readonly client_id_issued_at: number;
   /** 0: there is no secret that could expire. */
   readonly client_secret_expires_at: 0;
-  /** Stored only: the client got a token. */
+  /** Stored only: the client has received a token. */
   readonly used?: true;
-  /** Stored only: of the record. */
+  /** Stored only: version of the record. */
   readonly version?: number;
 }
 
 export type RegisteredClients = ReturnType<typeof createRegisteredClients>;
 
 /**
- * Each throws what the store throws. `unusedTtlSeconds` until the client first gets a token: anybody may register, and most
- * never come back.
+ * All methods throw the store's errors. `unusedTtlSeconds` applies until the client first gets a token: anybody may register, and most
+ * clients never come back.
  */
 export const createRegisteredClients = (
   store: KeyValue,
   { ttlSeconds, unusedTtlSeconds }: { ttlSeconds: number; unusedTtlSeconds: number },
 ) => ({
-  /** Undefined when unknown or expired. */
+  /** Undefined if unknown or expired. */
   async find(clientId: string): Promise<RegisteredClient | undefined> {
-    // Nothing that was never issued reaches the store.
+    // IDs of another form never reach the store.
     if (!isRegisteredClientId(clientId)) return undefined;
     const text = await store.get(buildClientKey(clientId));
     if (text === undefined) return undefined;
@@ -189,9 +188,9 @@ export const createRegisteredClients = (
     checkRecordVersion(record.version, name);
     return record;
   },
-  /** A new one. Durable once resolved. */
+  /** Adds a new client. Durable once resolved. */
   add: (client: RegisteredClient) => store.setListed(...toListedRecord(client), unusedTtlSeconds),
-  /** One that got a token: begins its full time anew. One that was removed meanwhile stays so. */
+  /** Renews the full lifetime of a client that got a token. One that was removed meanwhile stays removed. */
   async keep(client: RegisteredClient) {
     await store.replaceListed(...toListedRecord({ ...client, used: true }), ttlSeconds);
   },
@@ -199,7 +198,7 @@ export const createRegisteredClients = (
 
 /** For operators. */
 export const createClientDirectory = (store: KeyValue) => ({
-  /** Those that expire last first, at `expiresAt` in epoch milliseconds. A record that cannot be read is left out. */
+  /** Those that expire last come first; `expiresAt` in epoch milliseconds. Unreadable records are left out. */
   async list(request: PageRequest) {
     const { items, next } = await store.readListed(CLIENT_LIST_KEY, request);
     const clients = items.flatMap(({ value, expiresAt }) => {
@@ -208,7 +207,7 @@ export const createClientDirectory = (store: KeyValue) => ({
     });
     return { items: clients, next };
   },
-  /** False when there is none. Tokens that it has stay valid until they expire, and it can refresh none. */
+  /** False if there is none. Its tokens stay valid until they expire, but cannot be refreshed. */
   delete: (clientId: string) => store.deleteListed(CLIENT_LIST_KEY, buildClientKey(clientId)),
 });
 

@@ -18,7 +18,7 @@ import { JWT_BEARER } from '../request/login-facts.ts';
 import type { RegisteredClient, RegisteredClients } from './clients.ts';
 
 /**
- * A client is public: no secret is issued, whatever method it names (§5.8). `accessToken` is the initial access token of RFC 7591 §3.
+ * Clients are public: no secret is issued, whatever method they name (§5.8). `accessToken` is the initial access token of RFC 7591 §3.
  */
 export const createRegister = (
   clients: RegisteredClients,
@@ -51,10 +51,10 @@ export const createRegister = (
     };
   };
 
-/** Anybody may register, and the store keeps it. */
+/** Anybody may register, and the store keeps the record. */
 const MAX_RECORD_BYTES = 8192;
 
-// RFC 7591 §2: the members of a registration.
+// RFC 7591 §2: members of a registration.
 
 /** §2.2 with defaults filled in. */
 type ClientMetadata = Omit<
@@ -67,12 +67,12 @@ const RESPONSE_TYPES = ['code'];
 const AUTH_METHODS = ['none', 'client_secret_post', 'client_secret_basic'];
 const NAMES = ['client_name', 'software_id', 'software_version'] as const;
 
-/** A record is read at every step of a login: it must stay small. Characters. */
+/** The record is read at every step of a login, so it must stay small. Characters. */
 const MAX_NAME_LENGTH = 1000;
 const MAX_ECHOED = 2048;
 const MAX_CONTACTS = 10;
 
-/** Further members that are echoed where they are well-typed, else ignored. */
+/** Further members, echoed if they are well-typed, else ignored. */
 const ECHOED: Readonly<Record<string, (value: unknown) => boolean>> = {
   scope: isShort,
   client_uri: isWebUrl,
@@ -83,10 +83,10 @@ const ECHOED: Readonly<Record<string, (value: unknown) => boolean>> = {
   application_type: isShort,
 };
 
-/** @throws GatewayError `invalid_client_metadata` or `invalid_redirect_uri` naming the member. */
+/** @throws GatewayError `invalid_client_metadata` or `invalid_redirect_uri` that names the member. */
 function parseClientMetadata(body: unknown, rules: RedirectUriRules): ClientMetadata {
   if (!isObject(body)) return failMetadata('The body must be a JSON object.');
-  // Many clients write `null` for a member that they do not have.
+  // Many clients write `null` for a missing member.
   const members: JsonObject = Object.fromEntries(
     Object.entries(body).filter(([, value]) => value !== null),
   );
@@ -116,8 +116,8 @@ function readRedirectUris(value: unknown, rules: RedirectUriRules) {
 }
 
 /**
- * RFC 7591 §3.2.1: a server may leave out what it does not serve. Here these are extension grants (RFC 6749 §4.5) beside
- * `authorization_code`, and always that of assertions, which is for clients that prove who they are: a registered one is public.
+ * RFC 7591 §3.2.1: a server may leave out what it does not support. That applies to extension grants (RFC 6749 §4.5) beside
+ * `authorization_code`, and always to assertions, which need an authenticated client: registered ones are public.
  */
 function selectOwnGrantTypes(value: unknown) {
   if (!isStringArray(value)) return value;
@@ -157,7 +157,7 @@ function isShort(value: unknown): value is string {
   return isString(value) && value.length <= MAX_ECHOED;
 }
 
-// Consoles turn these into links: javascript: and data: must not get there.
+// Consoles turn these into links: javascript: and data: must be rejected.
 function isWebUrl(value: unknown): value is string {
   return isShort(value) && /^https?:\/\//i.test(value) && URL.canParse(value);
 }

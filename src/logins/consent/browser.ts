@@ -1,4 +1,4 @@
-// The browser in which a login began: a cookie that only it has, of which only the hash is stored; and what it approved.
+// The browser in which a login began: its cookie, of which only the hash is stored, and its approvals.
 
 import type { Browsers } from '../../http/endpoint/own-pages.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
@@ -10,10 +10,10 @@ import type { UserIdentity } from '../grants/grant.ts';
 import { hashUser } from '../grants/token-codec.ts';
 import type { AuthorizationRequest } from '../request/authorization-request.ts';
 
-/** `ttlSeconds` is how long approvals are remembered; the cookie has to outlive a login. */
+/** `ttlSeconds` is the lifetime of approvals; the cookie must outlive a login. */
 export function createBrowsers(baseUrl: string, ttlSeconds: number): Browsers {
   const isSecure = /^https:/i.test(baseUrl);
-  // With the prefix no other host below the same domain can set it (RFC 6265bis §4.1.3).
+  // The prefix keeps other hosts of the domain from setting the cookie (RFC 6265bis §4.1.3).
   const name = isSecure ? '__Host-postern' : 'postern';
   const maxAge = Math.max(ttlSeconds, 3600);
   const attributes = `Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
@@ -33,25 +33,25 @@ export function createBrowsers(baseUrl: string, ttlSeconds: number): Browsers {
   };
 }
 
-/** Reads the secret in a cookie of this name from a Cookie header; undefined without one. */
+/** Reads the secret from the cookie of this name in a Cookie header; undefined without one. */
 export function createReadSecret(name: string): (cookie: string | undefined) => string | undefined {
   const pattern = new RegExp(`(?:^|;)\\s*${name}=([A-Za-z0-9_-]{43})\\s*(?:;|$)`);
   return (cookie = '') => pattern.exec(cookie)?.[1];
 }
 
-// The approvals of a browser, so that it is not asked again: for whoever logged in then, and until they are logged out.
+// Approvals of a browser, so that it is not asked again: for the user who logged in then, until that user is logged out.
 
-/** A login stands on it. It is written into the record of the login. */
+/** Stored in the record of the login that relies on it. */
 export interface Approval {
-  /** Keys of the store: for what was asked, and for the client at its redirect URI. */
+  /** Keys of the store: for the exact request, and for the client at its redirect URI. */
   readonly keys: readonly [asked: string, client: string];
-  /** The browser was asked just now. */
+  /** The user approved just now. */
   readonly isNew: boolean;
 }
 
 /**
- * `listScopes` has the scopes that the provider will be asked for. `logouts` is undefined where clients get the provider's tokens:
- * nobody is known then, and nobody logged out here.
+ * `listScopes` returns the scopes that the provider will be asked for. `logouts` is undefined in proxy mode: there the gateway knows no
+ * users, and logs none out.
  */
 export function createApprovals(
   { config, store }: Runtime,
@@ -70,7 +70,7 @@ export function createApprovals(
     ];
   }
 
-  /** True for an approval by somebody in particular, where there is a `userKey`. */
+  /** With a `userKey`, true only for an approval by that user. */
   async function stands(key: string, clientId: string, userKey?: string) {
     const text = ttlSeconds > 0 ? await store.get(key) : undefined;
     if (text === undefined || logouts === undefined) return text !== undefined;
@@ -86,23 +86,23 @@ export function createApprovals(
   }
 
   return {
-    /** Undefined where the browser has to be asked: whatever is new is asked anew. */
+    /** Undefined if the user must be asked, as for any new request. */
     async find(request: AuthorizationRequest, browserHash: string): Promise<Approval | undefined> {
       const keys = buildKeys(request, browserHash);
       return (await stands(keys[0], request.clientId)) ? { keys, isNew: false } : undefined;
     },
-    /** True where it approved the client at this redirect URI, be it for other scopes. */
+    /** True if the browser approved the client at this redirect URI, for whatever scopes. */
     isClientApproved: (request: AuthorizationRequest, browserHash: string) =>
       stands(buildKeys(request, browserHash)[1], request.clientId),
-    /** It counts for this login. It is remembered at once where the gateway never learns who logs in, else by `confirm`. */
+    /** Counts for this login. It is stored at once if the gateway never learns who logs in, else by `confirm`. */
     async approve(request: AuthorizationRequest, browserHash: string): Promise<Approval> {
       const approval = { keys: buildKeys(request, browserHash), isNew: true };
       if (logouts === undefined) await remember(approval, {});
       return approval;
     },
     /**
-     * False where it was somebody else's, or is over: it is forgotten, and the browser has to be asked. `logoutMark` is that of when the
-     * login began that has come to the user.
+     * False if another user gave the approval, or it is over: it is deleted, and the user must be asked. `logoutMark` is that of when this
+     * login began.
      */
     async confirm(approval: Approval, user: UserIdentity, clientId: string, logoutMark: number) {
       const { keys, isNew } = approval;

@@ -1,4 +1,4 @@
-// The page on which users are asked before a client may log in.
+// HTML of the consent page: users are asked before a client may log in.
 
 import {
   createDisplayName,
@@ -30,9 +30,9 @@ interface ConsentPageContent {
   readonly client: Client;
   readonly redirectUri: string;
   readonly scopes: readonly string[];
-  /** Undefined where they are not shown to everybody. */
+  /** Undefined if the tools are not public. */
   readonly tools: readonly ShownTool[] | undefined;
-  /** The address that the form is sent to. */
+  /** Target of the form. */
   readonly action: string;
   readonly request: string;
   readonly csrf: string;
@@ -83,8 +83,8 @@ ${WITHOUT_SCRIPT}
 }
 
 /**
- * Nothing tells a page without script that it is in front: what is typed letter by letter is meant for it. Before
- * the buttons, as Enter presses the first one of a form.
+ * A page without script cannot tell that it is in front: letters that the user types are meant for it. It stands before the buttons, as
+ * Enter presses the first one of a form.
  */
 const WITHOUT_SCRIPT = `<noscript>
 <p><label for="decision">JavaScript is off in this browser. Type <code>approve</code> or <code>deny</code>:</label></p>
@@ -96,10 +96,10 @@ const WITHOUT_SCRIPT = `<noscript>
 const MAX_URI = 300;
 const MAX_TOOL_NAME = 60;
 
-/** Tools by name, before the rest is only counted. */
+/** Number of tools listed by name; the rest is counted. */
 const MAX_TOOLS = 12;
 
-/** The use of every other client. */
+/** Applies to every other client. */
 const USE = 'Use tools and data as you';
 const OPERATE = 'See and end sessions, and delete clients, if you are an operator';
 
@@ -128,13 +128,13 @@ function renderDestination({ kind }: Client, redirectUri: string) {
   if (protocol === 'http:') return `an app on this computer (${shown})`;
   if (protocol === 'https:')
     return `the website ${shown}<br><span class="aside"><code>${escapeHtml(shorten(redirectUri, MAX_URI))}</code></span>`;
-  // Several apps may open the same scheme: what follows tells them apart.
+  // Several apps may register the same scheme: the rest distinguishes them.
   return `the app on this computer that opens <code>${escapeHtml(redirectUri)}</code>`;
 }
 
-// The meaning of scopes, for whoever is asked for them.
+// The meaning of scopes, for users.
 
-/** In the order in which they are said. The first row whose scopes are all there has the word for them. */
+/** In order of display. The first row with all of its scopes present gives the words for them. */
 const WORDS: readonly (readonly [scopes: readonly string[], words: string])[] = [
   [['profile', 'email'], 'See your name and e-mail address'],
   [['profile'], 'See your name'],
@@ -149,26 +149,26 @@ const WORDS: readonly (readonly [scopes: readonly string[], words: string])[] = 
 
 const OTHERS = 'Use the other permissions that are listed below';
 
-/** One sentence for each thing that the scopes allow. */
+/** One sentence for each permission that the scopes give. */
 function describeScopes(scopes: readonly string[]): readonly string[] {
   const rest = new Set(scopes);
   const described = WORDS.flatMap(([names, words]) => {
     if (!names.every((name) => rest.has(name))) return [];
     for (const name of names) rest.delete(name);
-    // Whoever sees a name or an address knows who it is.
+    // A name or an address identifies the user.
     if (names.includes('profile') || names.includes('email')) rest.delete('openid');
     return [words];
   });
   return rest.size === 0 ? described : [...described, OTHERS];
 }
 
-// Says whether the consent page is in front. CSS alone cannot: it knows neither tabs nor windows, and its clock
-// runs, and its pointer is remembered, in a page that nobody sees.
+// Detects whether the consent page is in front. CSS alone cannot: it knows neither tabs nor windows, and in a hidden page its clock runs
+// on, and it remembers the pointer.
 
 /**
- * The class `in-front` is there while the page is visible, has the focus of its window, and is drawn; the moment
- * before the buttons begins with it (html-page.ts). A page that goes behind others forgets the moment, and
- * the keyboard's focus goes back from the buttons to what is seen in their place. A key that is held down repeats itself, and must not press a button either.
+ * The class `in-front` is set while the page is visible, has the focus of its window, and is drawn; the delay before the buttons starts
+ * with it (html-page.ts). A page that goes behind others resets the delay, and the keyboard's focus moves from the buttons to the text in
+ * their place. A key that is held down repeats, and must not press a button either.
  */
 export const CHOICE_SCRIPT = `
 (() => {
@@ -182,7 +182,7 @@ export const CHOICE_SCRIPT = `
   // A page that is not drawn gets no frame.
   function comeToFront() {
     requestAnimationFrame(() => {
-      // Computed while the class is away: an animation starts anew only if a style without it was computed.
+      // Forces a style computation without the class: only then does the animation start again.
       if (!page.classList.contains('in-front')) getComputedStyle(choice).animationName;
       if (isInFront()) page.classList.add('in-front');
     });

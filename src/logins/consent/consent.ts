@@ -1,4 +1,4 @@
-// A consent page of our own: a provider that knows one client only cannot ask for each of ours (the
+// The gateway's own consent page: a provider that knows only one client cannot ask for consent to each of the gateway's clients (the
 // "confused deputy" of the MCP specification).
 
 import { fail } from '../../errors/gateway-error.ts';
@@ -24,14 +24,14 @@ import { addFacts, readAskedFacts } from '../request/login-facts.ts';
 import type { Approval } from './browser.ts';
 import { type ListShownTools, renderConsentPage } from './consent-page.ts';
 
-/** Once the user has approved, the browser goes on to the provider. Without `approval` nobody was to be asked. */
+/** Sends an approved request's browser to the provider. Without `approval` there was no consent page. */
 export type RedirectToProvider = (
   request: AuthorizationRequest,
   browser: Browser,
   approval?: Approval,
 ) => Promise<Reply>;
 
-/** The part of a mode that users are asked for. `issuer` is the `iss` of replies to clients (RFC 9207). */
+/** The part of a mode that the consent page needs. `issuer` is the `iss` of replies to clients (RFC 9207). */
 interface AskingMode {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
@@ -41,7 +41,7 @@ interface AskingMode {
 /** Fields of the page's form. */
 const checkFieldName = createNameCheck(['request', 'csrf', 'decision']);
 
-/** Characters. A page leaves a record, and anybody may ask for one. */
+/** Characters. Each page leaves a record, and anybody may request one. */
 const MAX_QUERY = 4096;
 
 /** `listTools` has those that everybody may see; undefined if strangers see none. */
@@ -57,7 +57,7 @@ export function createConsent(
 
   async function showPage(request: AuthorizationRequest, browser: Browser): Promise<Reply> {
     const { client, query, redirectUri, parameters } = request;
-    // The provider knows such a client itself, and asks for it by its own name.
+    // The provider knows such a client itself, and asks for consent under the client's own name.
     if (client === undefined) return redirectToProvider(request, browser);
     const csrf = generateSecret();
     const page = renderConsentPage({
@@ -67,7 +67,7 @@ export function createConsent(
       scopes: listScopes(parameters.get('scope')),
       tools: await listTools?.(),
       action: `${baseUrl}/oauth/consent`,
-      // Two secrets, which the page's form sends back.
+      // Two secrets, which the form sends back.
       request: await pendingConsents.put({ query, browser: browser.hash, csrf }),
       csrf,
     });
@@ -76,7 +76,7 @@ export function createConsent(
 
   async function approve(request: AuthorizationRequest, browser: Browser): Promise<Reply> {
     const approval = await approvals.approve(request, browser.hash);
-    // 303: the browser posted a form, and goes on with a GET.
+    // 303: the browser posted a form, and continues with a GET.
     return { ...(await redirectToProvider(request, browser, approval)), status: 303 };
   }
 
@@ -96,7 +96,7 @@ export function createConsent(
       if (query.length > MAX_QUERY)
         failRequest(`The query is longer than ${MAX_QUERY} characters.`);
       const request = await readRequest(query, cookie);
-      // With the provider's own client everybody would get past this page.
+      // With the provider's own client, everybody would get past this page.
       if (isSameClient(request.clientId, oauth.providerClient.id)) fail('unknown_client');
       return async function continueLogin() {
         const browser = browsers.getOrCreate(cookie);
@@ -108,8 +108,8 @@ export function createConsent(
     },
 
     /**
-     * The form of the page. Its record is not used up: whoever goes back in the browser, or presses twice, may answer again. It is worth
-     * something together with the browser that was shown the page.
+     * Handles the form of the page. The record is not used up: a user who goes back in the browser, or clicks twice, may answer again. It
+     * is valid only in the browser that was shown the page.
      */
     async consent(body: RequestBody, cookie: string | undefined): Promise<JudgedRequest> {
       const form = parseBody(body, checkFieldName);
@@ -136,14 +136,14 @@ export function createConsent(
   };
 }
 
-/** Some providers compare client ids without case, and trim them. */
+/** Some providers compare client IDs without case, and trim them. */
 const isSameClient = (one: string, other = '') =>
   one.trim().toLowerCase() === other.trim().toLowerCase();
 
 /** A consent page that waits for its user: everything that the decision needs. */
 interface PendingConsent {
   readonly query: string;
-  /** Hash of the browser's cookie: an approval in another one is worth nothing. */
+  /** Hash of the browser's cookie: the record is worthless in another one. */
   readonly browser: string;
   readonly csrf: string;
 }

@@ -1,8 +1,8 @@
-// A grant: one user let one client act, with the provider's tokens for it. The gateway's own tokens stand for it.
+// A grant: the permission of one user for one client, with the provider's tokens for it. The gateway's own tokens refer to it.
 import { randomBytes } from 'node:crypto';
 import type { JsonObject } from '../../platform/json.ts';
 
-/** Somebody at a provider. A `sub` alone says nothing: each issuer has its own (OpenID Connect Core §5.7). */
+/** A user of a provider. `sub` alone is ambiguous: each issuer has its own (OpenID Connect Core §5.7). */
 export interface UserIdentity {
   readonly issuer: string;
   readonly sub: string;
@@ -11,110 +11,110 @@ export interface UserIdentity {
 /** For the log and the audit log. */
 export const nameUser = ({ issuer, sub }: UserIdentity) => ({ user: sub, issuer });
 
-/** Sealed in the store under its id. Times are epoch milliseconds. */
+/** Sealed in the store under its ID. Times are epoch milliseconds. */
 export interface Grant {
   /** 16 random bytes, base64url. */
   readonly id: string;
   readonly user: UserIdentity;
-  /** All that the provider said of the user, at most 16 KiB: rules, tools and pages read it. */
+  /** All claims about the user, at most 16 KiB, for rules, tools and pages. */
   readonly claims: JsonObject;
-  /** Those that the userinfo endpoint alone gave: a renewal that cannot ask it keeps them. */
+  /** Claims that only the userinfo endpoint gave: a renewal that cannot ask it keeps them. */
   readonly userinfoClaims?: readonly string[] | undefined;
   readonly client: {
     readonly id: string;
     readonly name?: string | undefined;
-    /** The host where its codes went; undefined where it logged in as itself. */
+    /** Host of its redirect URI; undefined for a client that authenticated as itself. */
     readonly redirectHost?: string | undefined;
   };
-  /** The mark that the client had then, if it logged in as itself (`MachineClient`). It has no refresh token. */
+  /** `mark` of the client (`MachineClient`) that authenticated as itself. Such a grant has no refresh token. */
   readonly clientMark?: string | undefined;
-  /** There if an assertion of the user's issuer stands behind it (ID-JAG). It has no refresh token. */
+  /** Set for a grant by an assertion (ID-JAG). Such a grant has no refresh token. */
   readonly assertion?:
     | {
-        /** The mark that its client had then; undefined where a document describes the client. */
+        /** `mark` of its client; undefined for a client known by a document. */
         readonly clientMark: string | undefined;
       }
     | undefined;
-  /** Those of the consent page. */
+  /** Scopes of the consent page. */
   readonly scopes: readonly string[];
-  /** RFC 8707: what its tokens are for. */
+  /** RFC 8707: audience of its tokens. */
   readonly resources: readonly string[];
   readonly createdAt: number;
-  /** OpenID Connect Back-Channel Logout §2.1: the session at the provider. */
+  /** OpenID Connect Back-Channel Logout §2.1: session at the provider. */
   readonly sid?: string | undefined;
   readonly provider: ProviderTokens;
-  /** When the provider last said that the user still may. */
+  /** When the provider last confirmed that the user still has access. */
   readonly renewedAt: number;
   /** When the first renewal failed since then. */
   readonly renewalFailedAt?: number | undefined;
-  /** When the last one was tried, where it failed. */
+  /** When a failed renewal was last tried. */
   readonly renewalTriedAt?: number | undefined;
-  /** Until when the lists of grants name it; it may end before. */
+  /** When its entries in the lists expire; the grant may end earlier. */
   readonly listedUntil?: number | undefined;
-  /** The `sid` by whose list it is found. */
+  /** The `sid` under which it is listed. */
   readonly listedSid?: string | undefined;
-  /** The tokens that its client has. */
+  /** Tokens that its client has. */
   readonly issued: IssuedPair;
-  /** The refresh token that those took the place of. */
+  /** The refresh token that those replaced. */
   readonly replaced?: { readonly generation: number; readonly replacedAt: number } | undefined;
 }
 
-/** The mark that a client of the configuration file had then; undefined for the grant of another client. */
+/** The mark of a client of the configuration file; undefined for the grant of another client. */
 export const getClientMark = ({ clientMark, assertion }: Grant): string | undefined =>
   clientMark ?? assertion?.clientMark;
 
-/** A client that authenticates each time it gets a token asks for the next one as it asked for this. */
+/** A client that authenticates for each token needs no refresh token. */
 export const hasRefreshToken = ({ clientMark, assertion }: Grant): boolean =>
   clientMark === undefined && assertion === undefined;
 
 export const createGrantId = (): string => randomBytes(16).toString('base64url');
 
-/** True for what could be a grant's id at all; anything else must never reach the store. */
+/** True for the form of a grant's ID; any other text must never reach the store. */
 export const isGrantId = (value: string): boolean => GRANT_ID.test(value);
 
 const GRANT_ID = /^[\w-]{22}$/;
 
-/** The provider's tokens for it; no client ever sees them. */
+/** The provider's tokens for it, which no client ever sees. */
 export interface ProviderTokens {
   readonly accessToken?: string | undefined;
-  /** The end of the access token, where the provider said it. */
+  /** Expiry of the access token, if the provider gave one. */
   readonly expiresAt?: number | undefined;
   readonly refreshToken?: string | undefined;
-  /** The access token lives until it is revoked: it asks whether the user still may, in place of a refresh token. */
+  /** The access token lives until it is revoked. It is used for renewals, in place of a refresh token. */
   readonly isLasting?: boolean | undefined;
 }
 
-/** Tells whether the provider can be asked again. */
+/** True if the provider can be asked again. */
 export const isRenewable = ({ refreshToken, isLasting = false }: ProviderTokens): boolean =>
   refreshToken !== undefined || isLasting;
 
-/** An access token and the refresh token that came with it. They are made anew from this, always to the letter. */
+/** An access token and its refresh token. Both can be computed again from this, byte by byte. */
 export interface IssuedPair {
-  /** Counts the pairs of a grant: a token of an earlier one is told by it. */
+  /** Number of the pair within the grant, which is a part of its tokens. */
   readonly generation: number;
   readonly issuedAt: number;
   readonly expiresAt: number;
   readonly scopes: readonly string[];
   readonly resources: readonly string[];
-  /** One of the two was used. */
+  /** One of the two tokens was used. */
   readonly isUsed: boolean;
 }
 
-/** The client has the tokens that were given last: the refresh token before is of use to nobody but a thief. */
+/** The client has the last tokens: from now on, only a thief would use the replaced refresh token. */
 export const noteFirstUse = (grant: Grant): Grant => ({
   ...grant,
   issued: { ...grant.issued, isUsed: true },
 });
 
-// §5.11: when a grant ends by itself.
+// §5.11: expiry of a grant.
 
-/** Seconds for which a grant lives from now on. */
+/** Lifetime of a grant, in seconds. */
 export interface GrantLifetime {
-  /** Past its last refresh: `OAUTH_REFRESH_TTL_SECONDS`. */
+  /** Since its last refresh: `OAUTH_REFRESH_TTL_SECONDS`. */
   readonly idleSeconds: number;
-  /** In all: `OAUTH_GRANT_MAX_SECONDS`; 0 for no end. */
+  /** In total: `OAUTH_GRANT_MAX_SECONDS`; 0 for no limit. */
   readonly maxSeconds: number;
-  /** In all, where the provider gave nothing to renew it with: `OAUTH_GRANT_UNRENEWED_SECONDS`. */
+  /** In total, if the provider gave nothing to renew it with: `OAUTH_GRANT_UNRENEWED_SECONDS`. */
   readonly unrenewedSeconds: number;
 }
 
@@ -125,7 +125,9 @@ export function computeGrantEnd(grant: Grant, lifetime: GrantLifetime): number {
   return Math.min(issued.issuedAt + lifetime.idleSeconds * 1000, computeAgeEnd(grant, lifetime));
 }
 
-/** Likewise: by its age, however often its client refreshes. Infinity where it has no such end, and where it is as old as its one token. */
+/**
+ * By its age, however often its client refreshes; epoch milliseconds. Infinity without such a limit, and for a grant with a single token.
+ */
 export function computeAgeEnd(grant: Grant, { maxSeconds, unrenewedSeconds }: GrantLifetime) {
   if (!hasRefreshToken(grant)) return Number.POSITIVE_INFINITY;
   const seconds = Math.min(

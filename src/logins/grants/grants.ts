@@ -1,4 +1,4 @@
-// §5.11: grants in the store, sealed, so that a token of any replica's holds at every other, and ends at all of them.
+// §5.11: grants in the store, sealed. A token issued by one replica is valid at all of them, and ends at all of them.
 
 import { randomBytes } from 'node:crypto';
 import { createBoundedMap, createExpiringMap } from '../../platform/bounded-map.ts';
@@ -26,16 +26,16 @@ import {
 } from './grant.ts';
 import { createTokenCodec, hashSid, hashUser } from './token-codec.ts';
 
-/** A grant as it was read, or written. */
+/** A grant as read or written. */
 export interface StoredGrant {
   readonly grant: Grant;
-  /** The text under its key begins with it. */
+  /** Prefix of the stored text. */
   readonly version: string;
-  /** The record under its key. */
+  /** The stored text. */
   readonly text: string;
 }
 
-/** A session at a provider (OpenID Connect Back-Channel Logout §2.1). Another issuer has others, also of the same `sid`. */
+/** A session at a provider (OpenID Connect Back-Channel Logout §2.1). `sid` is unique only within an issuer. */
 export interface ProviderSession {
   readonly issuer: string;
   readonly sid: string;
@@ -49,7 +49,7 @@ export type GrantOwner =
 
 type ChangeGrant = (grant: Grant) => Grant | undefined;
 
-/** More than anybody has clients; who has them makes room by what would end first. */
+/** More than any user has clients; beyond it, the one that would expire first ends. */
 const MAX_USER_GRANTS = 1000;
 
 export type Grants = ReturnType<typeof createGrants>;
@@ -73,11 +73,11 @@ export function createGrants(
       stored = { grant, version: text.slice(0, GRANT_VERSION_LENGTH), text };
       lastOpened.set(key, stored);
     }
-    // To the moment, as the store forgets it a second later.
+    // Exact to the millisecond; the store expires records up to a second later.
     return clock.now() >= computeGrantEnd(stored.grant, lifetime) ? undefined : stored;
   }
 
-  /** As it will stand under its key. */
+  /** The form in which it is stored. */
   function write(key: string, grant: Grant, keptSeal?: StoredGrant): StoredGrant {
     const version = randomBytes((GRANT_VERSION_LENGTH * 3) / 4).toString('base64url');
     const record = writeVersioned(grant);
@@ -92,8 +92,8 @@ export function createGrants(
     Math.max(1, Math.ceil((endsAt - clock.now()) / 1000));
 
   /**
-   * Before it is written: nobody could end one that stands in no list. Each refresh moves its end, and it is listed for
-   * longer than that, so that few of them have to list it anew. What it comes to is the grant that says so.
+   * Runs before the grant is written: an unlisted grant could not be ended. Each refresh moves its expiry, and list entries live longer
+   * than that, so that few refreshes have to write them again. Resolves to the grant with the new expiry of its entries.
    */
   async function enlist(grant: Grant): Promise<Grant> {
     const isListed = computeGrantEnd(grant, lifetime) <= (grant.listedUntil ?? 0);
@@ -107,14 +107,14 @@ export function createGrants(
     return { ...grant, listedUntil, listedSid: grant.sid };
   }
 
-  /** Never rejects: lists leave out what is gone. */
+  /** Never rejects: readers of the lists ignore grants that are gone. */
   async function delist(places: readonly Place[]) {
     await Promise.all(
       places.map(([list, listed]) => store.deleteListed(list, listed).catch(() => false)),
     );
   }
 
-  /** Ids also of those that cannot be read here, or are gone; the one that ends last first. */
+  /** Includes IDs of grants that are gone, or unreadable here. The one that expires last comes first. */
   async function listIds(request: PageRequest, owner: GrantOwner): Promise<StoredPage<string>> {
     const { items, next } = await store.readListed(buildListKey(owner), request);
     return { items: items.map(({ value }) => value), next };
@@ -126,7 +126,7 @@ export function createGrants(
     return keys.flatMap((key, at) => openIfKnown(key, texts[at]));
   }
 
-  /** One that a later version wrote must not keep a list from being shown, or the others in it from being ended. */
+  /** A record of a later version must not keep a list from being shown, or its other grants from being ended. */
   function openIfKnown(key: string, text: string | undefined): readonly Grant[] {
     try {
       const stored = open(key, text);
@@ -136,29 +136,29 @@ export function createGrants(
     }
   }
 
-  /** Undefined where there is none, or no secret opens it. */
+  /** Undefined if there is none, or no secret opens it. */
   async function read(id: string) {
     const key = buildGrantKey(id);
     return open(key, await store.get(key));
   }
 
-  /** Its tokens are refused from then on, at every replica. Undefined where another was faster, or it cannot be read here. */
+  /** From then on, every replica refuses its tokens. Undefined if another request was faster, or it cannot be read here. */
   async function end(id: string): Promise<Grant | undefined> {
     const key = buildGrantKey(id);
     const text = await store.getAndDelete(key);
     if (text === undefined) return undefined;
-    // Also where nobody can read any more what it was.
+    // Even if the grant cannot be read here.
     const announced = endedGrants.announce(id);
     const [grant] = openIfKnown(key, text);
     lastOpened.delete(key);
     if (grant === undefined) return undefined;
     metrics.recordGrant('ended');
-    // It has ended, whatever becomes of the lists: what they name and is gone they leave out.
+    // The grant has ended even if the lists cannot be written.
     await Promise.all([announced, delist(listPlaces(grant))]);
     return grant;
   }
 
-  /** `seen` where the client gets its tokens anew. */
+  /** `seen` is given when the client gets new tokens. */
   async function change(id: string, makeNext: ChangeGrant, seen: StoredGrant | undefined) {
     const key = buildGrantKey(id);
     let stored = seen;
@@ -166,7 +166,7 @@ export function createGrants(
       stored ??= open(key, await store.get(key));
       if (stored === undefined) return undefined;
       const changed = makeNext(stored.grant);
-      // The older secret may go once nothing needs it.
+      // Sealed anew, so that the older secret can be removed one day.
       const needsSeal = seen !== undefined && !seal.isSealedByFirst(getSealed(stored));
       if (changed === undefined && !needsSeal) return stored;
       const grant = await enlist(changed ?? stored.grant);
@@ -187,15 +187,15 @@ export function createGrants(
 
   return {
     read,
-    /** The same as `read` for whoever ends it: undefined also where a later version wrote it, whereas `read` throws. */
+    /** Like `read`, to end a grant: undefined for a record of a later version, for which `read` throws. */
     find: async (id: string) => (await readAll([id]))[0],
     end,
-    /** No access token lives longer than its grant. */
+    /** No access token outlives its grant. */
     capExpiry(grant: Grant): Grant {
       const endsAt = Math.min(grant.issued.expiresAt, computeGrantEnd(grant, lifetime));
       return { ...grant, issued: { ...grant.issued, expiresAt: endsAt } };
     },
-    /** Epoch milliseconds: when it ends by its age (`computeAgeEnd`). */
+    /** Expiry by age, in epoch milliseconds (`computeAgeEnd`). */
     computeAgeEnd: (grant: Grant) => computeAgeEnd(grant, lifetime),
     async create(grant: Grant): Promise<StoredGrant> {
       const key = buildGrantKey(grant.id);
@@ -205,14 +205,14 @@ export function createGrants(
       return written;
     },
     /**
-     * Writes what `makeNext` makes of the grant, and begins its time anew; nothing where it makes nothing. It is called again
-     * where another replica has changed the grant meanwhile. Undefined where the grant has ended; else what stands there.
-     * The secret that sealed it stays the same: what its client has needs that secret, too.
+     * Writes the grant that `makeNext` returns, and renews its lifetime; writes nothing if it returns none. `makeNext` is called again if
+     * another replica has changed the grant meanwhile. Resolves to the stored grant; undefined if it has ended. The grant stays sealed by
+     * the same secret: its client's tokens need that secret, too.
      */
     update: (id: string, makeNext: ChangeGrant) => change(id, makeNext, undefined),
     /**
-     * As `update`, for a client that gets its tokens anew: what an older secret sealed is sealed by the first one then, also
-     * where `makeNext` makes nothing. `seen` is the grant as it was just read.
+     * Like `update`, for a client that gets new tokens: a grant that an older secret sealed is sealed by the first one then, even if
+     * `makeNext` returns none. `seen` is the grant as just read.
      */
     updateForTokens: (seen: StoredGrant, makeNext: ChangeGrant) =>
       change(seen.grant.id, makeNext, seen),
@@ -221,16 +221,16 @@ export function createGrants(
       const request = { from: undefined, limit: MAX_USER_GRANTS };
       return readAll((await listIds(request, { kind: 'user', user })).items);
     },
-    /** The ids of those that a user has too many, which would end first. Never `keptId`. */
+    /** IDs of grants beyond the limit of a user, which would expire first. Never `keptId`. */
     async listExcess(user: UserIdentity, keptId: string): Promise<readonly string[]> {
       const request = { from: undefined, limit: MAX_USER_GRANTS + MAX_EXCESS };
       const { items } = await store.readListed(buildUserGrantsKey(hashUser(user)), request);
-      // Mostly there are few, and nothing to filter.
+      // Shortcut for nearly all users.
       if (items.length < MAX_USER_GRANTS) return [];
       const ids = items.map(({ value }) => value).filter((id) => id !== keptId);
       return ids.slice(MAX_USER_GRANTS - 1);
     },
-    /** The one that ends last first. */
+    /** The one that expires last comes first. */
     async list(request: PageRequest, owner: GrantOwner): Promise<StoredPage<Grant>> {
       const { items, next } = await listIds(request, owner);
       return { items: await readAll(items), next };
@@ -241,14 +241,13 @@ export function createGrants(
 /** The part after the version. */
 const getSealed = ({ text }: StoredGrant) => text.slice(GRANT_VERSION_LENGTH);
 
-/** Several replicas may each have let one in. */
+/** Several replicas may each have admitted one. */
 const MAX_EXCESS = 100;
 
-/** A share of its idle time: so much longer a grant is listed, and so far its place in the order may be behind its last refresh. */
+/** Share of the idle time: extra lifetime of list entries, by which the order of the lists may lag behind. */
 const LISTED_RESERVE = 0.01;
 
-// The lists by which grants are found that nobody has a token of: those of a user, of a session at the provider, and
-// all of them. Each ends when the last of its grants does.
+// Lists of grants, by user, by session at the provider, and of all. A list expires with the last of its grants.
 
 type Place = readonly [list: string, listed: string];
 
@@ -273,11 +272,11 @@ function findSessionPlace(id: string, session: ProviderSession): Place {
   return [buildSidGrantsKey(hash), buildListedGrantKey(`sid:${hash}`, id)];
 }
 
-// For the composition root: what the gateway's own tokens stand on, where it issues them.
+// Opens the store of the gateway's own tokens, in broker mode.
 
 export type OwnTokens = NonNullable<ReturnType<typeof openOwnTokens>>;
 
-/** Undefined where clients get the provider's tokens. */
+/** Undefined in proxy mode. */
 export function openOwnTokens(runtime: Runtime) {
   const { server, oauth, mcp } = runtime.config;
   const { loginSeal: seal, clock, log } = runtime;
