@@ -295,7 +295,7 @@ export function openOwnTokens(runtime: Runtime) {
   const recent = createExpiringMap<true>('endedGrants', clock.monotonic);
   replicas.listen(({ grantId }) => recent.set(grantId, true, clock.monotonic() + REMEMBERED_MS));
   const endedGrants = {
-    /** Never rejects: what is open anywhere then lives as long as it would have. */
+    /** Never rejects: without the message, open streams live as long as they would have. */
     announce: (grantId: string) =>
       replicas.send({ grantId }).catch((cause: unknown) =>
         log.warn('Streams and calls of a login that has ended may go on for some minutes.', {
@@ -315,12 +315,12 @@ export function openOwnTokens(runtime: Runtime) {
   };
 }
 
-// That a grant has ended is told to all replicas. Calls that begin later need none of this, since each asks the store.
+// Tells all replicas that a grant has ended. Later calls do not need it, since each asks the store.
 
 type EndedGrantMessage = Readonly<Record<'grantId', string>>;
 
 const isEndedGrantMessage = (value: unknown): value is EndedGrantMessage =>
   isObject(value) && typeof value.grantId === 'string';
 
-/** Longer than it takes from the look at the store until a stream is open. */
+/** Exceeds the time from the look-up in the store until a stream is open. */
 const REMEMBERED_MS = 60_000;

@@ -1,4 +1,4 @@
-// §5.11: the gateway's own tokens: opaque to whoever holds one, and read here without a look at the store.
+// §5.11: writes and reads the gateway's own tokens: opaque to their holders, and read here without the store.
 
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
 import {
@@ -11,19 +11,19 @@ import { hashSha256 } from '../../platform/ids.ts';
 import { createSeal, type Seal } from '../../store/seal/seal.ts';
 import type { UserIdentity } from './grant.ts';
 
-/** The content of an access token. Client, scopes and claims stand in the grant. */
+/** Content of an access token. Client, scopes and claims are in the grant. */
 export interface AccessToken {
   readonly grantId: string;
-  /** That of `hashUser`. */
+  /** The result of `hashUser`. */
   readonly userKey: string;
   readonly generation: number;
   /** Epoch seconds. */
   readonly issuedAt: number;
   /** Epoch seconds. */
   readonly expiresAt: number;
-  /** Which of the grant's scopes it has: that of `maskScopes`. */
+  /** Which of the grant's scopes it has: the result of `maskScopes`. */
   readonly scopeMask: number;
-  /** Those of `hashResource`. */
+  /** The results of `hashResource`. */
   readonly resourceHashes: readonly string[];
 }
 
@@ -32,7 +32,7 @@ export interface RefreshToken {
   readonly generation: number;
 }
 
-/** Tokens of more bytes are refused before anything else. */
+/** In bytes. Longer tokens are refused at once. */
 export const MAX_TOKEN_LENGTH = 512;
 /** As many as fit, with room to spare. */
 export const MAX_TOKEN_RESOURCES = 16;
@@ -40,20 +40,20 @@ export const MAX_TOKEN_RESOURCES = 16;
 const GRANT_BYTES = 16;
 const USER_BYTES = 16;
 const RESOURCE_BYTES = 8;
-/** Grant, user; generation, issued, expiry and scopes with 4 bytes each. */
+/** Grant and user; generation, issue, expiry and scopes with 4 bytes each. */
 const ACCESS_BYTES = GRANT_BYTES + USER_BYTES + 16;
 const REFRESH_BYTES = GRANT_BYTES + 4;
 
 export type TokenCodec = ReturnType<typeof createTokenCodec>;
 
-/** `baseUrl` is `BASE_URL`: a gateway at another address reads none of these, even with the same secret. */
+/** `baseUrl` is `BASE_URL`: a gateway at another address reads none of these tokens, even with the same secret. */
 export function createTokenCodec(seal: Seal, baseUrl: string) {
   const access = createTokenSeal(seal, 'postern access token', baseUrl);
   const refresh = createTokenSeal(seal, 'postern refresh token', baseUrl);
   const openedRefreshTokens = createBoundedMap<string, RefreshToken>('openedRefreshTokens');
 
   return {
-    /** The same content has the same token, so that an answer can be given again that was not kept. */
+    /** Deterministic, so that a response can be repeated without being stored. */
     writeAccessToken(content: AccessToken): string {
       const { grantId, userKey, generation, issuedAt, expiresAt } = content;
       const { scopeMask, resourceHashes } = content;
@@ -66,7 +66,7 @@ export function createTokenCodec(seal: Seal, baseUrl: string) {
       for (const hash of resourceHashes) at += bytes.write(hash, at, 'latin1');
       return ACCESS_TOKEN_PREFIX + access.seal(bytes);
     },
-    /** Undefined for what none of the secrets made for this gateway. Times are not looked at. */
+    /** Undefined unless one of the secrets made it for this gateway. Times are not checked. */
     readAccessToken(text: string): AccessToken | undefined {
       if (!text.startsWith(ACCESS_TOKEN_PREFIX)) return undefined;
       const bytes = access.open(text.slice(ACCESS_TOKEN_PREFIX.length));
@@ -96,7 +96,7 @@ export function createTokenCodec(seal: Seal, baseUrl: string) {
       const known = openedRefreshTokens.get(text);
       if (known !== undefined || !text.startsWith(REFRESH_TOKEN_PREFIX)) return known;
       const bytes = refresh.open(text.slice(REFRESH_TOKEN_PREFIX.length));
-      // A token that does not open is not kept: anybody could send more of it.
+      // Invalid tokens are not cached: anybody could send more of them.
       if (bytes?.length !== REFRESH_BYTES) return undefined;
       const grantId = bytes.toString('base64url', 0, GRANT_BYTES);
       const opened = { grantId, generation: bytes.readUInt32BE(GRANT_BYTES) };
@@ -106,7 +106,7 @@ export function createTokenCodec(seal: Seal, baseUrl: string) {
   };
 }
 
-/** 16 bytes, base64url: tells users apart without naming them. */
+/** 16 bytes, base64url: distinguishes users without naming them. */
 export const hashUser = ({ issuer, sub }: UserIdentity): string =>
   Buffer.from(hashSha256(JSON.stringify([issuer, sub])), 'base64url')
     .subarray(0, USER_BYTES)
@@ -116,12 +116,11 @@ export const hashUser = ({ issuer, sub }: UserIdentity): string =>
 export const hashSid = ({ issuer, sid }: { readonly issuer: string; readonly sid: string }) =>
   hashUser({ issuer, sub: sid });
 
-/** 8 bytes, each one a character. */
+/** 8 bytes, one per character. */
 export const hashResource = (resource: string): string =>
   Buffer.from(hashSha256(resource), 'base64url').toString('latin1', 0, RESOURCE_BYTES);
 
-// AES-256-GCM, with the key's id in front. The IV is computed of the content: it is the same twice only where the content
-// is, and then so is the token.
+// AES-256-GCM, prefixed with the ID of the key. The IV is derived from the content: equal IVs mean equal content, and so the same token.
 
 const ALGORITHM = 'aes-256-gcm';
 const ID_BYTES = 6;
@@ -152,7 +151,7 @@ function createTokenSeal({ deriveKeys }: Seal, purpose: string, baseUrl: string)
       const end = bytes.length - TAG_BYTES;
       if (end < ID_BYTES + IV_BYTES) return undefined;
       const key = byId.get(bytes.toString('latin1', 0, ID_BYTES));
-      // Decoders take several spellings for the same bytes: one that was revoked must have no other.
+      // Decoders accept several spellings of the same bytes: a revoked token must have no other.
       if (key === undefined || bytes.toString('base64url') !== text) return undefined;
       const iv = bytes.subarray(ID_BYTES, ID_BYTES + IV_BYTES);
       try {
@@ -168,9 +167,9 @@ function createTokenSeal({ deriveKeys }: Seal, purpose: string, baseUrl: string)
   };
 }
 
-// A token may have fewer scopes than its grant: a bit for each of the grant's says which.
+// A token may have fewer scopes than its grant: a mask with one bit for each of the grant's scopes.
 
-/** More cannot be told apart; a grant has no more. */
+/** The size of the mask; a grant has no more scopes. */
 export const MAX_SCOPES = 32;
 
 export function maskScopes(granted: readonly string[], scopes: readonly string[]): number {
@@ -182,20 +181,20 @@ export function maskScopes(granted: readonly string[], scopes: readonly string[]
 export const unmaskScopes = (granted: readonly string[], mask: number): readonly string[] =>
   granted.filter((_, bit) => Math.floor(mask / 2 ** bit) % 2 === 1);
 
-// For people who have the secret and ask what a token is; never to let anybody in.
+// Describes a token to operators who have the secret. Never decides on access.
 
 export type OwnTokenFacts =
-  /** Nothing of this or of another gateway's. */
+  /** Not a token of a Postern gateway. */
   | { readonly kind: 'foreign' }
   | { readonly kind: 'refresh' }
-  /** Whoever has no secret sees no more of it. */
+  /** Without the secret, no more can be read. */
   | { readonly kind: 'sealed' }
-  /** None of the secrets made it, or not for this gateway. */
+  /** Made by another secret, or for another gateway. */
   | { readonly kind: 'unknown' }
   /** `expiresAt` in epoch seconds. */
   | { readonly kind: 'access'; readonly grantId: string; readonly expiresAt: number };
 
-/** `secrets` and `baseUrl` are OAUTH_STATE_SECRET and BASE_URL, where they are known. */
+/** `secrets` and `baseUrl` are OAUTH_STATE_SECRET and BASE_URL, if known. */
 export function inspectOwnToken(
   token: string,
   secrets?: readonly string[],

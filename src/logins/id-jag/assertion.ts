@@ -1,5 +1,5 @@
-// draft-ietf-oauth-identity-assertion-authz-grant §3.1, RFC 7523 §3: what an identity provider says of one of its users, to one
-// authorization server and for one client.
+// draft-ietf-oauth-identity-assertion-authz-grant §3.1, RFC 7523 §3: verifies assertions: statements of an identity provider about one of
+// its users, for one authorization server and one client.
 
 import { isWellFormedScope, parseScope } from '../../config/rules.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
@@ -24,22 +24,22 @@ import {
 import type { BrokerRuntime } from '../broker/runtime.ts';
 import type { UserIdentity } from '../grants/grant.ts';
 
-/** One that was verified in full. */
+/** A verified assertion. */
 export interface Assertion {
   readonly user: UserIdentity;
-  /** All that it says. */
+  /** All its claims. */
   readonly claims: JsonObject;
   readonly jti: string;
   /** Epoch seconds. */
   readonly exp: number;
   readonly scopes: readonly string[];
-  /** RFC 8707: what it is for; undefined where it does not say. */
+  /** RFC 8707: its audience; undefined if it names none. */
   readonly resources: readonly string[] | undefined;
-  /** OpenID Connect Back-Channel Logout §2.1: the session at the provider. */
+  /** OpenID Connect Back-Channel Logout §2.1: session at the provider. */
   readonly sid: string | undefined;
 }
 
-/** The settings, and what the claims are compared with beside them. Times are epoch seconds. */
+/** Settings and further values that claims are compared with. Times are epoch seconds. */
 interface ExpectedAssertion {
   /** Our issuer: `BASE_URL`. */
   readonly baseUrl: string;
@@ -59,9 +59,9 @@ export function createVerifyAssertion(
   const tolerance = oauth.tokens.clockToleranceSeconds;
 
   /**
-   * `clientId` is that of a client that has proved who it is. Whether the assertion was used before is not asked here.
+   * `clientId` is that of an authenticated client. Whether the assertion was used before is checked elsewhere.
    *
-   * @throws GatewayError `unusable_assertion`, whose facts are member, found and expected; `assertion_keys_unavailable`.
+   * @throws GatewayError `unusable_assertion` with member, found and expected; `assertion_keys_unavailable`.
    */
   return async function verifyAssertion(text: string, clientId: string): Promise<Assertion> {
     const { token, claims } = readToken(text);
@@ -91,15 +91,15 @@ export function createVerifyAssertion(
   };
 }
 
-/** Whoever gets one uses it now: most providers give five minutes. */
+/** Clients use an assertion at once: most providers issue them for five minutes. */
 const MAX_LIFETIME_SECONDS = 3600;
 const MAX_TEXT = 256;
-/** The most of one list. */
+/** Limit of one list. */
 const MAX_ITEMS = 20;
-/** Enough for the groups of somebody who is in many. */
+/** Enough for the claims of a user in many groups. */
 const MAX_BYTES = 16_384;
 
-/** Checks that are shared with access tokens speak of the assertion. */
+/** Names the assertion in errors of checks that access tokens share. */
 const KIND: ProviderTokenKind = {
   name: 'assertion',
   form: {
@@ -120,7 +120,7 @@ const KIND: ProviderTokenKind = {
 
 type Check = (claims: JsonObject, expected: ExpectedAssertion) => void;
 
-/** In the order in which they are told. */
+/** In order of report. */
 const CHECKS: readonly Check[] = [
   ({ aud }, { baseUrl }) => {
     const [only, ...others] = Array.isArray(aud) ? aud : [aud];
@@ -130,9 +130,9 @@ const CHECKS: readonly Check[] = [
     if (found !== clientId) failMember('client_id', found, `the client that sent it: ${clientId}`);
   },
   checkTimes,
-  // One that is bound to a key proves nothing without that key (RFC 7800), and DPoP is not offered.
+  // An assertion that is bound to a key proves nothing without that key (RFC 7800), and DPoP is not supported.
   (claims) => requireAbsent('cnf', claims),
-  // There `sub` alone says nobody: two tenants may have the same.
+  // With several tenants, `sub` alone is ambiguous.
   (claims) => requireAbsent('tenant', claims),
 ];
 
@@ -149,7 +149,7 @@ function checkTimes(claims: JsonObject, { now, tolerance }: ExpectedAssertion) {
   if (nbf > now + tolerance) failMember('nbf', nbf, `at most ${now + tolerance}`);
 }
 
-/** None where it names none: who may have what is the issuer's to say. */
+/** None if it names none: the issuer decides on scopes. */
 function readScopes({ scope }: JsonObject) {
   if (scope === undefined || scope === '') return [];
   const isRight = typeof scope === 'string' && isWellFormedScope(scope);
@@ -180,8 +180,8 @@ function requireAbsent(member: string, claims: JsonObject) {
 export const failMember = (member: string, found: unknown, expected: string): never =>
   fail('unusable_assertion', { facts: { member, found: quote(found, MAX_TEXT), expected } });
 
-// ID_JAG_ISSUERS: whose assertions are taken. Each issuer has a discovery document and a key set of its own, so that one that is slow
-// or down holds up nobody but its own users.
+// ID_JAG_ISSUERS: trusted issuers of assertions. Each has its own discovery document and key set, so that a slow issuer delays only its own
+// users.
 
 const SETTING: IssuerSetting = {
   variable: 'ID_JAG_ISSUERS',
@@ -206,7 +206,7 @@ export function createAssertionIssuers(
   return {
     /** For the log. */
     names: issuers,
-    /** Undefined for an issuer that the settings do not name. */
+    /** Undefined for an issuer that is not configured. */
     findKeySet: (issuer: unknown) => (typeof issuer === 'string' ? all.get(issuer) : undefined),
     close() {
       for (const keySet of opened.values()) keySet.close();
@@ -227,7 +227,7 @@ function openKeySet(runtime: FetchRuntime, issuer: string) {
   return keySet;
 }
 
-/** Whoever can change the keys on their way can be anybody. */
+/** An attacker who can change keys in transit can impersonate anybody. */
 const requireSafeKeys = (metadata: ProviderMetadata): ProviderMetadata => ({
   issuer: metadata.issuer,
   async get() {

@@ -1,5 +1,5 @@
-// RFC 7523 §2.1, draft-ietf-oauth-identity-assertion-authz-grant §4.4: a client brings what its user's identity provider says, and gets a
-// token for that user. There is no refresh token: the provider is asked again, so that it goes on deciding.
+// RFC 7523 §2.1, draft-ietf-oauth-identity-assertion-authz-grant §4.4: the grant type `jwt-bearer`: a client brings an assertion about its
+// user, and gets a token for that user. There is no refresh token: the provider is asked again, and so goes on deciding.
 
 import { parseScope } from '../../config/rules.ts';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
@@ -87,7 +87,7 @@ export function createJwtBearerGrant(
   };
 }
 
-/** The scopes that the issuer, the configuration file and the client all name: the answer says which they are. */
+/** Scopes that the issuer, the configuration file and the client all name; the response lists them. */
 function selectScopes(
   parameters: RequestParameters,
   { scopes: ofClient }: AssertingClient,
@@ -101,11 +101,11 @@ function selectScopes(
 
 const ENDED_MEANWHILE = 'The logins of this user were ended meanwhile. Try again.';
 
-// §13.2: what is kept of an assertion about the user: the same as of an ID token.
+// §13.2: stored claims of an assertion: the same as of an ID token.
 
-/** `groups` is that of OIDC_GROUPS_CLAIM. @throws GatewayError `unusable_assertion` where there are too many. */
+/** `groupsClaim` is OIDC_GROUPS_CLAIM. @throws GatewayError `unusable_assertion` if the claims are too large. */
 function selectClaims(asserted: JsonObject, groupsClaim: string): JsonObject {
-  // If claims are to be had elsewhere, there may be an access token beside the address.
+  // Distributed claims may come with an access token.
   const { _claim_sources: _, groups: __, ...rest } = asserted;
   const groups = readGroups(asserted, groupsClaim);
   const claims = groups === undefined ? rest : { ...rest, groups };
@@ -118,9 +118,9 @@ function selectClaims(asserted: JsonObject, groupsClaim: string): JsonObject {
   return claims;
 }
 
-// RFC 8707: what a token is for: what its issuer, the configuration file and the client all name.
+// RFC 8707: audience of the token: resources that the issuer, the configuration file and the client all name.
 
-/** @throws GatewayError `unusable_assertion` for one that is for something else; `invalid_target`. */
+/** @throws GatewayError `unusable_assertion` for one with another audience; `invalid_target`. */
 function readGrantedResources(
   parameters: RequestParameters,
   own: OwnResources,
@@ -133,7 +133,7 @@ function readGrantedResources(
   const select = (resources: readonly string[] | undefined) =>
     resources ? selectOwnResources(resources, own) : getDefaultResources(own);
   const ofAssertion = select(asserted);
-  // Without those of operators: a client calls these as itself, never for somebody.
+  // Without the operators' API: a client calls it as itself, never for a user.
   const ofClient = select(client.resources?.map((one) => toUrl(one, own)));
   const granted = [
     ...new Set([
@@ -149,18 +149,18 @@ function readGrantedResources(
   });
 }
 
-// The clients that may bring assertions: those of the configuration file, and those whose metadata document has keys.
+// Clients that may bring assertions: those of the configuration file, and those whose metadata document has keys.
 
-/** Members that may be undefined are said for clients of the configuration file alone. */
+/** Members that may be undefined exist only for clients of the configuration file. */
 export interface AssertingClient extends ProvenClient {
-  /** The name that the client gives itself. */
+  /** Name that the client gives itself. */
   readonly name?: string | undefined;
   readonly scopes: MachineClient['scopes'] | undefined;
   readonly resources: MachineClient['resources'];
   readonly mark: MachineClient['mark'] | undefined;
 }
 
-/** @throws GatewayError `unauthenticated_machine`; `client_keys_unavailable` where its host cannot be reached. */
+/** @throws GatewayError `unauthenticated_machine`; `client_keys_unavailable` if its host cannot be reached. */
 export const createFindByDocument = (documents: ClientDocuments) =>
   async function findByDocument(id: string, hint: KeyHint): Promise<AssertingClient | undefined> {
     if (!documents.isClientDocumentId(id)) return undefined;

@@ -1,4 +1,4 @@
-// §13.2 for GitHub, which has no ID tokens: its API says who the access token is of, and in which organizations and teams.
+// §13.2 for GitHub, which has no ID tokens: reads the user of an access token, with organizations and teams, from its API.
 // https://docs.github.com/rest/users/users#get-the-authenticated-user
 // https://docs.github.com/rest/users/emails#list-email-addresses-for-the-authenticated-user
 // https://docs.github.com/rest/orgs/orgs#list-organizations-for-the-authenticated-user
@@ -21,7 +21,7 @@ import type { BrokerRuntime } from '../broker/runtime.ts';
 import { checkClaimSize, failIdentity, readText } from './identity.ts';
 import type { ReadIdentity } from './read-identity.ts';
 
-/** `listNamedClaims` has those that rules name, as they stand now. */
+/** `listNamedClaims` returns claims that rules name at the moment. */
 export function createReadGithubIdentity(
   { oauth, fetch, log }: BrokerRuntime,
   listNamedClaims: () => readonly string[],
@@ -31,7 +31,7 @@ export function createReadGithubIdentity(
   const api = createGithubApi(findGithubApi(issuer), fetch);
   const warnOnce = createWarnOnce(log);
 
-  /** Without it nobody knows who may log in, or what they may. */
+  /** True if settings or rules need the claim. */
   const isNamed = (names: readonly string[]) =>
     [...listNamedClaims(), ...config.allowedClaims.map(([name]) => name)].some((name) =>
       names.includes(name),
@@ -56,13 +56,13 @@ export function createReadGithubIdentity(
     if (found.kind !== 'found') return failForbidden('/user', found);
     const profile = isObject(found.value) ? found.value : {};
     const { id } = profile;
-    // A name at GitHub can be changed, and taken by somebody else then; the number stays.
+    // Names at GitHub can be changed, and then taken by another user; the number stays.
     if (!Number.isSafeInteger(id)) return failMember('id', id);
     const user = { issuer, sub: String(id) };
     if (earlier && (user.sub !== earlier.user.sub || issuer !== earlier.user.issuer))
       failMember('id', user.sub);
     const { login, name, avatar_url: picture, html_url } = profile;
-    // OpenID Connect Core §5.1 has the names.
+    // Claim names of OpenID Connect Core §5.1.
     const said = { preferred_username: login, name, picture, profile: html_url };
     const claims = {
       sub: user.sub,
@@ -74,7 +74,7 @@ export function createReadGithubIdentity(
     return { user, claims, userinfoClaims: [], sid: undefined };
   };
 
-  /** The primary address alone: the others are for the user to know. */
+  /** Only the primary address: the others are private. */
   function readEmail(answer: GithubAnswer): JsonObject {
     const items = readItems(answer, {
       path: '/user/emails',
@@ -117,12 +117,12 @@ export function createReadGithubIdentity(
   }
 }
 
-/** The use of a list. */
+/** Purpose of a list. */
 interface Need {
   readonly path: string;
-  /** Nobody knows without it what a user may. */
+  /** Without it, rules cannot decide on the user. */
   readonly isNeeded: boolean;
-  /** A sentence about what the app needs for it. */
+  /** A sentence about the permission that the app needs for it. */
   readonly advice: string;
   readonly without: string;
 }
@@ -143,7 +143,7 @@ function failForbidden(path: string, answer: GithubAnswer, advice?: string): nev
   });
 }
 
-// GitHub's way to revoke a token, which is not RFC 7009.
+// Revokes a token in GitHub's own way, which is not RFC 7009.
 // https://docs.github.com/rest/apps/oauth-applications#delete-an-app-token
 
 export function createRevokeGithubToken({ oauth, fetch }: BrokerRuntime): RevokeTokens {
@@ -162,7 +162,7 @@ export function createRevokeGithubToken({ oauth, fetch }: BrokerRuntime): Revoke
       const body = JSON.stringify({ access_token: accessToken });
       await fetchWithLimits(fetch, url, { method: 'DELETE', headers, body }, REVOCATION_LIMITS);
     } catch {
-      // It may be down: the user can still revoke the app in the settings of GitHub.
+      // GitHub may be down: users can still revoke the app in their settings there.
     }
   };
 }
@@ -170,21 +170,21 @@ export function createRevokeGithubToken({ oauth, fetch }: BrokerRuntime): Revoke
 const HEADERS = { Accept: 'application/vnd.github+json', 'User-Agent': 'postern' };
 const REVOCATION_LIMITS = { timeoutMs: 10_000, maxBytes: 65_536 };
 
-// GitHub's REST API, asked with the access token of a user: one thing, or a list over its pages.
+// Client for GitHub's REST API with a user's access token: single resources, and lists over all pages.
 // https://docs.github.com/rest/using-the-rest-api/getting-started-with-the-rest-api (headers)
 // https://docs.github.com/rest/using-the-rest-api/using-pagination-in-the-rest-api (Link)
 // https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api (403 and 429)
 
 type GithubAnswer =
   | { readonly kind: 'found'; readonly value: unknown }
-  /** The access token is good no more. */
+  /** The access token is no longer valid. */
   | { readonly kind: 'ended' }
-  /** The app may not see it: it lacks a scope or a permission. */
+  /** The app lacks a scope or a permission. */
   | { readonly kind: 'forbidden'; readonly status: number };
 
 const API_LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
 const PAGE_ITEMS = 100;
-/** A user in more than a thousand teams has more than fit into a grant, too. */
+/** A user in more than a thousand teams would exceed the size of a grant, too. */
 const MAX_PAGES = 10;
 
 /** `apiUrl` has no slash at the end. */
@@ -204,11 +204,11 @@ function createGithubApi(apiUrl: string, fetch: Fetch) {
   }
 
   return {
-    /** @throws GatewayError `upstream_failed` where a later try may go better. */
+    /** @throws GatewayError `upstream_failed` if a later try may succeed. */
     async get(path: string, accessToken: string) {
       return readAnswer(await ask(apiUrl + path, accessToken), path);
     },
-    /** Likewise; `value` is the items of all pages, as far as they are read. */
+    /** The same; `value` has the items of all pages that were read. */
     async list(path: string, accessToken: string): Promise<GithubAnswer> {
       const items: unknown[] = [];
       let url: string | undefined = `${apiUrl}${path}?per_page=${PAGE_ITEMS}`;
@@ -219,7 +219,7 @@ function createGithubApi(apiUrl: string, fetch: Fetch) {
         items.push(...answer.value);
         const link = response.headers.get('link') ?? '';
         const [, next = ''] = /<([^>]*)>\s*;\s*rel="next"/.exec(link) ?? [];
-        // RFC 8288. Of the API itself: the access token goes nowhere else.
+        // RFC 8288. Must be of the API itself: the access token goes nowhere else.
         url = next.startsWith(`${apiUrl}/`) ? next : undefined;
       }
       return { kind: 'found', value: items };
@@ -231,7 +231,7 @@ function readAnswer(response: FetchedResponse, path: string): GithubAnswer {
   const { status, headers, body } = response;
   if (status === 200) return { kind: 'found', value: parseJson(body) };
   if (status === 401) return { kind: 'ended' };
-  // 403 means that, too.
+  // 403 may mean a rate limit.
   const isRateLimited =
     status === 429 ||
     headers.get('x-ratelimit-remaining') === '0' ||

@@ -5,17 +5,16 @@ import { isObject, isStringArray, type JsonObject, parseObject } from '../../pla
 import { quote } from '../../platform/text.ts';
 import { failIdentity, findClaim } from './identity.ts';
 
-/** The list that the claim is, one text being a list of one; undefined for anything else, and where there is none. */
+/** The claim as a list; a single text is a list of one. Undefined for anything else. */
 export function readGroups(claims: JsonObject, name: string): readonly string[] | undefined {
   const found = findClaim(claims, name);
   if (typeof found === 'string') return [found];
   return isStringArray(found) ? found : undefined;
 }
 
-// OpenID Connect Core §5.6.2: a claim that is had elsewhere. Microsoft Entra does so with the groups of a user who is in
-// more than fit into a token.
+// OpenID Connect Core §5.6.2: distributed claims. Microsoft Entra uses them for a user in more groups than fit into a token.
 
-/** The address that the groups are to be asked for at; undefined where the token has them, or says nothing. */
+/** The address to request the groups from; undefined if the token has them, or names no source. */
 export function findOverageEndpoint(claims: JsonObject, groupsClaim: string): string | undefined {
   const { _claim_names: names, _claim_sources: sources } = claims;
   const source = isObject(names) && Object.hasOwn(names, groupsClaim) ? names[groupsClaim] : '';
@@ -25,7 +24,7 @@ export function findOverageEndpoint(claims: JsonObject, groupsClaim: string): st
   return isObject(where) && typeof where.endpoint === 'string' ? where.endpoint : undefined;
 }
 
-/** https://learn.microsoft.com/graph/deployments: each national cloud has a host of its own. */
+/** https://learn.microsoft.com/graph/deployments: each national cloud has its own host. */
 const GRAPH_HOSTS = new Set([
   'graph.microsoft.com',
   'graph.microsoft.us',
@@ -33,14 +32,14 @@ const GRAPH_HOSTS = new Set([
   'microsoftgraph.chinacloudapi.cn',
 ]);
 
-/** Azure AD Graph, which is no more; tokens go on naming it. What took its place has the same path without the tenant. */
+/** The discontinued Azure AD Graph, which tokens still name. Its successor has the same path without the tenant. */
 const RETIRED_HOSTS: ReadonlyMap<string, string> = new Map([
   ['graph.windows.net', 'graph.microsoft.com'],
   ['graph.microsoftazure.us', 'graph.microsoft.us'],
   ['graph.chinacloudapi.cn', 'microsoftgraph.chinacloudapi.cn'],
 ]);
 
-/** The address to ask; undefined for one that is not Microsoft's: the access token goes nowhere else. */
+/** Undefined for an address that is not Microsoft's: the access token goes nowhere else. */
 function resolveGraphUrl(endpoint: string) {
   if (!URL.canParse(endpoint)) return undefined;
   const { protocol, host, pathname, username, password } = new URL(endpoint);
@@ -53,7 +52,7 @@ function resolveGraphUrl(endpoint: string) {
 
 const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
 
-/** @throws GatewayError `unusable_identity`, or `upstream_failed` where it may pass by itself. */
+/** @throws GatewayError `unusable_identity`, or `upstream_failed` for a temporary failure. */
 export async function askForGroups(
   fetch: Fetch,
   endpoint: string,

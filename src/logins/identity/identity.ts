@@ -1,57 +1,57 @@
-// §13.2: who somebody is, as the provider says it: what an answer of the provider has to agree with, and what is kept of the claims
-// of a user: how much at most, and which of those that a renewal cannot give.
+// §13.2: the identity of a user: expectations about the provider's answer, and the claims that are stored: their size, and those that a
+// renewal keeps.
 import { catalogue } from '../../errors/catalogue.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { hasLevels, isObject, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import type { UserIdentity } from '../grants/grant.ts';
 
-/** A text that says something; undefined for anything else. */
+/** A non-empty text; undefined for anything else. */
 export const readText = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
 
-/** A user, as the provider says. */
+/** A user, as the provider describes it. */
 export interface Identity {
   readonly user: UserIdentity;
-  /** All that it said, at most 16 KiB; `groups` is that of OIDC_GROUPS_CLAIM. */
+  /** All claims, at most 16 KiB; `groups` comes from OIDC_GROUPS_CLAIM. */
   readonly claims: JsonObject;
-  /** Those that the userinfo endpoint alone gave. */
+  /** Claims that only the userinfo endpoint gave. */
   readonly userinfoClaims: readonly string[];
   /** OpenID Connect Back-Channel Logout §2.1. */
   readonly sid: string | undefined;
 }
 
-/** An answer has to agree with it. */
+/** The provider's answer must match it. */
 export interface ExpectedIdentity {
-  /** OpenID Connect Core §3.1.3.7: of the login that the code is for. */
+  /** OpenID Connect Core §3.1.3.7: nonce of the login. */
   readonly nonce: string | undefined;
-  /** OpenID Connect Core §12.2: of whom it must be, whose claims stay where the answer cannot give them. */
+  /** OpenID Connect Core §12.2: the former identity, which must have the same user; its claims stay where the answer has none. */
   readonly earlier: EarlierIdentity | undefined;
-  /** It came of no request: the access token is one that the provider gave long ago, and may have been revoked. */
+  /** There was no token request: the stored access token may have been revoked. */
   readonly isHeldToken?: boolean;
 }
 
 export interface EarlierIdentity extends Pick<Identity, 'user' | 'claims'> {
-  /** Without it all claims are taken for those of the ID token. */
+  /** If undefined, all claims count as those of the ID token. */
   readonly userinfoClaims?: readonly string[] | undefined;
 }
 
-/** The claims of each place; undefined where it was not asked, or could not be. */
+/** Claims by source; undefined for a source that was not asked, or did not answer. */
 export interface ClaimSources {
   readonly idToken: JsonObject | undefined;
   readonly userinfo: JsonObject | undefined;
 }
 
-/** The ID token is signed, and has the last word. */
+/** The ID token is signed, and takes precedence. */
 export function joinClaims({ idToken = {}, userinfo = {} }: ClaimSources): JsonObject {
-  // But of an address that userinfo alone has, it says nothing.
+  // It does not apply to an address that only userinfo has.
   if (idToken.email === undefined && typeof userinfo.email === 'string')
     return { ...userinfo, ...select(idToken, isNotAboutEmail) };
   const isOfOther = userinfo.email !== idToken.email;
   return { ...(isOfOther ? select(userinfo, isNotAboutEmail) : userinfo), ...idToken };
 }
 
-/** All that is said of an address was said of no other: that it is verified, and that an organization has it (Google). */
+/** Claims that describe one address: verified, and hosted by an organization (Google). */
 const ABOUT_EMAIL = new Set(['email_verified', 'xms_edov', 'hd']);
 
 const isNotAboutEmail = (name: string) => !ABOUT_EMAIL.has(name);
@@ -60,9 +60,9 @@ const select = (claims: JsonObject, isMeant: (name: string) => boolean): JsonObj
   Object.fromEntries(Object.entries(claims).filter(([name]) => isMeant(name)));
 
 /**
- * A claim keeps its value where the place that gave it says nothing now: the answer to a refresh may have no ID token, and
- * userinfo may not be there. Where that place did answer, what it leaves out is gone. What is said of an address goes with it.
- * `kept` are the names of those that keep the value that they had.
+ * A claim keeps its value if its source gives no answer now: a refresh may return no ID token, and userinfo may be unavailable. If the
+ * source answers without the claim, the claim is removed. Claims about an address go with it. `kept` lists the claims that keep their
+ * former value.
  */
 export function mergeRenewedClaims(earlier: EarlierIdentity, sources: ClaimSources) {
   const renewed = joinClaims(sources);
@@ -85,7 +85,7 @@ export function mergeRenewedClaims(earlier: EarlierIdentity, sources: ClaimSourc
 
 const MAX_BYTES = 16_384;
 const MAX_LEVELS = 32;
-/** Claims that an error names. */
+/** Number of claims that an error names. */
 const MAX_NAMED = 3;
 
 /** @throws GatewayError `unusable_identity` that names the size and the largest claims. */
@@ -108,7 +108,7 @@ export function checkClaimSize(claims: JsonObject): void {
 
 const countBytes = (value: unknown) => Buffer.byteLength(JSON.stringify(value) ?? '');
 
-/** `problem` is a sentence after that of the catalogue. @throws GatewayError `unusable_identity`, always. */
+/** `problem` is a sentence to follow that of the catalogue. @throws GatewayError `unusable_identity`, always. */
 export const failIdentity = (problem: string, facts: JsonObject, cause?: unknown): never =>
   fail('unusable_identity', {
     details: `${catalogue.unusable_identity.details} ${problem}`,
@@ -116,11 +116,11 @@ export const failIdentity = (problem: string, facts: JsonObject, cause?: unknown
     cause,
   });
 
-// A claim by its name, as settings write it.
+// Finds a claim by its name in settings.
 
 /**
- * The member of exactly this name comes first, also one with dots, such as a URL. Else the name is a path: what stands before
- * its first dot, and the rest within that by the same rule. Undefined where there is none; nothing is inherited.
+ * A member of exactly this name comes first, also one with dots, such as a URL. Otherwise the name is a path: the part before its first
+ * dot, and the rest within it by the same rule. Undefined if there is none; inherited members are ignored.
  */
 export function findClaim(claims: JsonObject, name: string): unknown {
   if (Object.hasOwn(claims, name)) return claims[name];

@@ -1,4 +1,4 @@
-// §13.3: who may log in at all, of those whom the provider knows. Each list that is set has to hold.
+// §13.3: the LOGIN_ALLOWED settings: which of the provider's users may log in. All lists that are set must match.
 import type { IdentityConfig } from '../../config/groups/own-tokens.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { escapeHtml } from '../../http/endpoint/html-page.ts';
@@ -17,15 +17,15 @@ import { quote, shorten } from '../../platform/text.ts';
 import { readGroups } from './groups.ts';
 import { findClaim, type Identity, readText } from './identity.ts';
 
-/** Somebody whom the provider knows and the gateway does not let in: the client is told `access_denied`. */
+/** Refusal of a user whom the provider knows: the client is told `access_denied`. */
 export interface LoginRefusal {
   /** A sentence that names setting, found and allowed. */
   readonly forLog: string;
-  /** For the person. `retryUrl` begins the login anew, with the choice of another account; `clientUrl` tells the client `access_denied`. */
+  /** For the user. `retryUrl` starts the login again, with a choice of account; `clientUrl` tells the client `access_denied`. */
   renderPage(retryUrl: string, clientUrl: string): Reply;
 }
 
-/** Undefined for who may log in. Asked at each login, and again at each renewal. */
+/** Undefined for a user who may log in. Called at each login, and again at each renewal. */
 export type FindLoginRefusal = (
   identity: Pick<Identity, 'user' | 'claims'>,
 ) => LoginRefusal | undefined;
@@ -39,7 +39,7 @@ export function createFindLoginRefusal(config: IdentityConfig, service: string):
     if (problem === undefined) return undefined;
     const { forLog, advice } = problem;
     const { email, preferred_username: login, name } = claims;
-    // As the person knows it: an address, a name, else what the provider calls them.
+    // By the user's own name for the account: address or name; else the provider's.
     const who = readText(email) ?? readText(login) ?? readText(name) ?? user.sub;
     return {
       forLog,
@@ -58,7 +58,7 @@ export function createFindLoginRefusal(config: IdentityConfig, service: string):
   };
 }
 
-/** The lists hold for whoever brings a token of the provider, too, but for LOGIN_EXEMPT_CLIENTS. */
+/** The lists apply to tokens of the provider, too, except for LOGIN_EXEMPT_CLIENTS. */
 export function createCheckTokenUser(config: IdentityConfig) {
   const findProblem = createFindProblem(config);
   const exempt = new Set(config.exemptClients);
@@ -72,7 +72,7 @@ export function createCheckTokenUser(config: IdentityConfig) {
   };
 }
 
-/** The first of the lists that does not hold. */
+/** The first list that does not match. */
 function createFindProblem(config: IdentityConfig): FindProblem {
   const { allowedEmails, allowedGroups, allowedClaims } = config;
   const findProblems = [
@@ -106,7 +106,7 @@ function createEmailCheck({ allowedEmails, emailAuthority }: IdentityConfig): Fi
   return function findEmailProblem(claims) {
     const { email, emailVerified = false } = readEmail(claims);
     const address = lowerAscii(email ?? '');
-    // For one with several @, readers disagree on which domain it is of.
+    // With several @, readers disagree on the domain.
     const isAllowed = /^[^@\s]+@[^@\s]+$/.test(address) && globs.some((fits) => fits(address));
     if (!isAllowed)
       return {
@@ -130,7 +130,7 @@ function createEmailCheck({ allowedEmails, emailAuthority }: IdentityConfig): Fi
   };
 }
 
-/** Letters of other alphabets stay as they are: some of them become ASCII in lower case, and another address with it. */
+/** Only ASCII letters: some others become ASCII in lower case, which would match another address. */
 const lowerAscii = (text: string) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 function createGroupCheck({ allowedGroups, groupsClaim }: IdentityConfig): FindProblem {

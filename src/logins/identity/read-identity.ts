@@ -1,5 +1,5 @@
-// §13.2: who logged in, by the provider's answer to a code or a refresh: its ID token, and its userinfo endpoint where that
-// lacks a claim which the configuration names.
+// §13.2: reads the user from the provider's token response: from its ID token, and from its userinfo endpoint if the ID token lacks a claim
+// that the configuration names.
 
 import type { ProviderQuirks } from '../../config/provider-profiles.ts';
 import { catalogue } from '../../errors/catalogue.ts';
@@ -27,20 +27,20 @@ import {
 } from './identity.ts';
 
 /**
- * Undefined where an access token of long ago is refused: the provider has ended the login.
+ * Undefined if a stored access token is refused: the provider has ended the login.
  *
- * @throws GatewayError for an answer that does not say who it is, or says it of somebody else: `unusable_id_token`,
- * `unusable_identity`, `invalid_grant`; `upstream_failed` or `key_set_unavailable` where a later try may go better.
+ * @throws GatewayError for an answer without the user, or about another one: `unusable_id_token`, `unusable_identity`, `invalid_grant`;
+ * `upstream_failed` or `key_set_unavailable` if a later try may succeed.
  */
 export type ReadIdentity = (
   answer: ProviderTokenResponse,
   expected: ExpectedIdentity,
 ) => Promise<Identity | undefined>;
 
-/** The claim that groups come from unless the configuration says otherwise: most providers have none of that name. */
+/** Default claim of groups, which most providers do not have. */
 const DEFAULT_GROUPS_CLAIM = 'groups';
 
-/** `listNamedClaims` has those that rules name, as they stand now. */
+/** `listNamedClaims` returns claims that rules name at the moment. */
 export function createReadIdentity(
   { oauth, fetch, log }: Pick<BrokerRuntime, 'oauth' | 'fetch' | 'log'>,
   verifier: IdTokenVerifier,
@@ -57,7 +57,7 @@ export function createReadIdentity(
     const expected = { nonce, accessToken, earlier: earlier?.user };
     const idToken = token === undefined ? undefined : await verifier.verify(token, expected);
     let user = idToken && { issuer: idToken.iss, sub: idToken.sub };
-    // OpenID Connect Core §12.2: only the answer to a refresh may be without an ID token.
+    // OpenID Connect Core §12.2: only the response to a refresh may lack an ID token.
     if (user === undefined && earlier?.user.issuer === metadata.issuer) user = earlier.user;
     if (user === undefined) return failWithoutIdToken();
     const userinfo = isHeldToken
@@ -73,7 +73,7 @@ export function createReadIdentity(
     if (keptNames.length > 0) warnOnce('kept', KEPT, { claims: keptNames });
     const claims = await addGroups(joined, given, accessToken);
     checkClaimSize(claims);
-    // Those that are there by userinfo alone, now or since an earlier answer.
+    // Claims from userinfo only, now or in an earlier answer.
     const earlierNames = earlier?.userinfoClaims ?? [];
     const userinfoClaims = Object.keys(claims).filter(
       (name) =>
@@ -83,7 +83,7 @@ export function createReadIdentity(
     return { user, claims, userinfoClaims, sid: readText(idToken?.sid) };
   };
 
-  /** @throws GatewayError `unusable_identity` for an answer about somebody else. */
+  /** @throws GatewayError `unusable_identity` for an answer about another user. */
   async function askUserinfo(accessToken: string, sub: string): Promise<UserinfoAnswer> {
     let response: FetchedResponse;
     try {
@@ -107,7 +107,7 @@ export function createReadIdentity(
     return answer.isRefused ? 'ended' : failWithoutUserinfo(answer, ['sub']);
   }
 
-  /** Undefined where nothing is missing, and where userinfo cannot be had and is not needed. */
+  /** Undefined if no claim is missing, and if userinfo is unavailable and not needed. */
   async function askForMissing(
     idToken: JsonObject,
     accessToken: string | undefined,
@@ -128,7 +128,7 @@ export function createReadIdentity(
     return undefined;
   }
 
-  /** Those that an operator named. Without an answer about them nobody knows what a user may. */
+  /** Claims that the operator named. Without them, rules cannot decide on the user. */
   function listNeededClaims(): readonly string[] {
     const { allowedEmails, allowedGroups, allowedClaims } = config;
     const needsGroups = allowedGroups.length > 0 || groupsClaim !== DEFAULT_GROUPS_CLAIM;
@@ -161,7 +161,7 @@ export function createReadIdentity(
         'The claim that OIDC_GROUPS_CLAIM names is neither a text nor a list of texts: it says no groups.',
         { claim: groupsClaim },
       );
-    // A claim that is to be had elsewhere may have an access token beside the address.
+    // Distributed claims may come with an access token.
     const { _claim_sources: _, groups: __, ...rest } = all;
     return groups === undefined ? rest : { ...rest, groups };
   }
@@ -172,7 +172,7 @@ const KEPT =
 
 const EMAIL_VERIFIED = 'email_verified';
 
-/** True where a token says it. Some providers say in another claim that an address is verified, and some where groups are had. */
+/** True if the claims have this one. Some providers mark a verified address by another claim, and some distribute groups. */
 function isSaid(claims: JsonObject, name: string, groupsClaim: string) {
   if (name === EMAIL_VERIFIED) return readEmail(claims).emailVerified !== undefined;
   if (name === groupsClaim && findOverageEndpoint(claims, groupsClaim) !== undefined) return true;
@@ -198,7 +198,7 @@ const failWithoutIdToken = (): never =>
     facts: { member: 'id_token', found: undefined, expected: 'an ID token' },
   });
 
-// OpenID Connect Core §5.3: the userinfo endpoint, asked with the provider's access token.
+// OpenID Connect Core §5.3: requests the userinfo endpoint with the provider's access token.
 
 type UserinfoAnswer =
   | { readonly kind: 'claims'; readonly claims: JsonObject }
@@ -210,9 +210,9 @@ interface UserinfoFailure {
   readonly kind: 'failed';
   /** A sentence. */
   readonly problem: string;
-  /** It may pass by itself. */
+  /** It may be temporary. */
   readonly isTemporary: boolean;
-  /** The access token is what is not accepted (RFC 6750 §3.1). */
+  /** The access token is refused (RFC 6750 §3.1). */
   readonly isRefused: boolean;
   readonly cause?: unknown;
 }
@@ -239,7 +239,7 @@ function readAnswer(
     return { kind: 'failed', problem, isTemporary: false, isRefused: false };
   }
   const { error, sub: found } = claims;
-  // Slack refuses with 200.
+  // Slack refuses with status 200.
   if (typeof error === 'string' && found === undefined) {
     const code = errorCodes[error] ?? error;
     return {
