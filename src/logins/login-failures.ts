@@ -1,4 +1,4 @@
-// §22.4: the last logins that failed, on whatever replica, for operators.
+// §22.4: list of the last failed logins at all replicas, for operators.
 
 import type { GatewayError } from '../errors/gateway-error.ts';
 import type { AuthRequest } from '../http/endpoint/bearer.ts';
@@ -10,20 +10,20 @@ import { createWarnThrottle } from '../platform/throttle.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { LOGIN_FAILURES_KEY } from '../store/keys.ts';
 
-/** Never a token, a code or a secret. */
+/** Never has a token, a code or a secret. */
 export interface LoginFailure {
-  /** Where the login ended. */
+  /** Step that failed. */
   readonly step: LoginStep;
-  /** OAuth client ID, as it was sent. */
+  /** OAuth client ID, as sent. */
   readonly client: string | undefined;
   readonly ip: string;
-  /** A key of the error catalogue, or what the log calls a refusal by provider or user. */
+  /** Key of the error catalogue, or the log's name for a refusal by provider or user. */
   readonly error: string;
-  /** What went wrong, as the caller or the log was told. */
+  /** The problem, as the caller or the log was told. */
   readonly message: string;
 }
 
-/** `call`: a token was handed out, but the gateway does not accept it. */
+/** `call`: the client got a token, which the gateway does not accept. */
 export type LoginStep = 'register' | 'authorize' | 'consent' | 'callback' | 'token' | 'call';
 
 export interface NotedLoginFailure extends LoginFailure {
@@ -31,16 +31,16 @@ export interface NotedLoginFailure extends LoginFailure {
   readonly time: string;
 }
 
-/** At once: what it writes, nobody waits for. */
+/** Returns at once: no request waits for the store here. */
 export type NoteLoginFailure = (failure: LoginFailure) => void;
 
 export type LoginFailures = ReturnType<typeof createLoginFailures>;
 
 const BOUNDS = { max: 100, ttlSeconds: 7 * 86_400 };
-/** Of each process: whoever fails on purpose must not write without end. */
+/** Per process: an attacker who fails on purpose must not cause endless writes. */
 const MAX_PER_MINUTE = 30;
 const MINUTE_MS = 60_000;
-/** Of one address: one stranger must not push all others out of the list. */
+/** Per address: one stranger must not push all others out of the list. */
 const MAX_PER_ADDRESS_AND_HOUR = 20;
 const HOUR_MS = 3_600_000;
 const MAX_TEXT = 500;
@@ -59,7 +59,7 @@ export function createLoginFailures({ store, clock, log }: Runtime) {
     const key = JSON.stringify([step, client, ip, error]);
     const address = toAddressKey(ip);
     const count = counts.get(address) ?? 0;
-    // Not what was seen in this minute, and nothing that is too much of it, or of one address.
+    // Skips what was noted in this minute, and all beyond the limits of the minute and of the address.
     if (seen.has(key) || seen.size >= MAX_PER_MINUTE || count >= MAX_PER_ADDRESS_AND_HOUR) return;
     seen.add(key);
     counts.set(address, count + 1);
@@ -74,12 +74,12 @@ export function createLoginFailures({ store, clock, log }: Runtime) {
 
   return {
     note,
-    /** Notes a login that worked, but whose token is of no use here. */
+    /** Notes a login that succeeded, but whose token is not accepted. */
     noteRefusal({ key, message }: GatewayError, { clientIp: ip }: AuthRequest) {
       if (OF_SIGNED_TOKENS.has(key))
         note({ step: 'call', client: undefined, ip, error: key, message });
     },
-    /** The last first. */
+    /** The last one first. */
     async list(): Promise<readonly NotedLoginFailure[]> {
       const recent = await store.readRecent(LOGIN_FAILURES_KEY);
       return recent.map((text): unknown => parseObject(text)).filter(isNoted);
@@ -87,10 +87,10 @@ export function createLoginFailures({ store, clock, log }: Runtime) {
   };
 }
 
-/** Reasons to refuse a token that its provider did sign: other tokens anybody can make up. */
+/** Reasons to refuse a token that its provider did sign: anybody can make up other tokens. */
 const OF_SIGNED_TOKENS = new Set(['invalid_audience', 'invalid_issuer', 'missing_claim']);
 
-/** A value that begins anew when the period in which it was made is over. */
+/** A value that is created anew once its period is over. */
 function createPeriod<Value>(clock: Clock, ms: number, create: () => Value) {
   let value = create();
   let until = Number.NEGATIVE_INFINITY;
@@ -105,7 +105,7 @@ function createPeriod<Value>(clock: Clock, ms: number, create: () => Value) {
   };
 }
 
-/** What this code wrote; a later version may have added members. */
+/** Checks a stored text of this code; a later version may have added members. */
 const isNoted = (value: unknown): value is NotedLoginFailure =>
   isObject(value) && ['time', 'step', 'ip', 'error', 'message'].every((name) => name in value);
 

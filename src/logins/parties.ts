@@ -1,4 +1,4 @@
-// §4.6: the parties of a login, in both modes: clients, and browsers with what their users approved in them.
+// §4.6: opens the parties of a login, in both modes: clients, browsers, and what users approved in them.
 
 import { parseScope } from '../config/rules.ts';
 import type { Runtime } from '../runtime/runtime.ts';
@@ -12,7 +12,7 @@ export type Parties = ReturnType<typeof createParties>;
 
 const ONE_DAY_SECONDS = 86_400;
 
-/** `logouts` is undefined where clients get the provider's tokens. */
+/** `logouts` is undefined in proxy mode. */
 export function createParties(
   runtime: Runtime,
   clientDocuments: ClientDocuments,
@@ -40,7 +40,7 @@ export function createParties(
     ),
     browsers: createBrowsers(server.baseUrl, consent.ttlSeconds),
     approvals: createApprovals(runtime, listScopes, logouts),
-    /** The scopes that the provider will be asked for when a client sends this `scope`. */
+    /** The scopes that the provider will be asked for if a client sends this `scope`. */
     listScopes,
   };
 }

@@ -1,4 +1,4 @@
-// OAUTH_MODE=proxy: clients are sent on to the provider, and their requests forwarded.
+// OAUTH_MODE=proxy: redirects clients to the provider, and forwards their requests.
 
 import type { ProxyConfig } from '../config/groups/oauth.ts';
 import { fail } from '../errors/gateway-error.ts';
@@ -61,7 +61,7 @@ export function createProxy(
     return request;
   }
 
-  /** §4.6: a redirect to the provider. The configured query is kept and wins; every parameter of the caller follows. */
+  /** §4.6: redirects to the provider. The query of the configured URL is kept and wins; all parameters of the caller follow. */
   async function redirectToProvider({ parameters, client, clientId }: AuthorizationRequest) {
     const url = new URL(requireUrl(endpoints.authorizationUrl, 'OAUTH_AUTHORIZATION_URL'));
     const providerClientId = client ? requireClientId(providerClient) : clientId;
@@ -80,7 +80,7 @@ export function createProxy(
     };
   }
 
-  /** RFC 7009: revocation, forwarded to the provider. */
+  /** RFC 7009: forwards a revocation to the provider. */
   async function revoke(request: GatewayRequest, body: RequestBody): Promise<JudgedRequest> {
     const authorization = getHeader(request, 'authorization');
     const parameters = parseBody(body);
@@ -89,21 +89,21 @@ export function createProxy(
     const isKnownClient = clients.isKnownClient(clientId);
     if (isKnownClient) await clients.require(clientId, 'unauthenticated_client');
     const url = requireUrl(endpoints.revocationUrl, 'OAUTH_REVOCATION_URL');
-    // The provider may know one that the gateway does not; anybody could have made it up.
+    // The provider may know a token that the gateway does not know; any stranger could have made it up.
     const grant = await recentAnswers.findGrant(token);
     return grant ? revokeThere : { runAnonymous: revokeThere };
 
     async function revokeThere() {
       const endGrant = async () => grant && recentAnswers.end(grant.grantId);
       await endGrant();
-      // Answers under way may be from before the provider revoked the token.
+      // In-flight answers may be from before the provider revoked the token.
       return renderProviderResponse(
         await forward(url, parameters, authorization, isKnownClient).finally(endGrant),
       );
     }
   }
 
-  /** §4.7, RFC 6749 §4.1.3 and §6: a request for tokens, forwarded to the provider. */
+  /** §4.7, RFC 6749 §4.1.3 and §6: forwards a token request to the provider. */
   async function requestTokens(request: GatewayRequest, body: RequestBody): Promise<PendingReply> {
     const authorization = getHeader(request, 'authorization');
     const parameters = parseBody(body);
@@ -122,7 +122,7 @@ export function createProxy(
     const url = requireUrl(endpoints.tokenUrl, 'OAUTH_TOKEN_URL');
     const used = isRefresh ? parameters.require('refresh_token') : undefined;
     const asked = readAskedTokens(parameters, clientId);
-    // A client of the provider may have credentials of its own there, which only the provider can check.
+    // A client of the provider may have credentials of its own, which only the provider can check.
     const canRecall = client !== undefined && client.kind !== 'own';
     const login = { clientId, clientName: client?.name, isRefresh };
     return async function recallOrForward() {
@@ -137,14 +137,14 @@ export function createProxy(
         const facts = logLogin(log, { ...login, user: recalled.user, isLastAnswer: true });
         return { ...recalled.reply, facts };
       }
-      // Two refreshes at once with a token that is not known yet are of one grant.
+      // Simultaneous refreshes with an unknown token belong to the same grant.
       const newId = used ? hashSha256(JSON.stringify([clientId, used])) : generateSecret();
       const grantId = grant?.grantId ?? newId;
       const mark = canRecall && isRefresh ? await recentAnswers.readMark(grantId) : undefined;
       const response = await forward(url, parameters, authorization, isKnownClient);
-      // A refusal with status 200 goes on as it is, and is no login.
+      // A refusal with status 200 is forwarded unchanged, and is not a login.
       if (response.status !== 200 || response.refusal !== undefined) {
-        // Its grant may be known only since another refresh, at the same moment, was answered.
+        // The grant may be known only since another, simultaneous refresh was answered.
         const refused = grant ?? (used ? await recentAnswers.findGrant(used) : undefined);
         await recentAnswers.endAfterRefusal(refused?.grantId, response.status);
         return renderProviderResponse(response);
@@ -154,7 +154,7 @@ export function createProxy(
       await Promise.all([
         canRecall && recentAnswers.keep({ asked, grantId, mark, used, tokens }),
         client && clients.recordUse(client),
-        // A code is bound to its redirect URI, and so to its client. A refresh token may be any client's.
+        // A code is bound to its redirect URI, and so to its client. A refresh token may belong to any client.
         client && !isRefresh && noteClient(accessToken, client.id),
       ]);
       const user = typeof accessToken === 'string' ? inspectToken(accessToken).sub : undefined;
@@ -163,8 +163,8 @@ export function createProxy(
   }
 
   /**
-   * §4.7: a client of the gateway is replaced by the provider's; any other caller, which may be a client of the provider, goes on as it
-   * came, with its own Basic header and never with our secret.
+   * §4.7: for a client of the gateway, sends the gateway's own credentials at the provider. Requests of any other caller, which may be a
+   * client of the provider, are forwarded as received, with their own Basic header and never with the gateway's secret.
    */
   function forward(
     url: string,
@@ -179,12 +179,12 @@ export function createProxy(
   }
 
   /**
-   * §22.1: in proxy mode all tokens are made for the one client at the provider. Those that the operators' page got are noted when they
-   * are handed out. Never rejects: without the note the token works, but not for operators.
+   * §22.1: in proxy mode, all tokens are issued to the one client at the provider. Those that the operators' page gets are noted when they
+   * are issued. Never rejects: without the note the token works, but not for operators.
    */
   async function noteClient(token: unknown, clientId: string) {
     if (typeof token !== 'string' || clientId !== OPERATORS_CLIENT_ID) return;
-    // The token came from the provider itself, by TLS: its claims need no check.
+    // The token came directly from the provider, over TLS: its claims need no check.
     const { exp } = readUnverifiedClaims(token) ?? {};
     const end = typeof exp === 'number' ? exp : 0;
     const ttlSeconds = Math.ceil(end - clock.now() / 1000) + TOLERANCE_SECONDS;
@@ -204,10 +204,10 @@ export function createProxy(
 const requireUrl = (url: string | undefined, setting: string) =>
   url ?? fail('not_configured', { details: `${setting} is not set on this gateway.` });
 
-/** A token counts a little longer than it says, because clocks differ. */
+/** Extra lifetime of the note, because clocks differ. */
 const TOLERANCE_SECONDS = 300;
 
-/** RFC 6749 §4.1.3, §6: by grant type. */
+/** RFC 6749 §4.1.3, §6: required parameters by grant type. */
 const REQUIRED = new Map<string, readonly string[]>([
   ['authorization_code', ['code', 'redirect_uri', 'client_id', 'code_verifier']],
   ['refresh_token', ['refresh_token', 'client_id']],

@@ -1,4 +1,4 @@
-// §4.8: what a redirect URI may be.
+// §4.8: validates and compares redirect URIs.
 
 import type { BrokerConfig, ProxyConfig } from '../config/groups/oauth.ts';
 import { isLoopbackHost, LOOPBACK_HOSTS } from '../platform/address.ts';
@@ -7,10 +7,10 @@ import { isStringArray } from '../platform/json.ts';
 const MAX_LENGTH = 2048;
 const MAX_PORT = 65_535;
 
-/** Why a client's list of redirect URIs is refused, or the list. */
+/** The client's list of redirect URIs, or why it is refused. */
 type RedirectUriList =
   | { readonly uris: readonly string[]; readonly problem?: undefined }
-  /** `isUri`: it is about one of them; `problem` is a clause that begins with `redirect_uris`. */
+  /** `isUri`: one of the URIs is the problem; `problem` is a clause that begins with `redirect_uris`. */
   | { readonly uris?: undefined; readonly problem: string; readonly isUri: boolean };
 
 const MAX_REDIRECT_URIS = 10;
@@ -28,15 +28,15 @@ export function parseRedirectUris(value: unknown, rules: RedirectUriRules): Redi
   return { uris: value };
 }
 
-/** Redirect URIs that are allowed beside §4.8. */
+/** Redirect URIs that are allowed in addition to §4.8. */
 export interface RedirectUriRules {
-  /** The gateway's own address. */
+  /** The gateway's own URL. */
   readonly baseUrl: string;
   /** Private-use schemes (RFC 8252 §7.1), without the colon. */
   readonly schemes: readonly string[];
-  /** True where `http://[::1]` is as good as 127.0.0.1. */
+  /** True if `http://[::1]` is equivalent to 127.0.0.1. */
   readonly allowsIpv6Loopback: boolean;
-  /** The parameters of the response are refused in its query: a client may take the first. */
+  /** Parameters of the response are not allowed in its query: a client may take the first. */
   readonly refusesResponseParameters: boolean;
 }
 
@@ -71,11 +71,11 @@ export function describeRedirectUriRules(rules: RedirectUriRules): string {
 }
 
 /**
- * Why a redirect URI is refused at registration; undefined when it is allowed.
+ * Says why a redirect URI is refused at registration; undefined if it is allowed.
  *
- * The address must mean the same to every reader: it has to survive WHATWG parsing unchanged but
- * for the host's case, a default port and an added trailing slash. Browsers would otherwise go
- * where nobody looked (`https:\evil`, `http://0x7f000001`, a tab inside the scheme).
+ * All readers must read the address alike: it must survive WHATWG parsing unchanged, except for the case of the host, a default port and an
+ * added trailing slash. Otherwise browsers would go to an address that was never checked (`https:\evil`, `http://0x7f000001`, a tab inside
+ * the scheme).
  */
 function findRedirectUriProblem(uri: string, rules: RedirectUriRules): string | undefined {
   if (uri.length > MAX_LENGTH) return `is longer than ${MAX_LENGTH} characters`;
@@ -102,8 +102,8 @@ function findRedirectUriProblem(uri: string, rules: RedirectUriRules): string | 
 }
 
 /**
- * Tells whether a valid address is at the origin of another: what is sent there would be taken for the
- * gateway's own. All names of this computer are one.
+ * True if a valid address is at the origin of another: its owner would be taken for the gateway itself. All names of this computer count as
+ * one.
  */
 export function isAtOrigin(uri: string, other: string): boolean {
   const [first, second] = [new URL(uri), new URL(other)];
@@ -112,7 +112,7 @@ export function isAtOrigin(uri: string, other: string): boolean {
   return areLoopback || first.hostname === second.hostname;
 }
 
-/** Exact strings (RFC 9700 §4.1.3); on loopback, where allowed, without their ports. */
+/** Compares exact strings (RFC 9700 §4.1.3); on loopback, if allowed, without their ports. */
 export function isSameRedirectUri(
   registered: string,
   requested: string,
@@ -124,7 +124,7 @@ export function isSameRedirectUri(
   return one !== undefined && one === other;
 }
 
-/** As strings: parsing would call different addresses the same. Undefined for other hosts. */
+/** Works on strings: parsing would make different addresses equal. Undefined for other hosts. */
 function stripLoopbackPort(uri: string) {
   const [, host = '', port = '0', rest] =
     /^http:\/\/(\[[^\]]*\]|[^:/?]*)(?::(\d{1,5}))?((?:[/?].*)?)$/.exec(uri) ?? [];
@@ -142,11 +142,11 @@ function isNormalized(uri: string, url: URL) {
   return `${scheme}://${normalHost}${normalRest}` === url.href;
 }
 
-// RFC 6749 §4.1.2: the way back to the client.
+// RFC 6749 §4.1.2: the redirect back to the client.
 
 type Pairs = readonly (readonly [name: string, value: string | undefined])[];
 
-/** The client's own address, which stays as it was registered, with `pairs` added. */
+/** Adds `pairs` to the client's registered address, which is kept unchanged. */
 export function addToRedirectUri(redirectUri: string, pairs: Pairs): string {
   const query = new URLSearchParams();
   for (const [name, value] of pairs) if (value !== undefined) query.append(name, value);

@@ -1,5 +1,4 @@
-// §22: the operators' page: its endpoints, made of the panels of each part of the gateway, who may use them, and what is noted
-// before they ask.
+// §22: the operators' page: endpoints made of panels, its access control and audit lines, and notes about people.
 
 import { fail } from '../errors/gateway-error.ts';
 import type {
@@ -36,8 +35,8 @@ import type { LimitScope } from '../telemetry/metrics/metrics.ts';
 import { getTraceId } from '../telemetry/tracing/tracing.ts';
 
 /**
- * Opens the notes of people that are taken for operators before they ask. Undefined without `ADMIN_GROUPS`, and where nobody has to log
- * in. `findIssuerOf` tells users of the gateway itself from those of the provider.
+ * Opens the notes about people for operators. Undefined without `ADMIN_GROUPS`, and without authentication. `findIssuerOf` distinguishes
+ * users of the gateway itself from those of the provider.
  */
 export function openOperatorsNotes(
   runtime: Runtime,
@@ -58,7 +57,7 @@ export function openOperatorsNotes(
     recentCallers: createRecentCallers(runtime, people),
     issuers: { issuer, findIssuerOf: (sub: string) => findIssuerOf(sub, known) },
     clock: runtime.clock,
-    /** Notes who has opened a session, so that operators find them from then on. */
+    /** Notes who has opened a session, so that operators can find them. */
     async sealPerson(user: UserContext, sessionId: string) {
       const [sealed] = await Promise.all([people.seal(user, sessionId), personIndex.note(user)]);
       return sealed;
@@ -68,7 +67,7 @@ export function openOperatorsNotes(
 
 const API = '/admin/api';
 
-/** `clientOf` says the OAuth client of a token that is refused. */
+/** `clientOf` returns the OAuth client of a refused token. */
 export function createOperatorEndpoints(
   runtime: Runtime,
   clientOf: ClientOf,
@@ -78,7 +77,7 @@ export function createOperatorEndpoints(
   const operators = createOperators(runtime);
   const runAudited = createRunAudited(runtime.audit ?? noAudit, operators, clientOf);
 
-  /** Nothing is to be judged before it is counted. */
+  /** Nothing is checked before the request is counted. */
   const createView = ({ path, show }: AdminView): ProtectedEndpoint => ({
     ...GUARDED,
     method: 'GET',
@@ -87,8 +86,7 @@ export function createOperatorEndpoints(
       access: undefined,
       run() {
         const query = new URLSearchParams(call.request.query);
-        // Also whose sessions or tools, or which server's, were looked at: all that was asked for, so that nobody is hidden behind
-        // another.
+        // Includes whose sessions or tools, or which server, was looked at: the whole query, so that no value hides behind another.
         const whose = WHOSE.flatMap((name) => query.getAll(name)).filter((value) => value !== '');
         const target = path.slice(1) + (whose.length === 0 ? '' : ` of ${whose.join(', ')}`);
         return runAudited(call, { action: 'show', target }, async () =>
@@ -110,7 +108,7 @@ export function createOperatorEndpoints(
     },
   });
 
-  /** For the front page, which links to that of operators. It tells callers nothing but their own groups. */
+  /** For the front page, which links to the operators' page. It tells callers nothing but their own groups. */
   const access: ProtectedEndpoint = {
     ...GUARDED,
     method: 'GET',
@@ -149,23 +147,23 @@ const GUARDED = {
   headers: { 'Cache-Control': 'no-store', 'Cross-Origin-Resource-Policy': 'same-origin' },
 } as const;
 
-// §22.1: operators, and the clients by which they come: an operator's token for another client is in other hands, too.
+// §22.1: operators and their clients: an operator's token for another client may be in other hands.
 
 type Operators = ReturnType<typeof createOperators>;
 
 function createOperators({ config, store }: Runtime) {
   const groups = new Set(config.admin.groups);
   const clients = new Set(config.admin.clients);
-  /** Tokens of the page, by their SHA-256. What was noted of a token stays true. */
+  /** Tokens of the page, by their SHA-256. Notes about a token never change. */
   const ofPage = createBoundedMap<string, true>('operatorTokens');
 
   return {
     isOperator: (user: UserContext | undefined) =>
       user?.groups?.some((group) => groups.has(group)) === true,
     /**
-     * The client that the token was issued to; undefined where that is none whose tokens are taken.
+     * The client that the token was issued to; undefined for one whose tokens are not accepted.
      *
-     * @throws what the store throws.
+     * @throws the store's errors.
      */
     async findClient(user: UserContext) {
       const granted = user.grant?.clientId;
@@ -175,7 +173,7 @@ function createOperators({ config, store }: Runtime) {
       if (claimed !== undefined && clients.has(claimed)) return claimed;
       const digest = identifyCredential(user);
       if (ofPage.get(digest)) return OPERATORS_CLIENT_ID;
-      // The store has a note of each token that the operators' page got.
+      // The store has a note for each token of the operators' page.
       const noted = await store.get(buildTokenClientKey(digest));
       if (noted !== OPERATORS_CLIENT_ID) return undefined;
       ofPage.set(digest, true);
@@ -184,10 +182,10 @@ function createOperators({ config, store }: Runtime) {
   };
 }
 
-// §22.1, §21.1: the audit log has all that operators read and do, and whom it was refused.
+// §22.1, §21.1: the audit log records all that operators read and do, and all refusals.
 
 const createRunAudited = (audit: Audit, operators: Operators, clientOf: ClientOf) =>
-  /** @throws GatewayError `operators_only` or `operators_client_only`, or what the work throws. */
+  /** @throws GatewayError `operators_only` or `operators_client_only`, or the work's error. */
   async function runAudited(
     { request, user }: ProtectedCall,
     what: AdminWork,
@@ -216,9 +214,9 @@ const createRunAudited = (audit: Audit, operators: Operators, clientOf: ClientOf
     return audit.run({ ...action, client }, () => work(note));
   };
 
-// §22: what there is to see of the service itself.
+// §22: panels about the gateway itself.
 
-/** The page's names for what was counted. */
+/** The page's names for what is counted. */
 const COUNTED_BY: Readonly<Record<LimitScope, string>> = {
   ip: 'address',
   user: 'user',
@@ -227,10 +225,10 @@ const COUNTED_BY: Readonly<Record<LimitScope, string>> = {
   global: 'all callers',
 };
 
-/** A bound for refusals, which may be of thousands of addresses. */
+/** Limit of listed refusals, which may come from thousands of addresses. */
 const MAX_REFUSALS = 100;
 
-/** Panels of the service itself: its limits, as this process knows them, and its store. */
+/** Its limits, as this process knows them, and its store. */
 function createServicePanels(
   { config, store, clock }: Runtime,
   { listRefusals }: Pick<Limiter, 'listRefusals'>,

@@ -1,24 +1,24 @@
-// Setups of MCP clients for a gateway: one table for `postern dev`, the front page and the documentation. It is
-// used in browsers as well, so it imports nothing of Node.js.
+// Setups of MCP clients for a gateway: one table for `postern dev`, the front page and the documentation. Browsers use it as well, so it
+// imports nothing of Node.js.
 
 import type { JsonObject } from '../platform/json.ts';
 import { toShellWord } from '../platform/text.ts';
 
-/** The entry that a client is given. */
+/** The entry for a client. */
 export interface GatewayEntry {
-  /** Under which the client keeps it: letters, digits and hyphens. */
+  /** The client's name for it: letters, digits and hyphens. */
   readonly name: string;
-  /** The address of `/mcp`. */
+  /** URL of `/mcp`. */
   readonly url: string;
-  /** Nobody has to log in. */
+  /** The gateway runs without authentication. */
   readonly isOpen?: true;
 }
 
 /** One way to add the gateway. */
 export interface Snippet {
-  /** The place for what `render` gives: `a terminal`, or the name of a file; undefined where the client has its own page for it. */
+  /** Where the text of `render` goes: `a terminal`, or the name of a file; undefined if the client has its own page for it. */
   readonly place: string | undefined;
-  /** The language of what `render` gives. */
+  /** Language of the text of `render`. */
   readonly language: 'sh' | 'json' | 'toml' | 'text' | 'python';
   /** Renders what is run, put into the file, or entered. */
   render(entry: GatewayEntry): string;
@@ -27,9 +27,9 @@ export interface Snippet {
 export interface ClientSetup extends Snippet {
   readonly id: string;
   readonly title: string;
-  /** The step that is left then, as a sentence in which code stands in backticks. */
+  /** The remaining step, as a sentence with code in backticks. */
   next?(entry: GatewayEntry): string;
-  /** Nobody has seen it log in: what to enter comes from its documentation. */
+  /** Its login is untested: the steps come from its documentation. */
   readonly isUntried?: true;
   /** Another way. */
   readonly instead?: Snippet;
@@ -49,7 +49,7 @@ const OWN_PAGE = {
   render: ({ url }: GatewayEntry) => url,
 } as const;
 
-/** A snippet that is merged into a file of JSON, whose `member` has the client's servers by name. */
+/** A snippet to merge into a JSON file, whose `member` has the client's servers by name. */
 const inJson = (place: string, member: string, describe: (url: string) => JsonObject): Snippet => ({
   place,
   language: 'json',
@@ -145,7 +145,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
   },
 ];
 
-/** Those that fewer people have: documentation and `postern connect` have them, too. */
+/** Less common clients, for the documentation and `postern connect`. */
 export const MORE_CLIENT_SETUPS: readonly ClientSetup[] = [
   {
     id: 'qwen',

@@ -1,4 +1,4 @@
-// §4.1, §19: what the pages show of this gateway, for the composition root.
+// §4.1, §19: the facts about this gateway that pages show: /site.json, the logo, public tools, the frame of apps.
 
 import { readFile, stat } from 'node:fs/promises';
 import { extname } from 'node:path';
@@ -21,7 +21,7 @@ import type { JsonObject } from '../platform/json.ts';
 import { PACKAGE_VERSION } from '../platform/own-files.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 
-/** Every tool that somebody who has not logged in may see. */
+/** All tools that are visible without a login. */
 type ListTools = () => Promise<readonly JsonObject[]>;
 
 export function openSite(
@@ -31,12 +31,12 @@ export function openSite(
   shown: {
     /** True while there is a server that users connect themselves. */
     readonly hasConnections: () => boolean;
-    /** §25.2: whether users are told what each path costs. */
+    /** §25.2: whether users see what each path costs. */
     readonly hasPaths: boolean;
   },
 ) {
   const { config } = runtime;
-  /** Undefined where strangers see none. */
+  /** Undefined if strangers see no tools. */
   const getPublicTools = config.site.showsTools
     ? createGetPublicTools(runtime, listTools)
     : undefined;
@@ -66,8 +66,8 @@ export function openSite(
 }
 
 /**
- * §4.1, §19.2: what the pages know of this gateway, and the endpoint that tells programs. Public, and the same until the next start.
- * Members that are undefined are left out.
+ * §4.1, §19.2: the facts that the pages know about this gateway, and the endpoint for programs. Public, and constant until the next start.
+ * Undefined members are left out.
  */
 function listSiteFacts({ server, auth, oauth, admin }: Config, logo: string | undefined) {
   const { displayName, baseUrl } = server;
@@ -78,18 +78,18 @@ function listSiteFacts({ server, auth, oauth, admin }: Config, logo: string | un
     baseUrl,
     mcpUrl: `${baseUrl}/mcp`,
     logo,
-    /** Undefined where nobody has to log in. */
+    /** Undefined without authentication. */
     login: auth.required
       ? {
-          /** The host of the provider's login page. */
+          /** Host of the provider's login page. */
           provider: new URL(endpoints.authorizationUrl ?? auth.provider.issuer).host,
           mode,
-          /** False where the gateway only checks tokens that clients got elsewhere. */
+          /** False if the gateway only checks tokens that clients got elsewhere. */
           isOffered:
             mode === 'broker' ||
             [endpoints.authorizationUrl, endpoints.tokenUrl, providerClient.id].every(Boolean),
           clientId: PLAYGROUND_CLIENT_ID,
-          /** Undefined where there is no operators' page. */
+          /** Undefined without an operators' page. */
           operatorsClientId: admin.groups.length > 0 ? OPERATORS_CLIENT_ID : undefined,
           redirectUri: buildPlaygroundCallbackUrl(baseUrl),
         }
@@ -97,9 +97,9 @@ function listSiteFacts({ server, auth, oauth, admin }: Config, logo: string | un
   };
 }
 
-// §19.2: the tools that everybody may see, with SITE_SHOWS_TOOLS=true.
+// §19.2: public tools, with SITE_SHOWS_TOOLS=true.
 
-/** Anybody may ask, and servers behind the gateway may have to be asked for it. */
+/** Cached: anybody may ask, and it may need requests to servers. */
 const KEPT_MS = 60_000;
 
 function createGetPublicTools({ clock, log }: Runtime, listTools: ListTools): GetPublicTools {
@@ -108,7 +108,7 @@ function createGetPublicTools({ clock, log }: Runtime, listTools: ListTools): Ge
   async function load() {
     try {
       const tools = await listTools();
-      // Its name and what it says of itself: no schema.
+      // Name and description, no schema.
       return tools.flatMap(({ name, title, description }) =>
         typeof name === 'string'
           ? {
@@ -131,12 +131,12 @@ function createGetPublicTools({ clock, log }: Runtime, listTools: ListTools): Ge
   };
 }
 
-// §19.1: the logo. One that lies in a file is served by the gateway, so that pages load it from there alone.
+// §19.1: the logo. If it is a file, the gateway serves it, and pages load it only from there.
 
 export interface Logo {
-  /** The address from which pages load it. */
+  /** The URL from which pages load it. */
   readonly url: string;
-  /** The endpoint of the file, where there is one. */
+  /** The endpoint of the file, if it is one. */
   readonly endpoints: readonly Endpoint[];
 }
 
@@ -155,7 +155,7 @@ export async function createLogo(
   };
 }
 
-/** The address from which it is loaded. */
+/** The URL from which it is loaded. */
 export const locateLogo = (config: LogoConfig, baseUrl: string): string =>
   'url' in config ? config.url : `${baseUrl}/logo`;
 
@@ -183,7 +183,7 @@ const createLogoEndpoint = (file: string, body: Buffer): Endpoint => ({
     status: 200,
     headers: {
       'Content-Type': IMAGE_TYPES[extname(file).toLowerCase()] ?? 'application/octet-stream',
-      // An SVG that is opened by itself is a page: it may run nothing.
+      // An SVG opened by itself is a page: it must not run anything.
       'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
       'Cache-Control': 'public, max-age=300',
     },
@@ -191,14 +191,14 @@ const createLogoEndpoint = (file: string, body: Buffer): Endpoint => ({
   }),
 });
 
-// §30.3: the frame in which the playground shows an app. Its origin is nobody's, whoever opens it and however; an app in it can do
-// what its policy says, which is made of what the app declares (ext-apps, "Content Security Policy Enforcement").
+// §30.3: the frame in which the playground shows an app. Its origin is opaque, however it is opened; its policy, made of the app's
+// declaration, decides what the app can do (ext-apps, "Content Security Policy Enforcement").
 
-/** A bound for each kind: a header has an end. */
+/** Limit of each kind, since the size of a header is limited. */
 const MAX_DOMAINS = 40;
 const MAX_LENGTH = 255;
 
-/** An origin, with `*.` for its subdomains, and a path behind it: nothing that ends a directive or begins another one. */
+/** An origin, with `*.` for its subdomains, and a path: nothing that ends a directive or begins another one. */
 const DOMAIN =
   /^(?:https?|wss?):\/\/(?:\*\.)?[a-z\d](?:[a-z\d.-]*[a-z\d])?(?::\d{1,5})?(?:\/[\w.~/-]*)?$/i;
 
@@ -206,11 +206,11 @@ const directive = (name: string, ...sources: readonly string[]): string =>
   [name, ...(sources.length === 0 ? ["'none'"] : sources)].join(' ');
 
 /**
- * The gateway's own origin is in none of them: an app gets nothing from there but by the playground. A page that the app
- * leads to elsewhere is in a frame, too, and so held to `frame-src`.
+ * The gateway's own origin is in none of them: an app gets nothing from there except through the playground. A page that the app navigates
+ * to is in a frame, too, and so subject to `frame-src`.
  */
 function createPolicy(query: URLSearchParams): string {
-  // Domains that the app declares, each a parameter of its own. What is no domain is left out, so that it is not allowed.
+  // Domains that the app declares, one per parameter. Invalid ones are left out, and so not allowed.
   const read = (kind: 'connect' | 'resource' | 'frame' | 'base') =>
     query
       .getAll(kind)
@@ -230,14 +230,14 @@ function createPolicy(query: URLSearchParams): string {
     directive('object-src'),
     directive('form-action'),
     "frame-ancestors 'self'",
-    // Forms of apps are for their scripts: they lead nowhere.
+    // Forms of apps are handled by scripts, and lead nowhere.
     'sandbox allow-scripts allow-forms',
   ].join('; ');
 }
 
 /**
- * Passes messages between the playground and the app, which is in a frame of its own: nothing of this page is in the app's
- * document, and what begins with `ui/notifications/sandbox-` is between the two pages alone (ext-apps, "Sandbox proxy").
+ * Passes messages between the playground and the app, which has a frame of its own: nothing of this page is in the app's document, and
+ * messages that begin with `ui/notifications/sandbox-` stay between the two pages (ext-apps, "Sandbox proxy").
  */
 const PAGE = `<!doctype html>
 <html lang="en">

@@ -1,5 +1,5 @@
-// §32: what the gateway says of itself to those who have not connected yet: server cards, the catalogue of them, and what a
-// registry is given. What is in it everybody may know: no tools, no servers by name.
+// §32: what the gateway says of itself before a client connects: server cards, their catalogue, and the entry for registries. All of it is
+// public: no tools, no names of servers.
 
 import type { Config } from '../config/config.ts';
 import { fail } from '../errors/gateway-error.ts';
@@ -18,7 +18,7 @@ import { PACKAGE_VERSION } from '../platform/own-files.ts';
 import { shorten } from '../platform/text.ts';
 import { locateLogo } from './open-site.ts';
 
-/** `/mcp/<name>`, and what people see it called; undefined for `/mcp`. */
+/** `/mcp/<name>`, and its title; undefined for `/mcp`. */
 export interface NamedPath {
   readonly name: string;
   readonly title: string | undefined;
@@ -29,7 +29,7 @@ type DescribedAddress = ReturnType<typeof describeAddress>;
 /** Characters: 100 in the schemas of both documents, one of them for the ellipsis. */
 const MAX_TITLE = 99;
 
-/** One address of the gateway. */
+/** One URL of the gateway. */
 export function describeAddress(
   { server, site, serverCard }: Pick<Config, 'server' | 'site' | 'serverCard'>,
   version: string,
@@ -38,7 +38,7 @@ export function describeAddress(
   const { baseUrl, displayName } = server;
   const { name, description } = serverCard;
   return {
-    // A name of a server or view has no dot: nothing that is called otherwise ends up the same.
+    // Names of servers and views have no dot, so two of them never become the same.
     name: path === undefined ? name : `${name}.${path.name}`,
     title: shorten(
       path === undefined ? displayName : (path.title ?? `${displayName}: ${path.name}`),
@@ -48,7 +48,7 @@ export function describeAddress(
     version,
     websiteUrl: `${baseUrl}/`,
     iconUrl: site.logo && locateLogo(site.logo, baseUrl),
-    /** The address to which clients connect. */
+    /** The URL to which clients connect. */
     url: path === undefined ? `${baseUrl}/mcp` : `${baseUrl}/mcp/${path.name}`,
   };
 }
@@ -76,7 +76,7 @@ const renderIdentity = ({ name, title, description, version, websiteUrl }: Descr
   websiteUrl,
 });
 
-/** The catalogue of the domain: what it has is found there, before anything else is known of it. */
+/** The catalogue of the domain, through which clients find the rest. */
 function renderServerCatalog({ name, title, url }: DescribedAddress): object {
   const [namespace = '', suffix = ''] = name.split('/');
   return {
@@ -97,25 +97,25 @@ const REGISTRY_SCHEMA =
   'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json';
 const MAX_REGISTRY_ICON_URL = 255;
 
-/** `server.json`, as a registry takes it for a server that runs elsewhere. */
+/** `server.json`, in a registry's form for a remote server. */
 export function renderServerJson(described: DescribedAddress): object {
   const { iconUrl, url } = described;
   return {
     $schema: REGISTRY_SCHEMA,
     ...renderIdentity(described),
-    // Others would keep the whole document out.
+    // Invalid ones would keep the whole document out.
     ...(iconUrl?.startsWith('https://') &&
       iconUrl.length <= MAX_REGISTRY_ICON_URL && { icons: [{ src: iconUrl }] }),
     remotes: [{ type: 'streamable-http', url }],
   };
 }
 
-// Endpoints at which clients find them.
+// Endpoints of the cards.
 
 const START = '/mcp/';
 const END = '/server-card';
 
-/** As the proposal has it. What is new in a card is read by a client that connects, too. */
+/** As the proposal has it. Clients read the card when they connect, too. */
 const CACHING = { 'Cache-Control': 'public, max-age=3600' } as const;
 
 const OPEN_TO_ALL = {
@@ -133,7 +133,7 @@ export function createServerCardEndpoints(
   if (!config.serverCard.isServed) return [];
   const gateway = describeAddress(config, PACKAGE_VERSION);
   return [
-    // Names of servers and views are told to nobody who does not know them: the catalogue has the gateway alone.
+    // Names of servers and views are not public: the catalogue has only the gateway.
     {
       ...OPEN_TO_ALL,
       path: '/.well-known/mcp/catalog.json',
@@ -150,7 +150,7 @@ export function createServerCardEndpoints(
       hasParameter: paths.has,
       handle(request) {
         const name = request.path.slice(START.length, -END.length);
-        // It may go between the look at the path and here.
+        // The server may be removed between the look-up of the path and this line.
         if (!paths.has(name)) fail('not_found');
         const path = { name, title: paths.getTitle(name) };
         const card = renderServerCard(describeAddress(config, PACKAGE_VERSION, path));

@@ -1,4 +1,4 @@
-// §4.1: the site: its files are listed at start, each is read when it is first asked for, and served from memory.
+// §4.1: serves the site: lists its files at start, reads each on its first request, and serves it from memory.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
@@ -32,7 +32,7 @@ import { createFillSlots, type FillSlots, getPageKind, type PageKind } from './s
 
 const BUILT_PAGES = new URL('dist/site/', PACKAGE_ROOT);
 
-/** Lists the pages of `folder`, into which `npm run build` put them. Without a build there are none, and the service runs all the same. */
+/** Lists the pages that `npm run build` put into `folder`. Without a build there are none, and the gateway runs all the same. */
 export function createSite(
   { log }: Pick<Runtime, 'log'>,
   {
@@ -41,9 +41,9 @@ export function createSite(
     hasOperatorsPage = false,
   }: {
     readonly baseUrl: string;
-    /** The origin of a logo that is not the gateway's own: pages may load it from there. */
+    /** Origin of a logo that is not the gateway's own: pages may load it from there. */
     readonly logoOrigin?: string | undefined;
-    /** True where there is an operators' page (§22). */
+    /** True if there is an operators' page (§22). */
     readonly hasOperatorsPage?: boolean;
   },
   folder = BUILT_PAGES,
@@ -52,7 +52,7 @@ export function createSite(
   const files = hasOperatorsPage ? built : built.filter(({ path }) => !OPERATORS_FILE.test(path));
   if (files.length === 0)
     log.info('There are no documentation pages to serve; npm run build makes them.');
-  // Links are paths below BASE_URL's, so that pages also work by an address that is not BASE_URL.
+  // Links are paths below that of BASE_URL, so that pages also work at another address.
   const basePath = new URL(baseUrl).pathname.replace(/\/+$/, '');
   const fillSlots = createFillSlots({
     base_url: baseUrl,
@@ -62,13 +62,13 @@ export function createSite(
   const unfinished = new Map(files.map((file) => [file.path, file]));
   const finished = new Map<string, Page>();
 
-  /** Read and filled in when it is first asked for: all of them would be a fifth of the start. */
+  /** Read and filled in on the first request: all of them would take a fifth of the start. */
   function getPage(path: string): Page | undefined {
     const file = unfinished.get(path);
     const bytes = file && readIfPresent(() => readFileSync(file.url));
     if (file !== undefined && bytes !== undefined) {
       finished.set(path, createPage(file, bytes, fillSlots, logoOrigin));
-      // Not before: what could not be read now is tried again when it is next asked for.
+      // A failed read is tried again on the next request.
       unfinished.delete(path);
     }
     return finished.get(path);
@@ -76,7 +76,7 @@ export function createSite(
 
   let frontPage: Reply | undefined;
 
-  /** Its scripts take the address for what is to be shown, so it begins with a script that changes that. */
+  /** Its scripts derive the page from the address, so it begins with a script that changes that. */
   function findFrontPage(): Reply | undefined {
     const page = getPage(FRONT_PATH);
     if (page === undefined) return undefined;
@@ -117,18 +117,17 @@ export function createSite(
 
 const NOT_FOUND_PATH = '/404';
 const FRONT_PATH = '/';
-/** The page, and what scripts of the not-found page would make it of at its path. */
+/** The page, and the page that the not-found page's scripts would show at its path. */
 const OPERATORS_FILE = /^\/(admin|assets\/admin\.md\.[\w-]+(\.lean)?\.js)$/;
 const CALLBACK_PATH = '/playground/callback';
 
-/** Its address has a code, which nothing that it loads need be told. */
+/** Its address has a code, which must not reach other hosts. */
 const WITHOUT_REFERRER = { 'Referrer-Policy': 'no-referrer' } as const;
 
 const CACHING = { 'Cache-Control': 'public, max-age=300' } as const;
 
 /**
- * For what never changes under its name. The name has the hash of what was built: what is filled in later, such as
- * BASE_URL, is not in it.
+ * For files that never change under their names. The name has the hash of the built file, which does not cover slots, such as BASE_URL.
  */
 const FOR_EVER = { 'Cache-Control': 'public, max-age=31536000, immutable' } as const;
 const NAME_WITH_HASH = /^\/assets\/.+\.[\w-]{8}(\.lean)?\.(js|css|webp)$/;
@@ -165,16 +164,16 @@ function createPage(
 
 // §4.12: the content security policy of a page of the site.
 
-/** Code in pages is coloured by style attributes; what the theme draws in style sheets are `data:` images. */
+/** Code in pages is coloured by style attributes; the theme's style sheets have `data:` images. */
 const DIRECTIVES: Readonly<Record<PageKind, readonly string[]>> = {
   documentation: ["style-src-attr 'unsafe-inline'"],
-  // Every other page of the gateway refuses to be in a frame: what is left is that of apps (open-site.ts).
+  // All other pages of the gateway refuse to be framed: the remaining frame is that of apps (open-site.ts).
   app: ["connect-src 'self'", "frame-src 'self'"],
 };
 
 /**
- * `html` as it is sent: its inline scripts are allowed by their hashes, and no other. `logoOrigin` is where apps load
- * the logo from, where that is elsewhere.
+ * `html` as sent: its inline scripts, and no others, are allowed by their hashes. `logoOrigin` is the logo's, if apps load it from another
+ * host.
  */
 function createPolicy(kind: PageKind, html: string, logoOrigin?: string): string {
   return [
@@ -197,7 +196,7 @@ const hashInlineScripts = (html: string): readonly string[] =>
   );
 
 interface SiteFile {
-  /** The path at which it is served: `/` for index.html, `/settings` for settings.html, else as it lies. */
+  /** The path at which it is served: `/` for index.html, `/settings` for settings.html, else the path of the file. */
   readonly path: string;
   /** Value of Content-Type. */
   readonly type: string;
@@ -206,7 +205,7 @@ interface SiteFile {
 
 const HTML = 'text/html; charset=utf-8';
 
-/** Files of the site by their endings; a file of another kind is not served. */
+/** File types of the site; others are not served. */
 const TYPES: Readonly<Record<string, string>> = {
   '.html': HTML,
   '.js': 'text/javascript; charset=utf-8',
@@ -216,14 +215,14 @@ const TYPES: Readonly<Record<string, string>> = {
   '.ico': 'image/x-icon',
 };
 
-/** Lists what is served of the folder and the folders in it; nothing when there is no such folder. */
+/** Lists the served files of a folder and its subfolders; none if there is no such folder. */
 const listFiles = (folder: URL): readonly SiteFile[] =>
   listNames(folder).flatMap((name) => {
     const type = TYPES[extname(name)];
     return type === undefined ? [] : [{ path: toPath(name), type, url: new URL(name, folder) }];
   });
 
-/** Lists by the types of the entries: with `recursive` alone, Node asks the system for the type of each. */
+/** Uses the types of directory entries: with `recursive` alone, Node asks the system for the type of each. */
 const listNames = (folder: URL): readonly string[] =>
   (readIfPresent(() => readdirSync(folder, { withFileTypes: true })) ?? []).flatMap((entry) =>
     entry.isDirectory()
@@ -231,7 +230,7 @@ const listNames = (folder: URL): readonly string[] =>
       : [entry.name],
   );
 
-/** Another build may have taken it away since it was listed. */
+/** Another build may have removed it since it was listed. */
 function readIfPresent<Content>(read: () => Content): Content | undefined {
   try {
     return read();
@@ -244,9 +243,9 @@ function readIfPresent<Content>(read: () => Content): Content | undefined {
 const toPath = (name: string): string =>
   name === 'index.html' ? '/' : `/${name.replace(/\.html$/, '')}`;
 
-// The pages of this site, and the operators' page (§22), as the gateway opens them.
+// The features of this room: notes for operators, and the site with the operators' page (§22).
 
-/** What is noted for operators, before they ask; undefined where there are none. */
+/** Notes about people, for operators; undefined without operators. */
 export const operatorsNotes = defineFeature({
   name: 'notes for operators',
   open: (
@@ -255,7 +254,7 @@ export const operatorsNotes = defineFeature({
   ) => ({ gives: { operated: openOperatorsNotes(runtime, findIssuerOf) } }),
 });
 
-/** What pages show of this gateway, and what it says of itself to those who have not connected yet. */
+/** Facts for pages, and for clients before they connect. */
 export const site = defineFeature({
   name: 'site',
   open(
@@ -269,11 +268,11 @@ export const site = defineFeature({
     }: {
       readonly logo: Logo | undefined;
       readonly servedFile: ServedFile;
-      /** Undefined where nobody can connect. */
+      /** Undefined if no user can connect servers. */
       readonly connections: object | undefined;
-      /** Of `/mcp`. */
+      /** URL of `/mcp`. */
       readonly catalog: ServedCatalog;
-      /** Users are told what each path costs. */
+      /** Users see what each path costs. */
       readonly hasPaths: boolean;
     },
   ) {
@@ -291,7 +290,7 @@ export const site = defineFeature({
 
 // §4.2, §4.3, §4.11: liveness, readiness and metrics.
 
-/** Each check resolves when the dependency can be used, and rejects when it cannot. */
+/** Each check resolves if the dependency is available, and rejects otherwise. */
 export const createHealthEndpoints = (
   checks: Readonly<Record<string, () => Promise<void>>>,
   isShuttingDown: () => boolean,
@@ -303,7 +302,7 @@ export const createHealthEndpoints = (
     isServedWhenBusy: true,
     handle: () => createJsonReply(200, { status: 'ok', version: PACKAGE_VERSION }, NO_STORE),
   },
-  // §4.3: 503 while a check fails or the service is shutting down.
+  // §4.3: 503 while a check fails or the gateway is shutting down.
   {
     ...PROBE,
     path: '/health/ready',
@@ -311,7 +310,7 @@ export const createHealthEndpoints = (
       const results = await Promise.allSettled(Object.values(checks).map((check) => check()));
       const isStopping = isShuttingDown();
       const isReady = !isStopping && results.every(({ status }) => status === 'fulfilled');
-      // Only the kind of failure: the endpoint is public, addresses belong into the log.
+      // Only the kind of failure: the endpoint is public, and addresses belong in the log.
       const reports = Object.keys(checks).map((name, at) => [
         name,
         { status: results[at]?.status === 'fulfilled' ? 'ok' : 'unavailable' },
@@ -334,8 +333,7 @@ const NO_STORE = { 'Cache-Control': 'no-store' } as const;
 // §4.11: the metrics endpoint.
 
 /**
- * If the store cannot answer, the gauge is left out and the rest of the metrics, needed most during an outage, is
- * still served.
+ * If the store cannot answer, the gauge is left out, and the other metrics, needed most during an outage, are still served.
  */
 export const createMetricsEndpoints = (
   metrics: Metrics,
@@ -358,7 +356,7 @@ export const createMetricsEndpoints = (
   },
 ];
 
-/** Undefined where no feature has it, or the store cannot answer. */
+/** Undefined if no feature has it, or the store cannot answer. */
 async function readGauge<Gauge extends keyof StoredCounts>(
   gauges: readonly Gauges[],
   name: Gauge,

@@ -1,9 +1,9 @@
-// Slots that the build leaves open in the site's files, because only the gateway that serves them knows it.
+// Slots that the build leaves open in the site's files, because only the running gateway knows the values.
 
-/** Values by the names that pages use in braces. For highlighters of code each is one word. */
+/** Values by the names that pages use in braces. Code highlighters see each name as one word. */
 export const SLOTS = {
   base_url: 'fill-in-base-url',
-  /** Like the path of BASE_URL it begins with a slash, which that path may lack. */
+  /** Like the path of BASE_URL, it begins with a slash, which that path may lack. */
   base_path: '/fill-in-base-path',
   version: 'fill-in-version',
 } as const;
@@ -25,16 +25,16 @@ export function createFillSlots(values: SlotValues): FillSlots {
 }
 
 /**
- * A URL may have characters that mean something to HTML or to a string of JavaScript. Percent-encoded they mean
- * the same to whoever opens the URL, and nothing to either of these.
+ * A URL may have characters with a meaning in HTML or in a JavaScript string. Percent-encoding keeps the meaning of the URL, and has none
+ * in either language.
  */
 const toInertText = (text: string): string =>
   text.replace(/[^\w\-.~:/?#[\]@!()*+,;=%$]/g, (sign) =>
     encodeURIComponent(sign).replace("'", '%27'),
   );
 
-// Kinds of pages of the site, by what they may do. The theme asks as well: a page of another kind needs a policy of its own, so
-// the browser has to load it anew.
+// Kinds of pages of the site, by their permissions. The theme uses them as well: a page of another kind needs another policy, so the
+// browser must load it anew.
 
 /** Documentation shows text; an app calls the gateway. */
 export type PageKind = 'documentation' | 'app';

@@ -250,7 +250,7 @@ function readAnswer(
     };
   }
   if (found === sub) return { kind: 'claims', claims };
-  // OpenID Connect Core §5.3.2, §5.3.4: the answer must not be used, and the access token may be somebody else's.
+  // OpenID Connect Core §5.3.2, §5.3.4: the answer must not be used, and the access token may belong to another user.
   return failIdentity(
     `Its userinfo endpoint speaks of another user than its ID token: the sub is ${quote(found)} and must be ${quote(sub)}.`,
     { member: 'sub', found: quote(found), expected: sub },

@@ -1,4 +1,4 @@
-// Parameters that the gateway adds when it asks the provider. Pure: the broker sends and receives.
+// Parameters of the gateway's requests to the provider. Pure.
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { DEFAULT_SCOPES, parseScope } from '../../config/rules.ts';
 import type { FormPair } from '../../http/oauth-client/client-authentication.ts';
@@ -13,7 +13,7 @@ export type ProviderParametersConfig = Pick<
 
 export const buildCallbackUrl = (baseUrl: string): string => `${baseUrl}/oauth/callback`;
 
-/** RFC 7636 §4.2: by S256, the only method there is here. */
+/** RFC 7636 §4.2: by S256, the only supported method. */
 export const createCodeChallenge = (verifier: string): string => hashSha256(verifier);
 
 /** The scopes that the provider is asked for; `requestedScope` as the client sent it. */
@@ -26,32 +26,32 @@ export function buildProviderScope(
   return [...new Set([...requested, ...listOwnScopes(config)])].join(' ');
 }
 
-/** The scopes that a client is granted, which are those that its user is shown: what it asked for, then those added, each once. */
+/** The scopes that a client is granted, and its user is shown: those that it asked for, then the added ones, each once. */
 export function listGrantedScopes(
   config: ProviderParametersConfig,
   requestedScope: string | undefined,
 ): readonly string[] {
   const requested = selectAllowedScopes(config, requestedScope);
   const granted = requested.length > 0 ? requested : DEFAULT_SCOPES;
-  // Where there are too many, those that the file adds stay: rules may rely on them.
+  // If there are too many, the added ones stay: rules may rely on them.
   const kept = [...new Set([...config.addedScopes, ...granted])].slice(0, MAX_SCOPES);
   return [...new Set([...granted, ...kept])].filter((name) => kept.includes(name));
 }
 
-/** Further parameters of a refresh. RFC 6749 §6: `scope` may be left out, but not everywhere. */
+/** Further parameters of a refresh. RFC 6749 §6: `scope` is optional, but some providers require it. */
 export function buildRefreshParameters(config: ProviderParametersConfig): readonly FormPair[] {
   const { refreshNeedsScope = false } = config.provider.quirks;
   return refreshNeedsScope ? [['scope', listOwnScopes(config).join(' ')]] : [];
 }
 
-/** A provider's answer of RFC 6749 §5.1. */
+/** A provider's token response (RFC 6749 §5.1). */
 export type ProviderTokenResponse = JsonObject;
 
-/** Whatever clients ask for, the provider has to say who logs in, by scopes that it knows. */
+/** Whatever clients ask for, the provider must identify the user, by scopes that it knows. */
 const listOwnScopes = ({ addedScopes, provider }: ProviderParametersConfig) =>
   provider.quirks.ownScopesOnly ? addedScopes : [...new Set([...DEFAULT_SCOPES, ...addedScopes])];
 
-/** Whatever else a client names, it must not borrow what the service's own client may do. */
+/** A client must not get more than the gateway's own client may have. */
 const selectAllowedScopes = (
   { allowedScopes }: ProviderParametersConfig,
   scope: string | undefined,

@@ -1,5 +1,5 @@
-// §4.7: in proxy mode, the provider's last answer to a refresh. For ten seconds its client gets it again: some clients refresh at every
-// look at a session once an access token has less than five minutes left.
+// §4.7: in proxy mode, caches the provider's last answer to a refresh for ten seconds: some clients refresh at every look at a session once
+// an access token has less than five minutes left.
 
 import type { KnownLogin } from '../../http/endpoint/endpoint.ts';
 import { createJsonReply } from '../../http/endpoint/message.ts';
@@ -16,65 +16,65 @@ import type { Auth } from '../auth/auth.ts';
 
 interface IssuedTokens {
   readonly asked: AskedTokens;
-  /** Stays the same from refresh to refresh. */
+  /** Stays the same across refreshes. */
   readonly grantId: string;
   /** `readMark` of the grant before the provider was asked; undefined for a code. */
   readonly mark: string | undefined;
-  /** The refresh token that was used up; undefined for a code. */
+  /** The refresh token that was used; undefined for a code. */
   readonly used: string | undefined;
-  /** The members of the token response (RFC 6749 §5.1). */
+  /** Members of the token response (RFC 6749 §5.1). */
   readonly tokens: JsonObject;
 }
 
-/** Sealed with the refresh token itself, so that nobody who reads the store can open it. */
+/** Sealed with the refresh token itself, so that readers of the store cannot open it. */
 interface KeptAnswer extends Pick<IssuedTokens, 'asked' | 'grantId' | 'tokens'> {
-  /** The mark of the grant from this answer on. */
+  /** The mark of the grant since this answer. */
   readonly id: string;
-  /** Epoch milliseconds: when the provider answered. */
+  /** Epoch milliseconds of the provider's answer. */
   readonly issuedAt: number;
   readonly lifetimeSeconds: number;
 }
 
 /**
- * For clients that refresh in a storm: any other refresh is the provider's to answer. With the token that was replaced, too: a client that
- * lost the answer comes again within this time. No longer, since a thief who has that token comes by the next one in it.
+ * Against refresh storms; all other refreshes go to the provider. Also accepts the replaced token, since a client that lost the answer
+ * retries within this time. No longer, since a thief with that token would get the next one.
  */
 const MAX_AGE_SECONDS = 10;
 
-/** For counting refreshes, and for noting tokens that are refused. */
+/** For counting refreshes, and for noting refused tokens. */
 export interface LoginIndex {
-  /** Tells whether this process knows the token, without a look at the store. */
+  /** Finds the grant in this process, without the store. */
   findKnownId(refreshToken: string, clientId: string): string | undefined;
   /** The login whose current refresh token this is; undefined for any other. Without effect. */
   findLogin(refreshToken: string, asked: AskedTokens): Promise<KnownLogin | undefined>;
   /**
-   * The gateway refused an access token, perhaps since it has expired. What the provider was asked for until now is not given again
-   * for its grant, where that is known. Never rejects.
+   * Notes an access token that the gateway refused, perhaps since it has expired: earlier answers of its grant, if known, are not given
+   * again. Never rejects.
    */
   noteRefusal?(accessToken: string): Promise<void>;
 }
 
 const answerFormat = jsonFormat<KeptAnswer>('The last answer of a grant');
 
-/** `verifyToken` judges a token as /mcp does, in full. */
+/** `verifyToken` checks a token in full, as /mcp does. */
 export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth['verifyToken']) {
   /**
-   * §8: the grants of refresh tokens that this process handed out or looked up lately. They are served however many made-up ones come
-   * from the same address.
+   * §8: grants of refresh tokens that this process issued or looked up recently. They are served even if their address sends many made-up
+   * ones.
    */
   const knownTokens = createBoundedMap<string, string>('recentTokens');
 
-  /** The token itself is the secret that seals them; nothing is derived from one that has none. */
+  /** Sealed by the token itself, which is the secret. */
   const answersOf = (token: string) =>
     createRecords(store, answerFormat, async () => createSeal([token]));
 
-  /** The answer that is kept for the client's refresh token, be it fresh or not. */
+  /** The cached answer for the client's refresh token, fresh or not. */
   async function find(refreshToken: string, clientId: string) {
     const kept = await answersOf(refreshToken).get(buildAnswerKey(refreshToken));
     return kept?.asked.clientId === clientId ? kept : undefined;
   }
 
-  /** Finds by a token that the gateway handed out within the last day, or of a current refresh token of the last 30 days. */
+  /** Finds a grant by a token that the gateway issued within the last day, or by its current refresh token within 30 days. */
   async function readGrant(token: string): Promise<KnownGrant | undefined> {
     const text = await store.get(buildGrantKey(token));
     const { grantId, clientId, isReplaced } = (text && parseObject(text)) || {};
@@ -86,21 +86,21 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
   const findGrant = (token: string) => readGrant(token).catch(() => undefined);
 
   /**
-   * Changes whenever something happens to the grant: the provider answers a refresh, or a token of it is revoked or refused. It says
-   * which answer is the last one, and that nothing came after it; on all replicas, whatever their clocks say.
+   * The mark changes with each event of the grant: the provider answers a refresh, or a token is revoked or refused. It identifies the last
+   * answer, and shows that nothing happened after it; on all replicas, independent of their clocks.
    */
   const readMark = (grantId: string) => store.get(buildMarkKey(grantId));
 
-  /** False, and nothing is done, where `before` is the mark no more, and for a grant that has ended. */
+  /** False, without effect, if `before` is no longer the mark, and for a grant that has ended. */
   const changeMark = async (grantId: string, before: string | undefined, mark: string) =>
     before !== ENDED && store.compareAndSet(buildMarkKey(grantId), before, mark, MARK_SECONDS);
 
-  /** Nothing of this grant is given again for some minutes, in which the mark stays what it is then. */
+  /** For some minutes, no answer of this grant is given again, and its mark does not change. */
   const end = (grantId: string) => store.set(buildMarkKey(grantId), ENDED, MARK_SECONDS);
 
-  /** Unless anything happened to the grant while the provider was asked: an answer from before that is not given again. */
+  /** Not if anything happened to the grant while the provider was asked: such an answer is not given again. */
   async function keepAnswers({ asked, grantId, mark, used, tokens }: IssuedTokens) {
-    // The answer to a code is not given again.
+    // The answer to a code is not cached.
     if (used === undefined) return;
     const id = generateSecret();
     const issuedAt = clock.now();
@@ -110,16 +110,16 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
     const answer = { id, asked, grantId, tokens, issuedAt, lifetimeSeconds };
     const ttlSeconds = Math.min(MAX_AGE_SECONDS, Math.floor(lifetimeSeconds));
     if (ttlSeconds < 1) return;
-    // Found by the refresh token that the client has from now on, and by the one that it used.
+    // Found by the client's new refresh token, and by the one that it used.
     const names = new Set(typeof current === 'string' ? [current, used] : [used]);
     await Promise.all(
       [...names].map((token) => answersOf(token).put(buildAnswerKey(token), answer, ttlSeconds)),
     );
   }
 
-  /** The seconds left of the access token, and whose it is; undefined where the answer is not to be given again. */
+  /** Remaining seconds and user of the access token; undefined if the answer must not be given again. */
   async function findFreshToken(kept: KeptAnswer, asked: AskedTokens) {
-    // They renew when they have to, also because a token was refused, and then want another one.
+    // The gateway's own pages refresh when they have to, also after a refusal, and then need another token.
     if (isOwnClient(asked.clientId)) return undefined;
     // Clocks of replicas differ.
     const age = Math.max(0, (clock.now() - kept.issuedAt) / 1000);
@@ -132,7 +132,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
     try {
       return { secondsLeft, user: (await verifyToken(access))?.sub };
     } catch {
-      // Its client comes because /mcp refuses it, perhaps: only the provider can help there.
+      // The client may have come because /mcp refuses it: only the provider can help.
       return undefined;
     }
   }
@@ -147,7 +147,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
         readGrant(refreshToken),
         find(refreshToken, clientId),
       ]);
-      // Whoever brings one that was replaced, or another's, must not use up what the login has.
+      // The holder of a replaced token, or of another's, must not use up the limit of the login.
       if (!grant || grant.isReplaced || grant.clientId !== clientId) {
         knownTokens.delete(toKey(refreshToken, clientId));
         return undefined;
@@ -156,9 +156,9 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
       const fresh = kept && (await findFreshToken(kept, asked));
       return { id: grant.grantId, isAnswered: fresh !== undefined };
     },
-    /** To be read before the provider is asked to refresh. */
+    /** To be called before the provider is asked to refresh. */
     readMark,
-    /** Undefined unless it is fresh, the last thing that happened to its grant, what is asked for now, and its token is accepted. */
+    /** Undefined unless the answer is fresh, the last event of its grant, for the same request, and its token is accepted. */
     async recall(kept: KeptAnswer, asked: AskedTokens) {
       const fresh = await findFreshToken(kept, asked);
       if (fresh === undefined) return undefined;
@@ -168,14 +168,14 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
         user: fresh.user,
       };
     },
-    /** Never rejects: without it the next refresh is one more. */
+    /** Never rejects: on failure, the next refresh goes to the provider. */
     async keep(issued: IssuedTokens): Promise<void> {
       const { grantId, used, tokens } = issued;
       const { clientId } = issued.asked;
-      // The refresh token that the client has from now on.
+      // The client's refresh token from now on.
       const current = typeof tokens.refresh_token === 'string' ? tokens.refresh_token : used;
       if (current !== undefined) knownTokens.set(toKey(current, clientId), grantId);
-      // Every token that names the grant from now on, whether its answer is kept or not.
+      // All tokens that identify the grant from now on, whether or not the answer is cached.
       const keeping = [...new Set([used, current, tokens.access_token])]
         .filter((token) => typeof token === 'string')
         .map((token) => {
@@ -197,8 +197,8 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
       await changing.catch(() => {});
     },
     /**
-     * The provider refused a refresh. If it is for good, the grant may have ended there: because of a token that was used
-     * twice, say. Never rejects. Tokens of no known grant end nothing: made-up ones must not fill the store.
+     * The provider refused a refresh. If the refusal is permanent, the grant may have ended: by reuse of a token, say. Never rejects.
+     * Tokens of unknown grants have no effect: made-up ones must not fill the store.
      */
     async endAfterRefusal(grantId: string | undefined, status: number) {
       if (grantId === undefined || status >= 500 || status === 429) return;
@@ -209,24 +209,24 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
 
 const buildAnswerKey = (token: string) => buildOAuthKey('recent-answer', hashSha256(token));
 
-// The grant that a token belongs to, and what happened to the grant last. Only hashes of tokens are stored.
+// The grant of a token, and the last event of the grant. Only hashes of tokens are stored.
 
 interface KnownGrant {
-  /** Stays the same from refresh to refresh. */
+  /** Stays the same across refreshes. */
   readonly grantId: string;
   readonly clientId: string;
-  /** The client had another refresh token given in place of this one. */
+  /** The client has received another refresh token in its place. */
   readonly isReplaced: boolean;
 }
 
-/** A token that was stolen and replaced long ago still ends what came after it. */
+/** A stolen token that was replaced long ago still ends its successors. */
 const GRANT_SECONDS = 86_400;
-/** After a weekend or a holiday it still says whose login comes. */
+/** After a weekend or a holiday, it still identifies the login. */
 const CURRENT_SECONDS = 2_592_000;
 
 /** The mark of a grant that has ended. */
 const ENDED = 'ended';
-/** Longer than an answer is given again and the provider may take for one. Without its mark no answer is. */
+/** Exceeds the lifetime of cached answers plus the provider's response time. Without its mark, no answer is given again. */
 const MARK_SECONDS = 600;
 
 const buildGrantKey = (token: string) => buildOAuthKey('recent-grant', hashSha256(token));
@@ -238,14 +238,14 @@ const toKey = (refreshToken: string, clientId: string) =>
 
 // The tokens that a client asks for, and whether two requests ask for the same.
 
-/** The tokens that a client asked for. Whoever asks for anything else gets an answer of its own. */
+/** The request for tokens. A different one gets an answer of its own. */
 export interface AskedTokens {
   readonly clientId: string;
-  /** As they were sent, in the order of their names; without what only says who asks, and by what right. */
+  /** As sent, in the order of their names; without those that only authenticate the request. */
   readonly parameters: readonly (readonly [name: string, value: string])[];
 }
 
-/** Parameters of a code or a refresh token, and of the client: the same tokens are asked for with either. */
+/** Parameters of a code, a refresh token or the client: they do not change which tokens are asked for. */
 const RIGHTS = new Set([
   'grant_type',
   'code',

@@ -1,5 +1,5 @@
-// §4.6, RFC 6749 §4.1.1, RFC 7636 §4.3: what a client asks for, checked in one order: who asks
-// and where the answer goes first, for until then there is nobody to answer to.
+// §4.6, RFC 6749 §4.1.1, RFC 7636 §4.3: checks authorization requests: client and redirect URI first, since until then there is no client
+// to answer.
 
 import { isWellFormedScope } from '../../config/rules.ts';
 import { fail } from '../../errors/gateway-error.ts';
@@ -9,22 +9,22 @@ import { stripUri } from '../../platform/secret-texts.ts';
 import type { Client, Clients } from '../clients/clients.ts';
 
 export interface AuthorizationRequest {
-  /** As it came, without the question mark. */
+  /** As sent, without the question mark. */
   readonly query: string;
   readonly parameters: RequestParameters;
   readonly clientId: string;
   readonly redirectUri: string;
-  /** Undefined for an id that the provider has to judge. */
+  /** Undefined for an ID that is left to the provider. */
   readonly client: Client | undefined;
 }
 
-/** `cookie` is the Cookie header of the browser that brings it. @throws GatewayError */
+/** `cookie` is the Cookie header of the browser. @throws GatewayError */
 export type ReadAuthorizationRequest = (
   query: string,
   cookie: string | undefined,
 ) => Promise<AuthorizationRequest>;
 
-/** Reads who asks, and where the answer goes. @throws GatewayError with a row of §7.3. */
+/** Reads client and redirect URI. @throws GatewayError with a row of §7.3. */
 export async function readClientAndRedirectUri(
   query: string,
   clients: Clients,
@@ -42,14 +42,14 @@ export async function readClientAndRedirectUri(
   return { query, parameters, clientId, redirectUri, client };
 }
 
-/** For the log, which holds no query. */
+/** For the log, which never has a query. */
 const toLogText = (uri: string) => truncateForLog(stripUri(uri));
 
 const MAX_LOGGED_URIS = 3;
 
 /**
- * Checks the request itself. §4.6 demands `state` (`requiresState`); RFC 6749 §4.1.1 recommends it, and clients with PKCE do without.
- * RFC 6749 §3.3: whoever reads a consent page must see what the provider reads (`requiresPlainScope`).
+ * Checks the other parameters. §4.6 demands `state` (`requiresState`); RFC 6749 §4.1.1 recommends it, and clients with PKCE do without. RFC
+ * 6749 §3.3: a consent page must show the scope that the provider reads (`requiresPlainScope`).
  *
  * @throws GatewayError with a row of §7.3.
  */
