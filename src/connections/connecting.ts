@@ -206,13 +206,13 @@ export function createConnecting(
   ): void {
     if (owner === 'shared') {
       if (back.isOperator) return;
-      throw new ConnectionProblem('person', `Only operators connect ${server} for everybody.`);
+      throw new ConnectionProblem('person', `Only operators can connect ${server} for everybody.`);
     }
     if (back.owner === undefined) throw createLoggedOut(server);
     if (findPlace(back.owner, server).hash === findPlace(owner, server).hash) return;
     throw new ConnectionProblem(
       'person',
-      `The login for ${server} was begun by another user of this gateway than the one who is logged in now. ${BEGIN_AGAIN}`,
+      `The login for ${server} was started by a different user than the one who is logged in now. ${BEGIN_AGAIN}`,
     );
   }
 

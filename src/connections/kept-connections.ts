@@ -93,7 +93,7 @@ function createConnectionChanges(
   const waiting = new Map<string, Set<() => void>>();
   const { ownName: from } = replicas;
   const warn = createWarnThrottle(clock, (cause: unknown) =>
-    log.warn('Other replicas hear of changed connections up to 30 s late.', { cause }),
+    log.warn('Other replicas may use outdated connections for up to 30 s.', { cause }),
   );
 
   function tell(place: ConnectionPlace, change: ConnectionChange) {

@@ -312,7 +312,7 @@ ${mayChange ? renderActions(owner, session, info) : ''}
 }
 
 const OF_OPERATORS =
-  'One connection for everybody. It is made by your operators, of whom you are one.';
+  'One connection for everybody, which operators like you make.';
 const OF_OTHERS = 'Made by your operators, for everybody.';
 
 function renderFacts({ account, since, scopes }: ConnectionInfo): string {

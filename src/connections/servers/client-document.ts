@@ -71,4 +71,4 @@ export const isRedirectAmbiguous = ({ auth }: Server, { sendsIssuer }: Authoriza
   auth.redirectUri === 'common' && !sendsIssuer;
 
 export const adviseToCreate = (baseUrl: string, server: Server): string =>
-  `Create a client there with the redirect URI ${buildRedirectUri(baseUrl, server)}, and set "clientId" (and "clientSecret" where it gives one).`;
+  `Create a client there with the redirect URI ${buildRedirectUri(baseUrl, server)}, and set "clientId" (and "clientSecret" if it issues one).`;

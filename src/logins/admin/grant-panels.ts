@@ -125,7 +125,7 @@ function readGrantSelection(query: URLSearchParams, issuers: Issuers): GrantSele
   }
   return fail('bad_request', {
     details:
-      'Say whose logins are to end: user=SUB, client=ID, or both, each once and with a value; or all=true alone, for everybody. issuer=URL beside user=SUB names a user of another issuer than OIDC_ISSUER.',
+      'Select the logins to end: user=SUB, client=ID, or both, each once and with a value; or all=true alone, for everybody. issuer=URL beside user=SUB names a user of another issuer than OIDC_ISSUER.',
   });
 }
 
@@ -140,7 +140,7 @@ const GRANTS_TABLE: AdminTable = {
   tab: 'Logins',
   title: 'Logins',
   about:
-    'Which client may act for whom. A login that you end is over at the next call, at every replica.',
+    'Clients that may act for users. A login that you end is over at the next call, at every replica.',
   none: 'There are none.',
   rows: 'grants',
   isSearchable: true,

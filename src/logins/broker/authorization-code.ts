@@ -92,7 +92,7 @@ export function createAuthorizationCodeGrant(
     async function endReused(grantId: string, user: UserIdentity): Promise<never> {
       await ends.endGrant(grantId, 'reuse');
       runtime.log.warn(
-        'An authorization code was used twice by whoever has its code_verifier. It may have been stolen, so the login has ended.',
+        'An authorization code was redeemed twice, both times with its code_verifier. It may have been stolen, so the login has ended.',
         { ...nameUser(user), client: clientId, grant: grantId },
       );
       return fail('authorization_code_reused', { facts: { ...nameUser(user), grantId } });
@@ -101,7 +101,7 @@ export function createAuthorizationCodeGrant(
 }
 
 export const ENDED_MEANWHILE =
-  'All logins like this one were ended while it was under way. Log in again.';
+  'This login was ended while it was in progress. Log in again.';
 
 interface CodeRequest {
   readonly code: string;

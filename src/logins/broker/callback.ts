@@ -218,7 +218,7 @@ async function checkResponseIssuer(
 }
 
 const TOKEN_REFUSED =
-  'The identity provider does not accept the access token that it has just given.';
+  'The identity provider does not accept the access token that it has just issued.';
 
 // Unusable answers of the provider. Only operators of the provider or the gateway can fix them: users see which member of which answer it
 // is.
@@ -231,7 +231,7 @@ function withoutUserDetails(error: GatewayError, issuer: string) {
   const { member } = failure.facts ?? {};
   const what = typeof member === 'string' ? `${member} of ${place}` : place;
   return new GatewayError(key, {
-    details: `${row.details} It is ${what} of ${issuer}; the log of the gateway says what is wrong.`,
+    details: `${row.details} The problem is ${what} of ${issuer}. See the gateway log for details.`,
   });
 }
 

@@ -239,7 +239,7 @@ function createEndConnections({ oauth, log }: BrokerRuntime, connections: Connec
 }
 
 const NOT_REVOKED =
-  'A user was logged out, and their connections were deleted, but not every server could be told. Tokens there stay valid until they expire, or until the user ends them at the server.';
+  'A user was logged out, and their connections were deleted, but not every server could be asked to revoke its tokens. They stay valid until they expire, or until the user ends them at the server.';
 const NOT_ENDED =
   'A user was logged out, but their connections to servers could not be ended. End them on the page for operators (/admin).';
 
@@ -276,7 +276,7 @@ function endOutdatedGrants(
 
   machineClients.onChange((ids) => {
     const warn = (cause: unknown) =>
-      log.warn('The tokens of clients that were changed are listed until they expire.', {
+      log.warn('Tokens of changed clients stay in the lists until they expire.', {
         clients: ids,
         cause,
       });

@@ -210,7 +210,7 @@ function describeProblem([name, , expected]: Member, answer: JsonObject, issuer:
 function createUnusableAnswer(issuer: string, member: string, found: unknown, expected: string) {
   const what = found === undefined ? 'is missing' : `is ${quote(found)}`;
   return new GatewayError('unusable_provider_answer', {
-    details: `${catalogue.unusable_provider_answer.details} Of the answer of ${issuer}, ${member} ${what}; it must be ${expected}.`,
+    details: `${catalogue.unusable_provider_answer.details} In the answer of ${issuer}, ${member} ${what}; it must be ${expected}.`,
     facts: { member, found: quote(found), expected },
   });
 }

@@ -66,7 +66,7 @@ export function createRefreshTokenGrant(
     async function endReused(): Promise<never> {
       await ends.endGrant(grantId, 'reuse');
       log.warn(
-        'A refresh token was used that had been replaced, after its successor was in use. It may have been stolen, so the login has ended.',
+        'A refresh token was used again after its successor was in use. It may have been stolen, so the login has ended.',
         { ...nameUser(user), client: clientId, grant: grantId },
       );
       return fail('refresh_token_reused');

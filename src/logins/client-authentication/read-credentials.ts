@@ -84,7 +84,7 @@ function readBasic(
   const isRight = colon > 0 && id !== undefined && secret !== undefined && secret !== '';
   if (!isRight) return 'malformed';
   if (clientId !== undefined && clientId !== id)
-    failRequest('The client_id is not that of the Authorization header.');
+    failRequest('The client_id does not match the Authorization header.');
   return { method: 'client_secret_basic', clientId: id, secret };
 }
 

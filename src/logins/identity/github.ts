@@ -50,7 +50,7 @@ export function createReadGithubIdentity(
       return isHeldToken
         ? undefined
         : fail('upstream_failed', {
-            details: 'GitHub does not accept the access token that it has just given.',
+            details: 'GitHub does not accept the access token that it has just issued.',
             cause: new Error("GitHub's API answered 401"),
           });
     if (found.kind !== 'found') return failForbidden('/user', found);

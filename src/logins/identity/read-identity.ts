@@ -158,7 +158,7 @@ export function createReadIdentity(
     if (groups === undefined && findClaim(all, groupsClaim) !== undefined)
       warnOnce(
         'groups',
-        'The claim that OIDC_GROUPS_CLAIM names is neither a text nor a list of texts: it says no groups.',
+        'The claim that OIDC_GROUPS_CLAIM names is neither a text nor a list of texts: it gives no groups.',
         { claim: groupsClaim },
       );
     // Distributed claims may come with an access token.
@@ -252,7 +252,7 @@ function readAnswer(
   if (found === sub) return { kind: 'claims', claims };
   // OpenID Connect Core §5.3.2, §5.3.4: the answer must not be used, and the access token may belong to another user.
   return failIdentity(
-    `Its userinfo endpoint speaks of another user than its ID token: the sub is ${quote(found)} and must be ${quote(sub)}.`,
+    `Its userinfo endpoint names another user than its ID token: the sub is ${quote(found)} and must be ${quote(sub)}.`,
     { member: 'sub', found: quote(found), expected: sub },
   );
 }

@@ -71,7 +71,7 @@ test.each(UNUSABLE)(
     change = alter;
     const { status, headers, text } = await own.steps.callback(own.provider.logIn(asked), cookie);
     expect([status, headers.location]).toEqual([502, undefined]);
-    expect(text).toContain(`Of the answer of ${own.provider.issuer.url}, ${member} is`);
+    expect(text).toContain(`In the answer of ${own.provider.issuer.url}, ${member} is`);
     // The person may go back to the app, which is told then.
     expect(text).toContain('https://client.example/callback?error=server_error');
     const told = own.gateway.log.filter((line) => JSON.stringify(line).includes(`, ${member} is`));
