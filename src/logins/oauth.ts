@@ -20,7 +20,7 @@ import type { Broker } from './broker/open-broker.ts';
 import { createProviderLogout } from './broker/provider-logout.ts';
 import { createRefreshIndex, createRefreshTokenGrant } from './broker/refresh-token.ts';
 import { createBrokerRevoke } from './broker/revoke.ts';
-import { createTokenEndpoint, createTokenIssue } from './broker/token.ts';
+import { createBrokerToken, createTokenIssue } from './broker/token.ts';
 import { createClientAuthentication } from './client-authentication/authenticate-client.ts';
 import {
   type ClientDocuments,
@@ -170,7 +170,7 @@ function createBrokerMode(
     readRequest: createBrokerRequestReader(runtime, parties),
     redirectToProvider: createBrokerRedirect(broker),
     callback: createCallback(broker, parties, createFinishPageLogin(runtime, sessions)),
-    token: createTokenEndpoint({
+    token: createBrokerToken({
       authorization_code: createAuthorizationCodeGrant(broker, clients, issue),
       refresh_token: createRefreshTokenGrant(broker, clients, issue),
       client_credentials: createClientCredentialsGrant(broker, ofConfigured, issue),

@@ -311,8 +311,7 @@ ${mayChange ? renderActions(owner, session, info) : ''}
 </section>`;
 }
 
-const OF_OPERATORS =
-  'One connection for everybody, which operators like you make.';
+const OF_OPERATORS = 'One connection for everybody, which operators like you make.';
 const OF_OTHERS = 'Made by your operators, for everybody.';
 
 function renderFacts({ account, since, scopes }: ConnectionInfo): string {

@@ -100,8 +100,7 @@ export function createAuthorizationCodeGrant(
   };
 }
 
-export const ENDED_MEANWHILE =
-  'This login was ended while it was in progress. Log in again.';
+export const ENDED_MEANWHILE = 'This login was ended while it was in progress. Log in again.';
 
 interface CodeRequest {
   readonly code: string;

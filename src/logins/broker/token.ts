@@ -27,9 +27,7 @@ export interface TokenRequest extends AuthenticationRequest {
 export type GrantType = (request: TokenRequest) => Promise<JudgedRequest>;
 
 /** `grantTypes` by name; undefined for one that is switched off. */
-export const createTokenEndpoint = (
-  grantTypes: Readonly<Record<string, GrantType | undefined>>,
-) => {
+export const createBrokerToken = (grantTypes: Readonly<Record<string, GrantType | undefined>>) => {
   const byName = new Map(Object.entries(grantTypes));
   return async function token(request: GatewayRequest, body: RequestBody) {
     const parameters = parseBody(body);
