@@ -6,7 +6,6 @@ import { fail } from '../errors/gateway-error.ts';
 import type {
   ChosenLimit,
   Endpoint,
-  JudgedRequest,
   NamedPaths,
   OpenEndpoint,
   PublicEndpoint,
@@ -15,8 +14,6 @@ import {
   createJsonReply,
   type GatewayRequest,
   getHeader,
-  getJson,
-  type PendingReply,
   type RequestBody,
 } from '../http/endpoint/message.ts';
 import type { OwnPages } from '../http/endpoint/own-pages.ts';
@@ -33,6 +30,8 @@ import { type LoginIndex, readAskedTokens } from './refresh/recent-answers.ts';
 import type { ReadAuthorizationRequest } from './request/authorization-request.ts';
 import { JWT_BEARER, readAskedFacts } from './request/login-facts.ts';
 
+type Judge = PublicEndpoint['judge'];
+
 /** The endpoints of one mode. Each checks the request, and returns the work to run once it is counted. */
 export interface ModeAtEndpoints {
   /** `iss` of replies to clients (RFC 9207), if the gateway is the issuer. */
@@ -40,14 +39,14 @@ export interface ModeAtEndpoints {
   readonly readRequest: ReadAuthorizationRequest;
   readonly redirectToProvider: RedirectToProvider;
   /** @throws GatewayError for an invalid request. */
-  readonly token: PublicEndpoint['judge'];
+  readonly token: Judge;
   /** Refreshes are counted by login, so that one client's storm costs no other client anything. */
   readonly logins: LoginIndex;
   /** Undefined if no client can authenticate. */
   readonly findMachineLogin?: FindMachineLogin;
-  readonly revoke: PublicEndpoint['judge'];
-  /** `cookie` is the Cookie header. Undefined in proxy mode. */
-  callback?(query: string, cookie: string | undefined): Promise<JudgedRequest>;
+  readonly revoke: Judge;
+  /** Undefined in proxy mode. */
+  readonly callback?: Judge;
   /** Pages for users, and back-channel logout. None in proxy mode. */
   readonly ownEndpoints: readonly Endpoint[];
   /** For other features with pages for users. Undefined in proxy mode. */
@@ -56,10 +55,10 @@ export interface ModeAtEndpoints {
 
 /** The endpoints where a client registers, and where its user approves it. */
 export interface OAuthFront {
-  authorize(query: string, cookie: string | undefined): Promise<PendingReply>;
+  readonly authorize: Judge;
   /** The form of the consent page; undefined without one. */
-  consent?(body: RequestBody, cookie: string | undefined): Promise<JudgedRequest>;
-  register(metadata: unknown, authorization: string | undefined): Promise<PendingReply>;
+  readonly consent?: Judge;
+  readonly register: Judge;
 }
 
 /** `popups` is `OAUTH_POPUPS`: login pages keep their opener. */
@@ -68,30 +67,14 @@ export function createOAuthEndpoints(
   mode: ModeAtEndpoints,
   { authorize, consent, register }: OAuthFront,
 ): readonly Endpoint[] {
-  const { callback } = mode;
+  const { token, revoke, callback, ownEndpoints } = mode;
   const loginPage = {
     ...PUBLIC,
     hasErrorPages: true,
     isNavigation: true,
     ...(popups && { headers: { 'Cross-Origin-Opener-Policy': 'unsafe-none' } }),
   };
-  const consentEndpoint: PublicEndpoint | undefined = consent && {
-    ...loginPage,
-    ...FORM,
-    method: 'POST',
-    path: '/oauth/consent',
-    limit: 'consent',
-    judge: (request, body) => consent(body, getCookie(request)),
-  };
-  const callbackEndpoint: PublicEndpoint | undefined = callback && {
-    ...loginPage,
-    method: 'GET',
-    path: '/oauth/callback',
-    limit: 'callback',
-    judge: (request) => callback(request.query, getCookie(request)),
-  };
-
-  return [
+  const endpoints: readonly (PublicEndpoint | undefined)[] = [
     {
       ...loginPage,
       method: 'GET',
@@ -99,10 +82,23 @@ export function createOAuthEndpoints(
       limit: 'authorize',
       hasErrorPages: callback !== undefined,
       isNavigation: consent !== undefined || callback !== undefined,
-      judge: (request: GatewayRequest) => authorize(request.query, getCookie(request)),
+      judge: authorize,
     },
-    ...(consentEndpoint ? [consentEndpoint] : []),
-    ...(callbackEndpoint ? [callbackEndpoint] : []),
+    consent && {
+      ...loginPage,
+      ...FORM,
+      method: 'POST',
+      path: '/oauth/consent',
+      limit: 'consent',
+      judge: consent,
+    },
+    callback && {
+      ...loginPage,
+      method: 'GET',
+      path: '/oauth/callback',
+      limit: 'callback',
+      judge: callback,
+    },
     {
       ...PUBLIC,
       ...FORM,
@@ -111,7 +107,7 @@ export function createOAuthEndpoints(
       errors: TOKEN_ERRORS,
       limit: 'token',
       chooseLimit: createChooseTokenLimit(mode),
-      judge: mode.token,
+      judge: token,
     },
     {
       ...PUBLIC,
@@ -121,7 +117,7 @@ export function createOAuthEndpoints(
       limit: 'dcr',
       body: 'json',
       maxBodyBytes: MAX_BODY_BYTES,
-      judge: (request, body) => register(getJson(body), getHeader(request, 'authorization')),
+      judge: register,
     },
     {
       ...PUBLIC,
@@ -130,10 +126,10 @@ export function createOAuthEndpoints(
       path: '/oauth/revoke',
       errors: TOKEN_ERRORS,
       limit: 'token',
-      judge: mode.revoke,
+      judge: revoke,
     },
-    ...mode.ownEndpoints,
   ];
+  return [...endpoints.filter((one) => one !== undefined), ...ownEndpoints];
 }
 
 const PUBLIC = { kind: 'public', errors: OAUTH } as const;
@@ -147,8 +143,6 @@ const REGISTRATION_ERRORS: ErrorFormat = { form: 'oauth', body: 'invalid_client_
 const MAX_BODY_BYTES = 65_536;
 
 const FORM = { body: 'json or form', maxBodyBytes: MAX_BODY_BYTES } as const;
-
-const getCookie = (request: GatewayRequest) => getHeader(request, 'cookie');
 
 // §8: refreshes are counted by login, authenticated clients by client, and all other token requests by address.
 

@@ -1,6 +1,7 @@
 // §4.6–§4.8: puts the authorization server together that clients see: its endpoints, in either mode, and the documents that lead to it.
 
 import type { NamedPaths } from '../http/endpoint/endpoint.ts';
+import { getHeader } from '../http/endpoint/message.ts';
 import type { OwnPages } from '../http/endpoint/own-pages.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { SealedStore } from '../store/records.ts';
@@ -80,9 +81,10 @@ export function createAuthorizationEndpoints(runtime: Runtime, needs: Authorizat
       ? createBrokerMode(requireBroker(runtime, needs), parties, clientDocuments)
       : createProxy(runtime, oauth, clients, auth);
   const front: OAuthFront = {
-    async authorize(query, cookie) {
-      const request = await mode.readRequest(query, cookie);
-      return () => mode.redirectToProvider(request, browsers.getOrCreate(cookie));
+    async authorize(request) {
+      const cookie = getHeader(request, 'cookie');
+      const asked = await mode.readRequest(request.query, cookie);
+      return () => mode.redirectToProvider(asked, browsers.getOrCreate(cookie));
     },
     // The page between a client's request and the provider.
     ...(oauth.consent.kind === 'page' &&

@@ -2,7 +2,12 @@
 
 import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { JudgedRequest } from '../../http/endpoint/endpoint.ts';
-import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';
+import {
+  createRedirectReply,
+  type GatewayRequest,
+  getHeader,
+  type Reply,
+} from '../../http/endpoint/message.ts';
 import { failRequest, parseQuery, type RequestParameters } from '../../http/endpoint/parameters.ts';
 import {
   describeOAuthError,
@@ -38,10 +43,8 @@ export function createCallback(
   const { oauth, baseUrl } = broker.runtime;
   const { logouts, tellProviderInTurn } = broker.ends;
 
-  return async function callback(
-    query: string,
-    cookie: string | undefined,
-  ): Promise<JudgedRequest> {
+  return async function callback({ query, headers }: GatewayRequest): Promise<JudgedRequest> {
+    const cookie = getHeader({ headers }, 'cookie');
     // Providers may add further parameters.
     const parameters = parseQuery(query, () => {});
     const state = parameters.require('state');

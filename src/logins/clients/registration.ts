@@ -3,7 +3,11 @@
 import { fail } from '../../errors/gateway-error.ts';
 import {
   createJsonReply,
+  type GatewayRequest,
+  getHeader,
+  getJson,
   type PendingReply,
+  type RequestBody,
   readBearerToken,
 } from '../../http/endpoint/message.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -26,14 +30,14 @@ export const createRegister = (
   redirectUris: RedirectUriRules,
   accessToken: string | undefined,
 ) =>
-  async function register(body: unknown, authorization: string | undefined): Promise<PendingReply> {
-    const token = readBearerToken(authorization);
+  async function register(request: GatewayRequest, body: RequestBody): Promise<PendingReply> {
+    const token = readBearerToken(getHeader(request, 'authorization'));
     const isGiven = token !== undefined && accessToken !== undefined;
     if (accessToken !== undefined && !(isGiven && isEqualSecret(token, accessToken)))
       fail('registration_token_required', { headers: { 'WWW-Authenticate': 'Bearer' } });
     const client = {
       client_id: generateClientId(),
-      ...parseClientMetadata(body, redirectUris),
+      ...parseClientMetadata(getJson(body), redirectUris),
       client_id_issued_at: Math.floor(clock.now() / 1000),
       client_secret_expires_at: 0 as const,
     };

@@ -5,6 +5,8 @@ import { fail } from '../../errors/gateway-error.ts';
 import type { JudgedRequest } from '../../http/endpoint/endpoint.ts';
 import {
   createRedirectReply,
+  type GatewayRequest,
+  getHeader,
   type PendingReply,
   type Reply,
   type RequestBody,
@@ -92,7 +94,8 @@ export function createConsent(
   }
 
   return {
-    async authorize(query: string, cookie: string | undefined): Promise<PendingReply> {
+    async authorize({ query, headers }: GatewayRequest): Promise<PendingReply> {
+      const cookie = getHeader({ headers }, 'cookie');
       if (query.length > MAX_QUERY)
         failRequest(`The query is longer than ${MAX_QUERY} characters.`);
       const request = await readRequest(query, cookie);
@@ -111,7 +114,8 @@ export function createConsent(
      * Handles the form of the page. The record is not used up: a user who goes back in the browser, or clicks twice, may answer again. It
      * is valid only in the browser that was shown the page.
      */
-    async consent(body: RequestBody, cookie: string | undefined): Promise<JudgedRequest> {
+    async consent({ headers }: GatewayRequest, body: RequestBody): Promise<JudgedRequest> {
+      const cookie = getHeader({ headers }, 'cookie');
       const form = parseBody(body, checkFieldName);
       const secret = form.require('request');
       const csrf = form.require('csrf');
