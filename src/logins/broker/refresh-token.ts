@@ -17,7 +17,7 @@ export function createRefreshTokenGrant(
   const { oauth, clock, log } = runtime;
 
   return async function refresh({ parameters, facts }) {
-    // RFC 6749 §6: the parameters. The client is public, and names itself (§3.2.1).
+    // RFC 6749 §6: the parameters. The client is public, and names itself (RFC 6749 §3.2.1).
     const text = parameters.require('refresh_token');
     const clientId = parameters.require('client_id');
     const { grantId, generation } =
