@@ -102,6 +102,8 @@ test('§21.1, §5.11 code: log and audit log name the login that ended by it', a
     client: client.id,
     grant: first?.grant,
   });
-  const warned = own.gateway.log.filter((line) => /code was redeemed twice/.test(JSON.stringify(line)));
+  const warned = own.gateway.log.filter((line) =>
+    /code was redeemed twice/.test(JSON.stringify(line)),
+  );
   expect(warned).toMatchObject([{ grant: first?.grant, client: client.id }]);
 });
