@@ -69,7 +69,7 @@ export interface ConnectionRecord {
   readonly listedUntil: number;
 }
 
-/** How the gateway is known at an authorization server: by configuration, by its client document, or by registration. */
+/** Source of the gateway's client at an authorization server: configuration, its client document, or a registration. */
 export type ClientSource = 'configured' | 'document' | 'registered';
 
 export interface StoredConnection {
@@ -273,7 +273,7 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal) {
       else if (text === undefined) await unlist(place);
       return undefined;
     },
-    /** Of simultaneous callers, one gets the record. One that no secret opens is deleted, too. */
+    /** One of several simultaneous callers gets the record. One that no secret opens is deleted, too. */
     async take(place: ConnectionPlace) {
       const text = await store.getAndDelete(buildConnectionKey(place.hash));
       // The connection has ended even if the lists cannot be written: readers of the lists check whether it exists.

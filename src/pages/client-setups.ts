@@ -16,7 +16,7 @@ export interface GatewayEntry {
 
 /** One way to add the gateway. */
 export interface Snippet {
-  /** Where the text of `render` goes: `a terminal`, or the name of a file; undefined if the client has its own page for it. */
+  /** Target of the text of `render`: `a terminal`, or the name of a file; undefined if the client has its own page for it. */
   readonly place: string | undefined;
   /** Language of the text of `render`. */
   readonly language: 'sh' | 'json' | 'toml' | 'text' | 'python';

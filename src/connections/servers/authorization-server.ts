@@ -35,7 +35,7 @@ export const listEndpoints = (at: AuthorizationServer): readonly string[] =>
     (url) => url !== undefined,
   );
 
-/** Where to log in for a server, and for what. */
+/** The place to log in for a server, and the requested resource and scopes. */
 export interface LoginPlace {
   readonly authorizationServer: AuthorizationServer;
   /** RFC 8707; undefined if none is sent. */

@@ -196,7 +196,7 @@ function createRegistrations(
         if (isTried || !(problem instanceof ConnectionProblem)) throw problem;
         return undefined;
       });
-      // Of two servers at the same moment, the second may get the registration or the refusal of the first.
+      // If two servers come at the same moment, the second may get the registration or the refusal of the first.
       if (registration?.redirectUris.includes(redirectUri)) return registration;
     }
   }

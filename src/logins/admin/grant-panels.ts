@@ -181,7 +181,7 @@ const NO_GRANTS_TABLE: AdminTable = {
   columns: [],
 };
 
-/** Whose tokens clients have: nothing is known here of the provider's. */
+/** The issuer of the clients' tokens: nothing is known here of the provider's. */
 const NONE: JsonObject = { tokens: 'provider', grants: [] };
 
 /** Never a token. */

@@ -39,7 +39,7 @@ export function createFindLoginRefusal(config: IdentityConfig, service: string):
     if (problem === undefined) return undefined;
     const { forLog, advice } = problem;
     const { email, preferred_username: login, name } = claims;
-    // By the user's own name for the account: address or name; else the provider's.
+    // The user's own name for the account: address or name; else the provider's.
     const who = readText(email) ?? readText(login) ?? readText(name) ?? user.sub;
     return {
       forLog,

@@ -118,7 +118,7 @@ type EndpointName = Exclude<LoginStep, 'call'> | 'revoke';
 /** Errors that an observer throws are logged, and reach no client. */
 type LoginObserver = (record: LoginRecord) => void;
 
-/** By path. The facts are in the query or body, or known to the handler only. */
+/** Keyed by path. The facts are in the query or body, or known to the handler only. */
 const OBSERVED = new Map<string, readonly [step: EndpointName, asks?: 'query' | 'body']>([
   ['/oauth/register', ['register']],
   ['/oauth/authorize', ['authorize', 'query']],
