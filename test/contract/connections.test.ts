@@ -108,7 +108,7 @@ describe.each(['embedded', 'redis'])('connections over %s', (kind) => {
   }, async () => {
     const { clock, server, wiki, one, other } = await start(STRICT);
     await connectOwner(one, wiki, { owner: ADA });
-    const rounds = chooseCount(10, 200);
+    const rounds = chooseCount(4, 40);
     for (let round = 0; round < rounds; round += 1) {
       clock.advance(TWO_HOURS_MS);
       const accesses = await Promise.all(
@@ -127,7 +127,7 @@ describe.each(['embedded', 'redis'])('connections over %s', (kind) => {
   }, async () => {
     const { clock, server, wiki, stores, open, one, other } = await start(FORGIVING);
     await connectOwner(one, wiki, { owner: ADA });
-    const rounds = chooseCount(10, 200);
+    const rounds = chooseCount(4, 40);
     let lost = 0;
     for (let round = 0; round < rounds; round += 1) {
       clock.advance(TWO_HOURS_MS);

@@ -105,7 +105,7 @@ describe('a store that closes under work', () => {
     (await settled).flatMap((end) => (end.status === 'rejected' ? [end.reason] : []));
 
   test('§4.3 what is asked while it closes is refused, and ends the process in no way', async () => {
-    for (let round = 0; round < 20; round += 1) {
+    for (let round = 0; round < 4; round += 1) {
       const store = await open();
       const many = Array.from({ length: 600 }, (_, at) => recordOf(`session-${at}`));
       await Promise.all(many.map((record) => store.createSession(record, TTL)));
@@ -119,7 +119,7 @@ describe('a store that closes under work', () => {
       await closing;
       expect(await reasons(Promise.allSettled(asked(store)))).toHaveLength(10);
     }
-  }, 60_000);
+  });
 
   test('§4.3 a close waits for what was begun, and it is there afterwards', async () => {
     const store = await open();

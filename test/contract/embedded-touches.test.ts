@@ -112,9 +112,8 @@ test('§3.1 touches of more sessions than a commit writes at once are on disk a 
     await finishCommits();
     const copy = await copyWhatIsOnDisk();
     const onDisk = await open(copy);
-    for (const id of ids) {
-      expect(await readSession(onDisk, id)).toHaveProperty('lastAccessedAt', touchedAt.get(id));
-    }
+    const records = await Promise.all(ids.map((id) => readSession(onDisk, id)));
+    expect(records.map((record) => record?.lastAccessedAt)).toEqual([...touchedAt.values()]);
     // Now and then it goes on from there, as after a crash.
     if (second % 4 === 0) {
       folder = copy;
@@ -249,7 +248,9 @@ test('§3.1 more sessions than are kept in memory are read and touched alike', a
   const ids = Array.from({ length: 12_000 }, (_, at) => `session-${at}`);
   await Promise.all(ids.map((id) => create(id)));
   clock.advance(1000);
-  for (const id of ids) expect(await touch(id)).toBe(true);
+  const refused: string[] = [];
+  for (const id of ids) if (!(await touch(id))) refused.push(id);
+  expect(refused).toEqual([]);
   expect(await readSession(store, 'session-0')).toMatchObject({ lastAccessedAt: clock.now() });
   const ended = ids.filter((_, at) => at % 5 === 1);
   await Promise.all(ended.map((id) => store.endSession(id, { sub: 'ada' })));

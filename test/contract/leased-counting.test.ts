@@ -16,6 +16,7 @@ import { collectLog } from '../support/gateway/log.ts';
 import { closeAfterTest, useFresh } from '../support/lifetimes.ts';
 import { startRedis } from '../support/stores/redis.ts';
 import { createTemporaryFolder } from '../support/temporary-folder.ts';
+import { chooseCount } from '../support/tools/long-run.ts';
 
 const redis = useFresh(startRedis);
 
@@ -312,10 +313,12 @@ describe('four processes, two of which are killed, on a Redis that freezes', () 
     await once(child, 'exit');
   }
 
-  test.each<{ what: string; countings: readonly LimitCounting[] }>([
-    { what: 'leased', countings: ['leased', 'leased', 'leased', 'leased'] },
+  const WAYS: readonly { what: string; countings: readonly LimitCounting[] }[] = [
     { what: 'leased and log mixed', countings: ['leased', 'log', 'leased', 'log'] },
-  ])(
+    { what: 'leased', countings: ['leased', 'leased', 'leased', 'leased'] },
+  ];
+
+  test.each(WAYS.slice(0, chooseCount(1, 2)))(
     '§8.7 no window ever has more than its limit ($what)',
     async ({ countings }) => {
       const windowMs = 3000;
@@ -327,7 +330,7 @@ describe('four processes, two of which are killed, on a Redis that freezes', () 
       const waitForMore = async (lines: number) => {
         const before = readAll().length;
         await expect
-          .poll(() => readAll().length - before, { timeout: 30_000 })
+          .poll(() => readAll().length - before, { timeout: 30_000, interval: 200 })
           .toBeGreaterThan(lines);
       };
       for (const { hasWritten } of processes) {

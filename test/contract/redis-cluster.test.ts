@@ -13,7 +13,7 @@ import { startRedisCluster } from '../support/stores/redis-cluster.ts';
 import { describeGrants } from './grants.contract.ts';
 import type { Harness } from './harness.ts';
 import { age } from './redis-age.ts';
-import { describeStore } from './store.contract.ts';
+import { describePorts, describeStore } from './store.contract.ts';
 import { subscribers } from './subscribers.ts';
 import { describeWindows } from './windows.contract.ts';
 
@@ -26,10 +26,12 @@ const openOn = (url: string, counting: LimitCounting = 'log', clock = systemCloc
     log: collectLog().log,
   });
 
+const whole = useShared(() => startRedisCluster());
+
 const openWith = (counting: LimitCounting) => async (): Promise<Harness> => {
-  const cluster = await startRedisCluster();
-  const clients = cluster.nodes.map((node) => node.client());
-  const stores = [openOn(cluster.url, counting), openOn(cluster.url, counting)] as const;
+  const clients = whole.nodes.map((node) => node.client());
+  for (const client of clients) await client.flushall();
+  const stores = [openOn(whole.url, counting), openOn(whole.url, counting)] as const;
   return {
     store: stores[0],
     other: stores[1],
@@ -39,14 +41,15 @@ const openWith = (counting: LimitCounting) => async (): Promise<Harness> => {
     },
     async close() {
       for (const store of stores) await store.close();
-      await cluster.close();
     },
   };
 };
 
 describeStore('Redis Cluster', openWith('log'), { isShared: true });
-describeWindows('Redis Cluster with leased counting', openWith('leased'));
-describeGrants('Redis Cluster with leased counting', openWith('leased'));
+describePorts('Redis Cluster with leased counting', openWith('leased'), [
+  describeWindows,
+  describeGrants,
+]);
 
 describe('a Redis Cluster with a node down', () => {
   const cluster = useShared(() => startRedisCluster());

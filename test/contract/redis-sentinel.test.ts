@@ -77,24 +77,23 @@ const untilReplicated = async ({ servers: [primary] }: RedisWithSentinels) => {
   await expect.poll(() => client.call('WAIT', 1, 1000), LONG).toBe(1);
 };
 
-describeStore(
-  'Redis with Sentinel',
-  async (): Promise<Harness> => {
-    const redis = await startRedisSentinel();
-    const stores = [openShared(redis.url).store, openShared(redis.url).store] as const;
-    const client = redis.servers[0].client();
-    return {
-      store: stores[0],
-      other: stores[1],
-      advance: (ms) => age(client, ms),
-      async close() {
-        for (const store of stores) await store.close();
-        await redis.close();
-      },
-    };
-  },
-  { isShared: true },
-);
+const whole = useShared(() => startRedisSentinel());
+
+async function openHarness(): Promise<Harness> {
+  const client = whole.servers[0].client();
+  await client.flushall();
+  const stores = [openShared(whole.url).store, openShared(whole.url).store] as const;
+  return {
+    store: stores[0],
+    other: stores[1],
+    advance: (ms) => age(client, ms),
+    async close() {
+      for (const store of stores) await store.close();
+    },
+  };
+}
+
+describeStore('Redis with Sentinel', openHarness, { isShared: true });
 
 describe('fail-over', () => {
   const redis = useFresh(() => startRedisSentinel());

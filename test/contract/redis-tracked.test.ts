@@ -4,6 +4,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { openRedisStore } from '../../src/store/redis/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { collectLog } from '../support/gateway/log.ts';
+import { useShared } from '../support/lifetimes.ts';
 import { startRedis } from '../support/stores/redis.ts';
 import type { Harness } from './harness.ts';
 import { age } from './redis-age.ts';
@@ -43,9 +44,11 @@ const withHearing = (store: Store, client: Redis): Store =>
     },
   });
 
+const redis = useShared(startRedis);
+
 async function open(): Promise<Harness> {
-  const redis = await startRedis();
   const client = redis.client();
+  await client.flushall();
   const [store, other] = [openTracked(redis.url), openTracked(redis.url)] as const;
   return {
     store: withHearing(store, client),
@@ -57,7 +60,6 @@ async function open(): Promise<Harness> {
     async close() {
       await store.close();
       await other.close();
-      await redis.close();
     },
   };
 }

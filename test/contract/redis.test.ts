@@ -12,12 +12,12 @@ import {
   StoreUnavailable,
 } from '../../src/store/store.ts';
 import { collectLog } from '../support/gateway/log.ts';
-import { useShared } from '../support/lifetimes.ts';
+import { closeAfterTest, useShared } from '../support/lifetimes.ts';
 import { startRedis } from '../support/stores/redis.ts';
 import { describeGrants } from './grants.contract.ts';
 import type { Harness } from './harness.ts';
 import { age } from './redis-age.ts';
-import { describeStore } from './store.contract.ts';
+import { describePorts, describeStore } from './store.contract.ts';
 import { subscribers } from './subscribers.ts';
 import { describeWindows } from './windows.contract.ts';
 
@@ -30,9 +30,11 @@ const openOn = (url: string, counting: LimitCounting = 'log'): Store =>
     log: collectLog().log,
   });
 
+const redis = useShared(startRedis);
+
 const openWith = (counting: LimitCounting) => async (): Promise<Harness> => {
-  const redis = await startRedis();
   const client = redis.client();
+  await client.flushall();
   const stores = [openOn(redis.url, counting), openOn(redis.url, counting)] as const;
   return {
     store: stores[0],
@@ -41,36 +43,27 @@ const openWith = (counting: LimitCounting) => async (): Promise<Harness> => {
     advance: (ms) => age(client, ms),
     async close() {
       for (const store of stores) await store.close();
-      await redis.close();
     },
   };
 };
 
 describeStore('Redis', openWith('log'), { isShared: true });
-describeWindows('Redis with leased counting', openWith('leased'));
-describeGrants('Redis with leased counting', openWith('leased'));
+describePorts('Redis with leased counting', openWith('leased'), [describeWindows, describeGrants]);
 
-describeStore(
-  'password-protected Redis',
-  async () => {
-    const redis = await startRedis({ password: 'correct-horse' });
-    const client = redis.client();
-    const store = openOn(redis.url);
-    return {
-      store,
-      other: store,
-      advance: (ms) => age(client, ms),
-      async close() {
-        await store.close();
-        await redis.close();
-      },
-    };
-  },
-  { isShared: true },
-);
+test('§4.3 a ping to a Redis with a password is answered, and a message arrives', async () => {
+  const locked = closeAfterTest(await startRedis({ password: 'correct-horse' }));
+  const store = closeAfterTest(openOn(locked.url));
+  await store.ping();
+  const heard: string[] = [];
+  store.subscribe('test:channel', (message) => heard.push(message));
+  await expect
+    .poll(() => locked.client().pubsub('NUMSUB', 'test:channel'))
+    .toEqual(['test:channel', 1]);
+  await store.publish('test:channel', 'one');
+  await expect.poll(() => heard).toEqual(['one']);
+});
 
 describe('the keys and values in Redis', () => {
-  const redis = useShared(startRedis);
   const store = useShared(() => openOn(redis.url));
 
   test('§16 a value that is not UTF-8 is replaced, or deleted, where it stands as it was read', async () => {

@@ -63,32 +63,30 @@ describe.each(HIDDEN)('%s', (_what, hidden) => {
     expect(warnings).toEqual([]);
   });
 
-  test.each([
-    ['the name of a property', withSchema({ [`p${hidden}`]: { type: 'string' } })],
-    ['the name of a nested property', withSchema({ p: { properties: { [`q${hidden}`]: {} } } })],
-    ['a required name', withSchema({ p: {} }, { required: [`p${hidden}`] })],
-    ['a value of an enum', withSchema({ p: { enum: ['a', `b${hidden}`] } })],
-    ['a constant', withSchema({ p: { oneOf: [{ const: `b${hidden}` }] } })],
-    ['a definition', withSchema({}, { $defs: { [`d${hidden}`]: {} } })],
-    [
-      'the name of a member of the result',
-      buildTool('t', {
-        outputSchema: { type: 'object', properties: { [`p${hidden}`]: {} } },
-      }),
-    ],
-  ])(
-    '§18.2 texts: a tool that has them in %s is hidden, with one warning',
-    async (_where, tool) => {
-      const { items, warnings, gateway } = await listOne({ tools: [tool, buildTool('good')] });
-      expect(items.map(({ name }) => name)).toEqual(['a__good']);
-      await gateway.list('tools/list');
-      expect(warnings.map(({ msg }) => msg)).toEqual([
-        expect.stringMatching(/^Server a: tool "t" has characters that cannot be seen in .*\\u/),
-      ]);
-      // What is shown of it can be seen.
-      expect(warnings[0]?.msg).not.toMatch(/[^\x20-\x7e]/);
-    },
-  );
+  test('§18.2 texts: a tool that has them in a name or a value of a schema is hidden, with one warning', async () => {
+    const tools = [
+      withSchema({ [`p${hidden}`]: { type: 'string' } }),
+      withSchema({ p: { properties: { [`q${hidden}`]: {} } } }),
+      withSchema({ p: {} }, { required: [`p${hidden}`] }),
+      withSchema({ p: { enum: ['a', `b${hidden}`] } }),
+      withSchema({ p: { oneOf: [{ const: `b${hidden}` }] } }),
+      withSchema({}, { $defs: { [`d${hidden}`]: {} } }),
+      buildTool('t', { outputSchema: { type: 'object', properties: { [`p${hidden}`]: {} } } }),
+    ].map((tool, at) => ({ ...tool, name: `t${at}` }));
+    const { items, warnings, gateway } = await listOne({ tools: [...tools, buildTool('good')] });
+    expect(items.map(({ name }) => name)).toEqual(['a__good']);
+    await gateway.list('tools/list');
+    const messages = warnings.map(({ msg }) => msg);
+    expect(messages).toEqual(
+      tools.map(({ name }) =>
+        expect.stringMatching(
+          new RegExp(`^Server a: tool "${name}" has characters that cannot be seen in .*\\\\u`),
+        ),
+      ),
+    );
+    // What is shown of them can be seen.
+    expect(messages.join('')).not.toMatch(/[^\x20-\x7e]/);
+  });
 
   test('§18.2 texts: of prompts and resources, too', async () => {
     const resource = (uri: string) => ({ uri, name: `n${hidden}`, description: `d${hidden}` });

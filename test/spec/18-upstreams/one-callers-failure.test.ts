@@ -218,11 +218,14 @@ const startStdio = (members: object, env: Readonly<Record<string, string>> = {})
   });
 
 const SHARED_WAYS = STDIO_WAYS.filter(({ spoilsProcess }) => spoilsProcess === undefined);
+/** By hand each of them at one isolation of two, in CI at both. */
+const chooseWays = (rest: number) =>
+  STDIO_WAYS.filter((_, at) => at % chooseCount(2, 1) === chooseCount(rest, 0));
 
 describe.each([
   { isolation: 'shared', ways: SHARED_WAYS },
-  { isolation: 'user', ways: STDIO_WAYS },
-  { isolation: 'session', ways: STDIO_WAYS },
+  { isolation: 'user', ways: chooseWays(0) },
+  { isolation: 'session', ways: chooseWays(1) },
 ])('a program with isolation $isolation', ({ isolation, ways }) => {
   test.each(ways)('§18.4 that $what in the call of one user is as ever to another', async (way) => {
     const gateway = await startStdio({ isolation, ...SHORT }, SMALL_ANSWERS);

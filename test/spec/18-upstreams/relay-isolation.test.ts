@@ -11,7 +11,7 @@ import { startRelayServer2 } from '../../support/upstreams/relay-server-2.ts';
 import { connectMany, connectPipelined, type Post } from '../4.4-mcp/isolation-connections.ts';
 
 const USERS = 8;
-const CALLS = chooseCount(800, 10_000);
+const CALLS = chooseCount(240, 4000);
 const IN_FLIGHT_PER_USER = 12;
 const LIMIT_MS = 300_000;
 const NO_LIMITS = { MCP_RATE_LIMIT_MAX: '1000000', MCP_GLOBAL_RATE_LIMIT_MAX: '1000000' };

@@ -20,7 +20,7 @@ import {
 import { parseFile } from '../../support/upstreams/gateway-file.ts';
 import { listenOnLoopback } from '../../support/upstreams/listen.ts';
 
-const RUNS = chooseCount(15, 200);
+const RUNS = chooseCount(5, 60);
 const MAX_COMMANDS = 30;
 const NO_LIMITS = { MCP_RATE_LIMIT_MAX: '1000000', MCP_GLOBAL_RATE_LIMIT_MAX: '1000000' };
 

@@ -389,7 +389,7 @@ test('§27 numbers: any JSON that somebody agrees to reaches the server as it wa
       const { json } = await callStateless(gateway, 'json__echo', `${args},${more}`);
       expect(json.result.content[0].text).toContain(args);
     }),
-    { numRuns: chooseCount(30, 1_000) },
+    { numRuns: chooseCount(15, 300) },
   );
 });
 

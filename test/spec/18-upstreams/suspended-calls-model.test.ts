@@ -20,7 +20,7 @@ import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { chooseCount } from '../../support/tools/long-run.ts';
 import { formQuestion } from '../../support/upstreams/relay-server-1.ts';
 
-const RUNS = chooseCount(40, 500);
+const RUNS = chooseCount(12, 150);
 const MAX_COMMANDS = 50;
 /** So long a call waits for its client, and what it came to lies in the store. */
 const KEPT_MS = 300_000;

@@ -93,7 +93,7 @@ test.each(Object.entries(LOOKED_AT))(
           expectAsWritten(await call(era, name, args), args, back);
         },
       ),
-      { numRuns: chooseCount(100, 5_000) },
+      { numRuns: chooseCount(30, 1_000) },
     );
   },
 );

@@ -11,7 +11,7 @@ import {
 import { createAnyJsonText } from '../../support/fuzz/json-texts.ts';
 import { chooseCount } from '../../support/tools/long-run.ts';
 
-const RUNS = { numRuns: chooseCount(2000, 50_000) };
+const RUNS = { numRuns: chooseCount(500, 10_000) };
 
 const anySpace = fc.constantFrom('', '', '', ' ', '\n', '\t \r');
 const anyJson = createAnyJsonText(false);

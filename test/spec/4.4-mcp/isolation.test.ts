@@ -17,8 +17,8 @@ import { type Call, checkCall, secretCatalog, type User } from './isolation-call
 import { connectMany, connectPipelined, type Post } from './isolation-connections.ts';
 
 const USERS = 8;
-const CALLS = chooseCount(800, 10_000);
-const MIXED_CALLS = chooseCount(800, 2000);
+const CALLS = chooseCount(240, 4000);
+const MIXED_CALLS = chooseCount(240, 1000);
 const IN_FLIGHT_PER_USER = 12;
 const HOST = new URL(BASE_URL).host;
 const NO_LIMITS = { MCP_RATE_LIMIT_MAX: '1000000', MCP_GLOBAL_RATE_LIMIT_MAX: '1000000' };

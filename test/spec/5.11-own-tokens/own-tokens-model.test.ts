@@ -15,7 +15,7 @@ import { startOpaqueProvider } from '../../support/providers/opaque-provider.ts'
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 import { chooseCount } from '../../support/tools/long-run.ts';
 
-const WALKS = chooseCount(40, 1000);
+const WALKS = chooseCount(12, 300);
 const MAX_STEPS = 25;
 const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;

@@ -112,6 +112,7 @@ export async function writeCertificate(folder: string, tls: true | Certificate):
 export async function newCertificate(): Promise<Certificate> {
   const attributes = [{ name: 'commonName', value: '127.0.0.1' }];
   const { private: key, cert } = await generate(attributes, {
+    keyType: 'ec',
     extensions: [
       { name: 'basicConstraints', cA: true },
       { name: 'subjectAltName', altNames: [{ type: 7, ip: '127.0.0.1' }] },

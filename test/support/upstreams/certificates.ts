@@ -8,7 +8,7 @@ export async function issueCertificate(
     name === '127.0.0.1' ? { type: 7 as const, ip: name } : { type: 2 as const, value: name },
   ];
   const made = await generate([{ name: 'commonName', value: name }], {
-    keySize: 2048,
+    keyType: 'ec',
     extensions: [
       { name: 'basicConstraints', cA: true },
       { name: 'subjectAltName', altNames },
