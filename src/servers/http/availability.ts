@@ -4,9 +4,9 @@ import { CredentialError, UpstreamError } from '../../mcp/upstream/upstream.ts';
 import { createAttempts } from '../../platform/clock.ts';
 import type { ClockAndLog } from '../../platform/log.ts';
 import { BACK_OFF, pauseAfter } from '../transport/process-share.ts';
-import type { CallOutcome } from './attempt.ts';
 import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
 import { type HttpUpstreamConfig, readHttpFacts } from './http-config.ts';
+import type { CallOutcome } from './server-call.ts';
 
 export type Availability = ReturnType<typeof createAvailability>;
 

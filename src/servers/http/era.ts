@@ -22,23 +22,30 @@ import {
   type UpstreamRequest,
 } from '../../mcp/upstream/upstream.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
+import { Cancellation } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
-import { routeToRequest } from '../messages/server-message.ts';
+import { routeToRequest, type ServerNotification } from '../messages/server-message.ts';
 import { createDescriptionMemory } from '../transport/description-memory.ts';
 import {
   readSubscriptionChange,
   SUBSCRIBING,
   type SubscriptionMemory,
 } from '../transport/session-records.ts';
-import { type CallOutcome, findError, getResult, isUnauthorized, toOutcome } from './attempt.ts';
 import type { Availability, Judge } from './availability.ts';
 import { isDownStatus, toRefusal } from './failures.ts';
 import { type HttpUpstreamConfig, readHttpFacts } from './http-config.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { Audience, ServerListeners } from './listeners.ts';
 import type { QuestionStreams } from './question-streams.ts';
+import {
+  type CallOutcome,
+  findError,
+  getResult,
+  isUnauthorized,
+  ServerCall,
+} from './server-call.ts';
 import type { OpenCookies } from './session-cookies.ts';
 
 interface AudienceEra {
@@ -47,7 +54,7 @@ interface AudienceEra {
 }
 
 const ASK_AGAIN_MS = 10_000;
-/** A server that never answers what it does not know is given up on by then. */
+/** Timeout for servers that never answer unknown methods. */
 const DISCOVER_MS = 5000;
 
 export function createEraMemory(
@@ -86,19 +93,12 @@ export function createEraMemory(
     return found;
   }
 
-  const toDiscovery = (caller: UpstreamCaller) => ({
-    caller,
-    method: DISCOVER.method,
-    toParams: (id: number) => toStatelessParams(DISCOVER, id, caller.capabilities),
-    headers: describeInHeaders(DISCOVER),
-    timeoutMs,
-    conclude: toOutcome,
-  });
-
   /** Undefined for an answer that makes no sense: an older server may say anything. */
   async function discover(caller: UpstreamCaller): Promise<CallOutcome | undefined> {
     try {
-      const outcome = await connection.call({ ...toDiscovery(caller), isHandshake: true });
+      const call = new StatelessCall(caller, DISCOVER, timeoutMs);
+      call.isHandshake = true;
+      const outcome = await connection.call(call);
       if (outcome.kind === 'refused' && isFinal(outcome.status)) throw toRefusal(outcome);
       return outcome;
     } catch (error) {
@@ -117,8 +117,9 @@ export function createEraMemory(
     reach: async (caller: UpstreamCaller) => void (await discover(caller)),
     /** @throws UpstreamError */
     async isTokenRefused(caller: UpstreamCaller) {
-      const outcome = await connection.call({ ...toDiscovery(caller), isTrial: true });
-      return isUnauthorized(outcome);
+      const call = new StatelessCall(caller, DISCOVER, timeoutMs);
+      call.isTrial = true;
+      return isUnauthorized(await connection.call(call));
     },
     /** As the server last spoke, to whomever. */
     get last() {
@@ -142,7 +143,7 @@ export function createEraMemory(
 const DISCOVER = {
   method: 'server/discover',
   params: {},
-  signal: new AbortController().signal,
+  signal: new Cancellation(),
   trace: {},
 } as const;
 
@@ -238,33 +239,22 @@ export function speakStatelessEra(
   connection: HttpConnection,
   { era, descriptions, listeners, subscriptions }: ServerKnowledge,
 ) {
-  function send(
+  async function send(
     caller: UpstreamCaller,
     request: UpstreamRequest,
     sendAnew: SendAnew,
   ): Promise<JsonObject> {
-    return connection.call({
-      caller,
-      method: request.method,
-      toParams: (id) => toStatelessParams(request, id, caller.capabilities),
-      headers: describeInHeaders(request).concat(traceInHeaders(request)),
-      timeoutMs,
-      signal: request.signal,
-      onNotification(message, id) {
-        if (!routeToRequest(message, id, request)) listeners.notify(caller, message);
-      },
-      conclude(outcome) {
-        if (!isForeign(outcome)) return getResult(outcome);
-        // The server may have been replaced by an older one.
-        return era
-          .hasChanged(caller, 'stateless')
-          .then((hasChanged) => (hasChanged ? sendAnew(caller, request) : getResult(outcome)));
-      },
-    });
+    const call = new StatelessCall(caller, request, timeoutMs);
+    call.notify = listeners.notify;
+    const outcome = await connection.call(call);
+    // The server may have been replaced by an older one.
+    if (isForeign(outcome) && (await era.hasChanged(caller, 'stateless')))
+      return sendAnew(caller, request);
+    return getResult(outcome);
   }
 
   return {
-    /** `sendAnew` sends what was not carried out, as the server is no longer a stateless one. */
+    /** `sendAnew` sends a request that was not carried out, as the server is no longer a stateless one. */
     request(caller: UpstreamCaller, request: UpstreamRequest, sendAnew: SendAnew) {
       const change = SUBSCRIBING.has(request.method)
         ? readSubscriptionChange(caller, request)
@@ -275,7 +265,7 @@ export function speakStatelessEra(
       return subscriptions.change(sessionId, uri, isWanted).then(() => ({}));
     },
     /**
-     * MCP "Subscriptions": calls `onOpen` when the stream stands, and resolves when it has ended: whether it is to be
+     * MCP "Subscriptions": calls `onOpen` when the stream stands. Resolves when it has ended, to whether it is to be
      * opened again.
      */
     async openStream(
@@ -290,22 +280,33 @@ export function speakStatelessEra(
       const params = toListenParams(descriptions.find(caller), uris);
       if (params === undefined || signal.aborted) return 'never';
       const request: UpstreamRequest = { ...LISTEN, params, signal };
-      const outcome = await connection.call({
-        caller,
-        method: request.method,
-        toParams: (id) => toStatelessParams(request, id, caller.capabilities),
-        headers: describeInHeaders(request),
-        timeoutMs: NO_TIMEOUT_MS,
-        signal,
-        onNotification(message) {
-          if (message.method === 'notifications/subscriptions/acknowledged') onOpen();
-          else audience.notify(message);
-        },
-        conclude: toOutcome,
-      });
+      const call = new StatelessCall(caller, request, NO_TIMEOUT_MS);
+      call.notify = (_caller, message) => {
+        if (message.method === 'notifications/subscriptions/acknowledged') onOpen();
+        else audience.notify(message);
+      };
+      const outcome = await connection.call(call);
       return isRefusal(outcome) ? 'never' : 'again';
     },
   };
+}
+
+class StatelessCall extends ServerCall {
+  /** Gets a notification that does not belong to the request. */
+  notify: ServerListeners['notify'] | undefined;
+
+  constructor(caller: UpstreamCaller, request: UpstreamRequest, timeoutMs: number) {
+    const headers = describeInHeaders(request).concat(traceInHeaders(request));
+    super(caller, request, headers, timeoutMs);
+  }
+
+  override toParams(): JsonObject {
+    return toStatelessParams(this.request, this.id, this.caller.capabilities);
+  }
+
+  protected override onNotification(message: ServerNotification): void {
+    if (!routeToRequest(message, this.id, this.request)) this.notify?.(this.caller, message);
+  }
 }
 
 /** Errors that 2026-07-28 sends with a status of 4xx, and those of JSON-RPC that concern the request. */

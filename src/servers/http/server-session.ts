@@ -17,8 +17,8 @@ import {
   type ServerNotification,
 } from '../messages/server-message.ts';
 import { type Askable, createServerQuestions } from '../transport/server-questions.ts';
-import type { EventCursor } from './answer-body.ts';
-import { type CallOutcome, findError, type Refusal } from './attempt.ts';
+import type { EventCursor } from './event-stream.ts';
+import { type CallOutcome, findError } from './server-call.ts';
 import type { SessionCookies } from './session-cookies.ts';
 
 export class ServerSession {
@@ -123,8 +123,8 @@ export function routeToSession(
 // The requests of one session that have no answer yet: what the server says elsewhere may belong to one of them.
 
 export interface OpenRequest {
-  /** Its progress token. */
-  readonly token: number;
+  /** Its progress token, too. */
+  readonly id: number;
   readonly request: UpstreamRequest;
   /** Undefined until it is sent. */
   readonly deadline: Deadline | undefined;
@@ -155,10 +155,9 @@ function createOpenRequests() {
       free.push(place);
       size -= 1;
     },
-    find: (token: number) => places.find((open) => open?.token === token),
+    find: (token: number) => places.find((open) => open?.id === token),
     /** The newest first. */
-    list: () =>
-      places.filter((open) => open !== undefined).sort((one, other) => other.token - one.token),
+    list: () => places.filter((open) => open !== undefined).sort((one, other) => other.id - one.id),
   };
 }
 
@@ -220,4 +219,5 @@ export const isOfOtherEra = (outcome: CallOutcome): boolean =>
   [400, 404, 405].includes(outcome.status) &&
   (namesNoRequest(outcome) || ERA_CODES.includes(findError(outcome)?.code));
 
-const namesNoRequest = ({ body }: Refusal) => readEchoedNumber(body?.id) === undefined;
+const namesNoRequest = ({ body }: Extract<CallOutcome, { kind: 'refused' }>) =>
+  readEchoedNumber(body?.id) === undefined;

@@ -9,14 +9,13 @@ import {
 } from '../messages/server-message.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
 import { isQuestion } from '../transport/server-questions.ts';
-import { createEventCursor } from './answer-body.ts';
-import type { CallOutcome } from './attempt.ts';
+import { createEventCursor } from './event-stream.ts';
 import { type ExchangeEnd, isEventStream } from './exchange.ts';
 import { RefusalError } from './failures.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { AttemptEnd, Audience } from './listeners.ts';
 import type { QuestionStreams } from './question-streams.ts';
-import { MAX_OPEN_REQUESTS } from './server-call.ts';
+import { type CallOutcome, MAX_OPEN_REQUESTS } from './server-call.ts';
 import {
   isSessionLost,
   listAskable,
@@ -166,11 +165,10 @@ export function createSessionStream(
         lastEventId === undefined
           ? session.headers
           : [...session.headers, 'last-event-id', lastEventId];
-      const asker = findCaller(audience, session);
       const opening = connection.stream(
-        asker,
-        { headers, cookies: session.cookies },
         {
+          caller: findCaller(audience, session),
+          cookies: session.cookies,
           onStart(answered) {
             if (!isEventStream(answered)) return;
             onOpen();
@@ -192,6 +190,7 @@ export function createSessionStream(
             resolve(refusal ?? end);
           },
         },
+        headers,
       );
       opening.then((started) => {
         stop = started;

@@ -12,7 +12,7 @@ import { parseObject } from '../../platform/json.ts';
 import { CAPACITY } from '../../platform/memory/capacity.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { ServerSessionRecords } from '../transport/session-records.ts';
-import type { CallOutcome } from './attempt.ts';
+import type { CallOutcome } from './server-call.ts';
 import {
   isSessionLost,
   mayBeLost,

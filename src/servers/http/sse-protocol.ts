@@ -20,7 +20,7 @@ import type { ServerNotification } from '../messages/server-message.ts';
 import { createRpcConnection } from '../stdio/rpc-connection.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
 import { createDescriptions, type HttpLink, type Protocol } from './era.ts';
-import type { ExchangeEnd } from './exchange.ts';
+import type { ExchangeEnd, ExchangeListener } from './exchange.ts';
 import { createInvalidError, isUnauthorizedError, toRefusal } from './failures.ts';
 import type { HttpUpstreamConfig } from './http-config.ts';
 import { type Audience, createServerListeners } from './listeners.ts';
@@ -343,7 +343,9 @@ async function openSseChannel(
         reject(error);
       }
     }
-    const opening = connection.stream(caller, session, {
+    const reader: ExchangeListener = {
+      caller,
+      cookies: session.cookies,
       onNamedEvent(name, data) {
         if (name !== 'endpoint' || postPath !== undefined) return;
         postPath = findPath(data, url);
@@ -358,7 +360,8 @@ async function openSseChannel(
             how.kind === 'refused' ? toRefusal(how) : createInvalidError('it ended its stream'),
           );
       },
-    });
+    };
+    const opening = connection.stream(reader, session.headers);
     opening.then((started) => {
       stopStream = started;
       if (isOver) started();

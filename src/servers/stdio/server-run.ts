@@ -98,7 +98,7 @@ export function startRun(
         });
       },
     },
-    share.messagePace.open({ server: config.name, user, isShared }),
+    { server: config.name, user, isShared },
   );
 
   async function connect() {

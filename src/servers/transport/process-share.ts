@@ -115,8 +115,8 @@ const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 64 * MEBIBYTE;
 /** Lists, and what the gateway listens to. No user's answers take any of it, and no other server's. */
 const SERVER_BYTES = 16 * MEBIBYTE;
-/** Nearly all answers come in one piece: counting each of them would cost more than it bounds. */
-const UNCOUNTED_BYTES = 16_384;
+/** Nearly all answers come in one piece: to count each of them would cost more than it bounds. */
+export const UNCOUNTED_BYTES = 16_384;
 
 /** One answer of `maxBytes` always has room. */
 export function createAnswerMemory(clock: Clock, maxBytes: number) {
@@ -132,63 +132,48 @@ export function createAnswerMemory(clock: Clock, maxBytes: number) {
     return owner.user === undefined ? [all] : [users.find(owner.user), all];
   }
 
-  const start: StartTransfer = (owner, onDrop) =>
-    transfers.start(findBudgets(owner), {
-      onDrop: () => onDrop(new UpstreamError('overloaded', TOO_MANY)),
-      onEnd() {
-        if ('server' in owner) servers.forgetIfEmpty(owner.server);
-        else if (owner.user !== undefined) users.forgetIfEmpty(owner.user);
-      },
-    });
-
   return {
     /** Counts one answer, or one stream of them; `onDrop` is called at most once, when it has to end. */
-    open: (owner: AnswerOwner, onDrop: OnDrop) => new CountedAnswer(start, owner, onDrop),
+    open(owner: AnswerOwner, onDrop: (error: UpstreamError) => void) {
+      let counted = 0;
+      let transfer: CountedTransfer | undefined;
+      let isOver = false;
+
+      function release() {
+        transfer?.end();
+        transfer = undefined;
+        counted = 0;
+      }
+
+      return {
+        /** Bytes that were received, and those that are kept now because the rest is still to come. */
+        note(received: number, kept: number) {
+          if (isOver) return;
+          if (kept < UNCOUNTED_BYTES) {
+            release();
+            return;
+          }
+          const change = kept - counted;
+          counted = kept;
+          transfer ??= transfers.start(findBudgets(owner), {
+            onDrop: () => onDrop(new UpstreamError('overloaded', TOO_MANY)),
+            onEnd() {
+              if ('server' in owner) servers.forgetIfEmpty(owner.server);
+              else if (owner.user !== undefined) users.forgetIfEmpty(owner.user);
+            },
+          });
+          transfer.count(received, change);
+        },
+        end() {
+          isOver = true;
+          release();
+        },
+      };
+    },
   };
 }
 
-type OnDrop = (error: UpstreamError) => void;
-
-type StartTransfer = (owner: AnswerOwner, onDrop: OnDrop) => CountedTransfer;
-
-export class CountedAnswer {
-  private readonly start: StartTransfer;
-  private readonly owner: AnswerOwner;
-  private readonly onDrop: OnDrop;
-  private counted = 0;
-  private transfer: CountedTransfer | undefined;
-  private isOver = false;
-
-  constructor(start: StartTransfer, owner: AnswerOwner, onDrop: OnDrop) {
-    this.start = start;
-    this.owner = owner;
-    this.onDrop = onDrop;
-  }
-
-  /** Bytes that have come, and those that are kept now because the rest of them is still to come. */
-  note(received: number, kept: number): void {
-    if (this.isOver) return;
-    if (kept < UNCOUNTED_BYTES) {
-      this.release();
-      return;
-    }
-    const change = kept - this.counted;
-    this.counted = kept;
-    this.transfer ??= this.start(this.owner, this.onDrop);
-    this.transfer.count(received, change);
-  }
-
-  end(): void {
-    this.isOver = true;
-    this.release();
-  }
-
-  private release(): void {
-    this.transfer?.end();
-    this.transfer = undefined;
-    this.counted = 0;
-  }
-}
+export type CountedAnswer = ReturnType<ReturnType<typeof createAnswerMemory>['open']>;
 
 const TOO_MANY =
   'too many large answers were coming in at the same time, and this one came the slowest';
