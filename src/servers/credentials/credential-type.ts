@@ -161,26 +161,18 @@ export interface CredentialServer {
 }
 
 /**
- * Headers that go with a request on this caller's behalf. Secrets. Never throws at once.
+ * Headers that go with a request on this caller's behalf. Secrets.
  *
  * @throws CredentialError where the caller's request must not be sent.
  */
 type GetHeaders = (caller: UpstreamCaller) => CredentialHeaders | Promise<CredentialHeaders>;
 
-/** Nothing is waited for if the token is at hand. */
 export const addToken = (
   getToken: GetToken,
   { isIssuedForServer }: Pick<CredentialType, 'isIssuedForServer'>,
 ): GetHeaders => {
   const toHeaders = isIssuedForServer ? writeHeader : writeForeignToken;
-  return function getHeaders(caller) {
-    try {
-      const token = getToken(caller);
-      return token instanceof Promise ? token.then(toHeaders) : toHeaders(token);
-    } catch (error) {
-      return Promise.reject(error);
-    }
-  };
+  return async (caller) => toHeaders(await getToken(caller));
 };
 
 const writeHeader = (token: string | undefined) => (token === undefined ? {} : toBearer(token));

@@ -90,11 +90,16 @@ export const tokenExchange = defineCredentialType<TokenExchangeAuth>({
           );
     return {
       openServer: ({ name }, auth) => ({
-        getToken: createTokenExchange(runtime, name, auth, exchangeToken, getProviderToken),
+        getToken: createTokenExchange(runtime, name, auth, { exchangeToken, getProviderToken }),
       }),
     };
   },
 });
+
+interface TokenSources {
+  readonly exchangeToken: ExchangeToken;
+  readonly getProviderToken: GetProviderToken;
+}
 
 interface KeptToken {
   readonly token: string;
@@ -123,8 +128,7 @@ function createTokenExchange(
   { clock, log }: UpstreamRuntime,
   server: string,
   { audience, scope }: TokenExchangeAuth,
-  exchangeToken: ExchangeToken,
-  getProviderToken: GetProviderToken,
+  { exchangeToken, getProviderToken }: TokenSources,
 ): GetToken {
   const tokens = createExpiringMap<KeptToken>('exchangedTokens', clock.now);
   const failures = createExpiringMap<Failure>('exchangeFailures', clock.now);

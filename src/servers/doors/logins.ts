@@ -71,13 +71,11 @@ export function toLoginError(access: Exclude<LoginAccess, { kind: 'active' }>): 
 export const createConnectionTokens = (parts: ConnectionPorts): ConnectionTokens => ({
   createGetToken(server) {
     const { getAccess } = createLogins(server, parts);
-    return function getConnectionToken(caller) {
-      // The gateway itself has none: what it asks without a connection, anybody may ask.
-      if (caller.connectionId === undefined) return undefined;
-      const access = getAccess(caller);
-      return access instanceof Promise
-        ? access.then((later) => takeToken(later, caller))
-        : takeToken(access, caller);
+    return async function getConnectionToken(caller) {
+      // The gateway itself has none: what it asks without a connection, any caller may ask.
+      return caller.connectionId === undefined
+        ? undefined
+        : takeToken(await getAccess(caller), caller);
     };
   },
   createNoteRefusal(server) {

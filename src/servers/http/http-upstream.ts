@@ -11,7 +11,6 @@ import {
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import type { JsonObject } from '../../platform/json.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import {
   buildQuestionsChannelName,
@@ -77,16 +76,20 @@ export function createHttpUpstream(
   share: ProcessShare,
 ): Upstream {
   const facts = readHttpFacts(config);
-  /** A server that answers users only is told nothing where the gateway itself asks. */
-  const isForNobody = ({ user }: UpstreamCaller) => user === undefined && facts.needsUser;
   const usage = createUsage(runtime.clock);
 
   const availability = createAvailability(runtime, config.name, probe);
   const judge = createAvailabilityJudge(config, availability);
   const connection = createHttpConnection(runtime, config, share, {
-    getHeaders: (caller) => (isForNobody(caller) ? {} : getHeaders(caller)),
+    // A server that answers users only gets no credentials where the gateway itself asks.
+    getHeaders: facts.needsUser
+      ? (caller) => (caller.user === undefined ? {} : getHeaders(caller))
+      : getHeaders,
     noteRefusal,
-    sign: sign && ((caller, request) => (isForNobody(caller) ? {} : sign(caller, request))),
+    sign:
+      sign &&
+      ((caller, request) =>
+        caller.user === undefined && facts.needsUser ? {} : sign(caller, request)),
     isTokenRefused: (caller) => protocol.isTokenRefused(caller),
     judge,
   });
@@ -207,23 +210,17 @@ function createProtocol(
       era.find(caller) === 'stateless' ? era.detect(caller) : sessionEra.introduce(caller),
     );
 
-  const sendInEra = (
-    caller: UpstreamCaller,
-    request: UpstreamRequest,
-    sendAnew: SendAnew,
-  ): Promise<JsonObject> =>
-    era.find(caller) === 'stateless'
-      ? statelessEra.request(caller, request, sendAnew)
-      : sessionEra.request(caller, request, sendAnew);
+  const findEra = (caller: UpstreamCaller) =>
+    era.find(caller) === 'stateless' ? statelessEra : sessionEra;
 
   const sendOnceMore: SendAnew = (caller, request) =>
-    sendInEra(caller, request, async () => {
+    findEra(caller).request(caller, request, async () => {
       throw new UpstreamError('unavailable', 'it changes its version of MCP with each answer');
     });
 
   async function sendFirst(caller: UpstreamCaller, request: UpstreamRequest) {
     await shakeHands(caller);
-    return sendInEra(caller, request, sendOnceMore);
+    return findEra(caller).request(caller, request, sendOnceMore);
   }
 
   async function openStream(audience: Audience, ...attempt: Parameters<StreamAttempt>) {
@@ -255,10 +252,12 @@ function createProtocol(
     },
     peekDescription: descriptions.find,
 
-    request: (caller, request) =>
-      era.find(caller) === undefined
-        ? sendFirst(caller, request)
-        : sendInEra(caller, request, sendOnceMore),
+    request(caller, request) {
+      const found = era.find(caller);
+      if (found === undefined) return sendFirst(caller, request);
+      const spoken = found === 'stateless' ? statelessEra : sessionEra;
+      return spoken.request(caller, request, sendOnceMore);
+    },
 
     listen: listeners.listen,
 

@@ -48,8 +48,12 @@ export function createQuestionStreams(
   const places = new Map<string, { readonly held: Held; readonly session: ServerSession }>();
   /** Undefined where no other process shares the store. */
   const replicas = hasReplicas
-    ? createQuestionReplicas(runtime, channel, findPlace, answer, ({ caller, session }) => {
-        if (session.standing === 0) retry(caller);
+    ? createQuestionReplicas(runtime, channel, {
+        findPlace,
+        answer,
+        onRelease({ caller, session }) {
+          if (session.standing === 0) retry(caller);
+        },
       })
     : undefined;
   const warnOfRoom = createWarnThrottle(clock, () =>
@@ -164,14 +168,17 @@ function hashPlace(caller: UpstreamCaller, { id }: ServerSession) {
   return own === undefined || id === undefined ? undefined : hashSha256(JSON.stringify([own, id]));
 }
 
+interface ReplicaPorts extends Pick<QuestionPorts, 'answer'> {
+  /** Undefined where no call of it goes on here. */
+  findPlace(hash: string): QuestionPlace | undefined;
+  /** Another replica has closed the stream of the session. */
+  onRelease(place: QuestionPlace): void;
+}
+
 function createQuestionReplicas(
   runtime: UpstreamRuntime,
   channel: string,
-  /** Undefined where no call of it goes on here. */
-  findPlace: (hash: string) => QuestionPlace | undefined,
-  answer: QuestionPorts['answer'],
-  /** Another replica has closed the stream of the session. */
-  onRelease: (place: QuestionPlace) => void,
+  { findPlace, answer, onRelease }: ReplicaPorts,
 ) {
   /** Questions for which another replica is looked for. */
   const looking = new Map<string, (replica: string) => void>();

@@ -51,7 +51,7 @@ export function createSessionStream(
     let hasBegun = false;
     try {
       const lastEventId = session.cursor?.lastId();
-      const end = await readStream(audience, session, lastEventId, signal, () => {
+      const end = await readStream(audience, session, signal, () => {
         hasBegun = true;
         streamed.add(session);
         session.standing += 1;
@@ -111,7 +111,6 @@ export function createSessionStream(
   function readStream(
     audience: Audience,
     session: ServerSession,
-    lastEventId: string | undefined,
     signal: AbortSignal,
     onOpen: () => void,
   ): Promise<ExchangeEnd | StreamRefusal | undefined> {
@@ -161,6 +160,7 @@ export function createSessionStream(
         resolve(undefined);
       };
       signal.addEventListener('abort', stopOnAbort);
+      const lastEventId = session.cursor?.lastId();
       const headers =
         lastEventId === undefined
           ? session.headers

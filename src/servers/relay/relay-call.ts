@@ -43,44 +43,50 @@ import {
   refuseStopped,
   runRounds,
 } from './rounds.ts';
-import { relayToStatelessClient } from './stateless-client.ts';
+import { createStatelessRelay } from './stateless-client.ts';
 import { createSuspendedCalls } from './suspended/suspended-calls.ts';
 
 export function openRelay(runtime: UpstreamRuntime, doors: Doors, toFailedResult: ToFailedResult) {
   const suspendedCalls = createSuspendedCalls(runtime);
+  const relayToStatelessClient = createStatelessRelay(runtime, suspendedCalls);
 
   const relay = (call: RelayedCall, context: Context, client: Relay = context.relay) =>
     client.era === 'session'
       ? runRounds(new SessionClient(call, client, context))
-      : relayToStatelessClient(runtime, suspendedCalls, call, client, context);
+      : relayToStatelessClient(call, client, context);
 
   /** §24.3: once its user has logged in at the server, a call goes on by itself. */
-  function relayThroughDoors(call: RelayedCall, context: Context): Promise<JsonObject> {
-    const mayAsk = ASKING.has(call.request.method);
+  async function relayThroughDoors(call: RelayedCall, context: Context): Promise<JsonObject> {
     const client = doors.withoutAnswer(context.relay);
-    return relay(call, context, client).catch(async (thrown: unknown) => {
-      if (!(thrown instanceof ConnectionNeeded)) throw thrown;
-      await doors.pass(thrown, call, context, mayAsk);
-      return relay(call, context, client).catch(async (again: unknown) => {
+    let mayAsk = ASKING.has(call.request.method);
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await relay(call, context, client);
+      } catch (thrown) {
+        if (!(thrown instanceof ConnectionNeeded)) throw thrown;
+        await doors.pass(thrown, call, context, mayAsk);
+        if (attempt === 2) throw thrown;
         // A client that is asked twice in one call would be asked without end.
-        if (again instanceof ConnectionNeeded) await doors.pass(again, call, context, false);
-        throw again;
-      });
-    });
+        mayAsk = false;
+      }
+    }
   }
 
-  const relayCall: RelayCall = (upstream, caller, request, context) => {
+  const relayCall: RelayCall = async (upstream, caller, request, context) => {
     const call = { upstream, caller, request };
-    const relaying =
-      upstream.logins === undefined ? relay(call, context) : relayThroughDoors(call, context);
-    return relaying.then(
-      (result) => toRawResult(request.method, result, context),
-      (thrown: unknown) =>
-        toFailedResult(upstream.config.name, request.method, thrown, {
-          era: context.relay.era,
-          capabilities: caller.capabilities,
-        }),
-    );
+    let result: JsonObject;
+    try {
+      result =
+        upstream.logins === undefined
+          ? await relay(call, context)
+          : await relayThroughDoors(call, context);
+    } catch (thrown) {
+      return toFailedResult(upstream.config.name, request.method, thrown, {
+        era: context.relay.era,
+        capabilities: caller.capabilities,
+      });
+    }
+    return toRawResult(request.method, result, context);
   };
 
   return {
@@ -90,7 +96,7 @@ export function openRelay(runtime: UpstreamRuntime, doors: Doors, toFailedResult
   };
 }
 
-/** Others are looked up, not called: nobody is asked anything for them (MCP 2026-07-28 "Supported Requests"). */
+/** Methods that call, and do not only look up: for these the client may be asked (MCP 2026-07-28 "Supported Requests"). */
 const ASKING: ReadonlySet<RelayedRequest['method']> = new Set([
   'tools/call',
   'prompts/get',

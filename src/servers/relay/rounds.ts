@@ -55,20 +55,16 @@ const MAX_QUESTIONS = 16;
 const MAX_STATE_LENGTH = 65_536;
 
 /** Resolves to the result that ends the rounds: nearly always the first one. */
-export const runRounds = (rounds: RoundsRequest): Promise<JsonObject> =>
-  rounds
-    .send(rounds.first)
-    .then((result) => (endsRounds(result, rounds) ? result : runFurtherRounds(result, rounds)));
-
-async function runFurtherRounds(asking: JsonObject, rounds: RoundsRequest): Promise<JsonObject> {
-  let result = asking;
-  for (let round = 1; round <= MAX_ROUNDS; round += 1) {
+export async function runRounds(rounds: RoundsRequest): Promise<JsonObject> {
+  let result = await rounds.send(rounds.first);
+  for (let round = 1; !endsRounds(result, rounds); round += 1) {
+    if (round > MAX_ROUNDS)
+      throw new CallRefusedError(
+        `${rounds.server} asked again after ${MAX_ROUNDS} rounds of questions.`,
+      );
     result = await rounds.send(await answerRound(result, rounds));
-    if (endsRounds(result, rounds)) return result;
   }
-  throw new CallRefusedError(
-    `${rounds.server} asked again after ${MAX_ROUNDS} rounds of questions.`,
-  );
+  return result;
 }
 
 function endsRounds({ resultType = 'complete' }: JsonObject, rounds: RoundsRequest) {
