@@ -27,7 +27,7 @@ export class ConnectTimeout extends Error {
   readonly code = 'ETIMEDOUT';
 }
 
-export interface PendingConnection {
+interface PendingConnection {
   readonly clock: Clock;
   /** Ends the connection while it is opened. */
   readonly signal: AbortSignal;

@@ -1,7 +1,7 @@
 // One connection to a server: sends one request at a time, and reads its answer.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
-import { ResponseReader, type ResponseSink } from './read-response.ts';
+import { ResponseReader } from './read-response.ts';
 
 /** Receives the answer to one request. An error that it throws fails that request. */
 export interface ResponseHandler {
@@ -27,7 +27,7 @@ class ConnectionClosed extends Error {
   readonly code = 'ECONNRESET';
 }
 
-export interface ConnectionPool {
+interface ConnectionPool {
   connect(connection: PooledConnection, signal: AbortSignal): Promise<Socket>;
   /** Another request may be sent, within this many milliseconds where the server says so (`Keep-Alive: timeout`). */
   release(connection: PooledConnection, keptMs: number | undefined): void;
@@ -36,7 +36,7 @@ export interface ConnectionPool {
 }
 
 /** A class, since each request has one: mostly one that others had before. */
-export class PooledConnection implements ResponseSink, SentRequest {
+export class PooledConnection implements SentRequest {
   private readonly owner: ConnectionPool;
   private readonly reader = new ResponseReader(this);
   private readonly connecting = new AbortController();

@@ -2,9 +2,8 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Socket } from 'node:net';
 import { type Clock, createSecondTimer } from '../clock.ts';
-import { createConnect, type Destination, type PendingConnection } from './connect.ts';
+import { createConnect, type Destination } from './connect.ts';
 import {
-  type ConnectionPool,
   type HttpRequest,
   PooledConnection,
   type ResponseHandler,
@@ -41,13 +40,13 @@ const IDLE_MS = 1_500;
 const EARLIER_MS = 2_000;
 const MAX_IDLE_MS = 600_000;
 
-export class HttpPool implements ConnectionPool {
+export class HttpPool {
   private readonly clock: Clock;
   private readonly targetPrefix: string;
   private readonly keepsConnections: boolean;
   /** The headers that are the connection's. */
   private readonly own: string;
-  private readonly open: (how: PendingConnection) => Promise<Socket>;
+  private readonly open: ReturnType<typeof createConnect>;
   private readonly connections = new Set<PooledConnection>();
   /** The connection that was used last is at the end, and is used next, so that the others can be closed. */
   private readonly idle: PooledConnection[] = [];

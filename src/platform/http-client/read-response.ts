@@ -8,7 +8,7 @@ export class InvalidResponse extends Error {
 }
 
 /** Receives what is read. */
-export interface ResponseSink {
+interface ResponseSink {
   /** For the answer itself; those that only inform (1xx) are passed over. */
   onHead(status: number, headers: IncomingHttpHeaders): void;
   /** A part of the body. The bytes are the receiver's own. */
@@ -103,7 +103,7 @@ export class ResponseReader {
       end = this.readParts(input);
     } finally {
       // The bytes before a mistake are passed on.
-      this.passOn();
+      if (this.bodyLength > 0) this.passOn();
     }
     if (this.state === 'complete') this.complete(this.isReusable && end === input.length);
   }
@@ -132,7 +132,6 @@ export class ResponseReader {
 
   private passOn(): void {
     const { body, bodyLength } = this;
-    if (bodyLength === 0) return;
     this.body = NOTHING;
     this.bodyLength = 0;
     const told = body.subarray(0, bodyLength);

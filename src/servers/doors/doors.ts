@@ -29,7 +29,7 @@ import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { isObject } from '../../platform/json.ts';
 import { type Logins, toLoginError } from './logins.ts';
 
-/** `requests` are undefined where nobody can connect. */
+/** `requests` are undefined where no user can connect. */
 export function createDoors(baseUrl: string, requests: ConnectionRequests | undefined): Doors {
   return {
     async pass(needed, { upstream, caller }, { relay }, mayAsk) {
@@ -94,7 +94,7 @@ async function wait(
 ) {
   const outcome = await requests.wait(id, link, relay.signal);
   if (outcome === 'connected') return;
-  // Nobody reads it any more.
+  // The client no longer waits.
   if (relay.signal.aborted) fail('request_cancelled');
   throw new CallRefusedError(
     outcome === 'declined'

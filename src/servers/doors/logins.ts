@@ -1,4 +1,4 @@
-// §24: by whose connection a server is asked where users log in themselves.
+// §24: finds the connection for requests to a server where users log in themselves.
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { type ConnectionTokens, readBearer } from '../../mcp/upstream/connection-ports.ts';
 import type {
@@ -17,7 +17,7 @@ import {
 
 export type Logins = Omit<UpstreamLogins, 'noteChange' | 'peekConnectionId'>;
 
-/** `parts` are undefined where nobody can connect. */
+/** `parts` are undefined where no user can connect. */
 export function createLogins(server: ConnectionServer, parts: ConnectionPorts | undefined): Logins {
   const isShared = server.auth.owner === 'shared';
 

@@ -1,4 +1,4 @@
-// §18.3: of which era a server is: `server/discover` is tried once, and what it said is remembered.
+// §18.3: era of a server: `server/discover` is tried once, and the answer is remembered. And requests of the stateless era.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Era } from '../../mcp/protocol/revisions.ts';
@@ -121,15 +121,15 @@ export function createEraMemory(
       call.isTrial = true;
       return isUnauthorized(await connection.call(call));
     },
-    /** As the server last spoke, to whomever. */
+    /** The era in which the server last spoke to any caller. */
     get last() {
       return last;
     },
-    /** As it speaks to this caller; undefined until it did. */
+    /** The era in which it speaks to this caller; undefined until it did. */
     find: (caller: UpstreamCaller) => eras.get(nameAudience(caller))?.current,
-    /** Asks the server; once for all who are told the same, and ask at the same time. */
+    /** Asks the server. Single flight for callers of one audience. */
     detect,
-    /** True if it is no longer the one that a request was sent in: asks again, unless that was just done. */
+    /** True if the era is no longer the one of a request that was sent: asks the server again, unless that was just done. */
     async hasChanged(caller: UpstreamCaller, before: Era) {
       const { current, askedAt } = findOrAdd(nameAudience(caller));
       // Another request, which was refused at the same time, may have asked.
@@ -150,7 +150,7 @@ const DISCOVER = {
 /** True if `initialize` would be refused, too. */
 const isFinal = (status: number) => [401, 403, 429].includes(status) || isDownStatus(status);
 
-// §18.4: what an HTTP server says of itself: to each user where it is told who calls, else to all.
+// §18.4: descriptions that an HTTP server gives of itself: one for each user where it is told who calls, else one for all.
 
 type Descriptions = ReturnType<typeof createDescriptions>;
 
@@ -161,7 +161,7 @@ export function createDescriptions(
   const memory = createDescriptionMemory();
   const isPersonal = readHttpFacts(config).personalBy !== undefined;
   const nameAudience = createNameAudience(isPersonal);
-  // The gateway has just heard what is the same for all, when it looked whether the server is back.
+  // The description for all was just read by the probe that found the server up again.
   availability.onChange((isUp, _reason, wasUp) => {
     if (isPersonal && isUp && wasUp === false) memory.expireAll();
   });
@@ -169,31 +169,31 @@ export function createDescriptions(
   return {
     nameAudience,
     find: (caller: UpstreamCaller) => memory.find(nameAudience(caller)),
-    /** Undefined as well where the server was away since it said so. */
+    /** Undefined also where the server was down since then. */
     findCurrent(caller: UpstreamCaller) {
       const audience = nameAudience(caller);
       return memory.isExpired(audience) ? undefined : memory.find(audience);
     },
-    /** The server has said it to this caller. */
+    /** Notes the description that the server gave to this caller. */
     note(caller: UpstreamCaller, description: UpstreamDescription) {
       const audience = nameAudience(caller);
       const known = memory.find(audience);
       if (isPersonal || caller === GATEWAY_CALLER || known === undefined) {
         memory.note(audience, description);
       } else if (known.era !== description.era) {
-        // It is another server now: the gateway asks for itself.
+        // Another server has taken its place: the gateway asks for itself.
         memory.forget(audience);
       } else if (!isDeepStrictEqual(known, description)) {
-        // It may say so to this client alone: until the gateway has asked, what all were told serves.
+        // The server may say this to this client only. Until the gateway has asked, the description for all serves.
         memory.expire(audience);
       }
     },
   };
 }
 
-// Protocols over HTTP, and all that they get of the server that they are spoken to.
+// Protocols over HTTP, and the parts of a server that they share.
 
-/** The protocol that is spoken to a server, by whichever transport of HTTP. */
+/** Protocol of a server: streamable HTTP, or HTTP with SSE. */
 export interface Protocol
   extends Pick<
     Upstream,
@@ -202,17 +202,15 @@ export interface Protocol
   /** @throws UpstreamError while the server cannot be used. */
   probe(): Promise<void>;
   /**
-   * True if the server itself refuses the token of the caller: what it is asked is no request of a client, and in no session of
-   * one. @throws UpstreamError where it does not say.
+   * True if the server itself refuses the token of the caller. Asks by a request of the gateway's own, outside of clients' sessions.
+   *
+   * @throws UpstreamError where the server does not say.
    */
   isTokenRefused(caller: UpstreamCaller): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/** Sends the request in the era that the server has changed to. */
-export type SendAnew = (caller: UpstreamCaller, request: UpstreamRequest) => Promise<JsonObject>;
-
-/** The way to a server. */
+/** Connection to a server, and its state. */
 export interface HttpLink {
   readonly connection: HttpConnection;
   readonly availability: Availability;
@@ -220,8 +218,8 @@ export interface HttpLink {
   readonly openCookies: OpenCookies;
 }
 
-/** All that is known of a server by now, in whichever era it is spoken to, and those who listen to it. */
-export interface ServerKnowledge {
+/** State of a server that both eras share. */
+interface ServerKnowledge {
   readonly era: ReturnType<typeof createEraMemory>;
   readonly descriptions: Descriptions;
   readonly listeners: ServerListeners;
@@ -231,7 +229,7 @@ export interface ServerKnowledge {
 
 // Servers of 2026-07-28: each request brings all that it needs.
 
-/** The longest time that timers know: streams end, but nobody waits for it. */
+/** The longest time that timers know: a stream has no timeout. */
 const NO_TIMEOUT_MS = 2_147_483_647;
 
 export function speakStatelessEra(
@@ -242,7 +240,7 @@ export function speakStatelessEra(
   async function send(
     caller: UpstreamCaller,
     request: UpstreamRequest,
-    sendAnew: SendAnew,
+    sendAnew: Upstream['request'],
   ): Promise<JsonObject> {
     const call = new StatelessCall(caller, request, timeoutMs);
     call.notify = listeners.notify;
@@ -255,7 +253,7 @@ export function speakStatelessEra(
 
   return {
     /** `sendAnew` sends a request that was not carried out, as the server is no longer a stateless one. */
-    request(caller: UpstreamCaller, request: UpstreamRequest, sendAnew: SendAnew) {
+    request(caller: UpstreamCaller, request: UpstreamRequest, sendAnew: Upstream['request']) {
       const change = SUBSCRIBING.has(request.method)
         ? readSubscriptionChange(caller, request)
         : undefined;

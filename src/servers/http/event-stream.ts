@@ -25,16 +25,15 @@ interface EventReader {
 /** Beginning of a message's event as the SDKs of MCP write it. */
 const MESSAGE_HEAD = /^(?:event: ?message\r?\n)?data: ?(?=\{)/;
 const MAX_MESSAGE_HEAD = 24;
-const MESSAGE_ENDS = ['\r\n\r\n', '\n\n'] as const;
 
 /** Data of a chunk that is one event with one line of data, as most answers are; undefined for any other chunk. */
 export function findOnlyMessage(chunk: Buffer): Buffer | undefined {
   const head = MESSAGE_HEAD.exec(chunk.toString('latin1', 0, MAX_MESSAGE_HEAD));
   if (head === null) return undefined;
   const tail = chunk.toString('latin1', chunk.length - 4);
-  const end = MESSAGE_ENDS.find((one) => tail.endsWith(one));
-  if (end === undefined) return undefined;
-  const data = chunk.subarray(head[0].length, chunk.length - end.length);
+  if (!tail.endsWith('\n\n') && tail !== '\r\n\r\n') return undefined;
+  const endLength = tail === '\r\n\r\n' ? 4 : 2;
+  const data = chunk.subarray(head[0].length, chunk.length - endLength);
   const isOneLine = !data.includes(LINE_FEED) && !data.includes(CARRIAGE_RETURN);
   return isOneLine && isUtf8(data) ? data : undefined;
 }

@@ -39,7 +39,7 @@ import {
 import type { SessionCookies } from './session-cookies.ts';
 
 /** Shared by all requests to a server. */
-export interface ExchangeServer {
+interface ExchangeServer {
   readonly name: string;
   readonly url: string;
   readonly pool: HttpPool;
@@ -107,6 +107,8 @@ export class Exchange
   private readonly listener: ExchangeListener;
   private sent: SentRequest | undefined;
   private status = 0;
+  /** False for a refusal, and for a message that has no answer: then the status is enough. */
+  private needsBody = true;
   private answerHeaders: IncomingHttpHeaders = NO_HEADERS;
   /** Decodes a body that arrives compressed, although the gateway asked for none. */
   private decoder: BodyDecoder | undefined;
@@ -185,17 +187,18 @@ export class Exchange
     if (this.isOver) return;
     this.status = status;
     this.answerHeaders = headers;
+    this.needsBody = status < 300 && this.listener.onMessage !== undefined;
     const set = headers['set-cookie'];
     if (set !== undefined) this.listener.cookies?.take(set, this.path);
     const coding = headers['content-encoding'];
     if (coding !== undefined) {
       const { kind, name } = readCoding(coding);
       if (kind === 'known') this.decoder = new BodyDecoder(name, this.server.maxBytes, this);
-      else if (kind === 'unknown' && this.needsBody()) this.fail(createCodingError(name));
+      else if (kind === 'unknown' && this.needsBody) this.fail(createCodingError(name));
     }
     if (this.isOver) return;
     if (status < 300) this.listener.onStart?.(headers, status);
-    if (!this.needsBody() || !isEventStream(headers)) this.pieces = [];
+    if (!this.needsBody || !isEventStream(headers)) this.pieces = [];
   }
 
   onData(chunk: Buffer): void {
@@ -217,7 +220,8 @@ export class Exchange
     const hasAnswered = this.status > 0;
     const error = toConnectionError(cause, hasAnswered);
     const isCut = hasAnswered && !(cause instanceof PoolClosed);
-    this.endAfterMessages({ kind: 'failed', error, isCut });
+    this.outcome = { kind: 'failed', error, isCut };
+    this.endMessages();
   }
 
   // Calls of the decoder.
@@ -250,13 +254,8 @@ export class Exchange
 
   // The body: a value of JSON, or events.
 
-  /** Of a refusal, and of the answer to a message that has none, the status is enough. */
-  private needsBody(): boolean {
-    return this.status < 300 && this.listener.onMessage !== undefined;
-  }
-
   private addPiece(chunk: Buffer): string | undefined {
-    const maxBytes = this.needsBody() ? this.server.maxBytes : MAX_REFUSAL_BYTES;
+    const maxBytes = this.needsBody ? this.server.maxBytes : MAX_REFUSAL_BYTES;
     if (this.bytes + chunk.length > maxBytes) return describeExcess(maxBytes);
     this.bytes += chunk.length;
     if (this.pieces !== undefined && this.pieces.length < MAX_PIECES) {
@@ -288,7 +287,7 @@ export class Exchange
       const all = rest === undefined ? pieces : [...pieces, rest.take()];
       const hasMark = hasByteOrderMark(all);
       const content = hasMark ? cutPieces(all, MARK_BYTES, 0) : all;
-      if (!this.needsBody()) {
+      if (!this.needsBody) {
         const value = parseServerBytes(content)?.value;
         this.endByStatus(isObject(value) ? value : undefined);
         return;
@@ -297,11 +296,12 @@ export class Exchange
       const length = hasMark ? bytes - MARK_BYTES : bytes;
       if (length > 0) this.push(content, length);
     }
-    this.endAfterMessages({ kind: 'complete', status, headers });
+    this.outcome = { kind: 'complete', status, headers };
+    this.endMessages();
   }
 
   private failBody(problem: string): void {
-    if (this.needsBody()) {
+    if (this.needsBody) {
       this.fail(createInvalidError(problem));
       return;
     }
@@ -316,11 +316,6 @@ export class Exchange
     const hadLogin = this.listener.caller.connectionId !== undefined;
     if (status < 300) this.end({ kind: 'complete', status, headers });
     else this.end({ kind: 'refused', status, headers, body, url, hadToken, hadLogin });
-  }
-
-  private endAfterMessages(outcome: ExchangeEnd): void {
-    this.outcome = outcome;
-    this.endMessages();
   }
 
   private countKept(received: number): void {

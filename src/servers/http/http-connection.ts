@@ -15,13 +15,8 @@ import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { ServerAccess, SignRequest } from '../credentials/credential-type.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
 import type { Judge } from './availability.ts';
-import {
-  Exchange,
-  type ExchangeEnd,
-  type ExchangeListener,
-  type ExchangeServer,
-} from './exchange.ts';
-import { ConnectionError, isUnauthorizedError } from './failures.ts';
+import { Exchange, type ExchangeEnd, type ExchangeListener } from './exchange.ts';
+import { ConnectionError, isUnauthorizedError, type RefusedAnswer } from './failures.ts';
 import type { HttpUpstreamConfig } from './http-config.ts';
 import type { CallOutcome, ServerCall } from './server-call.ts';
 import type { SessionCookies } from './session-cookies.ts';
@@ -64,7 +59,7 @@ export function createHttpConnection(
     ...configured,
     ...['content-type', 'application/json', 'accept', 'application/json, text/event-stream'],
   ];
-  const server: ExchangeServer = {
+  const server: ConstructorParameters<typeof Exchange>[0] = {
     name: config.name,
     url: config.url,
     pool,
@@ -124,7 +119,7 @@ export function createHttpConnection(
         if (!one.isTrial) judge.noteFailure(error);
         throw error;
       }
-      const refusal = findTokenRefusal(outcome);
+      const refusal = outcome.kind === 'refused' ? findTokenRefusal(outcome) : undefined;
       if (refusal !== undefined && noteRefusal !== undefined && !one.isTrial) {
         const isAboutSession = refusal.status === 401 && (await one.isAboutSession());
         // The token may have been refused by what is behind the server: the server itself is asked before a login is needed.
@@ -248,12 +243,11 @@ interface SessionHeaders {
 }
 
 /** RFC 6750 §3.1: the token is refused, or is good for less. Any other 403 concerns what was asked for. */
-function findTokenRefusal(outcome: CallOutcome): TokenRefusal | undefined {
-  if (outcome.kind !== 'refused') return undefined;
-  const challenge = outcome.headers['www-authenticate'];
-  if (outcome.status === 401) return { status: 401, challenge };
-  return outcome.status === 403 && /\binsufficient_scope\b/.test(challenge ?? '')
-    ? { status: 403, challenge }
+function findTokenRefusal({ status, headers }: RefusedAnswer): TokenRefusal | undefined {
+  const challenge = headers['www-authenticate'];
+  if (status === 401) return { status, challenge };
+  return status === 403 && /\binsufficient_scope\b/.test(challenge ?? '')
+    ? { status, challenge }
     : undefined;
 }
 

@@ -1,4 +1,4 @@
-// Servers of 2024-11-05 to 2025-11-25: requests within a session that begins with `initialize`.
+// Session era (servers of 2024-11-05 to 2025-11-25): requests within a session that begins with `initialize`.
 
 import {
   NO_SESSIONS,
@@ -9,6 +9,7 @@ import {
 } from '../../mcp/upstream/envelope.ts';
 import {
   nameOwnSession,
+  type Upstream,
   type UpstreamCaller,
   UpstreamError,
   type UpstreamRequest,
@@ -27,7 +28,7 @@ import {
   SUBSCRIBING,
   type SubscriptionChange,
 } from '../transport/session-records.ts';
-import type { HttpLink, SendAnew, ServerKnowledge } from './era.ts';
+import type { HttpLink, speakStatelessEra } from './era.ts';
 import { isUnauthorizedError } from './failures.ts';
 import type { HttpUpstreamConfig } from './http-config.ts';
 import type { HttpConnection } from './http-connection.ts';
@@ -44,19 +45,18 @@ import {
   isOfOtherEra,
   isSessionLost,
   mayBeLost,
-  type OpenRequest,
   routeToSession,
   ServerSession,
 } from './server-session.ts';
-import { createFindSessionState, createServerSessions, type FindSessionState } from './sessions.ts';
+import { createFindSessionState, createServerSessions } from './sessions.ts';
 
 export type SessionEra = ReturnType<typeof speakSessionEra>;
 
-/** Tells records of its sessions from those of other servers. */
+/** Distinguishes records of its sessions from those of other servers. */
 export const nameHttpServer = ({ name, url }: HttpUpstreamConfig): string => `${name} ${url}`;
 
 const REFUSAL = 'it refuses to begin (initialize)';
-/** Longer than a server should take to begin; a first call waits for it. */
+/** Longer than a handshake should take; the first call waits for it. */
 const HANDSHAKE_MS = 15_000;
 const PING_MS = 5000;
 /** MCP "Session Management": visible ASCII; anything else could not be sent back. */
@@ -66,7 +66,7 @@ export function speakSessionEra(
   runtime: UpstreamRuntime,
   config: HttpUpstreamConfig,
   { connection, openCookies }: HttpLink,
-  knowledge: ServerKnowledge,
+  knowledge: Parameters<typeof speakStatelessEra>[2],
 ) {
   const { clock } = runtime;
   const { timeoutMs } = config;
@@ -110,14 +110,14 @@ export function speakSessionEra(
 
   async function terminate(caller: UpstreamCaller, session: ServerSession) {
     if (session.id === undefined) return;
-    // A server may refuse, or be gone: its sessions end by themselves then.
+    // Best effort: a server may refuse, or be down, and its sessions expire then.
     await connection.send(caller, null, session).catch(() => {});
   }
 
-  /** Repeats the client's subscriptions and log level of the session before. Resources that the server no longer has are skipped. */
+  /** Repeats the subscriptions and the log level of the lost session. Resources that the server no longer has are skipped. */
   async function restore(caller: UpstreamCaller, session: ServerSession, lost: ServerSession) {
     listeners.move(caller, lost.standing > 0);
-    // The replica that opened it has asked.
+    // The replica that opened it has done so.
     if (session.isFromStore) return;
     if (lost.logLevel !== undefined) void setLogLevel(caller, session, lost.logLevel);
     const sessionId = nameOwnSession(caller);
@@ -134,7 +134,7 @@ export function speakSessionEra(
     level: ServerSession['logLevel'],
   ) {
     session.logLevel = level;
-    // A server without logging refuses it, or never answers: the request itself must not fail by that.
+    // Best effort: a server without logging refuses it, or never answers.
     await connection
       .call(createOwnCall(caller, session, 'logging/setLevel', { level }))
       .catch(() => {});
@@ -153,7 +153,7 @@ export function speakSessionEra(
     return call;
   }
 
-  /** Nothing follows from its end. @throws UpstreamError */
+  /** On trial: nothing else follows from its outcome. @throws UpstreamError */
   function ping(caller: UpstreamCaller, session: ServerSession) {
     const request = { method: 'ping', params: {}, signal: new Cancellation(), trace: {} };
     const call = new ServerCall(caller, request, session.headers, Math.min(timeoutMs, PING_MS));
@@ -172,7 +172,7 @@ export function speakSessionEra(
   async function send(
     caller: UpstreamCaller,
     request: UpstreamRequest,
-    sendAnew: SendAnew,
+    sendAnew: Upstream['request'],
   ): Promise<JsonObject> {
     const { logLevel } = request;
     let session = sessions.find(caller);
@@ -237,7 +237,7 @@ export function speakSessionEra(
     sessions,
     findSessionState,
     /** `sendAnew` sends a request that was not carried out, as the server is no longer one of sessions. */
-    request(caller: UpstreamCaller, request: UpstreamRequest, sendAnew: SendAnew) {
+    request(caller: UpstreamCaller, request: UpstreamRequest, sendAnew: Upstream['request']) {
       const change = SUBSCRIBING.has(request.method)
         ? readSubscriptionChange(caller, request)
         : undefined;
@@ -251,7 +251,7 @@ export function speakSessionEra(
     async isTokenRefused(caller: UpstreamCaller) {
       try {
         const session = await initialize(caller, true);
-        // Some let anybody begin.
+        // Some servers let any caller initialize.
         const outcome = await ping(caller, session).finally(() => terminate(caller, session));
         return isUnauthorized(outcome);
       } catch (error) {
@@ -266,13 +266,13 @@ export function speakSessionEra(
 interface SessionRequests {
   readonly timeoutMs: number;
   readonly connection: HttpConnection;
-  readonly findSessionState: FindSessionState;
+  readonly findSessionState: ReturnType<typeof createFindSessionState>;
   /** Gets a notification that belongs to no request. */
   readonly notify: ServerListeners['notify'];
 }
 
 /** A call within a session: it is among the open requests of the session, and the server may ask its client. */
-class SessionCall extends ServerCall implements OpenRequest {
+class SessionCall extends ServerCall {
   private readonly requests: SessionRequests;
   private readonly session: ServerSession;
   /** Among the open requests of the session. */

@@ -38,7 +38,7 @@ export function createSessionStream(
   /** Sessions that had a stream. */
   const streamed = new WeakSet<ServerSession>();
 
-  /** Resolves when the stream has ended: whether, and when, it is to be opened again. */
+  /** Resolves when the stream has ended, to whether and when it is to be opened again. */
   async function open(
     audience: Audience,
     signal: AbortSignal,
@@ -88,11 +88,11 @@ export function createSessionStream(
     if (OF_STREAM.has(status) || !mayBeLost(session, refusal)) return next;
     if (!isHeard) {
       if (!isSessionLost(session, refusal)) return next;
-      // A server without such streams may say the same of a session that goes on: whoever calls finds out.
+      // A server without such streams may answer the same for a session that is alive: the next call finds out.
       session.refusesStream = !streamed.has(session);
       return 'never';
     }
-    // It may have been ended with the client's, at another replica: nobody needs one in its place.
+    // It may have been ended together with the client's, at another replica: then none is needed in its place.
     const { sessionId } = caller;
     if (sessionId !== undefined && !(await isSessionActive(sessionId))) return 'never';
     // Servers without such streams say 404 of each.
@@ -123,7 +123,7 @@ export function createSessionStream(
         if (openRequests >= MAX_OPEN_REQUESTS) return;
         openRequests += 1;
         const caller = findCaller(audience, session);
-        // No call goes on here that it could be about.
+        // No call is in flight here that it could belong to.
         const isForOthers = isQuestion(message) && listAskable(caller, session).length === 0;
         const isPassed = isForOthers && (await replicas?.pass(caller, session, message));
         if (isPassed !== true) await answerServer(caller, session, message);
@@ -136,7 +136,7 @@ export function createSessionStream(
           replicas?.cancel(audience.caller, session, params.requestId);
         else if (method === 'notifications/message') log(params);
         else if (method === 'notifications/progress') {
-          // Some servers say on this stream what belongs to a request.
+          // Some servers send the progress of a request on this stream.
           const token = readEchoedNumber(params.progressToken);
           const asked = token === undefined ? undefined : session.openRequests.find(token);
           asked?.deadline?.renew();
@@ -147,7 +147,7 @@ export function createSessionStream(
       /** A message of no call is the client's own only if both have sessions. */
       function log(params: JsonObject) {
         const [first, second] = session.openRequests.list();
-        // What the message must belong to, where there is only one.
+        // If there is only one request, the message belongs to it.
         const only = second === undefined ? first?.request : undefined;
         if (only?.onLog !== undefined) only.onLog(params);
         else if (session.id !== undefined && audience.caller.sessionId !== undefined) {
@@ -231,10 +231,10 @@ const SUBSCRIBE = {
   trace: {},
 } as const;
 
-/** Some servers number the events of each connection: what they say then is new, and what is told twice does no harm. */
+/** Some servers number the events of each connection, so an id may come again with a new event; a repeated notification does no harm. */
 const NO_IDS = 0;
 
-/** The server no longer has the event, or cannot go on after one. */
+/** The server no longer has the event, or cannot resume. */
 const isForgotten = (end: ExchangeEnd | StreamRefusal | undefined) =>
   end?.kind === 'refused' && [400, 404, 410].includes(end.status);
 
@@ -244,6 +244,6 @@ const NOT_ALLOWED = 405;
 /** There are no streams, or there is one already (409). */
 const OF_STREAM: ReadonlySet<number | undefined> = new Set([NOT_ALLOWED, 409]);
 
-/** 409: another stream of the session still stands, maybe at a replica that is gone. */
+/** 409: another stream of the session is still open, maybe that of a replica that is gone. */
 const isForGood = (status: number | undefined) =>
   status !== undefined && status < 500 && status !== 409 && status !== 429;

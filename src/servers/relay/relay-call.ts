@@ -1,4 +1,4 @@
-// §18.3, §18.4: a call goes through to its server, whatever the eras of client and server.
+// §18.3, §18.4: relays a call to its server, for each pair of client era and server era.
 
 import { GatewayError } from '../../errors/gateway-error.ts';
 import { passAnswers, type QuestionGuards } from '../../mcp/calls/guards.ts';
@@ -34,15 +34,7 @@ import { isObject, type JsonObject, noteWritten, parseObject } from '../../platf
 import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
 import { type JsonEdit, removeMembers, spliceJson } from '../../platform/splice-json.ts';
 import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
-import {
-  addAnswers,
-  NO_ANSWERS,
-  type RoundAnswers,
-  type RoundQuestions,
-  type RoundsRequest,
-  refuseStopped,
-  runRounds,
-} from './rounds.ts';
+import { addAnswers, NO_ANSWERS, type RoundsRequest, refuseStopped, runRounds } from './rounds.ts';
 import { createStatelessRelay } from './stateless-client.ts';
 import { createSuspendedCalls } from './suspended/suspended-calls.ts';
 
@@ -55,7 +47,7 @@ export function openRelay(runtime: UpstreamRuntime, doors: Doors, toFailedResult
       ? runRounds(new SessionClient(call, client, context))
       : relayToStatelessClient(call, client, context);
 
-  /** §24.3: once its user has logged in at the server, a call goes on by itself. */
+  /** §24.3: a call continues by itself once its user has logged in at the server. */
   async function relayThroughDoors(call: RelayedCall, context: Context): Promise<JsonObject> {
     const client = doors.withoutAnswer(context.relay);
     let mayAsk = ASKING.has(call.request.method);
@@ -103,7 +95,7 @@ const ASKING: ReadonlySet<RelayedRequest['method']> = new Set([
   'resources/read',
 ]);
 
-// §18.3: results are passed on as they came, without what belongs to the way between the gateway and the server.
+// §18.3: results are passed on as received, without the members that concern the hop between gateway and server only.
 
 const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 
@@ -137,7 +129,7 @@ function toRawResult(
   return relay.era === 'session' ? toSessionResult(shown) : shown;
 }
 
-/** The same of a long one, of which nothing else is read. What is not for clients of the session era is not in it. */
+/** The same for a long result, of which nothing else is read. It has nothing that clients of the session era must not get. */
 function toRawUnread(
   method: RelayedRequest['method'],
   result: JsonObject,
@@ -159,7 +151,7 @@ function toRawUnread(
 const OF_ERA = new Set(['resultType', 'ttlMs', 'cacheScope']);
 const OF_ERA_AND_META = new Set([...OF_ERA, '_meta']);
 
-/** The copy is written as the result was, without what the copy lacks. */
+/** Writes the copy as the result was written, without the members that the copy lacks. */
 function noteCopy<Copy extends JsonObject>(result: JsonObject, copy: Copy): Copy {
   const text = findText(result);
   if (text === undefined) return copy;
@@ -198,10 +190,10 @@ function toMetaMember(meta: unknown) {
 
 const NO_META: JsonObject = {};
 
-/** Servers say how long results of these may be kept. */
+/** Methods whose results have a cache lifetime. */
 const CACHED = new Set(['resources/read', 'skills/get']);
 
-/** Behind a login nothing is public: rules may show one user what another does not see. */
+/** With a login nothing is public: rules may hide from one user what another sees. */
 function readCacheHint(
   method: RelayedRequest['method'],
   { ttlMs, cacheScope }: JsonObject,
@@ -212,9 +204,9 @@ function readCacheHint(
   return { ttlMs, scope: cacheScope === 'public' && user === undefined ? 'public' : 'private' };
 }
 
-// §18.3: clients of the session era are asked while their call goes on.
+// §18.3: clients of the session era are asked while their call is in flight.
 
-/** The client of one call. A class, since every call has one, and nearly none asks it anything. */
+/** The client of one call. A class, since every call has one, and nearly no call asks its client. */
 class SessionClient implements RequestClient, RoundsRequest {
   private readonly call: RelayedCall;
   private readonly relay: SessionRelay;
@@ -223,7 +215,7 @@ class SessionClient implements RequestClient, RoundsRequest {
   readonly capabilities: ClientCapabilities;
   readonly questionGuards: QuestionGuards | undefined;
   readonly mayBeTask = false;
-  readonly first: RoundAnswers = NO_ANSWERS;
+  readonly first: RoundsRequest['first'] = NO_ANSWERS;
   readonly signal: CancelSignal;
   readonly trace: TraceContext;
   readonly logLevel: LogSeverity | undefined;
@@ -242,7 +234,7 @@ class SessionClient implements RequestClient, RoundsRequest {
     this.wantsProgress = relay.wantsProgress;
   }
 
-  send(answers: RoundAnswers): Promise<JsonObject> {
+  send(answers: RoundsRequest['first']): Promise<JsonObject> {
     const { call } = this;
     return sendToServer(call, addAnswers(call.request.params, answers), this);
   }
@@ -266,7 +258,7 @@ class SessionClient implements RequestClient, RoundsRequest {
       });
     if ('result' in answer) return answer.result;
     const { code, message } = answer.error;
-    // No guard looks at an error: of one that somebody might have looked at as an answer, the code alone goes on.
+    // No guard inspects an error: where a guard inspects answers, only the code of an error is passed on.
     const isJudged = this.questionGuards?.looksAtAnswer(question.method) === true;
     const told = isJudged ? { code, message: FAILED } : answer.error;
     throw new UpstreamError('error', message, { jsonRpcError: told });
@@ -277,7 +269,7 @@ class SessionClient implements RequestClient, RoundsRequest {
   }
 
   /** A server of the stateless era has answered, and gets the request again. */
-  async ask(questions: RoundQuestions): Promise<JsonObject> {
+  async ask(questions: Parameters<RoundsRequest['ask']>[0]): Promise<JsonObject> {
     const answers = Object.entries(questions).map(async ([key, question]) => [
       key,
       await this.askOne(question),

@@ -20,7 +20,7 @@ import { nameOwner } from '../../store/owner.ts';
 import {
   addAnswers,
   NO_ANSWERS,
-  type RoundAnswers,
+  type RoundsRequest,
   redeemAnswers,
   refuseStopped,
   runRounds,
@@ -44,15 +44,15 @@ export const createStatelessRelay = (runtime: UpstreamRuntime, suspendedCalls: S
     const { capabilities } = call.caller;
     const waiting = readReply(server, user, relay);
 
-    function send(answers: RoundAnswers) {
+    function send(answers: RoundsRequest['first']) {
       const params = addAnswers(call.request.params, answers);
-      // Servers of the stateless era ask nobody while a call goes on.
+      // Servers of the stateless era do not ask while a call is in flight.
       return call.upstream.peekDescription(call.caller)?.era === 'stateless'
         ? sendToServer(call, params, toQuietClient(context))
         : sendOpen(params);
     }
 
-    /** The server may ask while it works: then this request ends, and the call goes on. */
+    /** The server may ask while it works: then this request ends, and the call is suspended. */
     async function sendOpen(params: JsonObject) {
       const { outcome, ...place } = suspendedCalls.begin(
         { user, server, capabilities, params, send: createSend(call, params, context) },
@@ -74,7 +74,7 @@ export const createStatelessRelay = (runtime: UpstreamRuntime, suspendedCalls: S
       return toResult(outcome, reply);
     }
 
-    /** A call that waits for an answer goes on at the replica. */
+    /** A suspended call stays at its replica. */
     function toResult(
       outcome: NextOutcome,
       { id, replica }: Pick<ClientReply, 'id' | 'replica'>,
@@ -113,7 +113,7 @@ export const createStatelessRelay = (runtime: UpstreamRuntime, suspendedCalls: S
           {
             server,
             once: randomUUID(),
-            // Keyed as the questions are: guards look at an answer by what was asked.
+            // Keyed as the questions are: guards inspect an answer by its question.
             asked: Object.fromEntries(asked.map(([key, { method }]) => [key, method])),
             ...state,
           },
@@ -122,7 +122,7 @@ export const createStatelessRelay = (runtime: UpstreamRuntime, suspendedCalls: S
     });
   };
 
-/** Servers of the stateless era ask nothing while a call goes on. */
+/** Servers of the stateless era do not ask while a call is in flight. */
 function toQuietClient(context: Context): RequestClient {
   const { logLevel, wantsProgress, signal, questionGuards } = context.relay;
   return {
@@ -187,7 +187,7 @@ async function readAnswers(
   server: string,
   { answered, questionGuards }: StatelessRelay,
   runtime: UpstreamRuntime,
-): Promise<RoundAnswers> {
+): Promise<RoundsRequest['first']> {
   if (answered === undefined) return NO_ANSWERS;
   const { inputResponses, state } = answered;
   const { once, asked, requestState } = state;
@@ -196,7 +196,7 @@ async function readAnswers(
   const methods = Object.fromEntries(
     Object.entries(asked).map(([key, method]) => [key, { method: String(method) }]),
   );
-  // First of all: what is refused was not passed on, and may come again as it should be.
+  // Before the answers are redeemed: refused ones were not passed on, and may be corrected and sent again.
   const passed = await passAnswers(methods, inputResponses, questionGuards).catch(refuseStopped);
   if (!(await redeemAnswers(runtime, once)))
     throw new CallRefusedError(

@@ -29,7 +29,7 @@ interface ChildHandlers {
   onLine(line: Buffer): number;
   /** A line that it wrote to its error output, or the beginning of it. */
   onErrorLine(line: Buffer): void;
-  /** Counts what of a message is in memory; undefined where that is bounded otherwise. */
+  /** Counts the memory of messages; undefined where that is bounded otherwise. */
   countAnswer(onDrop: (error: UpstreamError) => void): CountedAnswer | undefined;
   /** It has ended, or could not be started: called once, and nothing after it. */
   onEnd(reason: EndReason): void;
@@ -125,7 +125,7 @@ function watchChild(
     counted?.note(piece.length, output.heldBytes + messages.waitingBytes());
   });
   readErrorOutput(child.stderr, clock, handlers.onErrorLine);
-  // The child's end tells what breaks a stream.
+  // Errors of a stream show at the end of the child.
   for (const stream of [child, child.stdin, child.stdout, child.stderr]) {
     stream.on('error', () => {});
   }
@@ -205,7 +205,7 @@ class PacedLines extends PacedStream<Buffer> {
 /** Leaders of the groups that may still have a process. */
 const groups = new Set<number>();
 
-/** Milliseconds between two looks whether anybody is left in a group. */
+/** Poll interval for processes that are left in a group. */
 const POLL_MS = 50;
 
 /** Sends the signal to all processes of the group; 0 only asks. False where there is none left. */
@@ -332,7 +332,7 @@ export const runCommandAs = ({ uid, gid }: ProgramUser, { command, args }: Comma
     '--clear-groups',
     '--inh-caps=-all',
     '--ambient-caps=-all',
-    // So neither sudo nor a file with capabilities gives it rights, and what is in the bounding set does not matter.
+    // So neither sudo nor a file with capabilities gives it rights, whatever is in the bounding set.
     // To empty that set takes a capability that the gateway has no other use for.
     '--no-new-privs',
     '--',

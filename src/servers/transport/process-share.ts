@@ -1,4 +1,4 @@
-// §18.4: what all servers share that this process reaches, whatever their transport.
+// §18.4: state that all servers of this process share, whatever their transport.
 
 import { UpstreamError, type UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import { type Clock, computePauseMs } from '../../platform/clock.ts';
@@ -11,7 +11,7 @@ import {
 } from '../../platform/memory/user-budgets.ts';
 import { MessagePace } from './message-pace.ts';
 
-/** §18.4: between two attempts to reach a server, or to tell of it. */
+/** §18.4: exponential backoff of attempts to reach a server, or to publish its changes. */
 export const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
 /** Milliseconds after so many failures in a row. */
@@ -27,7 +27,7 @@ export function openProcessShare({ config, clock, store }: UpstreamRuntime, serv
     heldStreams: createHeldStreams(clock),
     /** Other processes serve with the same store. */
     hasReplicas: serves && store.isShared,
-    /** True if a client's session goes on, whichever replica it was ended at; while the store cannot say, it does. Never rejects. */
+    /** True if a client's session is alive: any replica may have ended it. True while the store does not answer. Never rejects. */
     async isSessionActive(sessionId: string) {
       try {
         const access = { sessionId, owner: undefined, slideSeconds: undefined };
@@ -40,8 +40,8 @@ export function openProcessShare({ config, clock, store }: UpstreamRuntime, serv
   };
 }
 
-// §18.3: streams that are open only so that servers can ask on them: how many there may be, and how long they are kept after the
-// last call, so that only the first one of several waits for its stream.
+// §18.3: streams that are held open only so that servers can ask on them: bounds their number, and keeps each for a while after the
+// last call, so that only the first one of several calls waits for its stream.
 
 export interface HeldStream {
   /** As `nameOwner` has it; undefined without authentication. */
@@ -104,16 +104,16 @@ export function createHeldStreams(clock: Clock) {
   };
 }
 
-// §18.4: the memory that answers of servers take while they come in: a budget for each user and for all users together; of what
-// the gateway itself asks, for each server and for all servers. Where one is full, the slowest answer makes room.
+// §18.4: memory of answers while they arrive: a budget for each user and for all users together; for requests of the gateway itself
+// one for each server and for all servers. Where a budget is full, the slowest answer is dropped.
 
-/** The owner of an answer: a user, and without authentication nobody knows which; or the gateway itself, which asked the server. */
+/** Owner of an answer: a user, who is unknown without authentication; or the gateway itself, which asked this server. */
 type AnswerOwner = { readonly user: string | undefined } | { readonly server: string };
 
 const MEBIBYTE = 1_048_576;
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 64 * MEBIBYTE;
-/** Lists, and what the gateway listens to. No user's answers take any of it, and no other server's. */
+/** For lists, and streams that the gateway listens to. Answers of users and of other servers take none of it. */
 const SERVER_BYTES = 16 * MEBIBYTE;
 /** Nearly all answers come in one piece: to count each of them would cost more than it bounds. */
 export const UNCOUNTED_BYTES = 16_384;
