@@ -110,9 +110,7 @@ export class Exchange
   /** False for a refusal, and for a message that has no answer: then the status is enough. */
   private needsBody = true;
   private answerHeaders: IncomingHttpHeaders = NO_HEADERS;
-  /** Decodes a body that arrives compressed, although the gateway asked for none. */
   private decoder: BodyDecoder | undefined;
-  /** Counts the memory of the answer, once that is worth it. */
   private counted: CountedAnswer | undefined;
   /** A body that is one value of JSON, as received and without copying; undefined for a stream of events. */
   private pieces: Buffer[] | undefined;
@@ -122,7 +120,6 @@ export class Exchange
   /** Undefined while each chunk was one whole event, as for most answers. */
   private splitter: ReturnType<typeof createEventSplitter> | undefined;
   private hasEvents = false;
-  /** The end, once all that was received has been passed on. */
   private outcome: ExchangeEnd | undefined;
 
   constructor(server: ExchangeServer, listener: ExchangeListener, path: string) {
