@@ -88,7 +88,7 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
   '@opentelemetry/resources': /^telemetry\/tracing\//,
   '@opentelemetry/sdk-trace': /^telemetry\/tracing\//,
   tokenx: /^catalog\/search\/search-tools\.ts$/,
-  'eventsource-parser': /^servers\/http\/answer-body\.ts$/,
+  'eventsource-parser': /^servers\/http\/event-stream\.ts$/,
   'node:http': /^(platform\/outbound\/proxy-choice\.ts$|cli\/)/,
   'node:https': /^(platform\/outbound\/(public-network|proxy-choice)\.ts$|cli\/)/,
   'node:child_process': /^(servers\/stdio\/child\.ts$|cli\/)/,
@@ -107,9 +107,9 @@ const WITH_CLASSES = [
   'platform/http-client/(connection|content-coding|http-pool|read-response).ts',
   'mcp/protocol/fit.ts',
   'catalog/resolve-target.ts',
-  'servers/http/(answer-body|exchange|server-call|server-session|session-cookies|session-era).ts',
+  'servers/http/(era|exchange|server-call|server-session|session-cookies|session-era).ts',
   'servers/relay/(relay-call|suspended/outcome-records).ts',
-  'servers/transport/.*',
+  'servers/(transport/.*|stdio/child.ts)',
 ];
 
 /** What one place only may say. */
@@ -136,7 +136,7 @@ const CONFINED = [
     what: 'an accessor',
     said: /^\s+[gs]et \w+\(/m,
     where:
-      /^(?!http\/(server|limits)\/|telemetry\/tracing\/|platform\/memory\/|servers\/(relay\/|transport\/(?!server-questions)|http\/(answer-body|attempt|server-call|session-era|http-connection|exchange|sse-protocol)\.ts))/,
+      /^(?!http\/(server|limits)\/|telemetry\/tracing\/|platform\/memory\/|servers\/(relay\/|transport\/(?!server-questions)|http\/(event-stream|server-call|session-era|http-connection|exchange|sse-protocol)\.ts))/,
   },
   {
     what: 'a class that is no error',

@@ -1,4 +1,4 @@
-// A connection to one server: TCP, TLS where its address says so, and a tunnel where a proxy is between.
+// Opens connections to one server: TCP, TLS where its address says so, and a tunnel where a proxy is in between.
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
@@ -6,7 +6,7 @@ import { normalizeHost } from '../address.ts';
 import type { Clock } from '../clock.ts';
 import { getErrorCode, isNobodyThere, isShortage } from '../error-code.ts';
 
-/** The other end of connections, and the way there. */
+/** The other end of connections, and how to get there. */
 export interface Destination {
   readonly host: string;
   readonly port: number;
@@ -17,7 +17,7 @@ export interface Destination {
   readonly timeoutMs: number;
   /** A connection to it through a proxy; undefined where there is none. */
   readonly openTunnel: ((signal: AbortSignal) => Promise<Duplex>) | undefined;
-  /** It is itself a proxy, which is asked for what lies at other servers. */
+  /** It is itself a proxy, which gets requests for other servers. */
   readonly isProxy: boolean;
 }
 
@@ -27,15 +27,19 @@ export class ConnectTimeout extends Error {
   readonly code = 'ETIMEDOUT';
 }
 
-export interface PendingConnection {
+interface PendingConnection {
   readonly clock: Clock;
-  /** Ends the connection while it is made. */
+  /** Ends the connection while it is opened. */
   readonly signal: AbortSignal;
-  /** Takes what the server sends; the bytes are good until it returns. */
-  readonly receive: (bytes: Buffer) => void;
+  readonly reader: ConnectionReader;
 }
 
-/** Returns a function that makes connections. The TLS of one goes on from that of another, which saves a round trip. */
+interface ConnectionReader {
+  /** Receives what the server sends; the bytes are valid until it returns. */
+  receive(bytes: Buffer): void;
+}
+
+/** Returns a function that opens connections. TLS resumes the session of an earlier connection, which saves a round trip. */
 export function createConnect(
   destination: Destination,
 ): (how: PendingConnection) => Promise<Socket> {
@@ -44,7 +48,7 @@ export function createConnect(
   let session: Buffer | undefined;
 
   const secure = { ALPNProtocols: ['http/1.1'], ...(ca !== undefined && { ca }) };
-  // TLS names no addresses (RFC 6066 §3).
+  // The server name of TLS is never an address (RFC 6066 §3).
   const named = isIP(host) === 0 ? { host, servername: host } : { host };
 
   function keepSession(socket: TLSSocket) {
@@ -53,10 +57,10 @@ export function createConnect(
     });
   }
 
-  function open({ clock, receive }: PendingConnection, signal: AbortSignal): Promise<Socket> {
-    if (isSecure && openTunnel !== undefined) return openThrough(openTunnel, receive, signal);
+  function open({ clock, reader }: PendingConnection, signal: AbortSignal): Promise<Socket> {
+    if (isSecure && openTunnel !== undefined) return openThrough(openTunnel, reader, signal);
     let hasAddress = isIP(host) !== 0;
-    const plain = { ...KEPT_ALIVE, port, onread: readInto(receive) };
+    const plain = { ...KEPT_ALIVE, port, onread: readInto(reader) };
     const onAddress = () => {
       hasAddress = true;
     };
@@ -75,7 +79,7 @@ export function createConnect(
       signal,
       (task) =>
         afterReading(clock, timeoutMs / 2, () => {
-          // A second question for its address would only make all wait longer.
+          // A second look-up of its address would only delay all.
           if (hasAddress) task();
         }),
     );
@@ -83,11 +87,12 @@ export function createConnect(
 
   async function openThrough(
     tunnelling: NonNullable<Destination['openTunnel']>,
-    receive: PendingConnection['receive'],
+    reader: ConnectionReader,
     signal: AbortSignal,
   ): Promise<Socket> {
     const tunnel = await tunnelling(signal);
-    const socket = connectTls({ ...secure, ...named, session, socket: tunnel }).on('data', receive);
+    const socket = connectTls({ ...secure, ...named, session, socket: tunnel });
+    socket.on('data', (bytes) => reader.receive(bytes));
     return whenOpen(keepSession(socket), 'secureConnect', signal);
   }
 
@@ -97,7 +102,7 @@ export function createConnect(
     try {
       return await open(how, AbortSignal.any([how.signal, timeout.signal]));
     } catch (error) {
-      // It may be what the server could not go on from.
+      // The server may have failed to resume it.
       session = undefined;
       throw isProxy && !how.signal.aborted && error instanceof Error ? toProxyError(error) : error;
     } finally {
@@ -108,24 +113,24 @@ export function createConnect(
 
 const NO_ANSWER = 'the server took too long to connect';
 
-/** An idle connection is looked after by TCP, too: a firewall that forgets it shows before the next request. */
+/** TCP keep-alive: a firewall that has forgotten an idle connection shows before the next request. */
 const KEPT_ALIVE = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 };
 
 /**
- * All connections are read into it: each read of Node's own makes a buffer of 64 KiB, and most answers are a kilobyte. What is
- * kept of it is copied before the next read.
+ * Read buffer of all connections: Node's own reads allocate 64 KiB each, and most answers are a kilobyte. Bytes that are kept are
+ * copied before the next read.
  */
 const shared = Buffer.allocUnsafeSlow(65_536);
 
-const readInto = (receive: (bytes: Buffer) => void) => ({
+const readInto = (reader: ConnectionReader) => ({
   buffer: shared,
   callback(length: number) {
-    receive(shared.subarray(0, length));
+    reader.receive(shared.subarray(0, length));
     return true;
   },
 });
 
-/** After a pause of the process, what has come meanwhile is read before the task. Returns what cancels it. */
+/** Runs the task after a time, and after what has arrived by then is read: the process may have been paused. Returns its cancel function. */
 function afterReading(clock: Clock, ms: number, task: () => void): () => void {
   let waiting: NodeJS.Immediate | undefined;
   const cancelTimer = clock.after(ms, () => {
@@ -138,9 +143,9 @@ function afterReading(clock: Clock, ms: number, task: () => void): () => void {
 }
 
 /**
- * The packet that asks for a connection may be lost, be it on the way or by a server that has no room for more. The system sends
- * it again after a second, when the request has failed. So a second connection is begun where nothing has come by then, and the
- * one that stands first is taken. Nothing of a request was sent on either. `onReached`: the server has answered at all, TLS or not.
+ * Opens a second connection where the first one has no answer for a while, and takes the one that is open first. The SYN packet may
+ * be lost, on the way or by a server whose backlog is full, and the system sends it again only after a second, when the request has
+ * failed. Nothing of a request was sent on either. `onReached`: the server has answered, by TCP at least.
  */
 function openOneOfTwo(
   begin: (ending: AbortSignal, onReached: () => void) => Promise<Socket>,
@@ -168,7 +173,7 @@ function openOneOfTwo(
         },
         (error: unknown) => {
           underWay -= 1;
-          // The first says most: the other one may only have had no more time.
+          // The first says most: the other one may only have run out of time.
           failure ??= error;
           if (underWay > 0) return;
           reject(failure);
@@ -208,14 +213,14 @@ function whenOpen<Kind extends Socket>(
   });
 }
 
-// Failures between the gateway and its proxy. They are not the server's fault, and nothing has reached the server.
+// Failures between the gateway and its proxy: not the server's fault, and nothing has reached it.
 
 type ProxyErrorCode =
-  /** It answers, and lets nothing through to the server. */
+  /** It refuses to connect to the server. */
   | 'ERR_PROXY_REFUSED'
-  /** Nobody is there. */
+  /** Nothing answers at its address. */
   | 'ERR_PROXY_UNREACHABLE'
-  /** It said nothing in time, closed the connection, or speaks something else. */
+  /** It did not answer in time, closed the connection, or speaks another protocol. */
   | 'ERR_PROXY_FAILED';
 
 export class ProxyError extends Error {
@@ -228,7 +233,7 @@ export class ProxyError extends Error {
   }
 }
 
-/** Why there is no connection to the proxy. That this machine has no more files or ports stays what it is. */
+/** Converts the failure of a connection to the proxy. A shortage of files or ports of this machine stays as it is. */
 export function toProxyError(cause: Error): Error {
   const code = getErrorCode(cause) ?? '';
   if (isShortage(code)) return cause;

@@ -1,23 +1,23 @@
-// One connection to a server: one request at a time, and its answer.
+// One connection to a server: sends one request at a time, and reads its answer.
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
-import { ResponseReader, type ResponseSink } from './read-response.ts';
+import { ResponseReader } from './read-response.ts';
 
-/** Is told of the answer to one request. An error that it throws fails that request. */
+/** Receives the answer to one request. An error that it throws fails that request. */
 export interface ResponseHandler {
   onStart(status: number, headers: IncomingHttpHeaders): void;
   /** The bytes are the handler's own. */
   onData(bytes: Buffer): void;
-  /** The last that is told, or else `onError` is. */
+  /** The last call, unless `onError` is. */
   onEnd(): void;
   onError(error: Error): void;
 }
 
-/** A request that was sent. Each does nothing once the handler was told of the end, whoever has the connection then. */
+/** A request that was sent. Its methods do nothing once the handler got the end, as the connection may be another request's then. */
 export interface SentRequest {
   pause(handler: ResponseHandler): void;
   resume(handler: ResponseHandler): void;
-  /** Closes the connection; the handler is told nothing more. */
+  /** Closes the connection; the handler gets nothing more. */
   abort(handler: ResponseHandler): void;
 }
 
@@ -27,17 +27,16 @@ class ConnectionClosed extends Error {
   readonly code = 'ECONNRESET';
 }
 
-/** Keeps the connections. */
-export interface ConnectionPool {
+interface ConnectionPool {
   connect(connection: PooledConnection, signal: AbortSignal): Promise<Socket>;
-  /** Another request may be sent; for so many milliseconds, where the server says so (`Keep-Alive: timeout`). */
+  /** Another request may be sent, within this many milliseconds where the server says so (`Keep-Alive: timeout`). */
   release(connection: PooledConnection, keptMs: number | undefined): void;
   /** Nothing can be sent any more. */
   forget(connection: PooledConnection): void;
 }
 
-/** A class: each request has one, mostly one that others had before. */
-export class PooledConnection implements ResponseSink, SentRequest {
+/** A class, since each request has one: mostly one that others had before. */
+export class PooledConnection implements SentRequest {
   private readonly owner: ConnectionPool;
   private readonly reader = new ResponseReader(this);
   private readonly connecting = new AbortController();
@@ -46,7 +45,7 @@ export class PooledConnection implements ResponseSink, SentRequest {
   private keptMs: number | undefined;
   private isPaused = false;
   private isOver = false;
-  /** While it is idle: until when a request may be sent, by the clock's monotonic time. */
+  /** End of the time in which a request may be sent while it is idle, in monotonic milliseconds. */
   idleUntil = 0;
 
   constructor(owner: ConnectionPool) {
@@ -77,14 +76,14 @@ export class PooledConnection implements ResponseSink, SentRequest {
     }
   }
 
-  /** Closes it; whoever waits for an answer is told why there is none. */
+  /** Closes it; a handler that waits for an answer gets the error. */
   end(error: Error): void {
     const { handler } = this;
     this.close();
     handler?.onError(error);
   }
 
-  // Calls of whoever sent the request.
+  // Calls of the sender of the request.
 
   pause(handler: ResponseHandler): void {
     if (this.handler !== handler) return;
@@ -93,7 +92,7 @@ export class PooledConnection implements ResponseSink, SentRequest {
   }
 
   resume(handler: ResponseHandler): void {
-    if (this.handler === handler) this.goOn();
+    if (this.handler === handler && this.isPaused) this.goOn();
   }
 
   abort(handler: ResponseHandler): void {
@@ -115,17 +114,17 @@ export class PooledConnection implements ResponseSink, SentRequest {
   onComplete(isReusable: boolean): void {
     const { handler, socket } = this;
     this.handler = undefined;
-    this.goOn();
-    // An answer may come before all of its request is sent: the rest of that would be taken for the next one.
+    if (this.isPaused) this.goOn();
+    // An answer may come before all of its request is sent: the rest would be taken for the next request.
     if (isReusable && socket?.writableLength === 0) {
-      // A command that has its answers need not wait until nobody wants the connection any more.
+      // Idle connections do not keep a command running that has its answers.
       socket.unref();
       this.owner.release(this, this.keptMs);
     } else this.close();
     try {
       handler?.onEnd();
     } catch (error) {
-      // The connection may be that of another request, which it must not fail.
+      // The connection may be another request's by now, which this must not fail.
       handler?.onError(toError(error));
     }
   }
@@ -145,7 +144,7 @@ export class PooledConnection implements ResponseSink, SentRequest {
   private write(socket: Socket, head: string, body: string | null): void {
     this.reader.begin();
     socket.ref();
-    // One text is written in one call of the system. Only what is ASCII has the same bytes in a header and in a body.
+    // One string is written in one system call. Only ASCII has the same bytes in a header and in a body.
     const isAscii = Buffer.byteLength(head) === head.length;
     if (isAscii) {
       socket.write(body === null ? head : head + body);
@@ -156,7 +155,6 @@ export class PooledConnection implements ResponseSink, SentRequest {
   }
 
   private goOn(): void {
-    if (!this.isPaused) return;
     this.isPaused = false;
     this.socket?.resume();
   }
@@ -177,13 +175,13 @@ const toError = (thrown: unknown) => (thrown instanceof Error ? thrown : new Err
 const KEPT = /(?:^|[ ,;])timeout=(\d{1,9})(?![\d.])/i;
 const CLOSED = 'the server closed the connection';
 
-// RFC 9112: a request, as it is written. What could make two of it is refused.
+// Writes requests (RFC 9112). Refuses headers that could make two requests of one (request smuggling).
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'DELETE' | 'OPTIONS';
-  /** The request's place within its server: path and query. */
+  /** Path and query. */
   readonly path: string;
-  /** Lists of names and values in turn, one behind the other: to join them would cost each request an array. */
+  /** Lists of names and values in turn: to join them would cost each request an array. */
   readonly headers: readonly (readonly string[])[];
   readonly body: string | null;
 }
@@ -197,7 +195,7 @@ export class UnsendableHeader extends Error {
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const UNSENDABLE = /[^\t\x20-\x7e\x80-\xff]/;
 
-/** Headers that say where a message ends, or what becomes of its connection, and those for a proxy: only the client itself says that. */
+/** Headers of framing, of the connection and for proxies: only this client itself sets them. */
 const OWN = new Set([
   'connection',
   'content-length',
@@ -217,7 +215,7 @@ const OWN = new Set([
 export const isConnectionHeader = (name: string): boolean => OWN.has(name.toLowerCase());
 
 /**
- * The head of a request with its end. `target` is what stands in its first line (RFC 9112 §3.2), `own` the lines of the
+ * Writes the head of a request with its end. `target` is that of its first line (RFC 9112 §3.2), `own` are the header lines of the
  * connection.
  *
  * @throws UnsendableHeader
@@ -232,7 +230,7 @@ export function writeHead(
     for (let at = 0; at + 1 < list.length; at += 2) {
       const name = list[at] ?? '';
       const value = list[at + 1] ?? '';
-      if (!TOKEN.test(name) || UNSENDABLE.test(value) || isConnectionHeader(name))
+      if (!TOKEN.test(name) || UNSENDABLE.test(value) || OWN.has(name.toLowerCase()))
         throw new UnsendableHeader('a header of the request cannot be sent');
       head += `${name}: ${value}\r\n`;
     }

@@ -1,5 +1,5 @@
-// RFC 9110 §8.4: answers that come compressed, although `Accept-Encoding: identity` asked for none. Some hosts have only compressed
-// files, and some proxies compress whatever goes through them.
+// Decodes answers that arrive compressed (RFC 9110 §8.4) in spite of `Accept-Encoding: identity`: some hosts have only compressed
+// files, and some proxies compress all answers.
 import { pipeline, type Readable, type Transform } from 'node:stream';
 import {
   constants,
@@ -10,7 +10,7 @@ import {
 } from 'node:zlib';
 
 const KNOWN = /^(?:(?:x-)?gzip|deflate|br)$/;
-/** No codings: some name the character set there, or the media type. */
+/** Values that are no codings: some servers name the character set there, or the media type. */
 const MEANINGLESS = /^(?:|identity|none|binary|[78]bit|(?:us-)?ascii|utf-?8|iso-8859-1|.*[=/].*)$/;
 const SHOWN = /^[\w.+, -]{1,60}$/;
 
@@ -36,26 +36,26 @@ const trim = (text: string) => text.trim();
 function createDecoder(name: string, first: Uint8Array): Transform {
   if (name === 'br') return createBrotliDecompress(BROTLI_OPTIONS);
   if (name !== 'deflate') return createGunzip(ZLIB_OPTIONS);
-  // RFC 9110 §8.4.1.2: some send it without the zlib format around it.
+  // RFC 9110 §8.4.1.2: some servers send it without the zlib wrapper.
   const isZlib = ((first[0] ?? 0) & 0x0f) === ZLIB_METHOD;
   return isZlib ? createInflate(ZLIB_OPTIONS) : createInflateRaw(ZLIB_OPTIONS);
 }
 
 /** RFC 1950 §2.2. */
 const ZLIB_METHOD = 8;
-/** All that can be decoded is passed on at once, and of what ends too early, too. */
+/** Passes on at once all that can be decoded, also of a body that ends too early. */
 const ZLIB_OPTIONS = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH };
 const BROTLI_OPTIONS = {
   flush: constants.BROTLI_OPERATION_FLUSH,
   finishFlush: constants.BROTLI_OPERATION_FLUSH,
 };
 
-/** A body as its own bytes, for whoever bounds and reads it. In an unknown coding it stays as it came. */
+/** Decodes a body; the reader bounds it. In an unknown coding it stays as received. */
 export async function* decodeBody(body: Readable, header: string): AsyncGenerator<Uint8Array> {
   const coding = readCoding(header);
   if (coding.kind !== 'known') return yield* body;
   const first = await readFirst(body);
-  // An empty body may be said to be compressed, too.
+  // An empty body may be declared compressed, too.
   if (first === undefined) return;
   const decoder = createDecoder(coding.name, first);
   decoder.write(first);
@@ -68,7 +68,7 @@ async function readFirst(body: Readable): Promise<Uint8Array | undefined> {
   return undefined;
 }
 
-/** RFC 7932 §9.1: its size as a power of two, by the first byte. That of the other codings is 32 KiB. */
+/** Window size as a power of two, by the first byte (RFC 7932 §9.1). That of the other codings is 32 KiB. */
 function readBrotliWindow(first: number) {
   const [upper, lower] = [(first >> 1) & 7, (first >> 4) & 7];
   if (first % 2 === 0) return 16;
@@ -76,31 +76,31 @@ function readBrotliWindow(first: number) {
   return lower > 1 ? 8 + lower : 17;
 }
 
-/** Gets what is decoded of one body. */
+/** Receives the decoded bytes of one body. */
 export interface DecodedReader {
   onDecoded(bytes: Buffer): void;
-  /** `problem` is a clause. Nothing more comes. */
+  /** `problem` is a clause. The last call. */
   onUndecodable(problem: string): void;
-  /** It waits for more, and keeps memory for that. */
+  /** The decoder waits for more, and keeps memory for that. */
   onWaiting(): void;
-  /** Enough is waiting to be decoded; `goOn` is called when it no longer is. */
+  /** Enough is waiting to be decoded (back-pressure), until `letSourceGoOn` is called. */
   holdSource(): void;
   letSourceGoOn(): void;
 }
 
-/** Decodes a body as its bytes come, and keeps no more of it than a few pieces. */
+/** Decodes a body as its bytes arrive, and keeps no more than a few pieces of it. */
 export class BodyDecoder {
   private readonly name: string;
   private readonly maxBytes: number;
   private readonly reader: DecodedReader;
   private decoder: Transform | undefined;
-  /** Bytes received since the last decoded one: some codings have endless input that decodes to nothing. */
+  /** Bytes received since the last decoded byte: some codings have endless input that decodes to nothing. */
   private fruitless = 0;
   private isPaused = false;
   private hasEnded = false;
   private hasAll = false;
   private windowBytes = 0;
-  /** The memory that it may take while it waits for more: as much as the first byte says, whatever comes of it. */
+  /** Memory that it may take while it waits for more: as much as the first byte declares. */
   keptBytes = 0;
 
   /** `maxBytes` bounds the coded bytes that decode to nothing; the reader bounds the decoded ones. */
@@ -116,7 +116,7 @@ export class BodyDecoder {
       this.reader.onUndecodable(`more than ${this.maxBytes} bytes of it come to nothing`);
       return;
     }
-    // Behind the end of what is compressed may stand anything.
+    // Anything after the end of the compressed data is dropped.
     if (this.hasEnded) return;
     this.decoder ??= this.open(bytes);
     if (!this.decoder.write(bytes, () => this.noteDecoded())) this.reader.holdSource();
@@ -145,7 +145,7 @@ export class BodyDecoder {
     this.decoder?.resume();
   }
 
-  /** Nobody is told anything more. */
+  /** The reader is not called any more. */
   stop(): void {
     this.decoder?.removeAllListeners('data').removeAllListeners('end').destroy();
   }

@@ -1,11 +1,9 @@
-// Connections to one server, kept open between requests. Each has one request at a time (HTTP/1.1 without pipelining), so that
-// no answer waits for another one.
+// Connection pool of one server. Each connection has one request at a time (HTTP/1.1 without pipelining): no head-of-line blocking.
 import { AsyncResource } from 'node:async_hooks';
 import type { Socket } from 'node:net';
 import { type Clock, createSecondTimer } from '../clock.ts';
-import { createConnect, type Destination, type PendingConnection } from './connect.ts';
+import { createConnect, type Destination } from './connect.ts';
 import {
-  type ConnectionPool,
   type HttpRequest,
   PooledConnection,
   type ResponseHandler,
@@ -17,9 +15,9 @@ interface HttpPoolOptions {
   readonly destination: Destination;
   /** For the Host header. */
   readonly host: string;
-  /** The text before a path in the first line: the origin, where a proxy is asked; else nothing. */
+  /** Text before the path in the first line: the origin for requests to a proxy, else nothing. */
   readonly targetPrefix: string;
-  /** For a proxy that is asked; undefined where there is none. */
+  /** For a proxy that gets the requests; undefined where there is none. */
   readonly proxyAuthorization: string | undefined;
   /** False where each request is to have a connection of its own. */
   readonly keepsConnections: boolean;
@@ -33,28 +31,28 @@ export class PoolClosed extends Error {
 }
 
 /**
- * For a server that does not say how long it keeps an idle connection: less than the 2 s after which gunicorn closes it without a
- * word, and the 5 s of uvicorn and others. A call that is sent just then fails, and one of a tool cannot be repeated. Of 600 calls
- * sent to gunicorn within 24 ms of its 2 s, 98 failed. At 60 s of another server, and 20 ms away, of 300 calls 198.
+ * Keep-alive time for a server that does not name one: less than the 2 s after which gunicorn closes an idle connection, and the 5 s
+ * of uvicorn and others. A call that is sent just then fails, and a tool call cannot be repeated: of 600 calls sent to gunicorn
+ * within 24 ms of its 2 s, 98 failed; of 300 to another server within 20 ms of its 60 s, 198.
  */
 const IDLE_MS = 1_500;
-/** For one that says so: not as long as it says, since a request takes time to get there. */
+/** Subtracted from the time that a server names, since a request takes time to get there. */
 const EARLIER_MS = 2_000;
 const MAX_IDLE_MS = 600_000;
 
-export class HttpPool implements ConnectionPool {
+export class HttpPool {
   private readonly clock: Clock;
   private readonly targetPrefix: string;
   private readonly keepsConnections: boolean;
   /** The headers that are the connection's. */
   private readonly own: string;
-  private readonly open: (how: PendingConnection) => Promise<Socket>;
+  private readonly open: ReturnType<typeof createConnect>;
   private readonly connections = new Set<PooledConnection>();
-  /** The one that was used last is at the end: it is used next, so that the others can be closed. */
+  /** The connection that was used last is at the end, and is used next, so that the others can be closed. */
   private readonly idle: PooledConnection[] = [];
   private readonly sweep: () => void;
   private isClosed = false;
-  /** A connection is nobody's: what is read on it must not count as a part of the request that happened to open it. */
+  /** Async context of all connections: what is read must not belong to the request that happened to open its connection. */
   private readonly origin = new AsyncResource('HttpPool');
 
   constructor(options: HttpPoolOptions) {
@@ -79,8 +77,7 @@ export class HttpPool implements ConnectionPool {
   }
 
   /**
-   * The time that an answer may take is the caller's matter: a stream may stay silent for hours. The handler is told nothing
-   * before this returns.
+   * Has no timeout: a stream may stay silent for hours. The handler is not called before this returns.
    *
    * @throws UnsendableHeader, PoolClosed
    */
@@ -96,7 +93,7 @@ export class HttpPool implements ConnectionPool {
     return this.connections.size === 0;
   }
 
-  /** Closes all connections: requests that are under way fail with PoolClosed. */
+  /** Closes all connections: requests in flight fail with PoolClosed. */
   close(): void {
     this.isClosed = true;
     for (const connection of this.connections)
@@ -106,12 +103,8 @@ export class HttpPool implements ConnectionPool {
   // Calls of the connections.
 
   connect(connection: PooledConnection, signal: AbortSignal): Promise<Socket> {
-    const receive = (bytes: Buffer) => connection.receive(bytes);
-    return this.origin.runInAsyncScope(this.open, undefined, {
-      clock: this.clock,
-      signal,
-      receive,
-    });
+    const how = { clock: this.clock, signal, reader: connection };
+    return this.origin.runInAsyncScope(this.open, undefined, how);
   }
 
   release(connection: PooledConnection, keptMs: number | undefined): void {
@@ -147,5 +140,5 @@ export class HttpPool implements ConnectionPool {
   }
 }
 
-/** Nobody is told: no request was under way. */
+/** Reaches no handler: no request was in flight. */
 const EXPIRED = new Error('the connection was idle for too long');

@@ -1,14 +1,14 @@
-// RFC 9112: the answers of a server over one connection. Read strictly: what two readers could take for two different answers
-// is refused, and the connection with it, since what follows could be taken for the answer to somebody else's request.
+// Reads the answers of a server over one connection (RFC 9112), strictly: bytes that two readers could take for two different
+// answers are refused, and the connection with them, since what follows could be taken for the answer to another user's request.
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** The bytes that a server sent are no HTTP/1.1, or none that everybody reads the same. */
+/** The server sent no HTTP/1.1, or some that can be read in several ways. */
 export class InvalidResponse extends Error {
   override readonly name = 'InvalidResponse';
 }
 
-/** Is told what is read. */
-export interface ResponseSink {
+/** Receives what is read. */
+interface ResponseSink {
   /** For the answer itself; those that only inform (1xx) are passed over. */
   onHead(status: number, headers: IncomingHttpHeaders): void;
   /** A part of the body. The bytes are the receiver's own. */
@@ -21,7 +21,7 @@ export interface ResponseSink {
 const MAX_HEAD = 16_384;
 /** Bytes of the line with the size of a chunk. */
 const MAX_CHUNK_LINE = 256;
-/** Answers that only inform, before the answer itself: nobody else counts them, and each costs time. */
+/** Informational answers (1xx) before the final one: nothing else bounds them, and each costs time. */
 const MAX_INFORMING = 1000;
 
 const CARRIAGE_RETURN = 0x0d;
@@ -36,13 +36,13 @@ const HEAD = new RegExp(
   `^HTTP/1\\.([01]) ([1-9]\\d\\d)(?: [\\t\\x20-\\x7e\\x80-\\xff]*)?\\r\\n(?:${FIELD})*$`,
 );
 const TRAILERS = new RegExp(`^(?:${FIELD})*$`);
-/** Behind the size of a chunk (RFC 9112 §7.1.1): they mean nothing to anybody. Those in quotes are refused. */
+/** After the size of a chunk (RFC 9112 §7.1.1): ignored. Quoted ones are refused. */
 const EXTENSIONS = new RegExp(`^(?:;${TOKEN}(?:=${TOKEN})?)*$`);
 const MAX_DIGITS = 12;
 const LENGTH = /^\d{1,15}$/;
 
 type State =
-  /** No request is under way, or nobody wants to know its answer. */
+  /** No request is in flight, or its answer is not wanted any more. */
   | 'idle'
   | 'head'
   /** A body whose length is known. */
@@ -55,18 +55,18 @@ type State =
   | 'until-close'
   | 'complete';
 
-/** The part that is being read has not come to its end yet. */
+/** The end of the part that is being read has not arrived yet. */
 const NOT_YET = -1;
 
 /** A class: each connection has one for all its answers. */
 export class ResponseReader {
   private readonly sink: ResponseSink;
   private state: State = 'idle';
-  /** The beginning of a head or a line whose end is still to come. */
+  /** Beginning of a head or a line whose end is still to come. */
   private held: Buffer | undefined;
   /** Bytes of the body, or of the chunk, that are still to come. */
   private left = 0;
-  /** The part of the body that was read since the last bytes came: a chunk may be one byte, and each one told would cost far more. */
+  /** Body bytes of the present input, passed on together: a chunk may be one byte, and to pass on each would cost far more. */
   private body = NOTHING;
   private bodyLength = 0;
   private isReusable = false;
@@ -76,7 +76,7 @@ export class ResponseReader {
     this.sink = sink;
   }
 
-  /** A request is sent: what comes now answers it. */
+  /** A request is sent: the next bytes answer it. */
   begin(): void {
     this.state = 'head';
     this.informing = 0;
@@ -94,7 +94,8 @@ export class ResponseReader {
    * @throws InvalidResponse
    */
   read(bytes: Buffer): void {
-    if (!this.isReading()) fail('it sent what no request asked for');
+    const { state } = this;
+    if (state === 'idle' || state === 'complete') fail('it sent what no request asked for');
     const input = this.held === undefined ? bytes : Buffer.concat([this.held, bytes]);
     this.held = undefined;
     let end = 0;
@@ -102,7 +103,7 @@ export class ResponseReader {
       end = this.readParts(input);
     } finally {
       // The bytes before a mistake are passed on.
-      this.passOn();
+      if (this.bodyLength > 0) this.passOn();
     }
     if (this.state === 'complete') this.complete(this.isReusable && end === input.length);
   }
@@ -114,10 +115,10 @@ export class ResponseReader {
     return true;
   }
 
-  /** Returns where the answer ends, or the input. */
+  /** Returns the end of the answer, or of the input. */
   private readParts(input: Buffer): number {
     let at = 0;
-    while (at < input.length && this.isReading()) {
+    while (at < input.length && this.state !== 'idle' && this.state !== 'complete') {
       const next = this.readPart(input, at);
       if (next === NOT_YET) {
         // Copied, since the input may be read into again.
@@ -131,16 +132,11 @@ export class ResponseReader {
 
   private passOn(): void {
     const { body, bodyLength } = this;
-    if (bodyLength === 0) return;
     this.body = NOTHING;
     this.bodyLength = 0;
     const told = body.subarray(0, bodyLength);
-    // Whoever keeps the bytes keeps the whole buffer, and counts the bytes alone: of chunks with long extensions 1 in 256.
+    // To keep the bytes keeps the whole buffer, but only the bytes are counted: 1 in 256 for chunks with long extensions.
     this.sink.onBody(bodyLength * 2 < body.length ? Buffer.from(told) : told);
-  }
-
-  private isReading(): boolean {
-    return this.state !== 'idle' && this.state !== 'complete';
   }
 
   private complete(isReusable: boolean): void {
@@ -173,19 +169,17 @@ export class ResponseReader {
     const status = Number(digits);
     const headers = readFields(text, input, at);
     if (status === 101) fail('it changes to a protocol that nobody asked for');
-    if (status >= 200) this.start(status, headers, minor === '1');
-    else this.informing += 1;
+    if (status >= 200) {
+      const isCurrent = minor === '1';
+      this.isReusable = isCurrent && !CLOSE.test(headers.connection ?? '');
+      this.state = this.frame(status, headers, isCurrent);
+      this.sink.onHead(status, headers);
+    } else this.informing += 1;
     if (this.informing > MAX_INFORMING) fail('it informs without end');
     return end + HEAD_END.length;
   }
 
-  private start(status: number, headers: IncomingHttpHeaders, isCurrent: boolean): void {
-    this.isReusable = isCurrent && !CLOSE.test(headers.connection ?? '');
-    this.state = this.frame(status, headers, isCurrent);
-    this.sink.onHead(status, headers);
-  }
-
-  /** RFC 9112 §6.3: how long the body is. */
+  /** Decides the length of the body (RFC 9112 §6.3). */
   private frame(status: number, headers: IncomingHttpHeaders, isCurrent: boolean): State {
     const { 'transfer-encoding': coding, 'content-length': length } = headers;
     if (coding !== undefined && (length !== undefined || !isCurrent || !CHUNKED.test(coding)))
@@ -233,7 +227,7 @@ export class ResponseReader {
     return at + LINE_END.length;
   }
 
-  /** Nobody wants to know them; but they have an end. */
+  /** Trailers are checked and dropped. */
   private readTrailers(input: Buffer, at: number): number {
     const end = isLineEnd(input, at) ? at - LINE_END.length : input.indexOf(HEAD_END, at);
     if ((end === NOT_YET ? input.length : end) - at > MAX_HEAD) fail('its trailers are too long');
@@ -257,7 +251,7 @@ function fail(words: string): never {
   throw new InvalidResponse(words);
 }
 
-/** Refused at once, as llhttp does, since a head with other line ends would never be complete here. */
+/** Refuses a bare line feed at once, as llhttp does, since a head with such line ends would never be complete here. */
 function waitForLineEnd(input: Buffer, start: number): typeof NOT_YET {
   for (let at = input.indexOf(LINE_FEED, start); at !== -1; at = input.indexOf(LINE_FEED, at + 1))
     if (at === start || input[at - 1] !== CARRIAGE_RETURN) fail(LINE_FEED_ALONE);
@@ -278,18 +272,18 @@ const HEX = Int8Array.from({ length: 256 }, (_, byte) =>
 );
 
 /**
- * Reads a head that is known to be well-formed and begins at `start`. Values are texts of their own: a part of the head's text,
- * kept as the id of a session is, would keep all of it.
+ * Reads a head that is known to be well-formed and begins at `start`. Values are strings of their own: a slice of the head, kept
+ * as the id of a session is, would keep all of it.
  */
 function readFields(head: string, input: Buffer, start: number): IncomingHttpHeaders {
-  // Whatever a server names its fields, none is inherited.
+  // Without a prototype: a server may name its fields as it likes.
   const headers: IncomingHttpHeaders = Object.create(null);
   let at = head.indexOf('\r\n') + LINE_END.length;
   while (at < head.length) {
     const colon = head.indexOf(':', at);
     const lineEnd = head.indexOf('\r\n', colon);
     const name = head.slice(at, colon).toLowerCase();
-    // Some take a tab there for a part of the value, and so another length for the right one.
+    // Some readers take a tab there for a part of the value, and so read another length.
     const isFraming = name === 'content-length' || name === 'transfer-encoding';
     if (isFraming && head.slice(colon, lineEnd).includes('\t')) fail(BAD_LENGTH);
     let first = colon + 1;

@@ -142,7 +142,7 @@ export interface FileSurroundings {
   findProgramUser(text: string): Promise<FoundProgramUser>;
   /** An absolute path, for one that is relative to the file. */
   resolvePath(path: string): string;
-  /** The text of a file that the configuration names. @throws Error with what is wrong with it. */
+  /** The text of a file that the configuration names. @throws Error with the problem. */
   readText(path: string): string;
 }
 

@@ -1,4 +1,4 @@
-// §18.1: what looks like a secret in a server's entry, and stands there in the clear.
+// §18.1: finds values in a server's entry that look like secrets in the clear.
 import { hasVariable } from '../../config/file/expand.ts';
 import { isBareVariable } from '../../config/file/shapes/scalar.ts';
 import type { FileNode, MemberNode } from '../../config/file/syntax/read-syntax.ts';

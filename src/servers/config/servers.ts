@@ -1,4 +1,4 @@
-// `mcpServers`: servers by name, and what they must not be together.
+// `mcpServers`: servers by name, and the checks over all of them.
 import {
   createMemberReader,
   type FilePlace,
@@ -25,7 +25,7 @@ import {
   type ServerType,
 } from './common-members.ts';
 
-/** A server, and its members, by which problems are reported where they stand. */
+/** A server, and its members, where problems are reported. */
 export interface PlacedServer {
   readonly config: ServerEntry;
   /** Its name in the file, from which the one here was derived. */
@@ -78,7 +78,7 @@ function findPlainPrefix(node: MemberNode['value']) {
     : undefined;
 }
 
-/** The servers with what their paths and users lead to. Reports at each what is wrong. */
+/** Resolves the paths and users of the servers. Reports problems at each. */
 export async function completeServers(
   servers: readonly PlacedServer[],
   naming: NamingConfig,
@@ -157,7 +157,7 @@ function checkName(
     );
 }
 
-/** §18.1: what a server is called here. Other programs take any name; here it stands in URLs and before names of tools. */
+/** §18.1: names of servers. Other programs take any name; here it is a part of URLs and of the names of tools. */
 export const ALLOWED_SERVER_NAME =
   'It must have a letter or digit: names here are a letter, then up to 31 letters, digits and hyphens.';
 
@@ -206,7 +206,7 @@ const USE_TYPE = `Postern has "type" for this: ${TOLD_TYPES.join(' or ')}.`;
 const NO_USER_LOGIN =
   'Postern cannot log in at this server for its users yet. Give it a token with "headers", or remove this.';
 
-/** They would be missed: what they say, another member says here. */
+/** Members of other programs for which another member serves here. */
 const REPLACED_SERVER_MEMBERS: Readonly<Record<string, string>> = {
   allowedTools: USE_INCLUDE,
   disabledTools: USE_EXCLUDE,

@@ -1,4 +1,4 @@
-// §18.6: what a type of credentials is: how `auth` of a server names it, what it needs, and what it tells the server of the caller.
+// §18.6: a type of credentials as one value: its name and members in `auth` of a server, its requirements, and its tokens or signatures.
 import type { Config } from '../../config/config.ts';
 import { nonBlank } from '../../config/file/shapes/scalar.ts';
 import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/shape.ts';
@@ -20,7 +20,7 @@ import {
 } from '../../mcp/upstream/upstream.ts';
 import type { JsonObject } from '../../platform/json.ts';
 
-/** A file in this folder, and a row of `credentials.ts`. `Auth` is what `auth` of a server becomes. */
+/** A file in this folder, and a row of `credentials.ts`. `auth` of a server becomes an `Auth`. */
 export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   /** As `auth` names it. */
   readonly type: Auth['type'];
@@ -37,13 +37,13 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   readonly whyNoOthers: string;
   /** More JSON Schema of such an `auth`. */
   readonly schema?: JsonObject;
-  /** Reads each of its members, so that all problems are told at once. Undefined where what is missing was reported. */
+  /** Reads each of its members, so that all problems are reported at once. Undefined where a missing member was reported. */
   read(members: MemberReader): Auth | undefined;
   /** Requirements of the settings. */
   readonly requirements: readonly Requirement<Auth>[];
-  /** Its tokens or signatures say who calls: then each user has lists and a session of their own, and what one may not concerns nobody else. */
+  /** Its tokens or signatures identify the caller: each user has lists and a session of their own, and a refusal concerns that user only. */
   readonly isOfCaller: boolean;
-  /** The gateway itself has no credentials: the server answers nobody without a user's token. */
+  /** The gateway itself has no credentials: the server answers only with a user's token. */
   readonly needsUser?: true;
   /** Its tokens are signed by keys in the gateway's store. */
   readonly signsTokens?: true;
@@ -53,11 +53,11 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   readonly passesTokensOn?: true;
   /** Its tokens were given for the server by its own authorization server, which may be a gateway of this kind, too. */
   readonly isIssuedForServer?: true;
-  /** Once for each gateway. Asks nobody anything yet. */
+  /** Called once for each gateway. Sends nothing yet. */
   open(runtime: UpstreamRuntime, callers: CallerTokens): OpenCredentials;
 }
 
-/** `open` is told the server's own `auth`. */
+/** Its servers are opened with their own `auth`. */
 interface CredentialDefinition<Auth extends TypedAuth> extends Omit<CredentialType<Auth>, 'open'> {
   open(
     runtime: UpstreamRuntime,
@@ -106,7 +106,7 @@ export interface CallerTokens {
   readonly getProviderToken: GetProviderToken;
   /** Undefined without a provider: then no token can be exchanged. */
   readonly metadata: ProviderMetadata | undefined;
-  /** Undefined where nobody can connect: without OAUTH_MODE=broker, and in commands. */
+  /** Undefined where no user can connect: without OAUTH_MODE=broker, and in commands. */
   readonly connections: ConnectionTokens | undefined;
 }
 
@@ -120,7 +120,7 @@ interface OpenCredentials {
 /** The credentials for one server: a token of the caller, a signature of each request, or both. */
 interface ServerCredentials {
   readonly getToken?: GetToken;
-  /** Undefined where what the server says of a token changes nothing. */
+  /** Undefined where the refusal of a token changes nothing. */
   readonly noteRefusal?: NoteRefusal | undefined;
   readonly sign?: SignRequest;
 }
@@ -145,7 +145,7 @@ interface SignableRequest {
   readonly body: Uint8Array;
 }
 
-/** Tells one server who calls, beside the headers of the configuration. */
+/** Identifies the caller to one server, in addition to the headers of the configuration. */
 export interface ServerAccess {
   readonly getHeaders: GetHeaders;
   readonly noteRefusal: NoteRefusal | undefined;
@@ -161,38 +161,30 @@ export interface CredentialServer {
 }
 
 /**
- * Headers that go with a request on this caller's behalf. Secrets. Never throws at once.
+ * Headers that go with a request on this caller's behalf. Secrets.
  *
  * @throws CredentialError where the caller's request must not be sent.
  */
 type GetHeaders = (caller: UpstreamCaller) => CredentialHeaders | Promise<CredentialHeaders>;
 
-/** Nothing is waited for if the token is at hand. */
 export const addToken = (
   getToken: GetToken,
   { isIssuedForServer }: Pick<CredentialType, 'isIssuedForServer'>,
 ): GetHeaders => {
   const toHeaders = isIssuedForServer ? writeHeader : writeForeignToken;
-  return function getHeaders(caller) {
-    try {
-      const token = getToken(caller);
-      return token instanceof Promise ? token.then(toHeaders) : toHeaders(token);
-    } catch (error) {
-      return Promise.reject(error);
-    }
-  };
+  return async (caller) => toHeaders(await getToken(caller));
 };
 
 const writeHeader = (token: string | undefined) => (token === undefined ? {} : toBearer(token));
 
 function writeForeignToken(token: string | undefined) {
-  // MCP, "Token Passthrough": whatever it was taken for, no server gets by it what its user may do here.
+  // MCP "Token Passthrough": with a token of the gateway a server could act here as its user.
   if (token !== undefined && isOwnToken(token))
     throw new CredentialError('a token of the gateway’s own is sent to no server');
   return writeHeader(token);
 }
 
-/** Told to a user without a token of the provider. */
+/** For a user without a token of the provider. */
 export const describeMissingToken = ({ grant }: UserContext): string =>
   grant?.isMachine ? OF_MACHINE : NO_PROVIDER_TOKEN;
 

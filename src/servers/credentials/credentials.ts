@@ -1,4 +1,4 @@
-// §18.6: what a server learns of the caller: nothing, unless its `auth` says so.
+// §18.6: credentials for servers. A server learns nothing about the caller unless its `auth` says so.
 
 import { choice } from '../../config/file/shapes/scalar.ts';
 import { defineMember, object, type Shape } from '../../config/file/shapes/shape.ts';

@@ -1,4 +1,4 @@
-// §18.6: `identity`: a token of the gateway that says who calls.
+// §18.6: `identity`: a token of the gateway that identifies the caller.
 import { isSharedStore } from '../../config/groups/store.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { createJsonReply } from '../../http/endpoint/message.ts';
@@ -88,7 +88,7 @@ export function createIdentityIssuer(
       const { origin, pathname } = new URL(url);
       const claims = {
         iss: baseUrl,
-        // Without what may be a secret: a query, or a name and password.
+        // Without parts that may be secret: a query, or a name and password.
         aud: origin + pathname,
         ...(user?.email !== undefined && { email: user.email }),
         ...(user?.emailVerified !== undefined && { email_verified: user.emailVerified }),

@@ -1,4 +1,4 @@
-// §24: `oauth`: each user logs in at the server itself, and the gateway keeps what comes of it: a connection.
+// §24: `oauth`: each user logs in at the server itself, and the gateway keeps the connection.
 
 import {
   choice,
@@ -30,7 +30,7 @@ import { defineCredentialType } from './credential-type.ts';
 
 const EXAMPLE = 'https://login.example.com';
 
-/** Logins and tokens go there: nobody on the way may read them. */
+/** Logins and tokens are sent there, and must not be readable on the way. */
 const endpoint = text(
   textWith(
     (given) => httpUrl.parse(given) !== undefined && isSafeForTokens(given),
@@ -118,7 +118,7 @@ const OWN_PARAMETERS: Readonly<Record<string, string | undefined>> = {
   state: undefined,
 };
 
-/** Never repeats a name that is none: somebody may have put a secret there. */
+/** Never repeats an unknown name: it may be a secret by mistake. */
 function checkParameterName(name: string): string | undefined {
   if (!/^[\w.-]{1,64}$/.test(name))
     return 'A parameter’s name consists of letters, digits, dots, hyphens and underscores.';

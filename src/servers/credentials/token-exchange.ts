@@ -90,11 +90,16 @@ export const tokenExchange = defineCredentialType<TokenExchangeAuth>({
           );
     return {
       openServer: ({ name }, auth) => ({
-        getToken: createTokenExchange(runtime, name, auth, exchangeToken, getProviderToken),
+        getToken: createTokenExchange(runtime, name, auth, { exchangeToken, getProviderToken }),
       }),
     };
   },
 });
+
+interface TokenSources {
+  readonly exchangeToken: ExchangeToken;
+  readonly getProviderToken: GetProviderToken;
+}
 
 interface KeptToken {
   readonly token: string;
@@ -104,7 +109,7 @@ interface KeptToken {
 
 interface Failure {
   readonly error: CredentialError;
-  /** The provider said no; else it could not be asked. */
+  /** The provider refused; else it could not be reached. */
   readonly isRefusal: boolean;
 }
 
@@ -116,15 +121,14 @@ const RESERVE_MS = 5000;
 const RENEWAL_WAIT_MS = 1000;
 /** Assumed if the provider does not say how long its token lives. */
 const UNKNOWN_LIFETIME_SECONDS = 60;
-/** A model tries again at once: the provider must not hear of each try. */
+/** Models retry at once: the provider must not get each attempt. */
 const FAILURE_MS = 3000;
 
 function createTokenExchange(
   { clock, log }: UpstreamRuntime,
   server: string,
   { audience, scope }: TokenExchangeAuth,
-  exchangeToken: ExchangeToken,
-  getProviderToken: GetProviderToken,
+  { exchangeToken, getProviderToken }: TokenSources,
 ): GetToken {
   const tokens = createExpiringMap<KeptToken>('exchangedTokens', clock.now);
   const failures = createExpiringMap<Failure>('exchangeFailures', clock.now);

@@ -29,7 +29,7 @@ import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { isObject } from '../../platform/json.ts';
 import { type Logins, toLoginError } from './logins.ts';
 
-/** `requests` are undefined where nobody can connect. */
+/** `requests` are undefined where no user can connect. */
 export function createDoors(baseUrl: string, requests: ConnectionRequests | undefined): Doors {
   return {
     async pass(needed, { upstream, caller }, { relay }, mayAsk) {
@@ -94,7 +94,7 @@ async function wait(
 ) {
   const outcome = await requests.wait(id, link, relay.signal);
   if (outcome === 'connected') return;
-  // Nobody reads it any more.
+  // The client no longer waits.
   if (relay.signal.aborted) fail('request_cancelled');
   throw new CallRefusedError(
     outcome === 'declined'
@@ -185,15 +185,9 @@ export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
   const ids = createBoundedMap<string, string>('connectedUsers');
   const listenings = new Set<{ readonly caller: UpstreamCaller; restart(): Promise<void> }>();
 
-  /** The last word about a connection is remembered: what is kept of the server is found by it. */
-  function getAccess(caller: UpstreamCaller): LoginAccess | Promise<LoginAccess> {
-    const access = logins.getAccess(caller);
-    return access instanceof Promise
-      ? access.then((later) => remember(caller, later))
-      : remember(caller, access);
-  }
-
-  function remember(caller: UpstreamCaller, access: LoginAccess): LoginAccess {
+  /** Remembers the last state of a connection: what is kept of the server is found by it. */
+  async function getAccess(caller: UpstreamCaller): Promise<LoginAccess> {
+    const access = await logins.getAccess(caller);
     const owner = logins.findOwner(caller);
     if (owner === undefined || access.kind === 'unavailable') return access;
     const name = nameConnectionOwner(owner);
@@ -207,17 +201,13 @@ export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
     return owner && ids.get(nameConnectionOwner(owner));
   }
 
-  /** Nothing is waited for if the connection is at hand. */
-  function withBound<Result>(
-    caller: UpstreamCaller,
-    run: (bound: UpstreamCaller) => Promise<Result>,
-  ): Promise<Result> {
-    // The gateway itself asks only what anybody may ask; who is bound is by the list that it asks for.
-    if (caller === GATEWAY_CALLER || caller.connectionId !== undefined) return run(caller);
-    const access = getAccess(caller);
-    return access instanceof Promise
-      ? access.then((later) => runBound(caller, later, run))
-      : runBound(caller, access, run);
+  /** @throws CredentialError where the connection is missing, or cannot be used. */
+  async function bind(caller: UpstreamCaller): Promise<UpstreamCaller> {
+    // The gateway itself asks only what any caller may ask; its callers are bound by the list that it asks for.
+    if (caller === GATEWAY_CALLER || caller.connectionId !== undefined) return caller;
+    const access = await getAccess(caller);
+    if (access.kind !== 'active') throw toLoginError(access);
+    return bindCaller(caller, access.connectionId);
   }
 
   function listen(
@@ -258,8 +248,8 @@ export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
           if (isCallerOf(logins, caller, owner)) void restart();
       },
     } satisfies UpstreamLogins,
-    request: (caller, request) => withBound(caller, (bound) => upstream.request(bound, request)),
-    describe: (caller) => withBound(caller, (bound) => upstream.describe(bound)),
+    request: async (caller, request) => upstream.request(await bind(caller), request),
+    describe: async (caller) => upstream.describe(await bind(caller)),
     peekDescription(caller) {
       if (caller === GATEWAY_CALLER || caller.connectionId !== undefined)
         return upstream.peekDescription(caller);
@@ -269,16 +259,9 @@ export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
         : upstream.peekDescription(bindCaller(caller, connectionId));
     },
     listen,
-    endSession: (caller) =>
-      withBound(caller, (bound) => upstream.endSession(bound)).catch(() => {}),
+    async endSession(caller) {
+      const bound = await bind(caller).catch(() => undefined);
+      if (bound !== undefined) await upstream.endSession(bound);
+    },
   });
 }
-
-const runBound = <Result>(
-  caller: UpstreamCaller,
-  access: LoginAccess,
-  run: (bound: UpstreamCaller) => Promise<Result>,
-) =>
-  access.kind === 'active'
-    ? run(bindCaller(caller, access.connectionId))
-    : Promise.reject(toLoginError(access));

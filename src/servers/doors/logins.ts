@@ -1,4 +1,4 @@
-// §24: by whose connection a server is asked where users log in themselves.
+// §24: finds the connection for requests to a server where users log in themselves.
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { type ConnectionTokens, readBearer } from '../../mcp/upstream/connection-ports.ts';
 import type {
@@ -17,7 +17,7 @@ import {
 
 export type Logins = Omit<UpstreamLogins, 'noteChange' | 'peekConnectionId'>;
 
-/** `parts` are undefined where nobody can connect. */
+/** `parts` are undefined where no user can connect. */
 export function createLogins(server: ConnectionServer, parts: ConnectionPorts | undefined): Logins {
   const isShared = server.auth.owner === 'shared';
 
@@ -71,13 +71,11 @@ export function toLoginError(access: Exclude<LoginAccess, { kind: 'active' }>): 
 export const createConnectionTokens = (parts: ConnectionPorts): ConnectionTokens => ({
   createGetToken(server) {
     const { getAccess } = createLogins(server, parts);
-    return function getConnectionToken(caller) {
-      // The gateway itself has none: what it asks without a connection, anybody may ask.
-      if (caller.connectionId === undefined) return undefined;
-      const access = getAccess(caller);
-      return access instanceof Promise
-        ? access.then((later) => takeToken(later, caller))
-        : takeToken(access, caller);
+    return async function getConnectionToken(caller) {
+      // The gateway itself has none: what it asks without a connection, any caller may ask.
+      return caller.connectionId === undefined
+        ? undefined
+        : takeToken(await getAccess(caller), caller);
     };
   },
   createNoteRefusal(server) {

@@ -1,18 +1,17 @@
-// §18.4: whether a server can be reached; while it cannot, it is looked for now and then, and calls fail at
-// once.
+// §18.4: availability of a server: while it cannot be reached, it is probed with a growing pause, and calls fail at once.
 import { CredentialError, UpstreamError } from '../../mcp/upstream/upstream.ts';
 import { createAttempts } from '../../platform/clock.ts';
 import type { ClockAndLog } from '../../platform/log.ts';
 import { BACK_OFF, pauseAfter } from '../transport/process-share.ts';
-import type { CallOutcome } from './attempt.ts';
 import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
 import { type HttpUpstreamConfig, readHttpFacts } from './http-config.ts';
+import type { CallOutcome } from './server-call.ts';
 
 export type Availability = ReturnType<typeof createAvailability>;
 
 type StateListener = (isUp: boolean, reason: string, wasUp: boolean | undefined) => void;
 
-/** When it was looked for last though it was up, and how often in a row. */
+/** Time of the last probe while it was up, and the number of such probes in a row. */
 const NO_SUSPICION = { lookedAt: Number.NEGATIVE_INFINITY, looks: 1 };
 
 /** `name` is that of the configuration. `probe` rejects with an UpstreamError while the server is down. */
@@ -58,7 +57,7 @@ export function createAvailability(
 
   function probeLater() {
     if (isClosed) return;
-    // A probe may still be under way that then sets the next one.
+    // A probe may still be in flight, and set the next one when it ends.
     probes.stop();
     probes.again(async () => {
       await look();
@@ -76,7 +75,7 @@ export function createAvailability(
       if (!(error instanceof UpstreamError))
         log.error(`The MCP server ${name} could not be looked for`, { cause: error });
       else if (isUp !== false) noteDown(error);
-      // It may be down by something else than before: who has mended that must hear of what is next.
+      // The reason may have changed: an operator who has fixed the first problem has to learn of the next.
       else if (!isClosed && error.message !== downReason) tellReason(error);
     } finally {
       isProbing = false;
@@ -111,11 +110,11 @@ export function createAvailability(
       if (isUp === false) throw new UpstreamError('unavailable', downReason);
     },
     noteUp,
-    /** It cannot be reached, or refuses the gateway. */
+    /** The server cannot be reached, or refuses the gateway. */
     noteDown,
     /**
-     * Something went wrong that may mean that it is down: it is looked for at once. While it is found up each time, ever less
-     * often: it is a tool that fails, and not the server.
+     * Something went wrong that may mean that the server is down: probes it at once. Ever less often while each probe finds it up: then
+     * a tool fails, and not the server.
      */
     suspect,
     onChange: (listener: StateListener) => void listeners.push(listener),
@@ -127,20 +126,20 @@ export function createAvailability(
   };
 }
 
-// §18.4: what a request says of the server as a whole. What one caller comes to concerns that caller: beyond connections that
-// fail, only the gateway's own request decides that a server is down.
+// §18.4: conclusions from the outcome of a request. The failure of one caller's request concerns that caller: except for connections
+// that fail, only the gateway's own request decides that a server is down.
 
 export type Judge = ReturnType<typeof createAvailabilityJudge>;
 
 export function createAvailabilityJudge(config: HttpUpstreamConfig, availability: Availability) {
   const isPersonal = readHttpFacts(config).personalBy !== undefined;
-  /** Nobody knows whom 401 and 403 concern, where users can be told apart. */
+  /** 401 and 403 may concern one user only, where users can be told apart. */
   const mayConcernAll = (status: number) => isDownStatus(status) || (status === 401 && !isPersonal);
 
   function noteFailure(failure: unknown) {
     if (!(failure instanceof ConnectionError) || failure.isOwn) return;
     if (failure.isEverybodys) availability.noteDown(failure);
-    // One connection that broke, or came to nothing while this process was busy.
+    // A single connection broke, or timed out while this process was busy.
     else availability.suspect();
   }
 
@@ -153,14 +152,14 @@ export function createAvailabilityJudge(config: HttpUpstreamConfig, availability
     },
     /** A request had no answer. */
     noteFailure,
-    /** The server could not be spoken to at all, be it for this caller alone. */
+    /** No handshake was possible, for this caller at least. */
     noteFailedHandshake(failure: unknown) {
       if (failure instanceof ConnectionError) noteFailure(failure);
       else if (!(failure instanceof UpstreamError) || failure instanceof CredentialError) return;
       else if (isPersonal && failure instanceof RefusalError && !mayConcernAll(failure.status)) {
         return;
       } else if (isPersonal || availability.isUp === true) availability.suspect();
-      // Nobody was served yet, and the server cannot tell callers apart.
+      // No caller was served yet, and the server cannot tell callers apart.
       else availability.noteDown(failure);
     },
   };

@@ -1,4 +1,4 @@
-// §18.3: of which era a server is: `server/discover` is tried once, and what it said is remembered.
+// §18.3: era of a server: `server/discover` is tried once, and the answer is remembered. And requests of the stateless era.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Era } from '../../mcp/protocol/revisions.ts';
@@ -22,23 +22,30 @@ import {
   type UpstreamRequest,
 } from '../../mcp/upstream/upstream.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
+import { Cancellation } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
-import { routeToRequest } from '../messages/server-message.ts';
+import { routeToRequest, type ServerNotification } from '../messages/server-message.ts';
 import { createDescriptionMemory } from '../transport/description-memory.ts';
 import {
   readSubscriptionChange,
   SUBSCRIBING,
   type SubscriptionMemory,
 } from '../transport/session-records.ts';
-import { type CallOutcome, findError, getResult, isUnauthorized, toOutcome } from './attempt.ts';
 import type { Availability, Judge } from './availability.ts';
 import { isDownStatus, toRefusal } from './failures.ts';
 import { type HttpUpstreamConfig, readHttpFacts } from './http-config.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { Audience, ServerListeners } from './listeners.ts';
 import type { QuestionStreams } from './question-streams.ts';
+import {
+  type CallOutcome,
+  findError,
+  getResult,
+  isUnauthorized,
+  ServerCall,
+} from './server-call.ts';
 import type { OpenCookies } from './session-cookies.ts';
 
 interface AudienceEra {
@@ -47,7 +54,7 @@ interface AudienceEra {
 }
 
 const ASK_AGAIN_MS = 10_000;
-/** A server that never answers what it does not know is given up on by then. */
+/** Timeout for servers that never answer unknown methods. */
 const DISCOVER_MS = 5000;
 
 export function createEraMemory(
@@ -86,19 +93,12 @@ export function createEraMemory(
     return found;
   }
 
-  const toDiscovery = (caller: UpstreamCaller) => ({
-    caller,
-    method: DISCOVER.method,
-    toParams: (id: number) => toStatelessParams(DISCOVER, id, caller.capabilities),
-    headers: describeInHeaders(DISCOVER),
-    timeoutMs,
-    conclude: toOutcome,
-  });
-
   /** Undefined for an answer that makes no sense: an older server may say anything. */
   async function discover(caller: UpstreamCaller): Promise<CallOutcome | undefined> {
     try {
-      const outcome = await connection.call({ ...toDiscovery(caller), isHandshake: true });
+      const call = new StatelessCall(caller, DISCOVER, timeoutMs);
+      call.isHandshake = true;
+      const outcome = await connection.call(call);
       if (outcome.kind === 'refused' && isFinal(outcome.status)) throw toRefusal(outcome);
       return outcome;
     } catch (error) {
@@ -117,18 +117,19 @@ export function createEraMemory(
     reach: async (caller: UpstreamCaller) => void (await discover(caller)),
     /** @throws UpstreamError */
     async isTokenRefused(caller: UpstreamCaller) {
-      const outcome = await connection.call({ ...toDiscovery(caller), isTrial: true });
-      return isUnauthorized(outcome);
+      const call = new StatelessCall(caller, DISCOVER, timeoutMs);
+      call.isTrial = true;
+      return isUnauthorized(await connection.call(call));
     },
-    /** As the server last spoke, to whomever. */
+    /** The era in which the server last spoke to any caller. */
     get last() {
       return last;
     },
-    /** As it speaks to this caller; undefined until it did. */
+    /** The era in which it speaks to this caller; undefined until it did. */
     find: (caller: UpstreamCaller) => eras.get(nameAudience(caller))?.current,
-    /** Asks the server; once for all who are told the same, and ask at the same time. */
+    /** Asks the server. Single flight for callers of one audience. */
     detect,
-    /** True if it is no longer the one that a request was sent in: asks again, unless that was just done. */
+    /** True if the era is no longer the one of a request that was sent: asks the server again, unless that was just done. */
     async hasChanged(caller: UpstreamCaller, before: Era) {
       const { current, askedAt } = findOrAdd(nameAudience(caller));
       // Another request, which was refused at the same time, may have asked.
@@ -142,14 +143,14 @@ export function createEraMemory(
 const DISCOVER = {
   method: 'server/discover',
   params: {},
-  signal: new AbortController().signal,
+  signal: new Cancellation(),
   trace: {},
 } as const;
 
 /** True if `initialize` would be refused, too. */
 const isFinal = (status: number) => [401, 403, 429].includes(status) || isDownStatus(status);
 
-// §18.4: what an HTTP server says of itself: to each user where it is told who calls, else to all.
+// §18.4: descriptions that an HTTP server gives of itself: one for each user where it is told who calls, else one for all.
 
 type Descriptions = ReturnType<typeof createDescriptions>;
 
@@ -160,7 +161,7 @@ export function createDescriptions(
   const memory = createDescriptionMemory();
   const isPersonal = readHttpFacts(config).personalBy !== undefined;
   const nameAudience = createNameAudience(isPersonal);
-  // The gateway has just heard what is the same for all, when it looked whether the server is back.
+  // The description for all was just read by the probe that found the server up again.
   availability.onChange((isUp, _reason, wasUp) => {
     if (isPersonal && isUp && wasUp === false) memory.expireAll();
   });
@@ -168,31 +169,31 @@ export function createDescriptions(
   return {
     nameAudience,
     find: (caller: UpstreamCaller) => memory.find(nameAudience(caller)),
-    /** Undefined as well where the server was away since it said so. */
+    /** Undefined also where the server was down since then. */
     findCurrent(caller: UpstreamCaller) {
       const audience = nameAudience(caller);
       return memory.isExpired(audience) ? undefined : memory.find(audience);
     },
-    /** The server has said it to this caller. */
+    /** Notes the description that the server gave to this caller. */
     note(caller: UpstreamCaller, description: UpstreamDescription) {
       const audience = nameAudience(caller);
       const known = memory.find(audience);
       if (isPersonal || caller === GATEWAY_CALLER || known === undefined) {
         memory.note(audience, description);
       } else if (known.era !== description.era) {
-        // It is another server now: the gateway asks for itself.
+        // Another server has taken its place: the gateway asks for itself.
         memory.forget(audience);
       } else if (!isDeepStrictEqual(known, description)) {
-        // It may say so to this client alone: until the gateway has asked, what all were told serves.
+        // The server may say this to this client only. Until the gateway has asked, the description for all serves.
         memory.expire(audience);
       }
     },
   };
 }
 
-// Protocols over HTTP, and all that they get of the server that they are spoken to.
+// Protocols over HTTP, and the parts of a server that they share.
 
-/** The protocol that is spoken to a server, by whichever transport of HTTP. */
+/** Protocol of a server: streamable HTTP, or HTTP with SSE. */
 export interface Protocol
   extends Pick<
     Upstream,
@@ -201,17 +202,15 @@ export interface Protocol
   /** @throws UpstreamError while the server cannot be used. */
   probe(): Promise<void>;
   /**
-   * True if the server itself refuses the token of the caller: what it is asked is no request of a client, and in no session of
-   * one. @throws UpstreamError where it does not say.
+   * True if the server itself refuses the token of the caller. Asks by a request of the gateway's own, outside of clients' sessions.
+   *
+   * @throws UpstreamError where the server does not say.
    */
   isTokenRefused(caller: UpstreamCaller): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/** Sends the request in the era that the server has changed to. */
-export type SendAnew = (caller: UpstreamCaller, request: UpstreamRequest) => Promise<JsonObject>;
-
-/** The way to a server. */
+/** Connection to a server, and its state. */
 export interface HttpLink {
   readonly connection: HttpConnection;
   readonly availability: Availability;
@@ -219,8 +218,8 @@ export interface HttpLink {
   readonly openCookies: OpenCookies;
 }
 
-/** All that is known of a server by now, in whichever era it is spoken to, and those who listen to it. */
-export interface ServerKnowledge {
+/** State of a server that both eras share. */
+interface ServerKnowledge {
   readonly era: ReturnType<typeof createEraMemory>;
   readonly descriptions: Descriptions;
   readonly listeners: ServerListeners;
@@ -230,7 +229,7 @@ export interface ServerKnowledge {
 
 // Servers of 2026-07-28: each request brings all that it needs.
 
-/** The longest time that timers know: streams end, but nobody waits for it. */
+/** The longest time that timers know: a stream has no timeout. */
 const NO_TIMEOUT_MS = 2_147_483_647;
 
 export function speakStatelessEra(
@@ -238,34 +237,23 @@ export function speakStatelessEra(
   connection: HttpConnection,
   { era, descriptions, listeners, subscriptions }: ServerKnowledge,
 ) {
-  function send(
+  async function send(
     caller: UpstreamCaller,
     request: UpstreamRequest,
-    sendAnew: SendAnew,
+    sendAnew: Upstream['request'],
   ): Promise<JsonObject> {
-    return connection.call({
-      caller,
-      method: request.method,
-      toParams: (id) => toStatelessParams(request, id, caller.capabilities),
-      headers: describeInHeaders(request).concat(traceInHeaders(request)),
-      timeoutMs,
-      signal: request.signal,
-      onNotification(message, id) {
-        if (!routeToRequest(message, id, request)) listeners.notify(caller, message);
-      },
-      conclude(outcome) {
-        if (!isForeign(outcome)) return getResult(outcome);
-        // The server may have been replaced by an older one.
-        return era
-          .hasChanged(caller, 'stateless')
-          .then((hasChanged) => (hasChanged ? sendAnew(caller, request) : getResult(outcome)));
-      },
-    });
+    const call = new StatelessCall(caller, request, timeoutMs);
+    call.notify = listeners.notify;
+    const outcome = await connection.call(call);
+    // The server may have been replaced by an older one.
+    if (isForeign(outcome) && (await era.hasChanged(caller, 'stateless')))
+      return sendAnew(caller, request);
+    return getResult(outcome);
   }
 
   return {
-    /** `sendAnew` sends what was not carried out, as the server is no longer a stateless one. */
-    request(caller: UpstreamCaller, request: UpstreamRequest, sendAnew: SendAnew) {
+    /** `sendAnew` sends a request that was not carried out, as the server is no longer a stateless one. */
+    request(caller: UpstreamCaller, request: UpstreamRequest, sendAnew: Upstream['request']) {
       const change = SUBSCRIBING.has(request.method)
         ? readSubscriptionChange(caller, request)
         : undefined;
@@ -275,7 +263,7 @@ export function speakStatelessEra(
       return subscriptions.change(sessionId, uri, isWanted).then(() => ({}));
     },
     /**
-     * MCP "Subscriptions": calls `onOpen` when the stream stands, and resolves when it has ended: whether it is to be
+     * MCP "Subscriptions": calls `onOpen` when the stream stands. Resolves when it has ended, to whether it is to be
      * opened again.
      */
     async openStream(
@@ -290,22 +278,33 @@ export function speakStatelessEra(
       const params = toListenParams(descriptions.find(caller), uris);
       if (params === undefined || signal.aborted) return 'never';
       const request: UpstreamRequest = { ...LISTEN, params, signal };
-      const outcome = await connection.call({
-        caller,
-        method: request.method,
-        toParams: (id) => toStatelessParams(request, id, caller.capabilities),
-        headers: describeInHeaders(request),
-        timeoutMs: NO_TIMEOUT_MS,
-        signal,
-        onNotification(message) {
-          if (message.method === 'notifications/subscriptions/acknowledged') onOpen();
-          else audience.notify(message);
-        },
-        conclude: toOutcome,
-      });
+      const call = new StatelessCall(caller, request, NO_TIMEOUT_MS);
+      call.notify = (_caller, message) => {
+        if (message.method === 'notifications/subscriptions/acknowledged') onOpen();
+        else audience.notify(message);
+      };
+      const outcome = await connection.call(call);
       return isRefusal(outcome) ? 'never' : 'again';
     },
   };
+}
+
+class StatelessCall extends ServerCall {
+  /** Gets a notification that does not belong to the request. */
+  notify: ServerListeners['notify'] | undefined;
+
+  constructor(caller: UpstreamCaller, request: UpstreamRequest, timeoutMs: number) {
+    const headers = describeInHeaders(request).concat(traceInHeaders(request));
+    super(caller, request, headers, timeoutMs);
+  }
+
+  override toParams(): JsonObject {
+    return toStatelessParams(this.request, this.id, this.caller.capabilities);
+  }
+
+  protected override onNotification(message: ServerNotification): void {
+    if (!routeToRequest(message, this.id, this.request)) this.notify?.(this.caller, message);
+  }
 }
 
 /** Errors that 2026-07-28 sends with a status of 4xx, and those of JSON-RPC that concern the request. */

@@ -1,6 +1,6 @@
-// MCP "Streamable HTTP": one request, and the messages that answer it, as JSON or as a stream of events.
+// One HTTP request to a server (MCP "Streamable HTTP"), and its answer: messages, as JSON or as a stream of events.
 import type { IncomingHttpHeaders } from 'node:http';
-import { type UpstreamCaller, UpstreamError } from '../../mcp/upstream/upstream.ts';
+import { GATEWAY_CALLER, type UpstreamCaller, UpstreamError } from '../../mcp/upstream/upstream.ts';
 import type {
   HttpRequest,
   ResponseHandler,
@@ -12,17 +12,23 @@ import {
   readCoding,
 } from '../../platform/http-client/content-coding.ts';
 import { type HttpPool, PoolClosed } from '../../platform/http-client/http-pool.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import { cutPieces, isObject, type JsonObject } from '../../platform/json.ts';
+import { createGrowingBuffer, type GrowingBuffer } from '../../platform/memory/user-budgets.ts';
+import { hasByteOrderMark } from '../../platform/text.ts';
+import { nameOwner } from '../../store/owner.ts';
 import { parseServerBytes, parseServerJson } from '../messages/server-message.ts';
-import { PacedMessages, type PacedStream, type StreamPace } from '../transport/message-pace.ts';
-import type { CountedAnswer } from '../transport/process-share.ts';
+import { PacedStream } from '../transport/message-pace.ts';
 import {
-  type AnswerBody,
-  type AnswerReader,
-  EventBody,
+  type CountedAnswer,
+  type ProcessShare,
+  UNCOUNTED_BYTES,
+} from '../transport/process-share.ts';
+import {
+  createEventSplitter,
+  describeExcess,
   type EventCursor,
-  JsonBody,
-} from './answer-body.ts';
+  findOnlyMessage,
+} from './event-stream.ts';
 import {
   createCodingError,
   createInvalidError,
@@ -33,47 +39,40 @@ import {
 import type { SessionCookies } from './session-cookies.ts';
 
 /** Shared by all requests to a server. */
-export interface ExchangeServer {
+interface ExchangeServer {
+  readonly name: string;
+  readonly url: string;
   readonly pool: HttpPool;
+  readonly share: Pick<ProcessShare, 'answerMemory' | 'messagePace'>;
   /** As `createTurnEnd` returns it. */
   readonly runAtTurnEnd: (task: () => void) => void;
-  /** Requests that have no answer yet; streams that the gateway listens to aside. */
-  underWay: number;
-  readonly url: string;
+  /** Requests that have no answer yet, without the streams that the gateway listens to. */
+  inFlight: number;
   /** Bytes of an answer; of a stream, of each of its events. */
   readonly maxBytes: number;
-  /** Among the headers of its requests is a token of the configuration file, and none of a user. */
+  /** Its requests have a token of the configuration file, and none of a user. */
   readonly hasToken: boolean;
-  /** Counts what of an answer is in memory; `onDrop` is called when it takes too much. */
-  countAnswer(caller: UpstreamCaller, onDrop: (error: UpstreamError) => void): CountedAnswer;
-  /** Pace of the messages in an answer. */
-  openPace(caller: UpstreamCaller): StreamPace;
 }
 
-export interface ExchangeRequest extends HttpRequest {
-  readonly server: ExchangeServer;
-  readonly caller: UpstreamCaller;
-  /** Cookies of its session; undefined if none are kept. */
-  readonly cookies: SessionCookies | undefined;
-  /** False for a message without an answer: it is accepted by its status, whatever the body. */
-  readonly isAnswered: boolean;
-}
-
+/** Receives what a server answers. */
 export interface ExchangeListener {
+  readonly caller: UpstreamCaller;
+  /** Cookies of the session; undefined where none are kept. */
+  readonly cookies?: SessionCookies | undefined;
   /**
-   * One value of JSON after the other; nothing more after the function that ends the exchange. Returns how many
-   * messages it counts as: none for the answer that was waited for.
+   * Receives one value of JSON after the other; none after the function that ends the exchange. Returns how many messages it counts
+   * as: none for the answer that was waited for. Undefined for a message that has no answer: its status is all that is read.
    */
-  onMessage(value: unknown, headers: IncomingHttpHeaders): number;
-  /** An event of what is no JSON, as `onMessage`; without it that ends the exchange. */
+  onMessage?(value: unknown, headers: IncomingHttpHeaders): number;
+  /** An event that is no JSON, as `onMessage`; without it that ends the exchange. */
   onNoJson?(): number;
-  /** Once, unless the exchange was ended from here. */
+  /** Called once, unless the gateway ended the exchange. */
   onEnd(end: ExchangeEnd): void;
   /** Headers of a success. */
   onStart?(headers: IncomingHttpHeaders, status: number): void;
   /** An event of another name than that of messages. */
   onNamedEvent?(name: string, data: string): void;
-  /** Keeps the position in a stream; called once the server gives one. Undefined if none is read on. */
+  /** Keeps the position in a stream; called once the server gives one. Undefined where the stream is not resumed. */
   openCursor?(): EventCursor | undefined;
 }
 
@@ -89,81 +88,82 @@ export type ExchangeEnd =
       readonly isCut?: boolean;
     };
 
-/** An event, or the pieces of a body. */
+/** Data of an event, or the pieces of a body. */
 type Received = string | readonly Uint8Array[];
 
-/** Sends the request. */
-export function startExchange(
-  request: ExchangeRequest,
-  listener: ExchangeListener,
-): Pick<Exchange, 'stop'> {
-  const exchange = new Exchange(request, listener);
-  exchange.start();
-  return exchange;
-}
-
 /**
- * A class, since every call has one: the connection, the body and the pace call its methods, where closures of each exchange
- * took some 2 KB of it.
+ * A class with all that one answer takes, since every call has one: the request, the handler of its connection, the reader of its
+ * body, and the pace of its messages.
  */
-class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>, AnswerReader {
-  private readonly request: ExchangeRequest;
+export class Exchange
+  extends PacedStream<Received>
+  implements HttpRequest, ResponseHandler, DecodedReader
+{
+  readonly path: string;
+  method: HttpRequest['method'] = 'POST';
+  headers: HttpRequest['headers'] = [];
+  body: string | null = null;
+  private readonly server: ExchangeServer;
   private readonly listener: ExchangeListener;
-  private readonly counted: CountedAnswer;
-  private readonly pace: StreamPace;
-  private readonly messages: PacedMessages<Received>;
   private sent: SentRequest | undefined;
-  private body: AnswerBody | undefined;
-  /** Decodes a body that arrives compressed, although nobody asked for that. */
-  private decoder: BodyDecoder | undefined;
   private status = 0;
+  /** False for a refusal, and for a message that has no answer: then the status is enough. */
+  private needsBody = true;
   private answerHeaders: IncomingHttpHeaders = NO_HEADERS;
-  /** The end, once all that came has been passed on. */
+  private decoder: BodyDecoder | undefined;
+  private counted: CountedAnswer | undefined;
+  /** A body that is one value of JSON, as received and without copying; undefined for a stream of events. */
+  private pieces: Buffer[] | undefined;
+  /** Copies the pieces after the first ones: each of many small ones takes more than its bytes. */
+  private rest: GrowingBuffer | undefined;
+  private bytes = 0;
+  /** Undefined while each chunk was one whole event, as for most answers. */
+  private splitter: ReturnType<typeof createEventSplitter> | undefined;
+  private hasEvents = false;
   private outcome: ExchangeEnd | undefined;
-  private isOver = false;
 
-  constructor(request: ExchangeRequest, listener: ExchangeListener) {
-    const { server, caller } = request;
-    this.request = request;
+  constructor(server: ExchangeServer, listener: ExchangeListener, path: string) {
+    super(server.share.messagePace);
+    this.server = server;
     this.listener = listener;
-    this.counted = server.countAnswer(caller, (error) => this.fail(error));
-    this.pace = server.openPace(caller);
-    this.messages = new PacedMessages<Received>(this.pace, this);
+    this.path = path;
   }
 
-  start(): void {
-    const { server } = this.request;
-    if (this.isCounted()) server.underWay += 1;
-    // Alone it would only wait.
-    if (this.isCounted() && server.underWay > 1) server.runAtTurnEnd(() => this.send());
+  /** Sends the request. */
+  start(method: HttpRequest['method'], headers: HttpRequest['headers'], body: string | null): void {
+    const { server } = this;
+    this.method = method;
+    this.headers = headers;
+    this.body = body;
+    if (method === 'POST') server.inFlight += 1;
+    // A single request would only wait.
+    if (method === 'POST' && server.inFlight > 1) server.runAtTurnEnd(() => this.send());
     else this.send();
   }
 
-  /** Ends it, whatever has come by then; the listener is told nothing more. */
+  /** Ends the exchange, whatever was received; the listener is told nothing more. */
   stop(): void {
     this.close();
     this.sent?.abort(this);
-  }
-
-  private isCounted(): boolean {
-    return this.request.method === 'POST';
   }
 
   /** A request that cannot be sent at all, as for a header that is the connection's, fails alone. */
   private send(): void {
     if (this.isOver) return;
     try {
-      this.sent = this.request.server.pool.send(this.request, this);
+      this.sent = this.server.pool.send(this, this);
     } catch (cause) {
       this.end({ kind: 'failed', error: toConnectionError(cause, false) });
     }
+    // Not kept while the server works: the headers have a token, and the body may be long.
+    this.headers = [];
+    this.body = null;
   }
 
   private close(): void {
-    if (!this.isOver && this.isCounted()) this.request.server.underWay -= 1;
-    this.isOver = true;
-    this.messages.stop();
-    this.counted.end();
+    if (!this.isOver && this.method === 'POST') this.server.inFlight -= 1;
+    this.stopMessages();
+    this.counted?.end();
     this.decoder?.stop();
   }
 
@@ -178,28 +178,24 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
     this.sent?.abort(this);
   }
 
-  // Told by the connection.
+  // Calls of the connection.
 
   onStart(status: number, headers: IncomingHttpHeaders): void {
     if (this.isOver) return;
     this.status = status;
     this.answerHeaders = headers;
-    const { cookies, path } = this.request;
-    const set = cookies && headers['set-cookie'];
-    if (set !== undefined) cookies?.take(set, path);
+    this.needsBody = status < 300 && this.listener.onMessage !== undefined;
+    const set = headers['set-cookie'];
+    if (set !== undefined) this.listener.cookies?.take(set, this.path);
     const coding = headers['content-encoding'];
     if (coding !== undefined) {
       const { kind, name } = readCoding(coding);
-      if (kind === 'known')
-        this.decoder = new BodyDecoder(name, this.request.server.maxBytes, this);
-      else if (kind === 'unknown' && this.needsBody()) this.fail(createCodingError(name));
+      if (kind === 'known') this.decoder = new BodyDecoder(name, this.server.maxBytes, this);
+      else if (kind === 'unknown' && this.needsBody) this.fail(createCodingError(name));
     }
-    if (!this.isOver) this.body = this.createBody();
-  }
-
-  /** For a refusal, and for a message without an answer, the status says enough. */
-  private needsBody(): boolean {
-    return this.status < 300 && this.request.isAnswered;
+    if (this.isOver) return;
+    if (status < 300) this.listener.onStart?.(headers, status);
+    if (!this.needsBody || !isEventStream(headers)) this.pieces = [];
   }
 
   onData(chunk: Buffer): void {
@@ -207,34 +203,38 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
     else if (!this.isOver) this.decoder.add(chunk);
   }
 
-  private countKept(received: number): void {
-    const { body, messages, decoder } = this;
-    const kept = (body?.keptBytes() ?? 0) + messages.waitingBytes;
-    this.counted.note(received, kept + (decoder?.keptBytes ?? 0));
+  onEnd(): void {
+    if (this.decoder === undefined) this.endBody();
+    else this.decoder.finish(() => this.endBody());
   }
 
+  onError(cause: Error): void {
+    if (this.decoder === undefined) this.endBroken(cause);
+    else this.decoder.finish(() => this.endBroken(cause));
+  }
+
+  private endBroken(cause: Error): void {
+    const hasAnswered = this.status > 0;
+    const error = toConnectionError(cause, hasAnswered);
+    const isCut = hasAnswered && !(cause instanceof PoolClosed);
+    this.outcome = { kind: 'failed', error, isCut };
+    this.endMessages();
+  }
+
+  // Calls of the decoder.
+
   onDecoded(chunk: Buffer): void {
-    const { body, messages } = this;
-    if (this.isOver || body === undefined) return;
-    const problem = body.add(chunk);
-    // It may be over by what has come; what more would come nobody reads.
+    if (this.isOver || this.status === 0) return;
+    const problem = this.pieces === undefined ? this.addEvents(chunk) : this.addPiece(chunk);
+    // What was received may have ended the exchange.
     if (problem !== undefined) this.failBody(problem);
     if (this.isOver) return;
-    messages.check(chunk.length);
+    this.checkPace(chunk.length);
     if (!this.isOver) this.countKept(chunk.length);
   }
 
   onUndecodable(problem: string): void {
     this.failBody(`its answer cannot be decoded: ${problem}`);
-  }
-
-  private failBody(problem: string): void {
-    if (this.needsBody()) {
-      this.fail(createInvalidError(problem));
-      return;
-    }
-    this.endBySaid(undefined);
-    this.sent?.abort(this);
   }
 
   onWaiting(): void {
@@ -249,124 +249,152 @@ class Exchange implements ResponseHandler, DecodedReader, PacedStream<Received>,
     this.sent?.resume(this);
   }
 
-  onEnd(): void {
-    if (this.decoder === undefined) this.endBody();
-    else this.decoder.finish(() => this.endBody());
+  // The body: a value of JSON, or events.
+
+  private addPiece(chunk: Buffer): string | undefined {
+    const maxBytes = this.needsBody ? this.server.maxBytes : MAX_REFUSAL_BYTES;
+    if (this.bytes + chunk.length > maxBytes) return describeExcess(maxBytes);
+    this.bytes += chunk.length;
+    if (this.pieces !== undefined && this.pieces.length < MAX_PIECES) {
+      this.pieces.push(chunk);
+      return undefined;
+    }
+    this.rest ??= createGrowingBuffer();
+    this.rest.append(chunk);
+    return undefined;
+  }
+
+  private addEvents(chunk: Buffer): string | undefined {
+    const data = this.splitter === undefined ? findOnlyMessage(chunk) : undefined;
+    if (data === undefined) {
+      this.splitter ??= createEventSplitter(this.server.maxBytes, this, !this.hasEvents);
+      return this.splitter.add(chunk);
+    }
+    this.hasEvents = true;
+    this.push([data], data.length);
+    return undefined;
   }
 
   private endBody(): void {
-    if (!this.isOver) this.body?.end();
+    if (this.isOver || this.status === 0) return;
+    const { status, answerHeaders: headers, pieces, rest, bytes } = this;
+    if (pieces !== undefined) {
+      this.pieces = [];
+      this.bytes = 0;
+      const all = rest === undefined ? pieces : [...pieces, rest.take()];
+      const hasMark = hasByteOrderMark(all);
+      const content = hasMark ? cutPieces(all, MARK_BYTES, 0) : all;
+      if (!this.needsBody) {
+        const value = parseServerBytes(content)?.value;
+        this.endByStatus(isObject(value) ? value : undefined);
+        return;
+      }
+      // There may be nothing at all (202).
+      const length = hasMark ? bytes - MARK_BYTES : bytes;
+      if (length > 0) this.push(content, length);
+    }
+    this.outcome = { kind: 'complete', status, headers };
+    this.endMessages();
   }
 
-  onError(cause: Error): void {
-    if (this.decoder === undefined) this.endBroken(cause);
-    else this.decoder.finish(() => this.endBroken(cause));
-  }
-
-  private endBroken(cause: Error): void {
-    const hasAnswered = this.body !== undefined;
-    const error = toConnectionError(cause, hasAnswered);
-    const isCut = hasAnswered && !(cause instanceof PoolClosed);
-    this.endAfterMessages({ kind: 'failed', error, isCut });
-  }
-
-  // Told by its body.
-
-  private createBody(): AnswerBody {
-    const { status, answerHeaders: headers } = this;
-    if (status < 300) this.listener.onStart?.(headers, status);
-    if (!this.needsBody()) return new JsonBody(MAX_REFUSAL_BYTES, this);
-    const { maxBytes } = this.request.server;
-    return isEventStream(headers) ? new EventBody(maxBytes, this) : new JsonBody(maxBytes, this);
-  }
-
-  onBody(pieces: readonly Uint8Array[], bytes: number): void {
-    if (!this.needsBody()) {
-      const value = parseServerBytes(pieces)?.value;
-      this.endBySaid(isObject(value) ? value : undefined);
+  private failBody(problem: string): void {
+    if (this.needsBody) {
+      this.fail(createInvalidError(problem));
       return;
     }
-    if (bytes > 0) this.messages.push(pieces, bytes);
-    this.onEventsEnd();
+    this.endByStatus(undefined);
+    this.sent?.abort(this);
   }
 
-  onMessage(data: string | Buffer): void {
-    this.messages.push(typeof data === 'string' ? data : [data], data.length);
+  /** Ends with a refusal, or with the answer to a message that has none. */
+  private endByStatus(body: JsonObject | undefined): void {
+    const { status, answerHeaders: headers } = this;
+    const { url, hasToken: hadToken } = this.server;
+    const hadLogin = this.listener.caller.connectionId !== undefined;
+    if (status < 300) this.end({ kind: 'complete', status, headers });
+    else this.end({ kind: 'refused', status, headers, body, url, hadToken, hadLogin });
+  }
+
+  private countKept(received: number): void {
+    const { splitter, decoder, server, listener } = this;
+    const ofBody = this.bytes + (splitter?.keptBytes() ?? 0);
+    const kept = ofBody + this.waitingBytes() + (decoder?.keptBytes ?? 0);
+    if (this.counted === undefined && kept < UNCOUNTED_BYTES) return;
+    const { caller } = listener;
+    const owner = caller === GATEWAY_CALLER ? { server: server.name } : { user: nameUser(caller) };
+    this.counted ??= server.share.answerMemory.open(owner, (error) => this.fail(error));
+    this.counted.note(received, kept);
+  }
+
+  // Calls of the event splitter.
+
+  onEventData(data: string | Buffer): void {
+    this.push(typeof data === 'string' ? data : [data], data.length);
   }
 
   onNamedEvent(name: string, data: string): void {
-    this.pace.count(1, data.length);
+    this.count(1, data.length);
     if (!this.isOver) this.listener.onNamedEvent?.(name, data);
   }
 
   onNoise(count: number): void {
-    this.pace.count(count, 0);
-  }
-
-  onEventsEnd(): void {
-    const { status, answerHeaders: headers } = this;
-    this.endAfterMessages({ kind: 'complete', status, headers });
-  }
-
-  /** The end of a refusal, or of the answer to a message that has none. */
-  private endBySaid(body: JsonObject | undefined): void {
-    const { status, answerHeaders: headers } = this;
-    const { server, caller } = this.request;
-    const { url, hasToken: hadToken } = server;
-    const hadLogin = caller.connectionId !== undefined;
-    if (status < 300) this.end({ kind: 'complete', status, headers });
-    else this.end({ kind: 'refused', status, headers, body, url, hadToken, hadLogin });
+    this.count(count, 0);
   }
 
   openCursor(): EventCursor | undefined {
     return this.listener.openCursor?.();
   }
 
-  private endAfterMessages(outcome: ExchangeEnd): void {
-    this.outcome = outcome;
-    this.messages.end();
+  // The pace of its messages.
+
+  protected findSource() {
+    const { server, listener } = this;
+    return { server: server.name, user: nameUser(listener.caller), isShared: false };
   }
 
-  // Told by the pace of its messages.
-
-  pass(received: Received): number {
+  protected take(received: Received): number {
     const parsed =
       typeof received === 'string' ? parseServerJson(received) : parseServerBytes(received);
     const { listener, answerHeaders: headers } = this;
-    if (parsed !== undefined) return listener.onMessage(parsed.value, headers);
+    if (parsed !== undefined) return listener.onMessage?.(parsed.value, headers) ?? 1;
     if (listener.onNoJson !== undefined && isEventStream(headers)) return listener.onNoJson();
     this.fail(createNoJsonError(headers));
     return 1;
   }
 
-  copy(received: Received): Received {
+  protected copy(received: Received): Received {
     return received;
   }
 
-  pause(): void {
+  protected pauseSource(): void {
     (this.decoder ?? this.sent)?.pause(this);
   }
 
-  resume(): void {
+  protected resumeSource(): void {
     this.countKept(0);
     (this.decoder ?? this.sent)?.resume(this);
   }
 
-  giveUp(): void {
+  protected giveUp(): void {
     this.fail(new UpstreamError('overloaded', TOO_FAST));
   }
 
-  finish(): void {
+  protected finish(): void {
     if (this.outcome !== undefined) this.end(this.outcome);
   }
 }
 
 const NO_HEADERS: IncomingHttpHeaders = {};
 
-/** No more than an error of JSON-RPC is read of a refusal. */
+/** Of a refusal no more than an error of JSON-RPC is read. */
 const MAX_REFUSAL_BYTES = 65_536;
+/** Bytes of a byte order mark. */
+const MARK_BYTES = 3;
+const MAX_PIECES = 16;
 
 const TOO_FAST = 'it sent more messages than the gateway takes, for a minute';
+
+const nameUser = ({ user }: UpstreamCaller) => user && nameOwner(user);
 
 export const isEventStream = (headers: IncomingHttpHeaders): boolean =>
   headers['content-type']?.toLowerCase().startsWith('text/event-stream') ?? false;

@@ -1,5 +1,4 @@
-// §18.4: what went wrong, in words for the log and for the client's model: no address, no header, no text
-// of the server.
+// §18.4: failures in words, for the log and for the client's model: without addresses, headers or texts of the server.
 import type { IncomingHttpHeaders } from 'node:http';
 import { UpstreamError } from '../../mcp/upstream/upstream.ts';
 import { getErrorCode, isNobodyThere, isShortage } from '../../platform/error-code.ts';
@@ -8,12 +7,12 @@ import { InvalidResponse } from '../../platform/http-client/read-response.ts';
 import { isObject } from '../../platform/json.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
 
-/** Why the connection failed. */
+/** Converts the failure of a connection. */
 export function toConnectionError(cause: unknown, hasAnswered: boolean): UpstreamError {
   const fail = (words: string) => new UpstreamError('invalid', words, { cause });
-  // A mistake that concerns one request, and not the server as a whole.
+  // Concerns one request, and not the server as a whole.
   if (cause instanceof InvalidResponse) return fail(`it answered no valid HTTP: ${cause.message}`);
-  // A header may have been asked for by the server (x-mcp-header).
+  // The server may have asked for the header (x-mcp-header).
   if (cause instanceof UnsendableHeader)
     return fail('the request has a header that cannot be sent');
   if (hasAnswered) return fail('it closed the connection in the middle of its answer');
@@ -48,12 +47,12 @@ const REASONS: Readonly<Record<string, string>> = {
 
 /** There is no connection to the server, or none any more. */
 export class ConnectionError extends UpstreamError {
-  /** A connection that stood was closed: that of one request, or of a server that ended. */
+  /** An open connection was closed: that of one request, or of a server that ended. */
   readonly isBroken: boolean;
 
-  /** Everybody else would meet the same: nobody is there, or somebody else is. */
+  /** Every caller would fail: nothing answers there, or another program. */
   readonly isEverybodys: boolean;
-  /** This machine has no more files, ports or memory: it says nothing about the server. */
+  /** This machine is short of files, ports or memory, which says nothing about the server. */
   readonly isOwn: boolean;
 
   constructor(reason: string, code: string, cause: unknown) {
@@ -89,7 +88,7 @@ export class RefusalError extends UpstreamError {
 export const isUnauthorizedError = (error: unknown): boolean =>
   error instanceof RefusalError && error.status === 401;
 
-/** Why a status that is no success ends the request. */
+/** Converts a status that is no success. */
 export const toRefusal = (answer: RefusedAnswer): RefusalError =>
   new RefusalError(answer.status, describeRefusal(answer), describeRedirect(answer));
 
@@ -100,7 +99,7 @@ export interface RefusedAnswer {
   readonly url: string;
   /** The request had a token of the configuration file's "headers", and none of a user. */
   readonly hadToken: boolean;
-  /** It was sent by a connection (§24), which stands. */
+  /** It was sent with a user's connection (§24), which stays. */
   readonly hadLogin: boolean;
 }
 
@@ -128,7 +127,7 @@ function describeRefusal({ status, headers, hadToken, hadLogin }: RefusedAnswer)
   return status >= 500 ? `it fails (${status})` : `it refuses the request (${status})`;
 }
 
-/** For the log alone, since it names an address; undefined where there is none. */
+/** For the log only, since it names an address; undefined where there is none. */
 function describeRedirect({ status, headers, url }: RefusedAnswer): string | undefined {
   const { location = '' } = headers;
   if (status === 304 || status >= 400 || location === '' || !URL.canParse(location, url)) return;
@@ -140,7 +139,7 @@ function describeRedirect({ status, headers, url }: RefusedAnswer): string | und
 
 const MAX_ADDRESS = 500;
 
-/** It answered what is no JSON: most often it is another program, or another path of the same one. */
+/** The answer is no JSON: most often that of another program, or of another path of the same one. */
 export function createNoJsonError(headers: IncomingHttpHeaders): UpstreamError {
   const type = readMediaType(headers);
   return createInvalidError(
@@ -156,7 +155,7 @@ export const createCodingError = (name: string): UpstreamError =>
     `it answered with Content-Encoding ${name}, which the gateway did not ask for and cannot decode: turn compression off in it, or in the proxy in front of it`,
   );
 
-/** It answered JSON that is no message: one of another protocol, unless it says that it is JSON-RPC. */
+/** The answer is JSON, but no message: one of another protocol, unless it names JSON-RPC. */
 export const createNoMessageError = (value: unknown): UpstreamError =>
   createInvalidError(
     isObject(value) && value.jsonrpc === '2.0'
@@ -166,7 +165,7 @@ export const createNoMessageError = (value: unknown): UpstreamError =>
 
 const CHECK_PATH = 'check the path of its "url", which often is /mcp';
 
-/** The server's words: only what has the form of a media type is repeated. */
+/** Untrusted: only a value in the form of a media type is repeated. */
 const readMediaType = (headers: IncomingHttpHeaders) =>
   /^[a-z]+\/[a-z0-9.+-]{1,60}(?=$|[ ;])/.exec(headers['content-type']?.toLowerCase() ?? '')?.[0];
 

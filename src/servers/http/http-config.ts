@@ -1,4 +1,4 @@
-// A server of the configuration file that is reached by its URL: its members, and what they come to.
+// Configuration of a server that is reached by its URL: its members, and the values that they become.
 import { X509Certificate } from 'node:crypto';
 import { freeText, requestHeaders, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
 import { defineMember, type MemberReader } from '../../config/file/shapes/shape.ts';
@@ -115,7 +115,7 @@ export function buildHttp(
         cookies: read(httpMembers.cookies) ?? true,
         auth,
         ...ofAnyTransport,
-        // One that is told who calls belongs to those who call.
+        // A server that is told who calls belongs to its callers.
         roots: has(commonMembers.roots) ? ofAnyTransport.roots : isOfCaller(auth),
       };
 }
@@ -138,7 +138,7 @@ export function readHttpFacts({ name, url, auth, transport }: HttpUpstreamConfig
   };
 }
 
-/** With what its paths lead to. Reports what is wrong with that, and what its `auth` needs of the settings. */
+/** Reads the files that it names. Reports problems of these, and settings that its `auth` needs. */
 export function completeHttp(
   server: HttpUpstreamConfig,
   { report }: MemberReader,

@@ -1,30 +1,25 @@
-// The way to one server: each request with the headers of the configuration, the credentials and the era.
+// Connection to one server: sends each request with the headers of the configuration, of the credentials and of the era.
 import type { CredentialHeaders } from '../../mcp/upstream/connection-ports.ts';
+import type { TokenRefusal } from '../../mcp/upstream/connections.ts';
 import { type RequestHeaders, toRequestHeaders } from '../../mcp/upstream/envelope.ts';
 import {
-  GATEWAY_CALLER,
   type UpstreamCaller,
   UpstreamError,
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
 import { createTurnEnd } from '../../platform/clock.ts';
 import { writeExactJson, writeMembers } from '../../platform/exact-json.ts';
+import type { HttpRequest } from '../../platform/http-client/connection.ts';
 import { openServerPool } from '../../platform/outbound/outbound-network.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
-import { nameOwner } from '../../store/owner.ts';
 import type { ServerAccess, SignRequest } from '../credentials/credential-type.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
-import type { Attempt, CallSender, Sending, SessionHeaders } from './attempt.ts';
-import {
-  type ExchangeEnd,
-  type ExchangeListener,
-  type ExchangeRequest,
-  type ExchangeServer,
-  startExchange,
-} from './exchange.ts';
-import { isUnauthorizedError } from './failures.ts';
+import type { Judge } from './availability.ts';
+import { Exchange, type ExchangeEnd, type ExchangeListener } from './exchange.ts';
+import { ConnectionError, isUnauthorizedError, type RefusedAnswer } from './failures.ts';
 import type { HttpUpstreamConfig } from './http-config.ts';
-import { runCall } from './server-call.ts';
+import type { CallOutcome, ServerCall } from './server-call.ts';
+import type { SessionCookies } from './session-cookies.ts';
 
 export type HttpConnection = ReturnType<typeof createHttpConnection>;
 
@@ -32,23 +27,23 @@ export type HttpConnection = ReturnType<typeof createHttpConnection>;
 const CONNECT_TIMEOUT_MS = 900;
 /** Messages without an answer must not wait for long. */
 const SEND_TIMEOUT_MS = 10_000;
-/** The body of what was accepted, so that its connection can be used again. */
+/** For the rest of the body of a message that was accepted, so that its connection can be used again. */
 const REST_MS = 1000;
 /** The gateway may be ending. */
 const DELETE_TIMEOUT_MS = 2000;
 
-/** `judge` is told how calls went; `isTokenRefused` asks the server itself. */
+interface ConnectionPorts extends ServerAccess {
+  /** Records the outcome of each call: it shows whether the server can be reached. */
+  readonly judge: Pick<Judge, 'noteOutcome' | 'noteFailure'>;
+  /** Asks the server itself. @throws UpstreamError */
+  isTokenRefused(caller: UpstreamCaller): Promise<boolean>;
+}
+
 export function createHttpConnection(
   { config: settings, clock, log }: UpstreamRuntime,
   config: HttpUpstreamConfig,
-  { answerMemory, messagePace }: ProcessShare,
-  {
-    judge,
-    noteRefusal,
-    isTokenRefused,
-    getHeaders,
-    sign,
-  }: ServerAccess & Pick<CallSender, 'judge' | 'isTokenRefused'>,
+  share: ProcessShare,
+  { judge, noteRefusal, isTokenRefused, getHeaders, sign }: ConnectionPorts,
 ) {
   const url = new URL(config.url);
   const path = url.pathname + url.search;
@@ -58,123 +53,115 @@ export function createHttpConnection(
     outbound: settings.outbound,
     clock,
   });
-  // To decode what nobody reads twice would cost more than it saves.
+  // To decode an answer would cost more than its compression saves.
   const configured = [...toRequestHeaders(config.headers), 'accept-encoding', 'identity'];
   const posted = [
     ...configured,
     ...['content-type', 'application/json', 'accept', 'application/json, text/event-stream'],
   ];
-  const server: ExchangeServer = {
-    pool,
-    runAtTurnEnd: createTurnEnd(),
-    underWay: 0,
+  const server: ConstructorParameters<typeof Exchange>[0] = {
+    name: config.name,
     url: config.url,
+    pool,
+    share,
+    runAtTurnEnd: createTurnEnd(),
+    inFlight: 0,
     maxBytes: settings.upstreams.maxBytes,
     hasToken:
       config.auth.type === 'none' &&
       Object.keys(config.headers).some((name) => TOKEN_NAME.test(name)),
-    countAnswer: (caller, onDrop) =>
-      answerMemory.open(
-        caller === GATEWAY_CALLER ? { server: config.name } : { user: nameUser(caller) },
-        onDrop,
-      ),
-    openPace: (caller) =>
-      messagePace.open({ server: config.name, user: nameUser(caller), isShared: false }),
   };
   let isClosed = false;
   let lastId = 0;
-  const sender: CallSender = {
+  const calls = {
     clock,
-    judge,
-    noteRefusal,
-    isTokenRefused,
     onStray: createWarnThrottle(clock, (words: string) =>
       log.warn(`The MCP server ${config.name} is wrong: ${words}; that is dropped`, {
         server: config.name,
       }),
     ),
-    call,
-    reopen: ({ caller, resumeHeaders = [], cookies }, lastEventId, listener) =>
-      isClosed
-        ? undefined
-        : stream(
-            caller,
-            { headers: [...resumeHeaders, 'last-event-id', lastEventId], cookies },
-            listener,
-          ),
+    reopen: (listener: ExchangeListener, headers: RequestHeaders) =>
+      isClosed ? undefined : stream(listener, headers),
   };
 
   /**
-   * Sends a request of JSON-RPC, whose id is also its progress token, and resolves to what it is concluded to. Nothing is waited
-   * for if credentials are at hand, as for nearly all calls.
-   *
-   * A server closes connections that were idle for long, maybe just when one is used again. What a tool did by then
-   * nobody knows; everything else may be asked twice (RFC 9110 §9.2.2).
+   * Sends a request of JSON-RPC, nearly always once, and resolves to its outcome. Again where its connection broke: a server closes
+   * idle connections, maybe just when one is used again, and everything but a tool, of which no one knows what it did, may be
+   * asked twice (RFC 9110 §9.2.2). And where the server refused the token (§24.4), so that the request was not carried out, and there
+   * is another token.
    *
    * @throws UpstreamError
    */
-  function call<Result>(
-    sending: Sending<Result>,
-    mayBeRefused = true,
-    mayBreak = sending.method !== 'tools/call',
-  ) {
-    const credentials = getHeaders(sending.caller);
-    return credentials instanceof Promise
-      ? credentials.then((given) => sendCall(sending, given, mayBeRefused, mayBreak))
-      : sendCall(sending, credentials, mayBeRefused, mayBreak);
-  }
-
-  function sendCall<Result>(
-    sending: Sending<Result>,
-    credentials: CredentialHeaders,
-    mayBeRefused: boolean,
-    mayBreak: boolean,
-  ): Promise<Result> {
-    lastId += 1;
-    const id = lastId;
-    const exchange: ExchangeRequest = {
-      server,
-      caller: sending.caller,
-      path,
-      method: 'POST',
-      headers: joinHeaders(posted, credentials, sending, path),
-      body: writeRequest(id, sending),
-      cookies: sending.cookies,
-      isAnswered: true,
-    };
-    const attempt = { sending, id, exchange, credentials, mayBeRefused, mayBreak };
-    return sign === undefined ? runCall(sender, attempt) : signCall(attempt, sign);
-  }
-
-  const signCall = <Result>(attempt: Attempt<Result>, signRequest: SignRequest) =>
-    signExchange(attempt.exchange, signRequest).then(
-      (exchange) => runCall(sender, { ...attempt, exchange }),
-      (error: unknown) => {
-        attempt.sending.onSettled?.();
+  async function call(one: ServerCall): Promise<CallOutcome> {
+    const { caller } = one;
+    const { method } = one.request;
+    let mayBreak = method !== 'tools/call';
+    let mayBeRefused = true;
+    for (;;) {
+      const given = getHeaders(caller);
+      // At hand for nearly all calls: to wait would cost each of them.
+      const credentials = given instanceof Promise ? await given : given;
+      lastId += 1;
+      one.id = lastId;
+      const body = `{"jsonrpc":"2.0","id":${lastId},"method":${JSON.stringify(method)},"params":${writeMembers(one.toParams())}}`;
+      const joined = joinHeaders(posted, credentials, one, path);
+      const message = { method: 'POST', path, headers: joined, body } as const;
+      const headers = sign === undefined ? joined : await addSignature(sign, caller, message);
+      let outcome: CallOutcome;
+      try {
+        outcome = await one.send(calls, new Exchange(server, one, path), headers, body);
+      } catch (error) {
+        const isBroken = error instanceof ConnectionError && error.isBroken;
+        if (mayBreak && isBroken && !one.request.signal.aborted) {
+          mayBreak = false;
+          continue;
+        }
+        if (!one.isTrial) judge.noteFailure(error);
         throw error;
-      },
-    );
+      }
+      const refusal = outcome.kind === 'refused' ? findTokenRefusal(outcome) : undefined;
+      if (refusal !== undefined && noteRefusal !== undefined && !one.isTrial) {
+        const isAboutSession = refusal.status === 401 && (await one.isAboutSession());
+        // The token may have been refused by what is behind the server: the server itself is asked before a login is needed.
+        const hasOther =
+          !isAboutSession &&
+          (await noteRefusal(caller, credentials, refusal, () => isTokenRefused(caller)));
+        if (hasOther && mayBeRefused) {
+          mayBeRefused = false;
+          mayBreak = method !== 'tools/call';
+          continue;
+        }
+      }
+      if (!one.isTrial) judge.noteOutcome(outcome, one.isHandshake);
+      return outcome;
+    }
+  }
 
-  /** GET: a stream of messages, until the result is called. */
-  async function stream(
+  /** The signature is of the request as it is sent. */
+  async function addSignature(
+    signRequest: SignRequest,
     caller: UpstreamCaller,
-    session: SessionHeaders,
+    { method, path: target, headers, body }: HttpRequest,
+  ): Promise<HttpRequest['headers']> {
+    const { href } = new URL(target, url);
+    const given = { method, url: href, headers: headers.flat(), body: Buffer.from(body ?? '') };
+    return [...headers, toRequestHeaders(await signRequest(caller, given))];
+  }
+
+  /** GET: opens a stream of messages, until the result is called. */
+  async function stream(
     listener: ExchangeListener,
+    sessionHeaders: RequestHeaders,
   ): Promise<() => void> {
+    const { caller, cookies } = listener;
     const accepted = [...configured, 'accept', 'text/event-stream'];
-    const request: ExchangeRequest = {
-      server,
-      caller,
-      path,
-      method: 'GET',
-      headers: joinHeaders(accepted, await getHeaders(caller), session, path),
-      body: null,
-      cookies: session.cookies,
-      isAnswered: true,
-    };
-    const signed = sign === undefined ? request : await signExchange(request, sign);
-    const started = startExchange(signed, listener);
-    return () => started.stop();
+    const session = { headers: sessionHeaders, cookies };
+    const headers = joinHeaders(accepted, await getHeaders(caller), session, path);
+    const message = { method: 'GET', path, headers, body: null } as const;
+    const signed = sign === undefined ? headers : await addSignature(sign, caller, message);
+    const exchange = new Exchange(server, listener, path);
+    exchange.start('GET', signed, null);
+    return () => exchange.stop();
   }
 
   /**
@@ -205,45 +192,41 @@ export function createHttpConnection(
     call,
     stream,
     openByToken,
-    /** Sends what has no answer: a notification, a response of ours, DELETE; elsewhere at the server where a path is given. */
+    /** Sends a message that has no answer: a notification, a response of ours, DELETE (`null`); to another path where one is given. */
     async send(
       caller: UpstreamCaller,
       message: object | null,
       session: SessionHeaders,
       elsewhere = path,
     ) {
+      const method = message === null ? 'DELETE' : 'POST';
       const basis = message === null ? configured : posted;
-      const request: ExchangeRequest = {
-        server,
-        caller,
-        path: elsewhere,
-        method: message === null ? 'DELETE' : 'POST',
-        headers: joinHeaders(basis, await getHeaders(caller), session, elsewhere),
-        body: message === null ? null : writeExactJson(message),
-        cookies: session.cookies,
-        isAnswered: false,
-      };
-      const signed = sign === undefined ? request : await signExchange(request, sign);
+      const headers = joinHeaders(basis, await getHeaders(caller), session, elsewhere);
+      const body = message === null ? null : writeExactJson(message);
+      const written = { method, path: elsewhere, headers, body } as const;
+      const signed = sign === undefined ? headers : await addSignature(sign, caller, written);
       return new Promise<ExchangeEnd>((resolve) => {
-        let cancelTimer = () => {};
-        const started = startExchange(signed, {
-          /** Servers written by hand forget its length: then it ends with the connection. */
-          onStart(headers, status) {
-            resolve({ kind: 'complete', status, headers });
+        const listener: ExchangeListener = {
+          caller,
+          cookies: session.cookies,
+          /** Some servers forget the length of the body: then it ends with the connection. */
+          onStart(answered, status) {
+            resolve({ kind: 'complete', status, headers: answered });
             cancelTimer();
-            cancelTimer = clock.after(REST_MS, () => started.stop());
+            cancelTimer = clock.after(REST_MS, () => exchange.stop());
           },
-          onMessage: () => 1,
           onEnd(end) {
             cancelTimer();
             resolve(end);
           },
-        });
+        };
+        const exchange = new Exchange(server, listener, elsewhere);
         const timeoutMs = message === null ? DELETE_TIMEOUT_MS : SEND_TIMEOUT_MS;
-        cancelTimer = clock.after(timeoutMs, () => {
-          started.stop();
+        let cancelTimer = clock.after(timeoutMs, () => {
+          exchange.stop();
           resolve({ kind: 'failed', error: new UpstreamError('timeout', 'it did not answer') });
         });
+        exchange.start(method, signed, body);
       });
     },
     async close() {
@@ -253,31 +236,23 @@ export function createHttpConnection(
   };
 }
 
-/** `sign` sees the request as it is sent. */
-async function signExchange(request: ExchangeRequest, sign: SignRequest): Promise<ExchangeRequest> {
-  const { server, caller, method, path, headers, body } = request;
-  const { href } = new URL(path, server.url);
-  const given = { method, url: href, headers: headers.flat(), body: Buffer.from(body ?? '') };
-  const added = toRequestHeaders(await sign(caller, given));
-  return { ...request, headers: [...headers, added] };
+/** Headers by which a request names its session at the server, and the session's cookies; undefined where none are kept. */
+interface SessionHeaders {
+  readonly headers: RequestHeaders;
+  readonly cookies?: SessionCookies | undefined;
 }
 
-/** A module that guards calls may have put in what JSON has no word for: then nothing is sent, and nothing stays open for it. */
-function writeRequest<Result>(id: number, sending: Sending<Result>) {
-  const params = sending.toParams(id);
-  const { method } = sending;
-  try {
-    return `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)},"params":${writeMembers(params)}}`;
-  } catch (thrown) {
-    sending.onSettled?.();
-    throw thrown;
-  }
+/** RFC 6750 §3.1: the token is refused, or is good for less. Any other 403 concerns what was asked for. */
+function findTokenRefusal({ status, headers }: RefusedAnswer): TokenRefusal | undefined {
+  const challenge = headers['www-authenticate'];
+  if (status === 401) return { status, challenge };
+  return status === 403 && /\binsufficient_scope\b/.test(challenge ?? '')
+    ? { status, challenge }
+    : undefined;
 }
 
 /** Names of headers: services have names of their own beside Authorization, such as X-API-Key. */
 const TOKEN_NAME = /auth|token|key|secret/i;
-
-const nameUser = ({ user }: UpstreamCaller) => user && nameOwner(user);
 
 function joinHeaders(
   basis: RequestHeaders,

@@ -1,4 +1,4 @@
-// §18.3: a server behind the gateway that is reached by streamable HTTP, of whichever era.
+// §18.3: a server behind the gateway that is reached by HTTP: opens it, and sends requests in the era that it speaks.
 
 import {
   createUsage,
@@ -11,7 +11,6 @@ import {
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import type { JsonObject } from '../../platform/json.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import {
   buildQuestionsChannelName,
@@ -22,7 +21,7 @@ import type { ProcessShare } from '../transport/process-share.ts';
 import { createSessionRecords, createSubscriptionMemory } from '../transport/session-records.ts';
 import { defineTransport } from '../transport/transport.ts';
 import { createAvailability, createAvailabilityJudge } from './availability.ts';
-import type { HttpLink, Protocol, SendAnew } from './era.ts';
+import type { HttpLink, Protocol } from './era.ts';
 import { createDescriptions, createEraMemory, speakStatelessEra } from './era.ts';
 import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
 import {
@@ -77,16 +76,20 @@ export function createHttpUpstream(
   share: ProcessShare,
 ): Upstream {
   const facts = readHttpFacts(config);
-  /** A server that answers users only is told nothing where the gateway itself asks. */
-  const isForNobody = ({ user }: UpstreamCaller) => user === undefined && facts.needsUser;
   const usage = createUsage(runtime.clock);
 
   const availability = createAvailability(runtime, config.name, probe);
   const judge = createAvailabilityJudge(config, availability);
   const connection = createHttpConnection(runtime, config, share, {
-    getHeaders: (caller) => (isForNobody(caller) ? {} : getHeaders(caller)),
+    // A server that answers users only gets no credentials where the gateway itself asks.
+    getHeaders: facts.needsUser
+      ? (caller) => (caller.user === undefined ? {} : getHeaders(caller))
+      : getHeaders,
     noteRefusal,
-    sign: sign && ((caller, request) => (isForNobody(caller) ? {} : sign(caller, request))),
+    sign:
+      sign &&
+      ((caller, request) =>
+        caller.user === undefined && facts.needsUser ? {} : sign(caller, request)),
     isTokenRefused: (caller) => protocol.isTokenRefused(caller),
     judge,
   });
@@ -94,8 +97,8 @@ export function createHttpUpstream(
   const protocol: Protocol = PROTOCOLS[config.transport](runtime, config, share, link);
 
   /**
-   * With credentials of users the gateway itself has none: that they are missed shows that the server is there. So does
-   * 429 for all, as one user may have used up what the gateway may ask. What this machine lacks takes no server away.
+   * Where users have credentials the gateway itself has none: a refusal for that shows that the server is up. So does 429 for all,
+   * as one user may have used up the gateway's rate limit. A shortage of this machine does not make a server unavailable.
    */
   async function probe() {
     try {
@@ -107,7 +110,7 @@ export function createHttpUpstream(
     }
   }
 
-  // The gateway is ready only once it answers, and until then maybe nobody calls it.
+  // The gateway is ready only once it answers, and there may be no calls until then.
   if (config.required) availability.suspect();
 
   return {
@@ -144,7 +147,7 @@ export function createHttpUpstream(
 
 const PROTOCOLS = { sse: createSseProtocol, 'streamable-http': createProtocol } as const;
 
-// Messages to a server: in the era that it speaks, after the handshake that the era wants.
+// Streamable HTTP: sends messages in the era that the server speaks, after the handshake of that era.
 
 function createProtocol(
   runtime: UpstreamRuntime,
@@ -201,29 +204,23 @@ function createProtocol(
     }
   }
 
-  /** Hears again what the server says; once for all who are told the same, and ask at the same time. */
+  /** Asks the server again for its description. Single flight for callers of one audience. */
   const introduce = (caller: UpstreamCaller) =>
     introductions.run(descriptions.nameAudience(caller), () =>
       era.find(caller) === 'stateless' ? era.detect(caller) : sessionEra.introduce(caller),
     );
 
-  const sendInEra = (
-    caller: UpstreamCaller,
-    request: UpstreamRequest,
-    sendAnew: SendAnew,
-  ): Promise<JsonObject> =>
-    era.find(caller) === 'stateless'
-      ? statelessEra.request(caller, request, sendAnew)
-      : sessionEra.request(caller, request, sendAnew);
+  const findEra = (caller: UpstreamCaller) =>
+    era.find(caller) === 'stateless' ? statelessEra : sessionEra;
 
-  const sendOnceMore: SendAnew = (caller, request) =>
-    sendInEra(caller, request, async () => {
+  const sendOnceMore: Upstream['request'] = (caller, request) =>
+    findEra(caller).request(caller, request, async () => {
       throw new UpstreamError('unavailable', 'it changes its version of MCP with each answer');
     });
 
   async function sendFirst(caller: UpstreamCaller, request: UpstreamRequest) {
     await shakeHands(caller);
-    return sendInEra(caller, request, sendOnceMore);
+    return findEra(caller).request(caller, request, sendOnceMore);
   }
 
   async function openStream(audience: Audience, ...attempt: Parameters<StreamAttempt>) {
@@ -247,7 +244,7 @@ function createProtocol(
 
     async describe(caller) {
       if (descriptions.findCurrent(caller) === undefined) await shakeHands(caller);
-      // The session may be one that another replica began.
+      // Another replica may have opened the session.
       if (descriptions.findCurrent(caller) === undefined) await introduce(caller);
       const description = descriptions.find(caller);
       if (description !== undefined) return description;
@@ -255,17 +252,19 @@ function createProtocol(
     },
     peekDescription: descriptions.find,
 
-    request: (caller, request) =>
-      era.find(caller) === undefined
-        ? sendFirst(caller, request)
-        : sendInEra(caller, request, sendOnceMore),
+    request(caller, request) {
+      const found = era.find(caller);
+      if (found === undefined) return sendFirst(caller, request);
+      const spoken = found === 'stateless' ? statelessEra : sessionEra;
+      return spoken.request(caller, request, sendOnceMore);
+    },
 
     listen: listeners.listen,
 
     async probe() {
       const found = await era.detect(GATEWAY_CALLER);
       if (found === 'session' && !isForUsers) await sessionEra.introduce(GATEWAY_CALLER);
-      // To find out the era nothing was sent.
+      // The era was configured: to detect it nothing was sent.
       else if (config.era === 'session') await era.reach(GATEWAY_CALLER);
     },
 

@@ -1,4 +1,4 @@
-// Listeners to the changes of a server, and what is kept open for them: one stream for all that share a session.
+// Listeners to the changes of a server, and the stream that is kept open for them: one for all callers that share a session.
 import {
   GATEWAY_CALLER,
   nameOwnSession,
@@ -20,13 +20,13 @@ import { nameSharer } from './server-session.ts';
 
 export type ServerListeners = ReturnType<typeof createServerListeners>;
 
-/** The audience of a stream; the same object for as long as somebody listens. */
+/** The audience of a stream; the same object for as long as there is a listener. */
 export interface Audience {
   /** The one with the newest token, if several share it. */
   readonly caller: UpstreamCaller;
   /** Resources of subscriptions of the stateless era. */
   readonly uris: readonly string[];
-  /** False where it is open only so that the server can ask. */
+  /** False where the stream is open only so that the server can ask. */
   readonly isHeard: boolean;
   notify(message: ServerNotification): void;
   /** Params of a log message that is the session's own. */
@@ -34,14 +34,14 @@ export interface Audience {
 }
 
 interface ServerStreams {
-  /** Opens a stream, calls `onOpen` when it stands, and resolves when it has ended. */
+  /** Opens a stream, calls `onOpen` when it is open, and resolves when it has ended. */
   open(audience: Audience, ...attempt: Parameters<StreamAttempt>): Promise<AttemptEnd>;
-  /** The audience wants more resources: true where it needs another stream for that. */
+  /** The audience subscribes to more resources: true where that needs another stream. */
   extend(audience: Audience): boolean;
   readonly describe: (caller: UpstreamCaller) => UpstreamDescription | undefined;
 }
 
-/** Listens to nothing: what is open for it is open for questions. */
+/** A listener to nothing: its stream is open for questions only. */
 export const HELD_OPEN: UpstreamListener = { listChanged() {}, resourceUpdated() {} };
 
 interface Entry {
@@ -59,14 +59,14 @@ interface Watch {
   isGone: boolean;
 }
 
-/** Under this the gateway itself listens, where a server's lists are the same for all. */
+/** Key of the gateway itself, which listens where the lists are the same for all. */
 const GATEWAY_SHARER = nameSharer(GATEWAY_CALLER);
 
 export function createServerListeners(
   { clock, log }: UpstreamRuntime,
   { open, extend, describe }: ServerStreams,
 ) {
-  /** Keyed by the name of those who share a stream. */
+  /** Keyed by sharer. */
   const { bus, tell, tellMissed } = createChangeListeners<Entry, Watch>(
     {
       start: startWatch,
@@ -93,7 +93,7 @@ export function createServerListeners(
       notify: (message) => tellNotified(sharer, message),
       log: (params) => bus.publish(sharer, ({ listener }) => listener.logged?.(params)),
     };
-    /** Changes while no stream stood were missed, unless the server tells them now. */
+    /** Changes while no stream was open were missed, unless the server resumes the stream. */
     const attempt: StreamAttempt = (signal, onOpen) =>
       open(audience, signal, (isResumed) => {
         if (watch.isGone && isResumed !== true) tellMissed(sharer, describe(watch.caller));
@@ -110,7 +110,7 @@ export function createServerListeners(
   function tellNotified(sharer: string, message: ServerNotification) {
     const change = readChange(message);
     if (change === undefined) return;
-    // Many servers tell the session alone whose call has changed a list, or say it in the answer to that call.
+    // Many servers notify only the session whose call has changed a list, or in the answer to that call.
     if (change.kind === 'list' && sharer !== GATEWAY_SHARER)
       bus.publish(GATEWAY_SHARER, ({ listener }) => listener.listMayHaveChanged?.(change.list));
     tell(sharer, change);
@@ -135,26 +135,26 @@ export function createServerListeners(
       if (hasMore && extend(known.audience)) known.loop.replace();
       return stopListening;
     },
-    /** A notification that came with an answer, to whoever listens for this caller. */
+    /** Publishes a notification that came with an answer to the listeners of this caller. */
     notify: (caller: UpstreamCaller, message: ServerNotification) =>
       tellNotified(nameSharer(caller), message),
     /** A client's session has subscribed to other resources. */
     refreshSession(hash: string) {
       for (const { sessionHash, loop } of listWatches()) if (sessionHash === hash) loop.replace();
     },
-    /** The caller has another session: what was given up is opened in it, and what stands in the one before, if it is heard. */
+    /** The caller has another session: its stream is opened there, if it was given up, or is open in the previous one and heard. */
     move(caller: UpstreamCaller, isStanding: boolean) {
       const watch = bus.topics.get(nameSharer(caller))?.source;
-      // For questions alone the next call opens one.
+      // The next call opens one for questions only.
       if (watch === undefined || !isStanding || !watch.audience.isHeard) watch?.loop.revive();
       else {
         watch.isGone = true;
         watch.loop.restart();
       }
     },
-    /** The caller's stream may stand now, if it does not: another one is gone. */
+    /** Another stream of the session was closed: retries the caller's at once. */
     retry: (caller: UpstreamCaller) => bus.topics.get(nameSharer(caller))?.source?.loop.restart(),
-    /** The server is there again, maybe another one: all streams are opened anew. */
+    /** The server is up again, maybe as another one: opens all streams anew. */
     restart() {
       for (const { loop } of listWatches()) loop.restart();
     },
@@ -162,16 +162,16 @@ export function createServerListeners(
   };
 }
 
-// A stream that is kept open for as long as somebody listens: tried again after a pause that grows.
+// Keeps a stream open while there are listeners: retries with exponential backoff.
 
 type RetryLoop = ReturnType<typeof startRetryLoop>;
 
-/** Says if another attempt makes sense before something has changed; in milliseconds, where the server has said when. */
+/** Decides about another attempt: with the usual backoff, not before something changes, or after the time that the server named. */
 export type AttemptEnd = 'again' | 'never' | { readonly afterMs: number };
 
 /**
- * One attempt, until its signal is aborted; calls `onOpen` when it stands, maybe where the one before has ended. What it throws
- * is a reason to try again.
+ * One attempt, until its signal is aborted; calls `onOpen` when the stream is open, maybe as the continuation of the previous one.
+ * Whatever it throws, it is made again.
  */
 export type StreamAttempt = (
   signal: AbortSignal,
@@ -179,7 +179,7 @@ export type StreamAttempt = (
 ) => Promise<AttemptEnd>;
 
 function startRetryLoop(clock: Clock, attempt: StreamAttempt) {
-  /** True if the attempts that began last have ended by themselves. */
+  /** True if the present attempts were given up. */
   let hasGivenUp = false;
   let current = start(() => {});
 
@@ -191,7 +191,7 @@ function startRetryLoop(clock: Clock, attempt: StreamAttempt) {
     const { signal } = controller;
     const attempts = createAttempts(clock, pauseAfter);
 
-    /** The stream before is not needed any more. */
+    /** Ends the previous stream. */
     function noteOpen() {
       release();
       release = () => {};
@@ -212,7 +212,7 @@ function startRetryLoop(clock: Clock, attempt: StreamAttempt) {
         attempts.after(next.afterMs, () => void run());
         return;
       }
-      // A stream that stood for a while is none of a server that refuses.
+      // A stream that was open for a while was not refused.
       if (clock.monotonic() - startedAt >= BACK_OFF.longestMs) attempts.noteSuccess();
       attempts.again(() => void run());
     }
@@ -231,13 +231,13 @@ function startRetryLoop(clock: Clock, attempt: StreamAttempt) {
   }
 
   return {
-    /** Ends the attempt under way and begins another one at once. */
+    /** Ends the present attempt, and begins another one at once. */
     restart,
-    /** As `restart`, where no further attempt made sense. */
+    /** As `restart`, where the attempts were given up. */
     revive() {
       if (hasGivenUp) restart();
     },
-    /** As `restart`, but what stands ends only when the other one stands. */
+    /** As `restart`, but the present stream ends only when the other one is open. */
     replace() {
       current = start(current);
     },

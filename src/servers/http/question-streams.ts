@@ -1,5 +1,5 @@
-// §18.3: many servers ask on the stream of their session (GET), and drop what they ask while nobody listens there: so it is open
-// before the first call of a client that can be asked is sent, and for a while after the last one.
+// §18.3: holds the GET stream of a session open for questions. Many servers ask there, and drop their questions while it is closed: so
+// it is opened before the first call of a client that can be asked, and stays open for a while after the last one.
 import { randomUUID } from 'node:crypto';
 import {
   nameOwnSession,
@@ -25,7 +25,7 @@ import {
 
 export type QuestionStreams = ReturnType<typeof createQuestionStreams>;
 
-/** Some servers do not begin their answer before they have something to say. */
+/** Some servers do not send the head of their answer before the first event. */
 const OPENING_MS = 1000;
 
 interface Held extends HeldStream, HeldForQuestions {}
@@ -48,8 +48,12 @@ export function createQuestionStreams(
   const places = new Map<string, { readonly held: Held; readonly session: ServerSession }>();
   /** Undefined where no other process shares the store. */
   const replicas = hasReplicas
-    ? createQuestionReplicas(runtime, channel, findPlace, answer, ({ caller, session }) => {
-        if (session.standing === 0) retry(caller);
+    ? createQuestionReplicas(runtime, channel, {
+        findPlace,
+        answer,
+        onRelease({ caller, session }) {
+          if (session.standing === 0) retry(caller);
+        },
       })
     : undefined;
   const warnOfRoom = createWarnThrottle(clock, () =>
@@ -61,7 +65,7 @@ export function createQuestionStreams(
 
   function open(caller: UpstreamCaller, session: ServerSession): Promise<void> | undefined {
     const sharer = nameSharer(caller);
-    // It was for a session that the server has lost.
+    // The one before was for a session that the server has lost.
     bySharer.get(sharer)?.close();
     let noteAttempt = () => {};
     let stop = () => {};
@@ -119,8 +123,8 @@ export function createQuestionStreams(
   return {
     replicas,
     /**
-     * Before a request is sent. Resolves once the server can ask, or it is known that it will not; undefined where, as nearly always,
-     * nothing has to be waited for.
+     * Called before a request is sent. Resolves once the server can ask, or it is known that it cannot; undefined where, as nearly
+     * always, the request need not wait.
      */
     hold(caller: UpstreamCaller, session: ServerSession, request: UpstreamRequest) {
       const { held } = session;
@@ -146,8 +150,8 @@ export function createQuestionStreams(
   };
 }
 
-// §18.3: a server has one stream for a session that several replicas go on with: what it asks there may be about a call that
-// goes on at another replica, whose client only that one can ask. It answers the server, too.
+// §18.3: questions between replicas. A server has one stream for a session that several replicas use: its question may belong to a
+// call at another replica, which alone can ask the client. That replica answers the server, too.
 
 /** A client's session, and its session at the server: questions belong to both. */
 interface QuestionPlace {
@@ -155,29 +159,32 @@ interface QuestionPlace {
   readonly session: ServerSession;
 }
 
-/** Milliseconds for another replica to say that it can answer. */
+/** Time for another replica to say that it can answer. */
 const LOOKING_MS = 2000;
 
-/** The name of a place between replicas; undefined if no other replica knows it. */
+/** Names a place between replicas; undefined if no other replica knows it. */
 function hashPlace(caller: UpstreamCaller, { id }: ServerSession) {
   const own = nameOwnSession(caller);
   return own === undefined || id === undefined ? undefined : hashSha256(JSON.stringify([own, id]));
 }
 
+interface ReplicaPorts extends Pick<QuestionPorts, 'answer'> {
+  /** Undefined where no call of it is in flight here. */
+  findPlace(hash: string): QuestionPlace | undefined;
+  /** Another replica has closed the stream of the session. */
+  onRelease(place: QuestionPlace): void;
+}
+
 function createQuestionReplicas(
   runtime: UpstreamRuntime,
   channel: string,
-  /** Undefined where no call of it goes on here. */
-  findPlace: (hash: string) => QuestionPlace | undefined,
-  answer: QuestionPorts['answer'],
-  /** Another replica has closed the stream of the session. */
-  onRelease: (place: QuestionPlace) => void,
+  { findPlace, answer, onRelease }: ReplicaPorts,
 ) {
   /** Questions for which another replica is looked for. */
   const looking = new Map<string, (replica: string) => void>();
   let joined: Replicas<QuestionMessage> | undefined;
 
-  /** Opened when it is needed: most servers never ask. */
+  /** Joins when that is needed: most servers never ask. */
   function join() {
     if (joined !== undefined) return joined;
     joined = createReplicas(runtime, channel, isQuestionMessage);
@@ -200,7 +207,7 @@ function createQuestionReplicas(
       if (from !== ownName) send({ about: 'here', ticket, from: ownName }, from);
     } else {
       const { question: written } = message;
-      // Its numbers as they were spelled: of what is in it nothing is noted.
+      // Keeps its numbers as they were written.
       const question = readServerMessage(isObject(written) ? readExact(written) : written);
       if (question?.kind === 'request') void answer(place.caller, place.session, question);
     }
@@ -232,7 +239,7 @@ function createQuestionReplicas(
   }
 
   return {
-    /** From now on the others find those calls that `findPlace` finds. */
+    /** Lets the other replicas find the calls that `findPlace` finds. */
     join: () => void join(),
     /** Resolves with true if another replica answers it. Never rejects. */
     async pass(
@@ -246,12 +253,12 @@ function createQuestionReplicas(
       send({ about: 'question', place, question: { jsonrpc: '2.0', id, method, params } }, replica);
       return true;
     },
-    /** The server no longer wants an answer to what maybe another replica was given. */
+    /** The server cancelled a question that another replica may have. */
     cancel(caller: UpstreamCaller, session: ServerSession, requestId: unknown) {
       const place = hashPlace(caller, session);
       if (place !== undefined) send({ about: 'cancelled', place, requestId });
     },
-    /** No stream is open here any more: many servers let a session have one only. */
+    /** The stream is closed here: many servers allow a session only one. */
     release(caller: UpstreamCaller, session: ServerSession) {
       const place = hashPlace(caller, session);
       if (place !== undefined) send({ about: 'released', place });
@@ -261,7 +268,7 @@ function createQuestionReplicas(
 }
 
 type QuestionMessage =
-  /** To all: who has a call of this place? */
+  /** To all: asks for a replica with a call of this place. */
   | {
       readonly about: 'looking';
       readonly ticket: string;

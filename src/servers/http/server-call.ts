@@ -1,120 +1,170 @@
-// One message of a call as the server answers it: its answer, and what the server says before.
-
+// One request of JSON-RPC to a server: sends it, reads its answer and the messages of the server before that, and resolves to its
+// outcome.
 import type { IncomingHttpHeaders } from 'node:http';
-import { UpstreamError } from '../../mcp/upstream/upstream.ts';
-import { createAttempts, Deadline } from '../../platform/clock.ts';
+import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import type { RequestHeaders } from '../../mcp/upstream/envelope.ts';
+import {
+  type UpstreamCaller,
+  UpstreamError,
+  type UpstreamRequest,
+} from '../../mcp/upstream/upstream.ts';
+import { Cancellation } from '../../platform/cancellation.ts';
+import { type Clock, Deadline } from '../../platform/clock.ts';
+import type { JsonObject } from '../../platform/json.ts';
 import {
   readEchoedNumber,
   readServerMessage,
   type ServerMessage,
+  type ServerNotification,
   type ServerRequest,
 } from '../messages/server-message.ts';
-import { BACK_OFF, pauseAfter } from '../transport/process-share.ts';
-import { createEventCursor, type EventCursor } from './answer-body.ts';
+import type { EventCursor } from './event-stream.ts';
 import {
-  type Attempt,
-  type CallOutcome,
-  type CallSender,
-  concludeCall,
-  concludeFailure,
-  type Sending,
-} from './attempt.ts';
-import {
+  type Exchange,
   type ExchangeEnd,
   type ExchangeListener,
   isEventStream,
-  startExchange,
 } from './exchange.ts';
-import { createInvalidError, createNoMessageError } from './failures.ts';
+import { createInvalidError, createNoMessageError, toRefusal } from './failures.ts';
+import { createResumption, type Resumption } from './resumption.ts';
+import type { SessionCookies } from './session-cookies.ts';
 
 /** Requests of the server that wait for their answers: each answer is a connection of its own. */
 export const MAX_OPEN_REQUESTS = 32;
 
-/** Answers to other requests in the stream of one. */
+/** Responses to other requests in the stream of one. */
 const MAX_FOREIGN = 100;
 const FOREIGN = 'it answered another request than the one that was sent';
 
 /** A stream that goes on after its answer ends its connection. */
 const LINGER_MS = 1000;
 
-/** Resolves to what the call comes to. @throws UpstreamError */
-export const runCall = <Result>(sender: CallSender, attempt: Attempt<Result>): Promise<Result> =>
-  new Promise((resolve, reject) => new ServerCall(sender, resolve, reject).start(attempt));
-
-const NOTHING = () => {};
+/** The connection to the server of a call. */
+interface CallConnection {
+  readonly clock: Clock;
+  /** Warns of a message that no call waits for. */
+  readonly onStray: (words: string) => void;
+  /** Opens a GET stream; undefined once the server may not be asked any more. */
+  reopen(listener: ExchangeListener, headers: RequestHeaders): Promise<() => void> | undefined;
+}
 
 /**
- * A class, since every call has one: closures took more of it than all else.
- *
- * Once the call has ended, nothing of it is kept, nor of its exchange. Where the collector found one of them in the old
- * generation, it took all that came after it there, too: each collection moved the calls of a second, and took 18 ms in place
- * of 4.
+ * A call: by itself one of the gateway's own; the eras add what belongs to theirs. A class, since every relayed call has one. It may
+ * be sent again once an attempt has ended.
  */
-class ServerCall<Result> implements ExchangeListener {
-  private readonly sender: CallSender;
-  private readonly resolve: (result: Result | Promise<Result>) => void;
-  private readonly reject: (thrown: unknown) => void;
-  /** Undefined once it has ended. */
-  private attempt: Attempt<Result> | undefined;
-  private deadline: Deadline | undefined;
-  private exchange: Pick<Resumption, 'stop'> | undefined;
+export class ServerCall implements ExchangeListener {
+  readonly caller: UpstreamCaller;
+  request: UpstreamRequest;
+  readonly headers: RequestHeaders;
+  /** Milliseconds without progress; the time stands still while the server waits for an answer of ours. */
+  readonly timeoutMs: number;
+  cookies: SessionCookies | undefined;
+  /** Headers of the GET by which the rest of an answer is read; undefined in an era whose streams end with their connection. */
+  resumeHeaders: RequestHeaders | undefined;
+  /** Its answer alone does not show that the server can be used. */
+  isHandshake = false;
+  /** Sent only to see what the server refuses: nothing else follows from its end. */
+  isTrial = false;
+  /** Of the message that was sent last: also its progress token. */
+  id = 0;
+  deadline: Deadline | undefined;
+  private connection: CallConnection | undefined;
+  private resolve: (outcome: CallOutcome) => void = NOTHING;
+  private reject: (error: UpstreamError) => void = NOTHING;
+  private isOver = true;
+  private exchange: { stop(): void } | undefined;
   private onAbort = NOTHING;
   private cancelLinger = NOTHING;
   private openRequests = 0;
-  /** Answers to other requests that came in its stream. */
   private foreign = 0;
   /** Most answers are never read on. */
   private resumption: Resumption | undefined;
 
   constructor(
-    sender: CallSender,
-    resolve: (result: Result | Promise<Result>) => void,
-    reject: (thrown: unknown) => void,
+    caller: UpstreamCaller,
+    request: UpstreamRequest,
+    headers: RequestHeaders,
+    timeoutMs: number,
   ) {
-    this.sender = sender;
-    this.resolve = resolve;
-    this.reject = reject;
+    this.caller = caller;
+    this.request = request;
+    this.headers = headers;
+    this.timeoutMs = timeoutMs;
   }
 
-  start(attempt: Attempt<Result>): void {
-    const { sender } = this;
-    const { signal, timeoutMs } = attempt.sending;
-    this.attempt = attempt;
-    if (signal?.aborted) {
-      this.end(createAbortedError());
+  /** Params of the message with the present id. */
+  toParams(): JsonObject {
+    return this.request.params;
+  }
+
+  /** An attempt begins. */
+  protected open(): void {}
+
+  /** An attempt has ended. */
+  protected close(): void {}
+
+  /** Resolves once the server has its answer. Never rejects. */
+  protected async onRequest(_message: ServerRequest): Promise<void> {}
+
+  protected onNotification(_message: ServerNotification): void {}
+
+  /** Its caller is gone, or it took too long: the server need not go on. */
+  protected onAbandon(_reason: string): void {}
+
+  /** True if a 401 is about the session, and not about the token. */
+  async isAboutSession(): Promise<boolean> {
+    return false;
+  }
+
+  /** Sends the message with the present id. @throws UpstreamError */
+  send(
+    connection: CallConnection,
+    exchange: Exchange,
+    headers: readonly RequestHeaders[],
+    body: string,
+  ): Promise<CallOutcome> {
+    return new Promise((resolve, reject) => {
+      const { timeoutMs } = this;
+      const { signal } = this.request;
+      if (signal.aborted) {
+        reject(createAbortedError());
+        return;
+      }
+      this.connection = connection;
+      this.resolve = resolve;
+      this.reject = reject;
+      this.isOver = false;
+      this.foreign = 0;
+      this.resumption = undefined;
+      this.deadline = new Deadline(connection.clock, timeoutMs, () =>
+        this.abandon(
+          new UpstreamError('timeout', `it did not answer within ${timeoutMs / 1000} s`),
+        ),
+      );
+      this.open();
+      this.exchange = exchange;
+      exchange.start('POST', headers, body);
+      // A call that could not even be sent has ended by now.
+      if (this.isOver) return;
+      this.onAbort = () => this.abandon(createAbortedError());
+      signal.addEventListener('abort', this.onAbort);
+    });
+  }
+
+  private end(how: CallOutcome | UpstreamError): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.deadline?.clear();
+    this.deadline = undefined;
+    this.request.signal.removeEventListener('abort', this.onAbort);
+    this.close();
+    if (how instanceof UpstreamError) {
+      this.reject(how);
       return;
     }
-    this.deadline = new Deadline(sender.clock, timeoutMs, () =>
-      this.abandon(new UpstreamError('timeout', `it did not answer within ${timeoutMs / 1000} s`)),
-    );
-    attempt.sending.onStart?.(this.deadline);
-    const exchange = startExchange(attempt.exchange, this);
-    // A call that could not even be sent has ended by now.
-    if (this.attempt === undefined) return;
-    this.exchange = exchange;
-    if (signal === undefined) return;
-    this.onAbort = () => this.abandon(createAbortedError());
-    signal.addEventListener('abort', this.onAbort);
-  }
-
-  /** Does nothing where it has ended before. */
-  private end(how: CallOutcome | UpstreamError): void {
-    const { sender, attempt } = this;
-    if (attempt === undefined) return;
-    this.attempt = undefined;
-    this.deadline?.clear();
-    const { sending } = attempt;
-    sending.signal?.removeEventListener('abort', this.onAbort);
-    sending.onSettled?.();
-    try {
-      this.resolve(
-        how instanceof UpstreamError
-          ? concludeFailure(sender, attempt, how)
-          : concludeCall(sender, attempt, how),
-      );
-    } catch (thrown) {
-      this.reject(thrown);
-    }
+    // Not sent again. A dead call in the old generation keeps alive whatever it leads to (docs/decisions/0024).
+    if (how.kind === 'result') this.request = ENDED;
+    this.resolve(how);
   }
 
   private stop(): void {
@@ -123,83 +173,78 @@ class ServerCall<Result> implements ExchangeListener {
   }
 
   private abandon(error: UpstreamError): void {
-    const { attempt } = this;
-    if (attempt === undefined) return;
+    if (this.isOver) return;
     this.stop();
     this.end(error);
-    attempt.sending.onAbandon?.(attempt.id, error.message);
+    this.onAbandon(error.message);
   }
 
-  private async answer(sending: Sending<Result>, request: ServerRequest): Promise<void> {
+  // Calls of the exchange.
+
+  onMessage(value: unknown, headers: IncomingHttpHeaders): number {
+    if (this.isOver) {
+      this.connection?.onStray('it went on after its answer');
+      return 1;
+    }
+    const message = readServerMessage(value);
+    if (message === undefined) return this.fail(createNoMessageError(value));
+    if (message.kind === 'request') void this.answer(message);
+    else if (message.kind === 'notification') {
+      if (message.method === 'notifications/progress') this.deadline?.renew();
+      this.onNotification(message);
+    } else return this.takeResponse(message, headers);
+    return 1;
+  }
+
+  private takeResponse(
+    message: Extract<ServerMessage, { kind: 'result' | 'error' }>,
+    headers: IncomingHttpHeaders,
+  ): number {
+    const isOwn = readEchoedNumber(message.id) === this.id;
+    // Some servers repeat what belongs to other calls of the session.
+    if (!isOwn && this.resumption?.isReading()) return 1;
+    // Without an id an error says that the request could not even be read.
+    if (!isOwn && message.id !== null) {
+      // The response to another request settles none: the right one may still come, if this is a stream.
+      this.foreign += 1;
+      if (!isEventStream(headers) || this.foreign > MAX_FOREIGN)
+        return this.fail(createInvalidError(FOREIGN));
+      this.connection?.onStray(FOREIGN);
+      return 1;
+    }
+    if (isEventStream(headers) && this.connection !== undefined)
+      this.cancelLinger = this.connection.clock.after(LINGER_MS, () => this.exchange?.stop());
+    this.end(
+      message.kind === 'result'
+        ? { kind: 'result', result: message.result, headers }
+        : { kind: 'error', error: message.error },
+    );
+    return 0;
+  }
+
+  private fail(error: UpstreamError): number {
+    this.stop();
+    this.end(error);
+    return 0;
+  }
+
+  private async answer(request: ServerRequest): Promise<void> {
     if (this.openRequests >= MAX_OPEN_REQUESTS) {
-      this.sender.onStray(`it asks more than ${MAX_OPEN_REQUESTS} things at once`);
+      this.connection?.onStray(`it asks more than ${MAX_OPEN_REQUESTS} things at once`);
       return;
     }
     this.openRequests += 1;
     const resume = this.deadline?.pause();
-    await sending.onRequest?.(request);
+    await this.onRequest(request);
     resume?.();
     this.openRequests -= 1;
-  }
-
-  onMessage(value: unknown, headers: IncomingHttpHeaders): number {
-    const { attempt } = this;
-    if (attempt === undefined) {
-      this.sender.onStray('it went on after its answer');
-      return 1;
-    }
-    const message = readServerMessage(value);
-    if (message?.kind === 'request') {
-      void this.answer(attempt.sending, message);
-      return 1;
-    }
-    const how =
-      message === undefined
-        ? createNoMessageError(value)
-        : this.takeMessage(attempt, message, headers);
-    if (how === undefined) return 1;
-    if (how instanceof UpstreamError) this.stop();
-    else if (isEventStream(headers)) this.linger();
-    this.end(how);
-    return 0;
-  }
-
-  private linger(): void {
-    this.cancelLinger = this.sender.clock.after(LINGER_MS, () => this.exchange?.stop());
-  }
-
-  /** The end of the call by this message: undefined where it goes on. */
-  private takeMessage(
-    { sending, id }: Attempt<Result>,
-    message: Exclude<ServerMessage, ServerRequest>,
-    headers: IncomingHttpHeaders,
-  ): CallOutcome | UpstreamError | undefined {
-    if (message.kind === 'notification') {
-      if (message.method === 'notifications/progress') this.deadline?.renew();
-      sending.onNotification?.(message, id);
-      return undefined;
-    }
-    const isOwn = readEchoedNumber(message.id) === id;
-    // Some servers repeat what belongs to other calls of the session.
-    if (!isOwn && this.resumption?.isReading()) return undefined;
-    // Without an id an error says that the request could not even be read.
-    if (!isOwn && message.id !== null) {
-      // The answer to another request settles none: its own may still come, if this is a stream.
-      this.foreign += 1;
-      if (!isEventStream(headers) || this.foreign > MAX_FOREIGN) return createInvalidError(FOREIGN);
-      this.sender.onStray(FOREIGN);
-      return undefined;
-    }
-    return message.kind === 'result'
-      ? { kind: 'result', result: message.result, headers }
-      : { kind: 'error', error: message.error };
   }
 
   onEnd(end: ExchangeEnd): void {
     this.cancelLinger();
     this.exchange = undefined;
-    // Nearly always the result has come before: an error is not made for nobody, since its stack is dear.
-    if (this.attempt === undefined) return;
+    // Nearly always the result has come before. To make an error that no caller gets is expensive for its stack.
+    if (this.isOver) return;
     if (this.resumption?.goOn(end)) this.exchange = this.resumption;
     else if (end.kind === 'failed') this.end(end.error);
     else
@@ -209,96 +254,46 @@ class ServerCall<Result> implements ExchangeListener {
   }
 
   openCursor(): EventCursor | undefined {
-    if (this.attempt?.sending.resumeHeaders !== undefined)
-      this.resumption ??= createResumption(this.sender, this.attempt.sending, this);
+    const { connection, resumeHeaders } = this;
+    if (!this.isOver && connection !== undefined && resumeHeaders !== undefined)
+      this.resumption ??= createResumption(connection.clock, this, (lastEventId, listener) =>
+        connection.reopen(listener, [...resumeHeaders, 'last-event-id', lastEventId]),
+      );
     return this.resumption?.cursor;
   }
 }
 
+function NOTHING() {}
+
+/** Takes the place of the request of a call that has ended. */
+const ENDED: UpstreamRequest = { method: '', params: {}, signal: new Cancellation(), trace: {} };
+
 const createAbortedError = () =>
   new UpstreamError('aborted', 'nobody waits for its answer any more');
 
-// MCP "Resumability and Redelivery": an answer whose stream broke, or that the server closed before its end (polling), is
-// read on by GET. The call itself is never sent again.
+export type CallOutcome =
+  | { readonly kind: 'result'; readonly result: JsonObject; readonly headers: IncomingHttpHeaders }
+  | { readonly kind: 'error'; readonly error: JsonRpcErrorObject }
+  | Extract<ExchangeEnd, { kind: 'refused' }>;
 
-type Resumption = ReturnType<typeof createResumption>;
+export const isUnauthorized = (outcome: CallOutcome): boolean =>
+  outcome.kind === 'refused' && outcome.status === 401;
 
-/** An event that comes again is known by these. */
-const REMEMBERED_IDS = 32;
-/** In a row: about a minute, in which a server may be started anew. */
-const MAX_FAILURES = 6;
-
-function createResumption(
-  sender: CallSender,
-  sending: Sending<unknown>,
-  listener: Pick<ExchangeListener, 'onMessage' | 'onEnd'>,
-) {
-  const cursor = createEventCursor(REMEMBERED_IDS);
-  let isOver = false;
-  const attempts = createAttempts(sender.clock, pauseAfter);
-  let stopStream = () => {};
-  /** The end of the call if the server does not let it go on. */
-  let broken: ExchangeEnd | undefined;
-
-  function comeBack() {
-    let hasBegun = false;
-    const streamListener: ExchangeListener = {
-      openCursor: () => cursor,
-      onStart(headers) {
-        if (!isEventStream(headers)) return giveUp();
-        hasBegun = true;
-        attempts.noteSuccess();
-      },
-      onMessage: (value, headers) => listener.onMessage(value, headers),
-      onEnd(end) {
-        stopStream = () => {};
-        if (hasBegun) listener.onEnd(end);
-        else if (isRefusal(end) || attempts.countFailures() + 1 >= MAX_FAILURES) giveUp();
-        else attempts.again(comeBack, cursor.retryMs());
-      },
-    };
-    const lastId = cursor.lastId();
-    const opening =
-      lastId === undefined ? undefined : sender.reopen(sending, lastId, streamListener);
-    if (opening === undefined) giveUp();
-    else
-      opening.then((started) => {
-        stopStream = started;
-        if (isOver) started();
-      }, giveUp);
-  }
-
-  function giveUp() {
-    if (isOver) return;
-    stop();
-    if (broken !== undefined) listener.onEnd(broken);
-  }
-
-  function stop() {
-    isOver = true;
-    attempts.stop();
-    stopStream();
-  }
-
-  return {
-    cursor,
-    /** True if the stream that has ended like this is read on; what comes of it is told to `onMessage` and `onEnd`. */
-    goOn(end: ExchangeEnd) {
-      if (isOver || cursor.lastId() === undefined || !isBroken(end)) return false;
-      broken = end;
-      attempts.after(cursor.retryMs() ?? BACK_OFF.firstMs, comeBack);
-      return true;
-    },
-    /** True if what comes now comes on a stream that was opened again. */
-    isReading: () => broken !== undefined,
-    stop,
-  };
+/** @throws UpstreamError */
+export function getResult(outcome: CallOutcome): JsonObject {
+  if (outcome.kind === 'result') return outcome.result;
+  const error = findError(outcome);
+  if (error === undefined && outcome.kind === 'refused') throw toRefusal(outcome);
+  throw new UpstreamError('error', 'it answered with an error', {
+    ...(error !== undefined && { jsonRpcError: error }),
+  });
 }
 
-/** Read to its end without the answer, or cut off in the middle: nothing is wrong with what has come. */
-const isBroken = (end: ExchangeEnd) =>
-  end.kind === 'complete' || (end.kind === 'failed' && end.isCut === true);
-
-/** 409: the server has not noticed yet that the connection broke. 429 and 5xx pass. */
-const isRefusal = (end: ExchangeEnd) =>
-  end.kind === 'refused' && end.status < 500 && end.status !== 409 && end.status !== 429;
+/** Finds the error of JSON-RPC, whatever the status that it came with; the error of 401 and 403 is HTTP's. */
+export function findError(outcome: CallOutcome): JsonRpcErrorObject | undefined {
+  if (outcome.kind === 'error') return outcome.error;
+  if (outcome.kind === 'result' || outcome.status === 401 || outcome.status === 403)
+    return undefined;
+  const message = readServerMessage(outcome.body);
+  return message?.kind === 'error' ? message.error : undefined;
+}

@@ -1,4 +1,4 @@
-// A session of the gateway at a server: what is kept of it in memory, and in the store.
+// Session of the gateway at a server: its state in memory, and its record in the store.
 
 import type { LogSeverity } from '../../mcp/protocol/methods.ts';
 import type { RequestHeaders } from '../../mcp/upstream/envelope.ts';
@@ -17,40 +17,40 @@ import {
   type ServerNotification,
 } from '../messages/server-message.ts';
 import { type Askable, createServerQuestions } from '../transport/server-questions.ts';
-import type { EventCursor } from './answer-body.ts';
-import { type CallOutcome, findError, type Refusal } from './attempt.ts';
+import type { EventCursor } from './event-stream.ts';
+import { type CallOutcome, findError } from './server-call.ts';
 import type { SessionCookies } from './session-cookies.ts';
 
 export class ServerSession {
   /** Undefined where the server keeps no sessions. */
   readonly id: string | undefined;
   readonly protocolVersion: string;
-  /** Another replica may have opened it, long ago: the server may have lost it since. */
+  /** Another replica may have opened it long ago, and the server may have lost it since. */
   readonly isFromStore: boolean;
   /** Sent with each of its requests to name it. */
   readonly headers: RequestHeaders;
   /** Undefined where none are kept. */
   readonly cookies: SessionCookies | undefined;
-  /** The level that was last asked for. */
+  /** The level that was requested last. */
   logLevel: LogSeverity | undefined;
   /** Monotonic milliseconds. */
   usedAt: number;
   storedAt: number;
-  /** When it was last asked whether it is still there, or took the place of one that was. */
+  /** Time of the last probe of it, or of the session that it replaced. Monotonic milliseconds. */
   askedAt = Number.NEGATIVE_INFINITY;
-  /** True if it has answered a request since. */
+  /** True if it has answered a request since then. */
   hasServed = false;
   readonly openRequests = createOpenRequests();
   readonly questions = createServerQuestions();
-  /** Streams of its own that stand, or are being opened. */
+  /** Its GET streams, open or being opened. */
   streams = 0;
-  /** Those that stand. */
+  /** The open ones. */
   standing = 0;
-  /** It said that it has none (405). */
+  /** The server has no such streams (405). */
   refusesStream = false;
-  /** The stream that is open for questions of the server; undefined until a call needed it. */
+  /** The stream that is held open for questions of the server; undefined until a call needs it. */
   held: HeldForQuestions | undefined;
-  /** The position in its own stream; undefined until an event had an id. */
+  /** The position in its stream; undefined until an event has an id. */
   cursor: EventCursor | undefined;
 
   constructor(
@@ -72,21 +72,21 @@ export class ServerSession {
 
 /** See question-streams.ts. */
 export interface HeldForQuestions {
-  /** The last caller: the newest of several tokens is valid for longest. */
+  /** The last caller: the newest token is valid for longest. */
   caller: UpstreamCaller;
   /** Monotonic milliseconds. */
   usedAt: number;
-  /** Resolves once the stream stands, or will not; undefined where nothing has to be waited for. */
+  /** Resolves once the stream is open, or cannot be; undefined where no call has to wait. */
   readonly opening: Promise<void> | undefined;
-  /** An attempt to open the stream has come to something. */
+  /** An attempt to open the stream has ended. */
   noteAttempt(): void;
 }
 
-/** The record by which any replica can go on with it. */
+/** Writes the record by which any replica can continue the session. */
 export const writeRecord = ({ id, protocolVersion, cookies }: ServerSession): string =>
   JSON.stringify({ id, protocolVersion, cookies: cookies?.toRecord() });
 
-/** Names those who share a session: the requests of one client's session, or of one user and client. */
+/** Names the callers that share a session: those of one client's session, or of one user and client. */
 export function nameSharer(caller: UpstreamCaller): string {
   const { sessionId, user, clientId, capabilities, connectionId } = caller;
   if (sessionId !== undefined && connectionId === undefined) return sessionId;
@@ -102,7 +102,7 @@ export function nameSharer(caller: UpstreamCaller): string {
   return JSON.stringify(connectionId === undefined ? sharer : [...sharer, connectionId]);
 }
 
-/** A notification about what goes on in the session, on whichever of its streams it comes; false for any other. */
+/** Passes on a notification about the session, from any of its streams. False for any other notification. */
 export function routeToSession(
   message: ServerNotification,
   { questions, openRequests }: ServerSession,
@@ -120,19 +120,19 @@ export function routeToSession(
   );
 }
 
-// The requests of one session that have no answer yet: what the server says elsewhere may belong to one of them.
+// Requests in flight of a session: messages of the server on other streams may belong to one of them.
 
-export interface OpenRequest {
-  /** Its progress token. */
-  readonly token: number;
+interface OpenRequest {
+  /** Its progress token, too. */
+  readonly id: number;
   readonly request: UpstreamRequest;
-  /** Undefined until it is sent. */
+  /** Undefined while it is not in flight. */
   readonly deadline: Deadline | undefined;
 }
 
 /**
- * Places that are used again, and no Map: the tables that a Map leaves behind when many come and go keep what was in
- * them past several garbage collections, which took a tenth of all the time of a call.
+ * An array whose places are reused, and no Map: the tables that a Map leaves behind when many entries come and go keep the entries
+ * past several garbage collections, which took a tenth of the time of a call.
  */
 function createOpenRequests() {
   const places: (OpenRequest | undefined)[] = [];
@@ -155,16 +155,15 @@ function createOpenRequests() {
       free.push(place);
       size -= 1;
     },
-    find: (token: number) => places.find((open) => open?.token === token),
+    find: (token: number) => places.find((open) => open?.id === token),
     /** The newest first. */
-    list: () =>
-      places.filter((open) => open !== undefined).sort((one, other) => other.token - one.token),
+    list: () => places.filter((open) => open !== undefined).sort((one, other) => other.id - one.id),
   };
 }
 
 /**
- * The requests that a question on the session's own stream may belong to, the newest first: all of one client, since the
- * stream does not say of which it is. Without sessions at the server it may be anybody's.
+ * Lists the requests that a question on the session's GET stream may belong to, the newest first: all of one client, since the
+ * stream does not name the request. Without sessions at the server it may be any client's.
  */
 export function listAskable(
   { sessionId, user }: UpstreamCaller,
@@ -175,9 +174,9 @@ export function listAskable(
   return id !== undefined && isOneClient ? askable : [];
 }
 
-// Reads from a refusal that a session is gone, so that the request was not run and may be sent once more; or that it may be gone.
+// Decides by a refusal whether a session is lost, so that the request was not run and may be sent again; or may be lost.
 
-/** True if a handshake failed by what the server answered: what failed on the way has a cause. */
+/** True if a handshake failed by an answer of the server: a failure of the connection has a cause. */
 export const isAnswered = (error: unknown): boolean =>
   error instanceof UpstreamError &&
   !(error instanceof CredentialError) &&
@@ -185,8 +184,8 @@ export const isAnswered = (error: unknown): boolean =>
   (error.failure === 'unavailable' || error.failure === 'invalid');
 
 /**
- * MCP "Session Management": 404 is the answer to a session that is gone. Some servers say 400 instead, with an error
- * that names the session and no request. Any other 400 may come from a call that has run.
+ * MCP "Session Management": 404 is the answer to a session that is lost. Some servers answer 400 instead, with an error
+ * that names the session and no request. Any other 400 may be of a call that has run.
  */
 export const isSessionLost = ({ id }: ServerSession, outcome: CallOutcome): boolean =>
   id !== undefined &&
@@ -200,7 +199,7 @@ const SPEAKS_OF_SESSION = /session|not initialized/i;
 
 /**
  * True if the server may have lost the session, and not only refused this request: many servers do not answer 404 after a restart.
- * Nobody knows if such a request was carried out.
+ * Such a request may have been carried out.
  */
 export const mayBeLost = ({ id }: ServerSession, outcome: CallOutcome): boolean =>
   id !== undefined &&
@@ -208,7 +207,7 @@ export const mayBeLost = ({ id }: ServerSession, outcome: CallOutcome): boolean 
     ? SPEAKS_OF_SESSION.test(outcome.error.message)
     : outcome.kind === 'refused' && outcome.status >= 400 && !OF_REQUEST.has(outcome.status));
 
-/** Too long, too many: no server says so of a session. */
+/** Too long, too many: never about the session. */
 const OF_REQUEST: ReadonlySet<number> = new Set([413, 429]);
 
 /** 2026-07-28: `HeaderMismatch`, `MissingRequiredClientCapability`, `UnsupportedProtocolVersion`. */
@@ -220,4 +219,5 @@ export const isOfOtherEra = (outcome: CallOutcome): boolean =>
   [400, 404, 405].includes(outcome.status) &&
   (namesNoRequest(outcome) || ERA_CODES.includes(findError(outcome)?.code));
 
-const namesNoRequest = ({ body }: Refusal) => readEchoedNumber(body?.id) === undefined;
+const namesNoRequest = ({ body }: Extract<CallOutcome, { kind: 'refused' }>) =>
+  readEchoedNumber(body?.id) === undefined;

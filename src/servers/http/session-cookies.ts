@@ -1,5 +1,5 @@
-// RFC 6265: cookies of one session at a server of the session era, as balancers need them that keep a session at one node. They
-// are sent back in that session alone, to the origin that set them alone; so `Domain` means nothing.
+// Cookies of one session at a server (RFC 6265), as balancers with sticky sessions need them. They are sent back in that session only,
+// to the origin that set them; so `Domain` is ignored.
 
 import type { RequestHeaders } from '../../mcp/upstream/envelope.ts';
 import type { UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
@@ -42,7 +42,7 @@ interface CookieServer {
   /** The server is reached by https. */
   readonly isSecure: boolean;
   readonly clock: Clock;
-  /** Told when some are dropped since there are too many. */
+  /** Called when cookies are dropped since there are too many. */
   onExcess(): void;
 }
 
@@ -156,13 +156,13 @@ const isCookie = (kept: unknown): kept is Cookie =>
 
 /** RFC 6265 §4.1.1. */
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-/** As browsers take it: whatever a header can carry back as it came. */
+/** As browsers do: any value that a header can carry back unchanged. */
 const VALUE = /^[\x20-\x3a\x3c-\x7e\x80-\xff]*$/;
 const SECONDS = /^-?\d+$/;
 /** No browser keeps one for longer. */
 const MAX_LIFETIME_MS = 400 * 86_400_000;
 
-/** RFC 6265 §5.2; undefined for what is no cookie, or could not be sent back. */
+/** RFC 6265 §5.2. Undefined for a line that is no cookie, or could not be sent back. */
 function readCookie(line: string, requestPath: string, now: number): Cookie | undefined {
   const [pair = '', ...attributes] = line.split(';');
   const [name, value] = cutAt(pair, '=');

@@ -9,14 +9,13 @@ import {
 } from '../messages/server-message.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
 import { isQuestion } from '../transport/server-questions.ts';
-import { createEventCursor } from './answer-body.ts';
-import type { CallOutcome } from './attempt.ts';
+import { createEventCursor } from './event-stream.ts';
 import { type ExchangeEnd, isEventStream } from './exchange.ts';
 import { RefusalError } from './failures.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { AttemptEnd, Audience } from './listeners.ts';
 import type { QuestionStreams } from './question-streams.ts';
-import { MAX_OPEN_REQUESTS } from './server-call.ts';
+import { type CallOutcome, MAX_OPEN_REQUESTS } from './server-call.ts';
 import {
   isSessionLost,
   listAskable,
@@ -39,7 +38,7 @@ export function createSessionStream(
   /** Sessions that had a stream. */
   const streamed = new WeakSet<ServerSession>();
 
-  /** Resolves when the stream has ended: whether, and when, it is to be opened again. */
+  /** Resolves when the stream has ended, to whether and when it is to be opened again. */
   async function open(
     audience: Audience,
     signal: AbortSignal,
@@ -52,7 +51,7 @@ export function createSessionStream(
     let hasBegun = false;
     try {
       const lastEventId = session.cursor?.lastId();
-      const end = await readStream(audience, session, lastEventId, signal, () => {
+      const end = await readStream(audience, session, signal, () => {
         hasBegun = true;
         streamed.add(session);
         session.standing += 1;
@@ -89,11 +88,11 @@ export function createSessionStream(
     if (OF_STREAM.has(status) || !mayBeLost(session, refusal)) return next;
     if (!isHeard) {
       if (!isSessionLost(session, refusal)) return next;
-      // A server without such streams may say the same of a session that goes on: whoever calls finds out.
+      // A server without such streams may answer the same for a session that is alive: the next call finds out.
       session.refusesStream = !streamed.has(session);
       return 'never';
     }
-    // It may have been ended with the client's, at another replica: nobody needs one in its place.
+    // It may have been ended together with the client's, at another replica: then none is needed in its place.
     const { sessionId } = caller;
     if (sessionId !== undefined && !(await isSessionActive(sessionId))) return 'never';
     // Servers without such streams say 404 of each.
@@ -112,7 +111,6 @@ export function createSessionStream(
   function readStream(
     audience: Audience,
     session: ServerSession,
-    lastEventId: string | undefined,
     signal: AbortSignal,
     onOpen: () => void,
   ): Promise<ExchangeEnd | StreamRefusal | undefined> {
@@ -125,7 +123,7 @@ export function createSessionStream(
         if (openRequests >= MAX_OPEN_REQUESTS) return;
         openRequests += 1;
         const caller = findCaller(audience, session);
-        // No call goes on here that it could be about.
+        // No call is in flight here that it could belong to.
         const isForOthers = isQuestion(message) && listAskable(caller, session).length === 0;
         const isPassed = isForOthers && (await replicas?.pass(caller, session, message));
         if (isPassed !== true) await answerServer(caller, session, message);
@@ -138,7 +136,7 @@ export function createSessionStream(
           replicas?.cancel(audience.caller, session, params.requestId);
         else if (method === 'notifications/message') log(params);
         else if (method === 'notifications/progress') {
-          // Some servers say on this stream what belongs to a request.
+          // Some servers send the progress of a request on this stream.
           const token = readEchoedNumber(params.progressToken);
           const asked = token === undefined ? undefined : session.openRequests.find(token);
           asked?.deadline?.renew();
@@ -149,7 +147,7 @@ export function createSessionStream(
       /** A message of no call is the client's own only if both have sessions. */
       function log(params: JsonObject) {
         const [first, second] = session.openRequests.list();
-        // What the message must belong to, where there is only one.
+        // If there is only one request, the message belongs to it.
         const only = second === undefined ? first?.request : undefined;
         if (only?.onLog !== undefined) only.onLog(params);
         else if (session.id !== undefined && audience.caller.sessionId !== undefined) {
@@ -162,15 +160,15 @@ export function createSessionStream(
         resolve(undefined);
       };
       signal.addEventListener('abort', stopOnAbort);
+      const lastEventId = session.cursor?.lastId();
       const headers =
         lastEventId === undefined
           ? session.headers
           : [...session.headers, 'last-event-id', lastEventId];
-      const asker = findCaller(audience, session);
       const opening = connection.stream(
-        asker,
-        { headers, cookies: session.cookies },
         {
+          caller: findCaller(audience, session),
+          cookies: session.cookies,
           onStart(answered) {
             if (!isEventStream(answered)) return;
             onOpen();
@@ -192,6 +190,7 @@ export function createSessionStream(
             resolve(refusal ?? end);
           },
         },
+        headers,
       );
       opening.then((started) => {
         stop = started;
@@ -232,10 +231,10 @@ const SUBSCRIBE = {
   trace: {},
 } as const;
 
-/** Some servers number the events of each connection: what they say then is new, and what is told twice does no harm. */
+/** Some servers number the events of each connection, so an id may come again with a new event; a repeated notification does no harm. */
 const NO_IDS = 0;
 
-/** The server no longer has the event, or cannot go on after one. */
+/** The server no longer has the event, or cannot resume. */
 const isForgotten = (end: ExchangeEnd | StreamRefusal | undefined) =>
   end?.kind === 'refused' && [400, 404, 410].includes(end.status);
 
@@ -245,6 +244,6 @@ const NOT_ALLOWED = 405;
 /** There are no streams, or there is one already (409). */
 const OF_STREAM: ReadonlySet<number | undefined> = new Set([NOT_ALLOWED, 409]);
 
-/** 409: another stream of the session still stands, maybe at a replica that is gone. */
+/** 409: another stream of the session is still open, maybe that of a replica that is gone. */
 const isForGood = (status: number | undefined) =>
   status !== undefined && status < 500 && status !== 409 && status !== 429;

@@ -1,5 +1,5 @@
-// §18.3: which session at a server a caller's request belongs to. A client's session has one of its own, which
-// any replica goes on with; callers without a session share one for each user and client.
+// §18.3: sessions at a server. Each client's session has one of its own, which any replica can continue; callers without a session
+// share one for each user and client.
 
 import {
   CredentialError,
@@ -12,7 +12,7 @@ import { parseObject } from '../../platform/json.ts';
 import { CAPACITY } from '../../platform/memory/capacity.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import type { ServerSessionRecords } from '../transport/session-records.ts';
-import type { CallOutcome } from './attempt.ts';
+import type { CallOutcome } from './server-call.ts';
 import {
   isSessionLost,
   mayBeLost,
@@ -22,14 +22,14 @@ import {
 } from './server-session.ts';
 import type { OpenCookies } from './session-cookies.ts';
 
-export type ServerSessions = ReturnType<typeof createServerSessions>;
+type ServerSessions = ReturnType<typeof createServerSessions>;
 
-/** @throws UpstreamError where the session is of no use. */
+/** @throws UpstreamError where the session cannot be used. */
 type Test = (session: ServerSession) => Promise<void>;
 
 /** The beginning and the end of sessions at a server. */
 interface SessionLife {
-  /** `initialize`; on trial where nothing else may follow from how that ends. */
+  /** `initialize`; on trial nothing else follows from its outcome. */
   readonly initialize: (caller: UpstreamCaller, isTrial?: true) => Promise<ServerSession>;
   /** DELETE. Never rejects. */
   readonly terminate: (caller: UpstreamCaller, session: ServerSession) => Promise<void>;
@@ -43,7 +43,7 @@ interface SessionLife {
 
 interface Entry {
   readonly session: ServerSession;
-  /** The caller whose credentials end it, if it is shared; undefined for that of a client's session. */
+  /** The caller whose credentials end a shared session; undefined for that of a client's session. */
   sharedBy: UpstreamCaller | undefined;
   /** The client's session, which is the key of its record. */
   readonly sessionId: string | undefined;
@@ -51,9 +51,9 @@ interface Entry {
 
 const IDLE_MS = 900_000;
 const SWEEP_MS = 60_000;
-/** Records outlive a client's session by an hour: written twice in it, they never end before. */
+/** Records outlive a client's session by an hour: written twice in that time, they never expire before it. */
 const WRITE_AGAIN_MS = 1_800_000;
-/** Some balancers set another value with each answer. The one before is good for as long as the store needs. */
+/** Some balancers set another value with each answer. The previous one stays valid for as long as the store needs. */
 const WRITE_COOKIES_MS = 60_000;
 
 export function createServerSessions(
@@ -70,7 +70,7 @@ export function createServerSessions(
     const entry = entries.get(nameSharer(caller));
     if (entry === undefined) return undefined;
     const { session } = entry;
-    // The newest of several tokens is valid for longest.
+    // The newest token is valid for longest.
     if (caller.sessionId === undefined) entry.sharedBy = caller;
     const now = clock.monotonic();
     session.usedAt = now;
@@ -89,7 +89,7 @@ export function createServerSessions(
     return new ServerSession(id, protocolVersion, clock.monotonic(), kept);
   }
 
-  /** Unless those that stand in the store are younger, whichever replica wrote them. */
+  /** Stores the cookies, unless those in the store are younger (another replica may have written them). */
   async function storeCookies({ session, sessionId }: Entry, minimumAgeMs: number) {
     const { id, cookies } = session;
     if (sessionId === undefined || id === undefined || cookies?.isUnsaved !== true) return;
@@ -103,7 +103,7 @@ export function createServerSessions(
     if (kept === undefined) cookies.isUnsaved = true;
   }
 
-  /** Writes the session where none is kept, or the one that it replaces. Resolves to the one that is kept then. */
+  /** Writes the session where the store has none, or has the one that it replaces. Resolves to the session that the store has then. */
   async function keepRecord(sessionId: string, session: ServerSession, replaced: ServerSession) {
     const own = writeRecord(session);
     const kept = await records.update(sessionId, (text) => {
@@ -125,7 +125,7 @@ export function createServerSessions(
     entries.set(sharer, entry);
     if (session.cookies !== undefined && sessionId !== undefined)
       session.cookies.onNewName = () => {
-        // Not of one that has ended, or was replaced: an answer may come later.
+        // Not for a session that has ended, or was replaced: an answer may arrive later.
         if (entries.get(sharer) === entry) void storeCookies(entry, 0);
       };
     if (entries.size > CAPACITY.serverSessions) forgetOldest();
@@ -135,14 +135,14 @@ export function createServerSessions(
 
   function forgetOldest() {
     for (const [sharer, entry] of entries) {
-      // A caller who opens many sessions must not end one with requests under way.
+      // A caller who opens many sessions must not end one that has requests in flight.
       if (isBusy(entry.session)) continue;
       forget(sharer, entry);
       return;
     }
   }
 
-  /** One of a client's session is still in the store. */
+  /** The session of a client's session stays in the store. */
   function forget(sharer: string, { sharedBy, session }: Entry) {
     entries.delete(sharer);
     if (sharedBy !== undefined) void terminate(sharedBy, session);
@@ -157,7 +157,7 @@ export function createServerSessions(
     cancelSweep = entries.size > 0 ? clock.after(SWEEP_MS, sweep) : undefined;
   }
 
-  /** In place of one that the server lost, where there was one. */
+  /** Opens a session, in place of `lost` where the server lost one. */
   async function open(
     caller: UpstreamCaller,
     lost?: ServerSession,
@@ -167,12 +167,12 @@ export function createServerSessions(
     const text = sessionId === undefined ? undefined : await records.read(sessionId);
     const stored = readRecord(text);
     if (sessionId !== undefined && text !== undefined && lost === undefined) {
-      // It may have been written long ago: its time begins anew.
+      // It may have been written long ago: renews its time to live.
       void records.update(sessionId, (current) => current);
       if (stored !== undefined) return stored;
     }
-    // Another replica has noticed before; the server may have lost that one since. Or it got a cookie without which a balancer
-    // asks the wrong node.
+    // Another replica has replaced it before; the server may have lost that one since. Or it got a cookie without which a balancer
+    // chooses the wrong node.
     const isOther =
       stored !== undefined &&
       (stored.id !== lost?.id || stored.cookies?.hasNews(lost?.cookies) === true);
@@ -212,12 +212,12 @@ export function createServerSessions(
   return {
     /** In memory: undefined where it has to be opened. */
     find,
-    /** From the store, or a new one; once for all that ask at the same time. */
+    /** Takes it from the store, or opens a new one. Single flight. */
     open: (caller: UpstreamCaller) =>
       openings.run(nameSharer(caller), async () => remember(caller, await open(caller))),
     /**
-     * In place of one that the server no longer knows; once for all that noticed. With a test, of one that the server may have lost:
-     * on trial, by a session that stands the test.
+     * Replaces a session that the server no longer knows. Single flight. With a test: replaces one that the server may have lost, on
+     * trial, by a session that passes the test.
      */
     replace,
     async end(caller: UpstreamCaller) {
@@ -227,11 +227,11 @@ export function createServerSessions(
       entries.delete(sharer);
       const sessionId = nameOwnSession(caller);
       const text = sessionId === undefined ? undefined : await records.take(sessionId);
-      // Another replica may have replaced the one that is remembered here.
+      // Another replica may have replaced the one in memory.
       const session = readRecord(text) ?? remembered;
       if (session !== undefined) await terminate(caller, session);
     },
-    /** Forgets all, and ends those that no other replica can go on with. */
+    /** Forgets all, and ends those that no other replica can continue. */
     async close() {
       cancelSweep?.();
       const ended = [...entries.values()];
@@ -245,8 +245,8 @@ export function createServerSessions(
 
 const isBusy = ({ streams, openRequests }: ServerSession) => streams > 0 || openRequests.size > 0;
 
-// §18.3: after a restart a server should answer 404 for sessions that it no longer knows. Many answer 401, 400, 410, 503 or something
-// else, which may as well concern the credentials, the request, or the whole server. So a `ping` finds out.
+// §18.3: detects lost sessions. After a restart a server should answer 404 to sessions that it no longer knows. Many answer 401, 400,
+// 410, 503 or something else, which may concern the credentials, the request, or the whole server instead: a `ping` finds out.
 
 type SessionState =
   /** It answers, or a new one is refused in the same way: the refusal was not about the session. */
@@ -255,15 +255,13 @@ type SessionState =
   | { readonly kind: 'replaced' }
   /** `ping` is refused, and no new session can be opened. */
   | { readonly kind: 'refused'; readonly error: UpstreamError }
-  /** It was asked a moment ago, or gave no answer. */
+  /** It was probed a moment ago, or gave no answer. */
   | { readonly kind: 'unknown' };
 
-export type FindSessionState = ReturnType<typeof createFindSessionState>;
-
-/** While it answers no request: what refuses each by its nature costs no more than this, nor does a server that loses each session. */
+/** Pause between probes of a session that answers no request: bounds the cost of a server that refuses all, or loses each session. */
 const ASK_AGAIN_MS = 5000;
 
-/** `ping` is sent in the session; nothing follows from how it ends. It may throw an UpstreamError. */
+/** `ping` is sent in the session, on trial. It may throw an UpstreamError. */
 export function createFindSessionState(
   clock: Clock,
   ping: (caller: UpstreamCaller, session: ServerSession) => Promise<CallOutcome>,
@@ -290,7 +288,7 @@ export function createFindSessionState(
       return REPLACED;
     } catch (error) {
       if (error instanceof RefusedAlike) return KEPT;
-      // A credential that cannot be had, or an answer that does not come, says nothing of the server.
+      // Missing credentials, or a missing answer, say nothing about the session.
       return error instanceof UpstreamError &&
         !(error instanceof CredentialError) &&
         error.failure === 'unavailable'
@@ -299,7 +297,7 @@ export function createFindSessionState(
     }
   }
 
-  /** Asks once for all that share the session; with `mustAsk` also where it was asked a moment ago. Never rejects. */
+  /** Single flight for a session. With `mustAsk` also where it was probed a moment ago. Never rejects. */
   return async function findSessionState(
     caller: UpstreamCaller,
     session: ServerSession,

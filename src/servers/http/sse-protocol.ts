@@ -1,4 +1,4 @@
-// §18.3: servers of 2024-11-05: each client's session has a connection of its own, in this process.
+// §18.3: HTTP with SSE (servers of 2024-11-05): each client's session has a connection of its own, in this process.
 
 import type { LogSeverity } from '../../mcp/protocol/methods.ts';
 import {
@@ -20,7 +20,7 @@ import type { ServerNotification } from '../messages/server-message.ts';
 import { createRpcConnection } from '../stdio/rpc-connection.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
 import { createDescriptions, type HttpLink, type Protocol } from './era.ts';
-import type { ExchangeEnd } from './exchange.ts';
+import type { ExchangeEnd, ExchangeListener } from './exchange.ts';
 import { createInvalidError, isUnauthorizedError, toRefusal } from './failures.ts';
 import type { HttpUpstreamConfig } from './http-config.ts';
 import { type Audience, createServerListeners } from './listeners.ts';
@@ -31,18 +31,18 @@ interface Entry {
   /** The client's session that it ends with; undefined where it is shared. */
   readonly sessionId: string | undefined;
   usedAt: number;
-  /** When it was last asked whether its session goes on. */
+  /** Time of the last check whether the client's session is alive. */
   askedAt: number;
   /** Requests that have no answer yet, and listeners. */
   users: number;
-  /** Its token may be good no more: what comes next opens another, which shows it. */
+  /** Its token may be refused: the next request opens another channel, which shows it. */
   isLeft: boolean;
   logLevel: LogSeverity | undefined;
 }
 
 const SWEEP_MS = 60_000;
 const SHARED_IDLE_MS = 900_000;
-/** Milliseconds without a call after which it is asked, each time, whether the session goes on. */
+/** Interval of checks whether the session is alive, without a call. */
 const ASK_AFTER_MS = 300_000;
 /** Each is a connection that stays. */
 const MAX_CHANNELS = 10_000;
@@ -240,8 +240,8 @@ const closeChannel = (opening: Promise<SseChannel>) =>
     () => {},
   );
 
-// MCP 2024-11-05 "HTTP with SSE": one stream with all that the server says; what it is told goes by POST to the address
-// that the first event of the stream names.
+// MCP 2024-11-05 "HTTP with SSE": one stream has all messages of the server; messages to it are posted to the address that the first
+// event of the stream names.
 
 type SseChannel = Awaited<ReturnType<typeof openSseChannel>>;
 
@@ -250,7 +250,7 @@ interface SseListener {
   readonly caller: UpstreamCaller;
   onNotification(message: ServerNotification): void;
   onStrayAnswer(): void;
-  /** An event came that is no message: of which call it is nobody can tell, so that it ends none. */
+  /** An event is no message: its call is unknown, so it ends none. */
   onNoMessage(): void;
   /** A message was answered 401: by the server, or by what is behind it. */
   onUnauthorized(): void;
@@ -321,7 +321,7 @@ async function openSseChannel(
     if (posted.kind === 'failed') end(posted.error);
     if (posted.kind !== 'refused') return;
     const { status } = posted;
-    // The session is gone, or the server itself refuses who comes: what `initialize` is answered is nobody's behind it.
+    // The session is lost, or the server itself refuses the token: `initialize` does not reach anything behind the server.
     if (status === 404 || (status === 401 && !isInitialized)) {
       end(toRefusal(posted));
       return;
@@ -343,7 +343,9 @@ async function openSseChannel(
         reject(error);
       }
     }
-    const opening = connection.stream(caller, session, {
+    const reader: ExchangeListener = {
+      caller,
+      cookies: session.cookies,
       onNamedEvent(name, data) {
         if (name !== 'endpoint' || postPath !== undefined) return;
         postPath = findPath(data, url);
@@ -358,7 +360,8 @@ async function openSseChannel(
             how.kind === 'refused' ? toRefusal(how) : createInvalidError('it ended its stream'),
           );
       },
-    });
+    };
+    const opening = connection.stream(reader, session.headers);
     opening.then((started) => {
       stopStream = started;
       if (isOver) started();

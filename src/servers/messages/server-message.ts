@@ -1,4 +1,4 @@
-// JSON-RPC 2.0: what a server writes, read without trust.
+// Reads messages of a server (JSON-RPC 2.0), which are untrusted.
 
 import { isUtf8 } from 'node:buffer';
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
@@ -32,7 +32,7 @@ export type ServerMessage =
   | { readonly kind: 'result'; readonly id: RequestId; readonly result: JsonObject }
   | {
       readonly kind: 'error';
-      /** Null where the server could not tell what it answers. */
+      /** Null where the server could not read the id of the request. */
       readonly id: RequestId | null;
       readonly error: JsonRpcErrorObject;
     };
@@ -50,7 +50,7 @@ export interface ServerNotification {
   readonly params: JsonObject;
 }
 
-/** Undefined for what is no message of JSON-RPC. */
+/** Undefined for a value that is no message of JSON-RPC. */
 export function readServerMessage(value: unknown): ServerMessage | undefined {
   if (!isObject(value) || value.jsonrpc !== '2.0') return undefined;
   return 'method' in value ? readRequest(value) : readResponse(value);
@@ -91,10 +91,10 @@ const isErrorObject = (error: unknown): error is JsonRpcErrorObject & JsonObject
 
 // JSON of a server: bounded before it is parsed.
 
-/** Far more than anybody writes, far less than fills a stack or the memory. */
+/** Far more than real messages have, far less than fills the stack or the memory. */
 const BOUNDS = { levels: 200, values: 500_000 };
 
-/** As `parseServerJson`, of bytes as they came. */
+/** As `parseServerJson`, of bytes as received. */
 export function parseServerBytes(pieces: readonly Uint8Array[]): ParsedJson | undefined {
   const bytes = joinPieces(pieces);
   const response = bytes.length < MIN_UNREAD ? undefined : readUsualResponse(bytes, pieces);
@@ -107,7 +107,7 @@ interface ParsedJson {
   readonly value: unknown;
 }
 
-/** Undefined for what is no JSON, or nested too deep, or has too many values. `pieces` are those that the text came in. */
+/** Undefined for a text that is no JSON, is nested too deep, or has too many values. `pieces` are the received bytes of the text. */
 export function parseServerJson(
   text: string,
   pieces?: readonly Uint8Array[],
@@ -120,7 +120,7 @@ export function parseServerJson(
   return value === undefined ? undefined : { value };
 }
 
-/** The values of a message that are passed on as they were written: a batch has several. */
+/** Notes the values of a message that are passed on as written: a batch has several. */
 function noteMessage(value: unknown, text: string, path: JsonPath = []) {
   if (Array.isArray(value))
     for (const [index, one] of value.entries()) noteMessage(one, text, [index]);
@@ -140,7 +140,7 @@ const MIN_UNREAD = 2048;
 /** From here on writing bytes is cheaper than making them of text. */
 const MIN_PIECES = 16_384;
 
-/** The orders in which the SDKs of MCP write a response: what stands before its result, and what behind. */
+/** The orders in which the SDKs of MCP write a response: the text before its result, and the text after it. */
 const USUAL_ENVELOPES: readonly (readonly [head: RegExp, tail: RegExp])[] = [
   [/^\{"jsonrpc":"2\.0","id":("?)(0|[1-9]\d{0,14})\1,"result":/, /\}[ \t\r\n]*$/],
   [/^\{"result":/, /,"jsonrpc":"2\.0","id":("?)(0|[1-9]\d{0,14})\1\}[ \t\r\n]*$/],
@@ -168,7 +168,7 @@ function findEnvelope(start: string, end: string): Envelope | undefined {
   return undefined;
 }
 
-/** The response, with a result that nobody has to read. What is between head and tail is one object, so it is the result. */
+/** Reads a response with a result that is passed on unread. One object between head and tail is the result. */
 function readUsualResponse(bytes: Buffer, pieces: readonly Uint8Array[]): JsonObject | undefined {
   const envelope = findEnvelope(
     bytes.toString('latin1', 0, ENVELOPE),
@@ -188,8 +188,8 @@ function readUsualResponse(bytes: Buffer, pieces: readonly Uint8Array[]): JsonOb
 }
 
 /**
- * The response, with a note of how its result is written. Where what is between head and tail is one value of JSON, it is
- * the result, whatever is in it: the engine's own parser proves that.
+ * Reads a response, and notes how its result is written. One value of JSON between head and tail is the result, whatever is in it:
+ * the engine's own parser proves that it is one value.
  */
 function parseUsualResponse(
   text: string,
@@ -206,7 +206,7 @@ function parseUsualResponse(
   return { jsonrpc: '2.0', id, result };
 }
 
-// A server's notification, told to whom it is for; what cannot be attributed is dropped.
+// Dispatches notifications of a server; one that cannot be attributed is dropped.
 
 /**
  * One that came with the answer to a request, whose progress token was `token`. False where it does not belong to
@@ -223,7 +223,7 @@ export function routeToRequest(
   return true;
 }
 
-/** Told by a server to all who listen. */
+/** A change that a server notifies to all listeners. */
 export type ServerChange =
   | { readonly kind: 'list'; readonly list: ListName }
   | { readonly kind: 'resource'; readonly uri: string }
@@ -247,9 +247,9 @@ export function readChange({ method, params }: ServerNotification): ServerChange
     : undefined;
 }
 
-// §18.3: those who listen to the changes of a server, by what they share at it: a session, or a process.
+// §18.3: listeners to the changes of a server, keyed by the session or process that they share.
 
-/** `isWanted` says whether a listener wants to know of a resource that has changed. */
+/** `isWanted` is true where a listener has subscribed to the resource. */
 export function createChangeListeners<
   Listening extends { readonly listener: UpstreamListener },
   Source = void,
@@ -271,7 +271,7 @@ export function createChangeListeners<
   return {
     bus,
     tell,
-    /** Nobody heard it for a while. */
+    /** Changes may have been missed: notifies all lists. */
     tellMissed(key: string, description: UpstreamDescription | undefined) {
       for (const list of findListsThatChange(description)) tell(key, { kind: 'list', list });
     },

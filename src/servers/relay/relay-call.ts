@@ -1,4 +1,4 @@
-// §18.3, §18.4: a call goes through to its server, whatever the eras of client and server.
+// §18.3, §18.4: relays a call to its server, for each pair of client era and server era.
 
 import { GatewayError } from '../../errors/gateway-error.ts';
 import { passAnswers, type QuestionGuards } from '../../mcp/calls/guards.ts';
@@ -34,53 +34,51 @@ import { isObject, type JsonObject, noteWritten, parseObject } from '../../platf
 import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
 import { type JsonEdit, removeMembers, spliceJson } from '../../platform/splice-json.ts';
 import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
-import {
-  addAnswers,
-  NO_ANSWERS,
-  type RoundAnswers,
-  type RoundQuestions,
-  type RoundsRequest,
-  refuseStopped,
-  runRounds,
-} from './rounds.ts';
-import { relayToStatelessClient } from './stateless-client.ts';
+import { addAnswers, NO_ANSWERS, type RoundsRequest, refuseStopped, runRounds } from './rounds.ts';
+import { createStatelessRelay } from './stateless-client.ts';
 import { createSuspendedCalls } from './suspended/suspended-calls.ts';
 
 export function openRelay(runtime: UpstreamRuntime, doors: Doors, toFailedResult: ToFailedResult) {
   const suspendedCalls = createSuspendedCalls(runtime);
+  const relayToStatelessClient = createStatelessRelay(runtime, suspendedCalls);
 
   const relay = (call: RelayedCall, context: Context, client: Relay = context.relay) =>
     client.era === 'session'
       ? runRounds(new SessionClient(call, client, context))
-      : relayToStatelessClient(runtime, suspendedCalls, call, client, context);
+      : relayToStatelessClient(call, client, context);
 
-  /** §24.3: once its user has logged in at the server, a call goes on by itself. */
-  function relayThroughDoors(call: RelayedCall, context: Context): Promise<JsonObject> {
-    const mayAsk = ASKING.has(call.request.method);
+  /** §24.3: a call continues by itself once its user has logged in at the server. */
+  async function relayThroughDoors(call: RelayedCall, context: Context): Promise<JsonObject> {
     const client = doors.withoutAnswer(context.relay);
-    return relay(call, context, client).catch(async (thrown: unknown) => {
-      if (!(thrown instanceof ConnectionNeeded)) throw thrown;
-      await doors.pass(thrown, call, context, mayAsk);
-      return relay(call, context, client).catch(async (again: unknown) => {
+    let mayAsk = ASKING.has(call.request.method);
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await relay(call, context, client);
+      } catch (thrown) {
+        if (!(thrown instanceof ConnectionNeeded)) throw thrown;
+        await doors.pass(thrown, call, context, mayAsk);
+        if (attempt === 2) throw thrown;
         // A client that is asked twice in one call would be asked without end.
-        if (again instanceof ConnectionNeeded) await doors.pass(again, call, context, false);
-        throw again;
-      });
-    });
+        mayAsk = false;
+      }
+    }
   }
 
-  const relayCall: RelayCall = (upstream, caller, request, context) => {
+  const relayCall: RelayCall = async (upstream, caller, request, context) => {
     const call = { upstream, caller, request };
-    const relaying =
-      upstream.logins === undefined ? relay(call, context) : relayThroughDoors(call, context);
-    return relaying.then(
-      (result) => toRawResult(request.method, result, context),
-      (thrown: unknown) =>
-        toFailedResult(upstream.config.name, request.method, thrown, {
-          era: context.relay.era,
-          capabilities: caller.capabilities,
-        }),
-    );
+    let result: JsonObject;
+    try {
+      result =
+        upstream.logins === undefined
+          ? await relay(call, context)
+          : await relayThroughDoors(call, context);
+    } catch (thrown) {
+      return toFailedResult(upstream.config.name, request.method, thrown, {
+        era: context.relay.era,
+        capabilities: caller.capabilities,
+      });
+    }
+    return toRawResult(request.method, result, context);
   };
 
   return {
@@ -90,14 +88,14 @@ export function openRelay(runtime: UpstreamRuntime, doors: Doors, toFailedResult
   };
 }
 
-/** Others are looked up, not called: nobody is asked anything for them (MCP 2026-07-28 "Supported Requests"). */
+/** Methods that call, and do not only look up: for these the client may be asked (MCP 2026-07-28 "Supported Requests"). */
 const ASKING: ReadonlySet<RelayedRequest['method']> = new Set([
   'tools/call',
   'prompts/get',
   'resources/read',
 ]);
 
-// §18.3: results are passed on as they came, without what belongs to the way between the gateway and the server.
+// §18.3: results are passed on as received, without the members that concern the hop between gateway and server only.
 
 const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 
@@ -131,7 +129,7 @@ function toRawResult(
   return relay.era === 'session' ? toSessionResult(shown) : shown;
 }
 
-/** The same of a long one, of which nothing else is read. What is not for clients of the session era is not in it. */
+/** The same for a long result, of which nothing else is read. It has nothing that clients of the session era must not get. */
 function toRawUnread(
   method: RelayedRequest['method'],
   result: JsonObject,
@@ -153,7 +151,7 @@ function toRawUnread(
 const OF_ERA = new Set(['resultType', 'ttlMs', 'cacheScope']);
 const OF_ERA_AND_META = new Set([...OF_ERA, '_meta']);
 
-/** The copy is written as the result was, without what the copy lacks. */
+/** Writes the copy as the result was written, without the members that the copy lacks. */
 function noteCopy<Copy extends JsonObject>(result: JsonObject, copy: Copy): Copy {
   const text = findText(result);
   if (text === undefined) return copy;
@@ -192,10 +190,10 @@ function toMetaMember(meta: unknown) {
 
 const NO_META: JsonObject = {};
 
-/** Servers say how long results of these may be kept. */
+/** Methods whose results have a cache lifetime. */
 const CACHED = new Set(['resources/read', 'skills/get']);
 
-/** Behind a login nothing is public: rules may show one user what another does not see. */
+/** With a login nothing is public: rules may hide from one user what another sees. */
 function readCacheHint(
   method: RelayedRequest['method'],
   { ttlMs, cacheScope }: JsonObject,
@@ -206,9 +204,9 @@ function readCacheHint(
   return { ttlMs, scope: cacheScope === 'public' && user === undefined ? 'public' : 'private' };
 }
 
-// §18.3: clients of the session era are asked while their call goes on.
+// §18.3: clients of the session era are asked while their call is in flight.
 
-/** The client of one call. A class, since every call has one, and nearly none asks it anything. */
+/** The client of one call. A class, since every call has one, and nearly no call asks its client. */
 class SessionClient implements RequestClient, RoundsRequest {
   private readonly call: RelayedCall;
   private readonly relay: SessionRelay;
@@ -217,7 +215,7 @@ class SessionClient implements RequestClient, RoundsRequest {
   readonly capabilities: ClientCapabilities;
   readonly questionGuards: QuestionGuards | undefined;
   readonly mayBeTask = false;
-  readonly first: RoundAnswers = NO_ANSWERS;
+  readonly first: RoundsRequest['first'] = NO_ANSWERS;
   readonly signal: CancelSignal;
   readonly trace: TraceContext;
   readonly logLevel: LogSeverity | undefined;
@@ -236,7 +234,7 @@ class SessionClient implements RequestClient, RoundsRequest {
     this.wantsProgress = relay.wantsProgress;
   }
 
-  send(answers: RoundAnswers): Promise<JsonObject> {
+  send(answers: RoundsRequest['first']): Promise<JsonObject> {
     const { call } = this;
     return sendToServer(call, addAnswers(call.request.params, answers), this);
   }
@@ -260,7 +258,7 @@ class SessionClient implements RequestClient, RoundsRequest {
       });
     if ('result' in answer) return answer.result;
     const { code, message } = answer.error;
-    // No guard looks at an error: of one that somebody might have looked at as an answer, the code alone goes on.
+    // No guard inspects an error: where a guard inspects answers, only the code of an error is passed on.
     const isJudged = this.questionGuards?.looksAtAnswer(question.method) === true;
     const told = isJudged ? { code, message: FAILED } : answer.error;
     throw new UpstreamError('error', message, { jsonRpcError: told });
@@ -271,7 +269,7 @@ class SessionClient implements RequestClient, RoundsRequest {
   }
 
   /** A server of the stateless era has answered, and gets the request again. */
-  async ask(questions: RoundQuestions): Promise<JsonObject> {
+  async ask(questions: Parameters<RoundsRequest['ask']>[0]): Promise<JsonObject> {
     const answers = Object.entries(questions).map(async ([key, question]) => [
       key,
       await this.askOne(question),

@@ -13,19 +13,19 @@ import { readExact, toRawMembers } from '../../platform/noted-json.ts';
 import { buildRedeemedAnswersKey } from '../../store/keys.ts';
 
 /** The answers that a request brings of its rounds before. */
-export interface RoundAnswers {
+interface RoundAnswers {
   readonly inputResponses?: JsonObject;
   readonly requestState?: string;
 }
 
-export type RoundQuestions = Readonly<Record<string, UpstreamQuestion>>;
+type RoundQuestions = Readonly<Record<string, UpstreamQuestion>>;
 
 /** A request, as it is sent in rounds. */
 export interface RoundsRequest {
   /** Name of the server, for messages. */
   readonly server: string;
   readonly capabilities: ClientCapabilities;
-  /** Undefined where no guard looks at what is asked. */
+  /** Undefined where no guard inspects questions. */
   readonly questionGuards: QuestionGuards | undefined;
   readonly first: RoundAnswers;
   /** True if the server was told that the client can have tasks (§29). */
@@ -51,24 +51,20 @@ export function addAnswers(params: JsonObject, answers: RoundAnswers): JsonObjec
 
 const MAX_ROUNDS = 10;
 const MAX_QUESTIONS = 16;
-/** It goes through a client of the stateless era, whose next request has to hold it. */
+/** The client of the stateless era has to send it back in its next request. */
 const MAX_STATE_LENGTH = 65_536;
 
 /** Resolves to the result that ends the rounds: nearly always the first one. */
-export const runRounds = (rounds: RoundsRequest): Promise<JsonObject> =>
-  rounds
-    .send(rounds.first)
-    .then((result) => (endsRounds(result, rounds) ? result : runFurtherRounds(result, rounds)));
-
-async function runFurtherRounds(asking: JsonObject, rounds: RoundsRequest): Promise<JsonObject> {
-  let result = asking;
-  for (let round = 1; round <= MAX_ROUNDS; round += 1) {
+export async function runRounds(rounds: RoundsRequest): Promise<JsonObject> {
+  let result = await rounds.send(rounds.first);
+  for (let round = 1; !endsRounds(result, rounds); round += 1) {
+    if (round > MAX_ROUNDS)
+      throw new CallRefusedError(
+        `${rounds.server} asked again after ${MAX_ROUNDS} rounds of questions.`,
+      );
     result = await rounds.send(await answerRound(result, rounds));
-    if (endsRounds(result, rounds)) return result;
   }
-  throw new CallRefusedError(
-    `${rounds.server} asked again after ${MAX_ROUNDS} rounds of questions.`,
-  );
+  return result;
 }
 
 function endsRounds({ resultType = 'complete' }: JsonObject, rounds: RoundsRequest) {
@@ -127,7 +123,7 @@ function readQuestions(
   );
 }
 
-// §18.3: the answers to what a server of the stateless era asked are passed on once. The server keeps nothing of the
+// §18.3: the answers to questions of a stateless server are passed on once (no replay). The server keeps nothing of the
 // call, so it could not tell a replay from the first time.
 
 /** No `requestState` is good for longer. */

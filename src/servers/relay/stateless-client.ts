@@ -20,7 +20,7 @@ import { nameOwner } from '../../store/owner.ts';
 import {
   addAnswers,
   NO_ANSWERS,
-  type RoundAnswers,
+  type RoundsRequest,
   redeemAnswers,
   refuseStopped,
   runRounds,
@@ -33,97 +33,96 @@ import type {
   SuspendedCalls,
 } from './suspended/suspended-calls.ts';
 
-export async function relayToStatelessClient(
-  runtime: UpstreamRuntime,
-  suspendedCalls: SuspendedCalls,
-  call: RelayedCall,
-  relay: StatelessRelay,
-  context: Context,
-): Promise<JsonObject> {
-  const server = call.upstream.config.name;
-  const user = context.user && nameOwner(context.user);
-  const { capabilities } = call.caller;
-  const waiting = readReply(server, user, relay);
+export const createStatelessRelay = (runtime: UpstreamRuntime, suspendedCalls: SuspendedCalls) =>
+  async function relayToStatelessClient(
+    call: RelayedCall,
+    relay: StatelessRelay,
+    context: Context,
+  ): Promise<JsonObject> {
+    const server = call.upstream.config.name;
+    const user = context.user && nameOwner(context.user);
+    const { capabilities } = call.caller;
+    const waiting = readReply(server, user, relay);
 
-  function send(answers: RoundAnswers) {
-    const params = addAnswers(call.request.params, answers);
-    // Servers of the stateless era ask nobody while a call goes on.
-    return call.upstream.peekDescription(call.caller)?.era === 'stateless'
-      ? sendToServer(call, params, toQuietClient(context))
-      : sendOpen(params);
-  }
+    function send(answers: RoundsRequest['first']) {
+      const params = addAnswers(call.request.params, answers);
+      // Servers of the stateless era do not ask while a call is in flight.
+      return call.upstream.peekDescription(call.caller)?.era === 'stateless'
+        ? sendToServer(call, params, toQuietClient(context))
+        : sendOpen(params);
+    }
 
-  /** The server may ask while it works: then this request ends, and the call goes on. */
-  async function sendOpen(params: JsonObject) {
-    const { outcome, ...place } = suspendedCalls.begin(
-      { user, server, capabilities, params, send: createSend(call, params, context) },
-      toListener(context),
-    );
-    return toResult(await outcome, place);
-  }
+    /** The server may ask while it works: then this request ends, and the call is suspended. */
+    async function sendOpen(params: JsonObject) {
+      const { outcome, ...place } = suspendedCalls.begin(
+        { user, server, capabilities, params, send: createSend(call, params, context) },
+        toListener(context),
+      );
+      return toResult(await outcome, place);
+    }
 
-  async function sendReply(reply: ClientReply): Promise<JsonObject> {
-    const outcome = await suspendedCalls
-      .resume(reply, toListener(context))
-      .catch((cause: unknown) => {
-        // Any failure but the server's is one of the store.
-        throw cause instanceof UpstreamError
-          ? cause
-          : new GatewayError('internal_error', { cause });
-      });
-    if (outcome === undefined) throw callAgain(server);
-    return toResult(outcome, reply);
-  }
+    async function sendReply(reply: ClientReply): Promise<JsonObject> {
+      const outcome = await suspendedCalls
+        .resume(reply, toListener(context))
+        .catch((cause: unknown) => {
+          // Any failure but the server's is one of the store.
+          throw cause instanceof UpstreamError
+            ? cause
+            : new GatewayError('internal_error', { cause });
+        });
+      if (outcome === undefined) throw callAgain(server);
+      return toResult(outcome, reply);
+    }
 
-  /** A call that waits for an answer goes on at the replica. */
-  function toResult(
-    outcome: NextOutcome,
-    { id, replica }: Pick<ClientReply, 'id' | 'replica'>,
-  ): JsonObject {
-    switch (outcome.kind) {
-      case 'result':
-        return outcome.result;
-      case 'failed':
-        // Given up by the gateway, not by this client.
-        throw outcome.failure === 'aborted' && !relay.signal.aborted
-          ? callAgain(server)
-          : toUpstreamError(outcome);
-      case 'question': {
-        const { key, question } = outcome;
-        return relay.requireInput(
-          { [key]: nameAsker(server, question) },
-          { server, id, replica, key },
-        );
+    /** A suspended call stays at its replica. */
+    function toResult(
+      outcome: NextOutcome,
+      { id, replica }: Pick<ClientReply, 'id' | 'replica'>,
+    ): JsonObject {
+      switch (outcome.kind) {
+        case 'result':
+          return outcome.result;
+        case 'failed':
+          // Given up by the gateway, not by this client.
+          throw outcome.failure === 'aborted' && !relay.signal.aborted
+            ? callAgain(server)
+            : toUpstreamError(outcome);
+        case 'question': {
+          const { key, question } = outcome;
+          return relay.requireInput(
+            { [key]: nameAsker(server, question) },
+            { server, id, replica, key },
+          );
+        }
       }
     }
-  }
 
-  if (waiting !== undefined) return sendReply(waiting);
-  return runRounds({
-    server,
-    capabilities,
-    questionGuards: relay.questionGuards,
-    mayBeTask:
-      call.request.method === 'tools/call' && capabilities.extensions?.[TASKS] !== undefined,
-    first: await readAnswers(server, relay, runtime),
-    send,
-    async ask(questions, state) {
-      const asked = Object.entries(questions);
-      return relay.requireInput(
-        Object.fromEntries(asked.map(([key, question]) => [key, nameAsker(server, question)])),
-        {
-          server,
-          once: randomUUID(),
-          // Keyed as the questions are: guards look at an answer by what was asked.
-          asked: Object.fromEntries(asked.map(([key, { method }]) => [key, method])),
-          ...state,
-        },
-      );
-    },
-  });
-}
+    if (waiting !== undefined) return sendReply(waiting);
+    return runRounds({
+      server,
+      capabilities,
+      questionGuards: relay.questionGuards,
+      mayBeTask:
+        call.request.method === 'tools/call' && capabilities.extensions?.[TASKS] !== undefined,
+      first: await readAnswers(server, relay, runtime),
+      send,
+      async ask(questions, state) {
+        const asked = Object.entries(questions);
+        return relay.requireInput(
+          Object.fromEntries(asked.map(([key, question]) => [key, nameAsker(server, question)])),
+          {
+            server,
+            once: randomUUID(),
+            // Keyed as the questions are: guards inspect an answer by its question.
+            asked: Object.fromEntries(asked.map(([key, { method }]) => [key, method])),
+            ...state,
+          },
+        );
+      },
+    });
+  };
 
-/** Servers of the stateless era ask nothing while a call goes on. */
+/** Servers of the stateless era do not ask while a call is in flight. */
 function toQuietClient(context: Context): RequestClient {
   const { logLevel, wantsProgress, signal, questionGuards } = context.relay;
   return {
@@ -188,7 +187,7 @@ async function readAnswers(
   server: string,
   { answered, questionGuards }: StatelessRelay,
   runtime: UpstreamRuntime,
-): Promise<RoundAnswers> {
+): Promise<RoundsRequest['first']> {
   if (answered === undefined) return NO_ANSWERS;
   const { inputResponses, state } = answered;
   const { once, asked, requestState } = state;
@@ -197,7 +196,7 @@ async function readAnswers(
   const methods = Object.fromEntries(
     Object.entries(asked).map(([key, method]) => [key, { method: String(method) }]),
   );
-  // First of all: what is refused was not passed on, and may come again as it should be.
+  // Before the answers are redeemed: refused ones were not passed on, and may be corrected and sent again.
   const passed = await passAnswers(methods, inputResponses, questionGuards).catch(refuseStopped);
   if (!(await redeemAnswers(runtime, once)))
     throw new CallRefusedError(

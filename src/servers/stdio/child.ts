@@ -2,12 +2,13 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import nodeProcess from 'node:process';
+import type { Readable } from 'node:stream';
 import type { UpstreamError, UpstreamFailure } from '../../mcp/upstream/upstream.ts';
 import { type Clock, pause } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { hideSecretArguments } from '../../platform/secret-texts.ts';
 import type { ProgramUser } from '../config/common-members.ts';
-import { PacedMessages, type StreamPace } from '../transport/message-pace.ts';
+import { type MessagePace, type PacedSource, PacedStream } from '../transport/message-pace.ts';
 import type { CountedAnswer } from '../transport/process-share.ts';
 import { createLineSplitter, type Program, readErrorOutput, startWithout } from './program.ts';
 import type { StdioUpstreamConfig } from './stdio-config.ts';
@@ -28,7 +29,7 @@ interface ChildHandlers {
   onLine(line: Buffer): number;
   /** A line that it wrote to its error output, or the beginning of it. */
   onErrorLine(line: Buffer): void;
-  /** Counts what of a message is in memory; undefined where that is bounded otherwise. */
+  /** Counts the memory of messages; undefined where that is bounded otherwise. */
   countAnswer(onDrop: (error: UpstreamError) => void): CountedAnswer | undefined;
   /** It has ended, or could not be started: called once, and nothing after it. */
   onEnd(reason: EndReason): void;
@@ -41,8 +42,8 @@ const TERM_MS = 2000;
 /** Milliseconds after its end in which its last words may arrive: a process that it left may hold the streams open. */
 const LAST_WORDS_MS = 250;
 
-/** `pace` is that of its standard output. */
-export function startChild(program: Program, handlers: ChildHandlers, pace: StreamPace): Child {
+/** `source` is that of its standard output. */
+export function startChild(program: Program, handlers: ChildHandlers, source: PacedSource): Child {
   const { config, environment, inheritedFiles } = program;
   let failure: Promise<unknown>;
   try {
@@ -52,7 +53,7 @@ export function startChild(program: Program, handlers: ChildHandlers, pace: Stre
       spawn(command, args, { cwd: config.cwd, env: { ...environment }, detached: true, stdio }),
     );
     const { pid } = child;
-    if (pid !== undefined) return watchChild(program, { child, pid }, handlers, pace);
+    if (pid !== undefined) return watchChild(program, { child, pid }, handlers, source);
     failure = new Promise((resolve) => child.once('error', resolve));
   } catch (error) {
     failure = Promise.resolve(error);
@@ -62,10 +63,10 @@ export function startChild(program: Program, handlers: ChildHandlers, pace: Stre
 }
 
 function watchChild(
-  { config, clock, maxBytes }: Program,
+  { config, clock, maxBytes, share }: Program,
   { child, pid }: { readonly child: ChildProcessWithoutNullStreams; readonly pid: number },
   handlers: ChildHandlers,
-  pace: StreamPace,
+  source: PacedSource,
 ): Child {
   let killedFor: EndReason | undefined;
   let hasExited = false;
@@ -90,7 +91,7 @@ function watchChild(
     await Promise.race([closed, pause(clock, LAST_WORDS_MS)]);
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
     messages.flush();
-    messages.stop();
+    messages.stopMessages();
     counted?.end();
     handlers.onEnd(killedFor ?? explainExit(config, exit));
     await groupEnded;
@@ -101,12 +102,9 @@ function watchChild(
   groups.add(pid);
   const ended = waitForEnd();
   const counted = handlers.countAnswer(({ message: what, failure }) => kill({ what, failure }));
-  const messages = new PacedMessages<Buffer>(pace, {
-    pass: (line) => (killedFor === undefined ? handlers.onLine(line) : 0),
-    copy: (line) => Buffer.from(line),
-    pause: () => child.stdout.pause(),
-    resume: () => child.stdout.resume(),
-    giveUp: () =>
+  const messages = new PacedLines(share.messagePace, source, child.stdout, {
+    onLine: (line) => (killedFor === undefined ? handlers.onLine(line) : 0),
+    onTooFast: () =>
       kill({
         what: 'it wrote more messages than the gateway takes, for a minute',
         failure: 'overloaded',
@@ -123,11 +121,11 @@ function watchChild(
   });
   child.stdout.on('data', (piece: Buffer) => {
     output.add(piece);
-    messages.check(piece.length);
-    counted?.note(piece.length, output.heldBytes + messages.waitingBytes);
+    messages.checkPace(piece.length);
+    counted?.note(piece.length, output.heldBytes + messages.waitingBytes());
   });
   readErrorOutput(child.stderr, clock, handlers.onErrorLine);
-  // The child's end tells what breaks a stream.
+  // Errors of a stream show at the end of the child.
   for (const stream of [child, child.stdin, child.stdout, child.stderr]) {
     stream.on('error', () => {});
   }
@@ -153,12 +151,61 @@ function watchChild(
   };
 }
 
+/** Lines of its standard output, which are valid during `push` only. */
+class PacedLines extends PacedStream<Buffer> {
+  private readonly source: PacedSource;
+  private readonly output: Readable;
+  private readonly handlers: {
+    /** Returns how many messages the line counts as. */
+    onLine(line: Buffer): number;
+    onTooFast(): void;
+  };
+
+  constructor(
+    pace: MessagePace,
+    source: PacedSource,
+    output: Readable,
+    handlers: PacedLines['handlers'],
+  ) {
+    super(pace);
+    this.source = source;
+    this.output = output;
+    this.handlers = handlers;
+  }
+
+  protected findSource(): PacedSource {
+    return this.source;
+  }
+
+  protected take(line: Buffer): number {
+    return this.handlers.onLine(line);
+  }
+
+  protected copy(line: Buffer): Buffer {
+    return Buffer.from(line);
+  }
+
+  protected pauseSource(): void {
+    this.output.pause();
+  }
+
+  protected resumeSource(): void {
+    this.output.resume();
+  }
+
+  protected giveUp(): void {
+    this.handlers.onTooFast();
+  }
+
+  protected finish(): void {}
+}
+
 // §18.3: a server may start processes of its own; they end with it.
 
 /** Leaders of the groups that may still have a process. */
 const groups = new Set<number>();
 
-/** Milliseconds between two looks whether anybody is left in a group. */
+/** Poll interval for processes that are left in a group. */
 const POLL_MS = 50;
 
 /** Sends the signal to all processes of the group; 0 only asks. False where there is none left. */
@@ -285,7 +332,7 @@ export const runCommandAs = ({ uid, gid }: ProgramUser, { command, args }: Comma
     '--clear-groups',
     '--inh-caps=-all',
     '--ambient-caps=-all',
-    // So neither sudo nor a file with capabilities gives it rights, and what is in the bounding set does not matter.
+    // So neither sudo nor a file with capabilities gives it rights, whatever is in the bounding set.
     // To empty that set takes a capability that the gateway has no other use for.
     '--no-new-privs',
     '--',

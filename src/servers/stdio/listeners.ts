@@ -1,4 +1,4 @@
-// §18.3: who is told what changes at the processes of a server, and of which resources: at this replica and at others.
+// §18.3: listeners to the changes of a server's processes, and their subscriptions to resources, at this replica and at others.
 
 import { toListenParams, toStatelessParams } from '../../mcp/upstream/envelope.ts';
 import {
@@ -83,7 +83,7 @@ export function createProgramListeners(
   const hasSubscriptions = ({ id }: ProcessKey) => (rooms.get(id)?.count ?? 0) > 0;
 
   function tell(keyId: string, change: ServerChange) {
-    // A process that all share could ask nobody.
+    // A process that all share cannot ask any client.
     if (change.kind !== 'elicitation' || keyId !== GATEWAY_KEY.id) tellAll(keyId, change);
   }
 
@@ -119,7 +119,7 @@ export function createProgramListeners(
     for (const { removeAll } of rooms.values()) removeAll(sessionId);
   }
 
-  /** Sessions may end without a word: what they subscribed to would be kept for ever. */
+  /** Sessions may end without notice: their subscriptions would be kept forever. */
   function sweepLater() {
     cancelSweep = clock.after(SWEEP_MS, () => {
       sweepLater();
@@ -141,7 +141,7 @@ export function createProgramListeners(
       const subscriptions = findSubscriptions(caller);
       const entry = { sessionId, listener };
       const stop = listening.subscribe(findProcessKey(isolation, caller).id, entry);
-      // Resources that the server does not agree to are not told of.
+      // Resources that the server does not accept are left out.
       for (const uri of uris) subscriptions.add(entry, uri).catch(() => {});
       // Starts a process where none runs: it alone can tell of changes.
       if (uris.length > 0) wake(caller).catch(() => {});
@@ -184,7 +184,7 @@ export function createProgramListeners(
       if (wasConnected) tellMissed(key.id, running.description);
     },
     disconnect: ({ id }: ProcessKey) => rooms.get(id)?.disconnect(),
-    /** True if somebody subscribed to a resource of the key's process. */
+    /** True if a listener subscribed to a resource of the key's process. */
     hasSubscriptions,
     async endSession({ sessionId }: UpstreamCaller) {
       if (sessionId === undefined) return;
@@ -198,7 +198,7 @@ export function createProgramListeners(
   };
 }
 
-// §18.3: the resources of one process that somebody subscribed to: the server is asked once for each.
+// §18.3: subscriptions to the resources of one process: the server gets one request for each resource.
 
 type Subscriptions = ReturnType<typeof createSubscriptions>;
 
@@ -207,7 +207,7 @@ type SubscriptionOwner = string | object;
 
 interface Agreement {
   agreed: Promise<void>;
-  /** Then the server need not be told that nobody wants it any more. */
+  /** Then no unsubscribe request is needed. */
   isRefused: boolean;
 }
 
@@ -247,7 +247,7 @@ function createSubscriptions(onError: (cause: unknown) => void) {
   }
 
   return {
-    /** Resources that somebody subscribed to. */
+    /** Resources with subscriptions. */
     get count() {
       return wanted.topics.size;
     },
@@ -257,7 +257,7 @@ function createSubscriptions(onError: (cause: unknown) => void) {
     /** Resolves when the server has agreed. @throws UpstreamError */
     add,
     remove: (owner: SubscriptionOwner, uri: string) => wanted.unsubscribe(uri, owner),
-    /** The owner wants these, and no others. What the server does not agree to is not told of. */
+    /** Sets the resources of the owner. Those that the server does not accept are left out. */
     replaceAll(owner: SubscriptionOwner, uris: readonly string[]) {
       for (const [uri] of wanted.topics) if (!uris.includes(uri)) wanted.unsubscribe(uri, owner);
       for (const uri of uris) add(owner, uri).catch(() => {});
@@ -284,7 +284,7 @@ function createSubscriptions(onError: (cause: unknown) => void) {
       for (const [uri, { source }] of wanted.topics) {
         if (source === undefined) continue;
         source.agreed = ask(uri);
-        // Resources that it no longer has are not told of.
+        // Resources that it no longer has are left out.
         source.agreed.catch(() => {});
       }
       return !isFirst;

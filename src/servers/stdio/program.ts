@@ -1,4 +1,4 @@
-// §18.3: the program of a server: what all of its processes have in common.
+// §18.3: the program of a server: state that all of its processes share.
 
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { devNull } from 'node:os';
@@ -141,11 +141,11 @@ export function startWithout<Started>(
   }
 }
 
-// §18.3: what a server writes beside its messages, in the gateway's log.
+// §18.3: writes the error output of a server, and stray lines, to the gateway's log.
 
 const MAX_CHARACTERS = 1000;
 
-/** Shorter ones of them, such as `1` or `true`, stand in every text. */
+/** Shorter secrets, such as `1` or `true`, are in every text. */
 const MIN_SECRET = 6;
 
 /** Other control characters, line ends besides LF, and marks that turn the reading direction. */
@@ -243,7 +243,7 @@ function selectLines(piece: Buffer): readonly Buffer[] {
   return [piece.subarray(0, firstEnd), piece.subarray(lastStart)];
 }
 
-/** Told by a line-splitter; the bytes are valid during the call only. */
+/** Called by the line splitter; the bytes are valid during the call only. */
 interface LineHandlers {
   /** A whole line, without its end. */
   onLine(line: Buffer): void;
@@ -255,7 +255,7 @@ const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
 /**
- * Cuts a stream of bytes into lines. What waits for the end of its line is copied into one growing buffer: a
+ * Cuts a stream of bytes into lines. An incomplete line is copied into one growing buffer: a
  * process may write bytes one by one, and each piece would cost an object.
  */
 export function createLineSplitter(maxBytes: number, { onLine, onTooLong }: LineHandlers) {

@@ -28,7 +28,7 @@ export type RpcConnection = ReturnType<typeof createRpcConnection>;
 
 /**
  * A request ends after `timeoutMs` without progress. `canAttribute` is true where all requests are of one user: only then
- * messages that do not say whose they are are passed on, and a question can be told to belong to one of them.
+ * messages that do not name their request are passed on, and a question can be attributed to one of them.
  */
 export function createRpcConnection(
   clock: Clock,
@@ -78,7 +78,7 @@ export function createRpcConnection(
     notify('notifications/cancelled', { requestId: id, reason });
   }
 
-  // §18.3: what a process writes, told to whom it is for.
+  // §18.3: dispatches the messages of a process.
 
   const notified: Readonly<Record<string, (params: JsonObject) => void>> = {
     'notifications/progress'(params) {
@@ -132,7 +132,7 @@ export function createRpcConnection(
   function receiveAnswer(answer: Extract<ServerMessage, { kind: 'result' | 'error' }>): Received {
     const request = openRequests.find(answer.id);
     if (request === undefined) {
-      // An answer that crossed the cancellation is nobody's fault.
+      // The answer may have crossed the cancellation.
       const id = readEchoedNumber(answer.id);
       if (id === undefined || !forgotten.delete(id)) peer.onStrayAnswer();
       return OTHER;
@@ -223,7 +223,7 @@ export function createRpcConnection(
       const text = decodeUtf8(line)?.replace(/^\uFEFF/, '');
       return receiveValue(text === undefined ? undefined : parseServerJson(text)?.value);
     },
-    /** Takes what was parsed of one. */
+    /** Takes a parsed message, or a batch. */
     receiveValue,
     /** It did not take the message of this id: a request fails, and nothing else follows. */
     refuse: (id: unknown, error: UpstreamError) => openRequests.find(id)?.settle(error),
@@ -240,9 +240,9 @@ export function createRpcConnection(
 
 const OWN: RequestHandlers = { caller: GATEWAY_CALLER };
 
-/** What was made of a message. */
+/** The outcome of a message that was received. */
 interface Received {
-  /** False for what is no message. */
+  /** False for a value that is no message. */
   readonly isMessage: boolean;
   /** The number of messages that it counts as: none for an answer that is waited for. */
   readonly count: number;
@@ -257,15 +257,15 @@ const STRAY: Received = { isMessage: false, count: 2 };
 const ANSWER: Received = { isMessage: true, count: 0 };
 const OTHER: Received = { isMessage: true, count: 1 };
 
-/** The process at the other end, and those who listen to it. */
+/** The other end of the connection, and the listeners to it. */
 interface RpcPeer {
-  /** A whole message; false where the process does not read what was written before. */
+  /** Writes a whole message; false where the process does not read the messages before (back-pressure). */
   write(message: JsonObject): boolean;
   /** Any notification but of progress, log messages and cancellation. */
   onNotification(message: ServerNotification): void;
-  /** An answer came that nobody waits for. */
+  /** An answer arrived that no request waits for. */
   onStrayAnswer(): void;
-  /** The server wanted to ask a client, and nobody knows which. */
+  /** The server wanted to ask a client, and no call can be attributed to the question. */
   onUnattributed?(method: string): void;
 }
 

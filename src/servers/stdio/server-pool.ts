@@ -11,13 +11,13 @@ import type { Program } from './program.ts';
 import { createAbortedError } from './rpc-connection.ts';
 import { type ProcessKey, type RunningServer, startRun } from './server-run.ts';
 
-/** Told of each process by its key. */
+/** Gets the events of each process, by its key. */
 interface PoolOwner {
   onUp(key: ProcessKey, running: RunningServer): void;
   /** It ended, or could not be started; it is tried again in `retryMs`. */
   onDown(key: ProcessKey, reason: EndReason, retryMs: number): void;
   onNotification(key: ProcessKey, message: ServerNotification): void;
-  /** True if it is needed though nobody calls it. */
+  /** True if it is needed without calls. */
   isNeeded(key: ProcessKey): boolean;
   /** The process ends, and is not started again until it is needed. */
   onEnd(key: ProcessKey, isLast: boolean): void;
@@ -41,7 +41,7 @@ export function createServerPool(program: Program, owner: PoolOwner) {
   const places = new Map<string, Place>();
   const ending = new Set<Promise<void>>();
   const max = config.isolation === 'shared' ? 1 : config.maxProcesses;
-  /** Nobody can keep all others out by opening sessions. */
+  /** Bound per user: no user can take the places of all by opening sessions. */
   const maxOfUser = Math.ceil(max / 2);
   const idleMs = config.idleSeconds * 1000;
   let isClosed = false;
@@ -164,7 +164,7 @@ const RESTART_WAIT_MS = 1000;
 /** Milliseconds after which a process ran well: its end is no failure to start. */
 const RAN_WELL_MS = 30_000;
 
-/** `capabilities` say what the clients behind it can be asked. */
+/** `capabilities` are those of the clients of the process. */
 function createSupervisedServer(
   program: Program,
   key: ProcessKey,

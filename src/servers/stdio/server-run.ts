@@ -98,7 +98,7 @@ export function startRun(
         });
       },
     },
-    share.messagePace.open({ server: config.name, user, isShared }),
+    { server: config.name, user, isShared },
   );
 
   async function connect() {
@@ -138,7 +138,7 @@ const MAX_LINES = 10;
 
 /** §18.3: for whom there is a process of its own. */
 export interface ProcessKey {
-  /** The same for all who share a process. */
+  /** The same for all callers that share a process. */
   readonly id: string;
   /** The owner of the process (`nameOwner`); undefined where all share it, and without authentication. */
   readonly user: string | undefined;
@@ -175,7 +175,7 @@ export const findOwner = ({ user, clientId, sessionId }: UpstreamCaller): string
 /** Values that are passed on as they were written may have line ends, which mean nothing in JSON. */
 const toLine = (message: JsonObject) => `${writeExactJson(message).replace(/[\r\n]/g, ' ')}\n`;
 
-// §18.3: which era a process speaks, and what it says of itself.
+// §18.3: handshake with a process: detects its era, and reads its description.
 
 /** Milliseconds for `server/discover`: a server that does not know it may leave it unanswered. */
 const DISCOVER_MS = 10_000;

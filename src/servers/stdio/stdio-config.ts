@@ -1,4 +1,4 @@
-// A server of the configuration file that the gateway starts: its members, and what they come to.
+// Configuration of a server that the gateway starts: its members, and the values that they become.
 
 import { listValues } from '../../config/file/expand.ts';
 import {
@@ -31,7 +31,7 @@ export interface StdioUpstreamConfig extends UpstreamConfig {
   readonly kind: 'stdio';
   readonly command: string;
   readonly args: readonly string[];
-  /** Parts of `args` that are never shown: what variables bring there, and what looks like a secret. */
+  /** Parts of `args` that are never shown: values of variables, and parts that look like secrets. */
   readonly secretArguments: readonly string[];
   /** Beside PATH, HOME, USER, LANG and TMPDIR. Secrets. */
   readonly env: Readonly<Record<string, string>>;
@@ -51,7 +51,7 @@ const DEFAULT_IDLE_SECONDS = 300;
 
 const argumentText = freeText({ isSecret: true });
 
-/** An argument of a program, and what variables of the environment bring into it. */
+/** An argument of a program, and the values of environment variables in it. */
 const argumentShape: Shape<{ readonly text: string; readonly values: readonly string[] }> = {
   schema: argumentText.schema,
   read(node, place) {
@@ -131,7 +131,7 @@ export const readStdioFacts = ({ isolation }: StdioUpstreamConfig): UpstreamFact
   attributes: { 'network.transport': 'pipe' },
 });
 
-/** With what its paths and its user lead to. Reports what is wrong with them, and what the settings rule out. */
+/** Resolves its paths and its user. Reports problems of these, and members that the settings rule out. */
 export async function completeStdio(
   config: StdioUpstreamConfig,
   members: MemberReader,

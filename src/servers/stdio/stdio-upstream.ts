@@ -158,7 +158,7 @@ export function createStdioUpstream(
 
 // MCP "Logging" (session era): a process has one level for all of its calls.
 
-/** Milliseconds; nobody waits for it. */
+/** Milliseconds; no caller waits for it. */
 const TIMEOUT_MS = 60_000;
 
 /** As it was set last. */
@@ -177,7 +177,7 @@ function wantLogLevel(running: RunningServer, level: LogSeverity | undefined) {
   connection.ask('logging/setLevel', { level: least }, TIMEOUT_MS).catch(() => {});
 }
 
-// §18.4: whether a server is up, as its callers and the operator are told.
+// §18.4: availability of a server, for its callers and the operator.
 
 function createProgramState({ clock, log }: UpstreamRuntime, server: string) {
   const listeners = new Set<(isUp: boolean, reason: string) => void>();
@@ -216,7 +216,7 @@ function createProgramState({ clock, log }: UpstreamRuntime, server: string) {
       });
       set(false, reason);
     },
-    /** One of several, that of a user or a session, cannot be used: that concerns nobody else. At most a line a minute. */
+    /** One of several, that of a user or a session, cannot be used: that concerns its owner only. At most one line a minute. */
     noteFailedProcess: warnOfProcess,
     /** Nothing is tried any more until it is needed. */
     forgetFailure() {

@@ -1,4 +1,4 @@
-// §18.4: what a server said of itself, to each of those whom it may say something else.
+// §18.4: descriptions that a server gave of itself, one for each audience. An LRU cache.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { UpstreamDescription } from '../../mcp/upstream/upstream.ts';
@@ -54,7 +54,7 @@ export function createDescriptionMemory() {
       }
     },
     forget,
-    /** It may be out of date, and serves until the server has said another. */
+    /** The description may be out of date, and serves until the server gives another. */
     expire(owner: string) {
       const known = kept.get(owner);
       if (known !== undefined) known.generation = NEVER;

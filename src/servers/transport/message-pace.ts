@@ -1,13 +1,14 @@
-// §18.4: how many messages of servers are looked at: in a second of each stream, of each user's streams and of each
-// server's, and in one turn of the event loop of all. A server, or a caller who makes servers talk, leaves the gateway
-// time for everybody else: what is beyond the pace waits with the server.
+// §18.4: limits the messages of servers: per second for each stream, for each user's streams and for each server's, and per turn
+// of the event loop for all. Neither a server nor a caller who makes servers talk takes the gateway's time from others: messages
+// beyond the pace wait at the server (back-pressure).
 import type { Clock } from '../../platform/clock.ts';
 
-interface PacedSource {
+/** Source of a stream: its windows are found by it. */
+export interface PacedSource {
   readonly server: string;
-  /** The owner of the stream (`nameOwner`); undefined for the gateway's own, and for what users share. */
+  /** Owner of the stream (`nameOwner`); undefined for the gateway's own, and for streams that users share. */
   readonly user: string | undefined;
-  /** True if many callers share it: then it may be as fast as its server, and is never given up. */
+  /** True if many callers share it: it may be as fast as its server, and is never given up. */
   readonly isShared: boolean;
 }
 
@@ -17,17 +18,17 @@ const USER_MESSAGES = 2000;
 const SERVER_MESSAGES = 4000;
 /** Some milliseconds of work. */
 const TURN_MESSAGES = 100;
-/** So few at the beginning of a stream wait for no second: most answers have no more, and others' must not hold them up. */
+/** The first messages of a stream wait for no second: most answers have no more, and other streams must not delay them. */
 const FREE_MESSAGES = 16;
 /** A longer message counts as several. */
 const BYTES_A_MESSAGE = 8192;
-/** The same for an answer that is waited for: it goes on as it came. */
+/** The same for an answer that is waited for: it is passed on as received. */
 const BYTES_AN_ANSWER = 32_768;
-/** A stream that is beyond the pace for so long, and brought so many meanwhile, is given up. */
+/** A stream that has been beyond the pace for this long, and brought this many messages meanwhile, is given up. */
 const MAX_BEHIND_MS = 60_000;
 const MIN_BEHIND_MESSAGES = 1000;
 
-/** The messages that may be looked at in a second of the clock; more are taken off the seconds that follow. */
+/** Messages that may be taken in a second of the clock; an excess counts against the seconds that follow. */
 interface Window {
   second: number;
   used: number;
@@ -39,17 +40,13 @@ export class MessagePace {
   readonly clock: Clock;
   leftInTurn = TURN_MESSAGES;
   private readonly windows = new Map<string, Window>();
-  /** The stream that waits longest comes first. */
-  readonly waiting = new Set<StreamPace>();
+  /** The stream that has waited longest comes first. */
+  readonly waiting = new Set<PacedStream<unknown>>();
   private isTurnTimed = false;
   private isSecondTimed = false;
 
   constructor(clock: Clock) {
     this.clock = clock;
-  }
-
-  open(source: PacedSource): StreamPace {
-    return new StreamPace(this, source);
   }
 
   createWindow(limit: number): Window {
@@ -70,7 +67,7 @@ export class MessagePace {
     return window.used < window.limit;
   }
 
-  addWaiting(stream: StreamPace): void {
+  addWaiting(stream: PacedStream<unknown>): void {
     this.waiting.add(stream);
     if (this.leftInTurn <= 0) this.timeTurn();
     this.timeSecond();
@@ -105,7 +102,7 @@ export class MessagePace {
         this.refill(window);
         if (window.used === 0) this.windows.delete(key);
       }
-      for (const stream of [...this.waiting]) if (!stream.check()) this.waiting.delete(stream);
+      for (const stream of [...this.waiting]) if (!stream.keepsPace()) this.waiting.delete(stream);
       this.resume();
       if (this.windows.size > 0) this.timeSecond();
     });
@@ -124,237 +121,210 @@ export class MessagePace {
   }
 }
 
-const NOTHING = () => {};
+/**
+ * Bytes that are still taken of a stream beyond its pace. Up to 64 KiB that a connection had read when it was paused are passed on:
+ * with a lower bound it would be paused again at once.
+ */
+const MAX_BEYOND_PACE = 131_072;
+
+/** Messages of a stream that wait, and how long the stream has been too fast. Few streams have one. */
+class Backlog<Message> {
+  messages: { readonly message: Message; readonly bytes: number }[] = [];
+  /** Index of the first that has not been passed on. */
+  next = 0;
+  /** Bytes of those that wait. */
+  bytes = 0;
+  isWaiting = false;
+  hasEnded = false;
+  isPaused = false;
+  beyondPace = 0;
+  /** Since when it has waited in each second; and the number of messages that it had brought by then. */
+  behindSince = 0;
+  behindFrom = 0;
+  lastBehindAt = Number.NEGATIVE_INFINITY;
+
+  isEmpty(): boolean {
+    return this.next >= this.messages.length;
+  }
+}
 
 /**
- * The pace of one stream: the answer to a call, a stream of notifications, the output of a process. Most are one answer, which
- * looks at no window.
+ * Messages of one stream, passed on in order at its pace: the answer to a call, a stream of notifications, the output of a process.
+ * Messages that must wait are kept, and the source is paused once there are many. Most streams are one answer, which looks at no
+ * window and has no backlog.
  */
-export class StreamPace {
-  private readonly all: MessagePace;
-  private readonly source: PacedSource;
-  private own: Window | undefined;
+export abstract class PacedStream<Message> {
+  private readonly pace: MessagePace;
   private messages = 0;
-  /** Since when it has waited in each second; and how many messages it had brought by then. */
-  private behindSince = 0;
-  private behindFrom = 0;
-  private lastBehindAt = Number.NEGATIVE_INFINITY;
-  private giveUp = NOTHING;
-  private isWaiting = false;
-  goOn = NOTHING;
+  private own: Window | undefined;
+  private backlog: Backlog<Message> | undefined;
+  /** Nothing is passed on any more. */
+  protected isOver = false;
 
-  constructor(all: MessagePace, source: PacedSource) {
-    this.all = all;
-    this.source = source;
+  constructor(pace: MessagePace) {
+    this.pace = pace;
   }
 
-  hasRoom(): boolean {
-    return this.all.leftInTurn > 0 && this.hasRoomInSecond();
+  protected abstract findSource(): PacedSource;
+  /** Takes a message. Returns how many messages it counts as: none for an answer that is waited for. */
+  protected abstract take(message: Message): number;
+  /** Copies a message that is valid only while it is pushed. */
+  protected abstract copy(message: Message): Message;
+  protected abstract pauseSource(): void;
+  /** Nothing waits any more; the source may not have been paused. */
+  protected abstract resumeSource(): void;
+  /** The stream has been too fast for too long. */
+  protected abstract giveUp(): void;
+  /** Called after `endMessages`, once all have been passed on. */
+  protected abstract finish(): void;
+
+  push(message: Message, bytes: number): void {
+    if (this.isOver) return;
+    if (this.backlog?.isWaiting !== true && this.hasRoom()) {
+      this.count(this.take(message), bytes);
+      return;
+    }
+    this.backlog ??= new Backlog();
+    this.backlog.messages.push({ message: this.copy(message), bytes });
+    this.backlog.bytes += bytes;
+    if (!this.backlog.isWaiting) this.wait(this.backlog);
   }
 
-  hasRoomInSecond(): boolean {
-    return (
-      this.messages < FREE_MESSAGES ||
-      this.listWindows().every((window) => this.all.hasRoomIn(window))
-    );
+  /** Bytes have come, of messages or not: pauses the source where too many were beyond the pace. */
+  checkPace(bytes: number): void {
+    if (this.isOver) return;
+    if (this.backlog?.isWaiting !== true) {
+      if (this.hasRoom()) return;
+      this.backlog ??= new Backlog();
+      this.wait(this.backlog);
+    }
+    const { backlog } = this;
+    if (backlog === undefined) return;
+    backlog.beyondPace += bytes;
+    if (this.isOver || backlog.isPaused || backlog.beyondPace < MAX_BEYOND_PACE) return;
+    backlog.isPaused = true;
+    this.pauseSource();
   }
 
   /**
-   * Counts what was looked at: so many messages of so many bytes. None are answers that a caller waits for, which
-   * calls limit: they only take their part of a turn.
+   * Counts messages that were taken, of this many bytes together. A count of 0 is an answer that a caller waits for, which
+   * calls limit: it only takes its part of a turn.
    */
   count(count: number, bytes: number): void {
     const size = Math.floor(bytes / (count === 0 ? BYTES_AN_ANSWER : BYTES_A_MESSAGE)) + count;
     if (size === 0) return;
-    this.all.leftInTurn -= size;
-    this.all.timeTurn();
+    this.pace.leftInTurn -= size;
+    this.pace.timeTurn();
     if (count === 0) return;
     this.messages += count;
-    // Messages beyond a window, as the first ones of a stream may be, take nothing of what others share.
+    // Messages beyond a window, as the first ones of a stream may be, take nothing of the windows that others share.
     for (const window of this.listWindows()) {
-      if (!this.all.hasRoomIn(window)) break;
+      if (!this.pace.hasRoomIn(window)) break;
       window.used += size;
     }
   }
 
-  /**
-   * Calls `goOn` once there is room again, or `giveUp` where the stream has been beyond the pace for too long.
-   * Until then the stream must wait.
-   */
-  wait(goOn: () => void, giveUp: () => void): void {
-    this.goOn = goOn;
-    this.giveUp = giveUp;
-    this.isWaiting = true;
-    if (this.check()) this.all.addWaiting(this);
-  }
-
-  /** False where the stream has been given up. */
-  check(): boolean {
-    if (this.source.isShared || this.hasRoomInSecond() || !this.isTooFast()) return true;
-    this.giveUp();
-    return false;
-  }
-
-  /** It is over: nothing is called any more. */
-  end(): void {
-    if (this.isWaiting) this.all.waiting.delete(this);
-  }
-
-  /** That of the most callers comes last. */
-  private listWindows(): readonly Window[] {
-    const { server, user, isShared } = this.source;
-    const ofServer = this.all.findWindow(`server ${server}`, SERVER_MESSAGES);
-    const ofUser = user === undefined ? [] : [this.all.findWindow(`user ${user}`, USER_MESSAGES)];
-    if (isShared) return [...ofUser, ofServer];
-    this.own ??= this.all.createWindow(STREAM_MESSAGES);
-    return [this.own, ...ofUser, ofServer];
-  }
-
-  private isTooFast(): boolean {
-    const now = this.all.clock.monotonic();
-    if (now - this.lastBehindAt > 2 * SECOND_MS) {
-      this.behindSince = now;
-      this.behindFrom = this.messages;
-    }
-    this.lastBehindAt = now;
-    const brought = this.messages - this.behindFrom;
-    return now - this.behindSince >= MAX_BEHIND_MS && brought >= MIN_BEHIND_MESSAGES;
-  }
-}
-
-// Messages of one stream, passed on in their order at its pace: those that have come but must wait are kept, and the
-// stream is paused once there are many.
-
-/** The source of messages, which also takes them. */
-export interface PacedStream<Message> {
-  /** Returns how many messages it counts as: none for an answer that is waited for. */
-  pass(message: Message): number;
-  /** A copy that can be kept, of what is valid only while it is pushed. */
-  copy(message: Message): Message;
-  pause(): void;
-  /** Nothing waits any more; the stream may not have been paused. */
-  resume(): void;
-  /** The stream has been too fast for too long. */
-  giveUp(): void;
-  /** After `end`: all have been passed on. */
-  finish?(): void;
-}
-
-/**
- * Bytes that are still taken of a stream that is beyond its pace. Of what a connection had read when it was
- * paused, up to 64 KiB, all is still passed on: fewer would be reached again at once.
- */
-const MAX_BEYOND_PACE = 131_072;
-
-interface Waiting<Message> {
-  readonly message: Message;
-  readonly bytes: number;
-}
-
-export class PacedMessages<Message> {
-  private readonly pace: StreamPace;
-  private readonly stream: PacedStream<Message>;
-  /** Made where one has to wait. */
-  private waiting: Waiting<Message>[] | undefined;
-  private next = 0;
-  /** Bytes of those that wait. */
-  waitingBytes = 0;
-  private isWaiting = false;
-  private beyondPace = 0;
-  private isPaused = false;
-  private isOver = false;
-  private hasEnded = false;
-
-  constructor(pace: StreamPace, stream: PacedStream<Message>) {
-    this.pace = pace;
-    this.stream = stream;
-  }
-
-  push(message: Message, bytes: number): void {
-    if (this.isOver) return;
-    if (!this.isWaiting && this.pace.hasRoom()) {
-      this.pass(message, bytes);
-      return;
-    }
-    this.waiting ??= [];
-    this.waiting.push({ message: this.stream.copy(message), bytes });
-    this.waitingBytes += bytes;
-    if (!this.isWaiting) this.wait();
-  }
-
-  /** So many bytes have come, of messages or none: pauses the stream where too many were beyond the pace. */
-  check(bytes: number): void {
-    if (this.isOver) return;
-    if (!this.isWaiting) {
-      if (this.pace.hasRoom()) return;
-      this.wait();
-    }
-    this.beyondPace += bytes;
-    if (this.isOver || this.isPaused || this.beyondPace < MAX_BEYOND_PACE) return;
-    this.isPaused = true;
-    this.stream.pause();
-  }
-
-  /** Nothing more comes: the stream is finished once all have been passed on. */
-  end(): void {
-    if (this.isWaiting) this.hasEnded = true;
-    else this.stream.finish?.();
+  /** Nothing more comes. */
+  endMessages(): void {
+    if (this.backlog?.isWaiting === true) this.backlog.hasEnded = true;
+    else this.finish();
   }
 
   /** Passes on at once what waits. */
   flush(): void {
-    this.passWaiting(() => true);
+    if (this.backlog !== undefined) this.passWaiting(this.backlog, () => true);
   }
 
-  /** Nothing is passed on any more. */
-  stop(): void {
+  /** Passes on nothing any more. */
+  stopMessages(): void {
     this.isOver = true;
-    this.waiting = undefined;
-    this.waitingBytes = 0;
-    this.pace.end();
+    if (this.backlog === undefined) return;
+    this.backlog.messages = [];
+    this.backlog.bytes = 0;
+    this.pace.waiting.delete(this);
   }
 
-  private pass(message: Message, bytes: number): void {
-    this.pace.count(this.stream.pass(message), bytes);
+  /** Bytes of messages that wait. A method, see `keptBytes` in `servers/http/event-stream.ts`. */
+  waitingBytes(): number {
+    return this.backlog?.bytes ?? 0;
   }
 
-  private passWaiting(hasRoom: () => boolean): void {
-    while (!this.isOver && this.hasWaiting() && hasRoom()) {
-      const first = this.waiting?.[this.next];
-      if (first === undefined) break;
-      this.next += 1;
-      this.waitingBytes -= first.bytes;
-      this.pass(first.message, first.bytes);
-    }
-    if (this.hasWaiting()) return;
-    this.waiting = undefined;
-    this.next = 0;
-  }
+  // Calls of the pace.
 
-  private hasWaiting(): boolean {
-    return this.waiting !== undefined && this.next < this.waiting.length;
-  }
-
-  private wait(): void {
-    this.isWaiting = true;
-    this.pace.wait(
-      () => this.goOn(),
-      () => this.stream.giveUp(),
+  hasRoomInSecond(): boolean {
+    return (
+      this.messages < FREE_MESSAGES ||
+      this.listWindows().every((window) => this.pace.hasRoomIn(window))
     );
   }
 
-  private goOn(): void {
-    this.passWaiting(() => this.pace.hasRoom());
+  /** False where the stream has been given up. */
+  keepsPace(): boolean {
+    if (this.findSource().isShared || this.hasRoomInSecond() || !this.isTooFast()) return true;
+    this.giveUp();
+    return false;
+  }
+
+  /** There is room again. */
+  goOn(): void {
+    const { backlog } = this;
+    if (backlog === undefined) return;
+    this.passWaiting(backlog, () => this.hasRoom());
     if (this.isOver) return;
-    if (this.hasWaiting()) {
-      this.wait();
+    if (!backlog.isEmpty()) {
+      this.wait(backlog);
       return;
     }
-    this.isWaiting = false;
-    this.beyondPace = 0;
-    if (this.hasEnded) this.stream.finish?.();
+    backlog.isWaiting = false;
+    backlog.beyondPace = 0;
+    if (backlog.hasEnded) this.finish();
     if (this.isOver) return;
-    this.isPaused = false;
-    this.stream.resume();
+    backlog.isPaused = false;
+    this.resumeSource();
+  }
+
+  private hasRoom(): boolean {
+    return this.pace.leftInTurn > 0 && this.hasRoomInSecond();
+  }
+
+  private wait(backlog: Backlog<Message>): void {
+    backlog.isWaiting = true;
+    if (this.keepsPace()) this.pace.addWaiting(this);
+  }
+
+  private passWaiting(backlog: Backlog<Message>, hasRoom: () => boolean): void {
+    for (;;) {
+      const first = backlog.messages[backlog.next];
+      if (this.isOver || first === undefined || !hasRoom()) break;
+      backlog.next += 1;
+      backlog.bytes -= first.bytes;
+      this.count(this.take(first.message), first.bytes);
+    }
+    if (!backlog.isEmpty()) return;
+    backlog.messages = [];
+    backlog.next = 0;
+  }
+
+  /** The window that most callers share comes last. */
+  private listWindows(): readonly Window[] {
+    const { server, user, isShared } = this.findSource();
+    const ofServer = this.pace.findWindow(`server ${server}`, SERVER_MESSAGES);
+    const ofUser = user === undefined ? [] : [this.pace.findWindow(`user ${user}`, USER_MESSAGES)];
+    if (isShared) return [...ofUser, ofServer];
+    this.own ??= this.pace.createWindow(STREAM_MESSAGES);
+    return [this.own, ...ofUser, ofServer];
+  }
+
+  private isTooFast(): boolean {
+    const { backlog } = this;
+    if (backlog === undefined) return false;
+    const now = this.pace.clock.monotonic();
+    if (now - backlog.lastBehindAt > 2 * SECOND_MS) {
+      backlog.behindSince = now;
+      backlog.behindFrom = this.messages;
+    }
+    backlog.lastBehindAt = now;
+    const brought = this.messages - backlog.behindFrom;
+    return now - backlog.behindSince >= MAX_BEHIND_MS && brought >= MIN_BEHIND_MESSAGES;
   }
 }

@@ -1,4 +1,4 @@
-// §18.4: what all servers share that this process reaches, whatever their transport.
+// §18.4: state that all servers of this process share, whatever their transport.
 
 import { UpstreamError, type UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import { type Clock, computePauseMs } from '../../platform/clock.ts';
@@ -11,7 +11,7 @@ import {
 } from '../../platform/memory/user-budgets.ts';
 import { MessagePace } from './message-pace.ts';
 
-/** §18.4: between two attempts to reach a server, or to tell of it. */
+/** §18.4: exponential backoff of attempts to reach a server, or to publish its changes. */
 export const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
 /** Milliseconds after so many failures in a row. */
@@ -27,7 +27,7 @@ export function openProcessShare({ config, clock, store }: UpstreamRuntime, serv
     heldStreams: createHeldStreams(clock),
     /** Other processes serve with the same store. */
     hasReplicas: serves && store.isShared,
-    /** True if a client's session goes on, whichever replica it was ended at; while the store cannot say, it does. Never rejects. */
+    /** True if a client's session is alive: any replica may have ended it. True while the store does not answer. Never rejects. */
     async isSessionActive(sessionId: string) {
       try {
         const access = { sessionId, owner: undefined, slideSeconds: undefined };
@@ -40,8 +40,8 @@ export function openProcessShare({ config, clock, store }: UpstreamRuntime, serv
   };
 }
 
-// §18.3: streams that are open only so that servers can ask on them: how many there may be, and how long they are kept after the
-// last call, so that only the first one of several waits for its stream.
+// §18.3: streams that are held open only so that servers can ask on them: bounds their number, and keeps each for a while after the
+// last call, so that only the first one of several calls waits for its stream.
 
 export interface HeldStream {
   /** As `nameOwner` has it; undefined without authentication. */
@@ -104,19 +104,19 @@ export function createHeldStreams(clock: Clock) {
   };
 }
 
-// §18.4: the memory that answers of servers take while they come in: a budget for each user and for all users together; of what
-// the gateway itself asks, for each server and for all servers. Where one is full, the slowest answer makes room.
+// §18.4: memory of answers while they arrive: a budget for each user and for all users together; for requests of the gateway itself
+// one for each server and for all servers. Where a budget is full, the slowest answer is dropped.
 
-/** The owner of an answer: a user, and without authentication nobody knows which; or the gateway itself, which asked the server. */
+/** Owner of an answer: a user, who is unknown without authentication; or the gateway itself, which asked this server. */
 type AnswerOwner = { readonly user: string | undefined } | { readonly server: string };
 
 const MEBIBYTE = 1_048_576;
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 64 * MEBIBYTE;
-/** Lists, and what the gateway listens to. No user's answers take any of it, and no other server's. */
+/** For lists, and streams that the gateway listens to. Answers of users and of other servers take none of it. */
 const SERVER_BYTES = 16 * MEBIBYTE;
-/** Nearly all answers come in one piece: counting each of them would cost more than it bounds. */
-const UNCOUNTED_BYTES = 16_384;
+/** Nearly all answers come in one piece: to count each of them would cost more than it bounds. */
+export const UNCOUNTED_BYTES = 16_384;
 
 /** One answer of `maxBytes` always has room. */
 export function createAnswerMemory(clock: Clock, maxBytes: number) {
@@ -132,63 +132,48 @@ export function createAnswerMemory(clock: Clock, maxBytes: number) {
     return owner.user === undefined ? [all] : [users.find(owner.user), all];
   }
 
-  const start: StartTransfer = (owner, onDrop) =>
-    transfers.start(findBudgets(owner), {
-      onDrop: () => onDrop(new UpstreamError('overloaded', TOO_MANY)),
-      onEnd() {
-        if ('server' in owner) servers.forgetIfEmpty(owner.server);
-        else if (owner.user !== undefined) users.forgetIfEmpty(owner.user);
-      },
-    });
-
   return {
     /** Counts one answer, or one stream of them; `onDrop` is called at most once, when it has to end. */
-    open: (owner: AnswerOwner, onDrop: OnDrop) => new CountedAnswer(start, owner, onDrop),
+    open(owner: AnswerOwner, onDrop: (error: UpstreamError) => void) {
+      let counted = 0;
+      let transfer: CountedTransfer | undefined;
+      let isOver = false;
+
+      function release() {
+        transfer?.end();
+        transfer = undefined;
+        counted = 0;
+      }
+
+      return {
+        /** Bytes that were received, and those that are kept now because the rest is still to come. */
+        note(received: number, kept: number) {
+          if (isOver) return;
+          if (kept < UNCOUNTED_BYTES) {
+            release();
+            return;
+          }
+          const change = kept - counted;
+          counted = kept;
+          transfer ??= transfers.start(findBudgets(owner), {
+            onDrop: () => onDrop(new UpstreamError('overloaded', TOO_MANY)),
+            onEnd() {
+              if ('server' in owner) servers.forgetIfEmpty(owner.server);
+              else if (owner.user !== undefined) users.forgetIfEmpty(owner.user);
+            },
+          });
+          transfer.count(received, change);
+        },
+        end() {
+          isOver = true;
+          release();
+        },
+      };
+    },
   };
 }
 
-type OnDrop = (error: UpstreamError) => void;
-
-type StartTransfer = (owner: AnswerOwner, onDrop: OnDrop) => CountedTransfer;
-
-export class CountedAnswer {
-  private readonly start: StartTransfer;
-  private readonly owner: AnswerOwner;
-  private readonly onDrop: OnDrop;
-  private counted = 0;
-  private transfer: CountedTransfer | undefined;
-  private isOver = false;
-
-  constructor(start: StartTransfer, owner: AnswerOwner, onDrop: OnDrop) {
-    this.start = start;
-    this.owner = owner;
-    this.onDrop = onDrop;
-  }
-
-  /** Bytes that have come, and those that are kept now because the rest of them is still to come. */
-  note(received: number, kept: number): void {
-    if (this.isOver) return;
-    if (kept < UNCOUNTED_BYTES) {
-      this.release();
-      return;
-    }
-    const change = kept - this.counted;
-    this.counted = kept;
-    this.transfer ??= this.start(this.owner, this.onDrop);
-    this.transfer.count(received, change);
-  }
-
-  end(): void {
-    this.isOver = true;
-    this.release();
-  }
-
-  private release(): void {
-    this.transfer?.end();
-    this.transfer = undefined;
-    this.counted = 0;
-  }
-}
+export type CountedAnswer = ReturnType<ReturnType<typeof createAnswerMemory>['open']>;
 
 const TOO_MANY =
   'too many large answers were coming in at the same time, and this one came the slowest';

@@ -44,8 +44,8 @@ export function createServerQuestions() {
     /** The whole response; undefined where the server no longer wants one. Never rejects. */
     answer,
     /**
-     * The same for what does not say which call it belongs to: it goes to one of those that it may belong to, the first that has no
-     * such question yet. It may be any of them that waits for the answer, so the time of all of them stands still.
+     * The same for a question that does not name its call: one of the calls that it may belong to is asked, the first that has no
+     * such question yet. Any of them may be the one that waits, so the deadlines of all are paused.
      */
     async answerForOneOf(question: ServerRequest, listAskable: () => readonly Askable[]) {
       const askable = isQuestion(question) ? listAskable() : [];
@@ -67,7 +67,7 @@ export function createServerQuestions() {
   };
 }
 
-// MCP "Elicitation", "Sampling", "Roots", "Ping": a server's request, answered by whoever can.
+// Answers server-initiated requests (MCP "Elicitation", "Sampling", "Roots", "Ping").
 
 const ASKING_METHODS: readonly string[] = [
   'elicitation/create',

@@ -1,4 +1,4 @@
-// Sessions at servers in the store: sealed, so that any replica goes on with them and nobody else can.
+// Records of sessions at servers in the store: sealed, and readable by all replicas only.
 
 import {
   INVALID_PARAMS,
@@ -56,7 +56,7 @@ export function createSessionRecords(
   return {
     /** Undefined where there is none. */
     read: (sessionId: string) => attempt(records.get(buildKey(sessionId)), undefined),
-    /** The record that stands there then: another replica may have been faster. */
+    /** Resolves to the record that is there then: another replica may have been faster. */
     readOrWrite: (sessionId: string, text: string) =>
       attempt(records.create(buildKey(sessionId), text, ttlSeconds), text),
     /**
@@ -80,7 +80,7 @@ export function createSessionRecords(
 // Resources to which clients' sessions have subscribed at a server: kept in the store, so that any replica can subscribe
 // to them again.
 
-/** Each method throws StoreUnavailable where the store does not answer: that nobody subscribed to anything is something else. */
+/** Each method throws StoreUnavailable where the store does not answer: that is not the same as no subscriptions. */
 export type SubscriptionMemory = ReturnType<typeof createSubscriptionMemory>;
 
 /** So many one session may have at a server: none keeps the others out. */
@@ -133,7 +133,7 @@ export function createSubscriptionMemory(
     async read(sessionId: string) {
       // From now on there is a stream that depends on it.
       unsubscribe ??= store.subscribe(channel, onChange);
-      // The session goes on, and so must what it wants: its time begins anew.
+      // The session is alive, so its subscriptions are kept: renews their time to live.
       const kept = await records.update(sessionId, (text) =>
         parseUris(text).length > 0 ? text : undefined,
       );
@@ -141,7 +141,7 @@ export function createSubscriptionMemory(
     },
     /** @throws UpstreamError where the session has too many. */
     note,
-    /** The same, and all replicas hear of it. */
+    /** The same, and publishes it to all replicas. */
     async change(sessionId: string, uri: string, isWanted: boolean) {
       await note(sessionId, uri, isWanted);
       await store.publish(channel, hashSession(sessionId));
@@ -163,7 +163,7 @@ export interface SubscriptionChange {
   readonly isWanted: boolean;
 }
 
-/** Undefined for what is no such request. */
+/** Undefined for any other request. */
 export function readSubscriptionChange(
   caller: UpstreamCaller,
   { method, params: { uri } }: UpstreamRequest,
@@ -181,9 +181,9 @@ export const SUBSCRIBING: ReadonlyMap<string, boolean> = new Map([
 ]);
 
 // §18.3: each replica has processes of its own, and a client's stream may be at another replica than the one that took
-// its subscription: what sessions subscribed to is in the store, and what has changed is told to all replicas.
+// its subscription: subscriptions of sessions are in the store, and changes are published to all replicas.
 
-/** A process of the replica `from` says that a resource has changed; `keyId` says for whom the process is. */
+/** A process of the replica `from` says that a resource has changed; `keyId` names the owner of the process. */
 interface UpdateMessage {
   readonly from: string;
   readonly keyId: string;
@@ -196,7 +196,7 @@ interface Watcher {
   tell(uris: readonly string[]): void;
 }
 
-/** `onUpdate` is told what processes of other replicas say. */
+/** `onUpdate` gets the updates of processes of other replicas. */
 export function createStdioReplicas(
   runtime: UpstreamRuntime,
   name: string,
@@ -225,7 +225,7 @@ export function createStdioReplicas(
   const isWatching = (watcher: Watcher) =>
     watchers.topics.get(hashSession(watcher.sessionId))?.listeners.has(watcher) === true;
 
-  /** While the store does not say, what was told before holds. */
+  /** Fails open: while the store does not answer, the previous subscriptions stay. */
   async function tellSubscriptions(watcher: Watcher) {
     const { sessionId, attempts, tell } = watcher;
     const uris = await memory.read(sessionId).catch(() => undefined);
@@ -246,7 +246,7 @@ export function createStdioReplicas(
       await memory.forget(sessionId);
       await store.publish(channel, hashSession(sessionId));
     },
-    /** Tells what the session subscribed to at any replica, now and when that changes, until the result is called. */
+    /** Tells the subscriptions of the session at all replicas, now and when they change, until the result is called. */
     watch(sessionId: string, tell: Watcher['tell']) {
       const attempts = createAttempts(clock, pauseAfter);
       const watcher = { sessionId, attempts, tell };
@@ -274,7 +274,7 @@ export function createStdioReplicas(
   };
 }
 
-/** Users whose processes told of a resource. */
+/** Owners whose processes have updated a resource. */
 const MAX_BATCHES = 1000;
 
 const isUpdateMessage = (value: unknown): value is UpdateMessage =>

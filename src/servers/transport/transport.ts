@@ -1,5 +1,5 @@
-// §18.1, §18.3: a transport is one value: what the configuration file says of its servers, the facts that follow from that, and
-// how they are reached.
+// §18.1, §18.3: a transport as one value: the members of its servers in the configuration file, the facts that follow from them, and
+// the function that opens a server.
 import type { Member, MemberReader } from '../../config/file/shapes/shape.ts';
 
 import type { Upstream, UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
@@ -15,7 +15,7 @@ import type { Credentials } from '../credentials/credentials.ts';
 import type { ProgramHost } from '../stdio/program.ts';
 import type { ProcessShare } from './process-share.ts';
 
-/** A row of `transports.ts`. `Config` is what an entry of the file becomes. */
+/** A row of `transports.ts`. An entry of the file becomes a `Config`. */
 export interface Transport<Config extends UpstreamConfig = UpstreamConfig> {
   readonly kind: Config['kind'];
   /** Values of `type` in an entry, of which it has all to itself; `types.told` goes on the sentence "With url it is". */
@@ -36,13 +36,13 @@ export interface Transport<Config extends UpstreamConfig = UpstreamConfig> {
     readonly server: string;
     readonly whyNoOthers: string;
   };
-  /** Before its target, where a server is told. */
+  /** Stands before the target where a server is described. */
   readonly verb: 'runs' | 'at';
   /** Its servers have processes on this machine, which are counted. */
   readonly hasProcesses: boolean;
-  /** `type` is what the entry says, where it says so. Undefined where what is missing was reported. */
+  /** `type` is that of the entry, where it has one. Undefined where a missing member was reported. */
   build(members: MemberReader, type: ServerType | undefined): Unnamed<Config> | undefined;
-  /** With what paths and names in it lead to, once the whole file is read. Reports what is wrong with that. */
+  /** Resolves the paths and names in it, once the whole file is read. Reports problems of these. */
   complete(
     config: Config,
     members: MemberReader,
@@ -66,15 +66,15 @@ export interface ServerDescription {
   readonly auth: TypedAuth | undefined;
   /** A program that runs on this machine, and the user of the system that it runs as; undefined for the gateway's own. */
   readonly program: { readonly runAs: ProgramUser | undefined } | undefined;
-  /** Tells an operator what to check where it cannot be used. */
+  /** Advice to an operator where the server cannot be used. */
   readonly advice: string;
-  /** The same where each client has a process that can ask it, while now one that asks nobody serves all; else undefined. */
+  /** The same with a process for each client, which can ask it, where now one that cannot ask serves all; else undefined. */
   readonly asking: UpstreamConfig | undefined;
 }
 
 /** The process that reaches the servers. */
 export interface Reach {
-  /** Whatever comes in from outside of this process is counted here (`answerMemory`), and taken at a pace (`messagePace`). */
+  /** All input from outside of this process is counted here (`answerMemory`), and paced (`messagePace`). */
   readonly share: ProcessShare;
   readonly credentials: Credentials;
   readonly host: ProgramHost;

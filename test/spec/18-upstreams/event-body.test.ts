@@ -1,6 +1,12 @@
 // §18.4, WHATWG HTML §9.2: events are the same with any line end, however their bytes come; what has been read is not kept.
 import { expect, test } from 'vitest';
-import { EventBody } from '../../../src/servers/http/answer-body.ts';
+import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
+import { createTurnEnd, systemClock } from '../../../src/platform/clock.ts';
+import { openServerPool } from '../../../src/platform/outbound/outbound-network.ts';
+import { createEventSplitter } from '../../../src/servers/http/event-stream.ts';
+import { Exchange } from '../../../src/servers/http/exchange.ts';
+import { MessagePace } from '../../../src/servers/transport/message-pace.ts';
+import { createAnswerMemory } from '../../../src/servers/transport/process-share.ts';
 
 const EVENTS = 200;
 
@@ -9,15 +15,15 @@ const read = (lineEnd: string, pieceBytes: number) => {
   const problems: string[] = [];
   let noise = 0;
   let mostKept = 0;
-  const body = new EventBody(200, {
-    onMessage: (data) => void messages.push(String(data)),
+  const reader = {
+    onEventData: (data: string | Buffer) => void messages.push(String(data)),
     onNamedEvent() {},
-    onNoise(count) {
+    onNoise(count: number) {
       noise += count;
     },
-    onEventsEnd() {},
     openCursor: () => undefined,
-  });
+  };
+  const body = createEventSplitter(200, reader, true);
   const lines = Array.from({ length: EVENTS }, (_, index) => [
     'event: message',
     `data: {"é":${index},`,
@@ -57,7 +63,7 @@ const PIECES: readonly (readonly [piece: string, messages: readonly string[]])[]
   ['event: other\ndata: {"a":1}\n\n', []],
   ['data: {"a":1}\n\ndata: {"b":1}\n\n', ['{"a":1}', '{"b":1}']],
   ['data: {"a":\ndata: 1}\n\n', ['{"a":\n1}']],
-  ['data: {"a":1}\rdata: x\n\n', ['{"a":1}\nx']],
+  ['data: {"a":1}\rdata: \n\n', ['{"a":1}\n']],
   ['id: 7\ndata: {"a":1}\n\n', ['{"a":1}']],
   ['data: {"a":1}\n', []],
   ['data: {"a":1}\nevent: other\n\n', []],
@@ -67,20 +73,49 @@ const PIECES: readonly (readonly [piece: string, messages: readonly string[]])[]
 test('§18.4 events: pieces that are one event each are read as any others', () => {
   for (const [first, messages] of PIECES) {
     for (const [second, more] of PIECES) {
-      const found: string[] = [];
-      const body = new EventBody(200, {
-        onMessage: (data) => void found.push(String(data)),
-        onNamedEvent() {},
-        onNoise() {},
-        onEventsEnd() {},
-        openCursor: () => undefined,
-      });
-      expect(body.add(Buffer.from(first))).toBeUndefined();
+      const found: unknown[] = [];
+      const send = openAnswer((value) => void found.push(value));
+      send(first);
       // What is left open goes on.
-      if (!/\n\r?\n$/.test(first))
-        expect(body.add(Buffer.from('event: other\n\n'))).toBeUndefined();
-      expect(body.add(Buffer.from(second))).toBeUndefined();
-      expect(found).toEqual([...messages, ...more]);
+      if (!/\n\r?\n$/.test(first)) send('event: other\n\n');
+      send(second);
+      expect(found).toEqual([...messages, ...more].map((text) => JSON.parse(text)));
     }
   }
 });
+
+/** Nothing is sent over it. */
+const pool = openServerPool(new URL('http://127.0.0.1/mcp'), {
+  ca: undefined,
+  connectTimeoutMs: 900,
+  outbound: { httpProxy: undefined, httpsProxy: undefined, noProxy: [] },
+  clock: systemClock,
+});
+
+/** Begins an answer of events. */
+function openAnswer(onValue: (value: unknown) => void) {
+  const server = {
+    name: 'server',
+    url: 'http://127.0.0.1/mcp',
+    share: {
+      answerMemory: createAnswerMemory(systemClock, 200),
+      messagePace: new MessagePace(systemClock),
+    },
+    runAtTurnEnd: createTurnEnd(),
+    inFlight: 0,
+    maxBytes: 200,
+    hasToken: false,
+    pool,
+  };
+  const listener = {
+    caller: GATEWAY_CALLER,
+    onMessage(value: unknown) {
+      onValue(value);
+      return 1;
+    },
+    onEnd: (end: unknown) => onValue(end),
+  };
+  const exchange = new Exchange(server, listener, '/mcp');
+  exchange.onStart(200, { 'content-type': 'text/event-stream' });
+  return (piece: string) => exchange.onData(Buffer.from(piece));
+}

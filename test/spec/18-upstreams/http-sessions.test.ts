@@ -416,7 +416,7 @@ test('§18.3 sessions of many users: the one that is ended to make room is none 
     sessions.open(statelessCaller({ user: { sub, claims: { sub }, token: sub } }));
   const busy = await openAs('busy');
   const request = toRequest('tools/call', { name: 'slow' });
-  busy.openRequests.add({ token: 1, request, deadline: undefined });
+  busy.openRequests.add({ id: 1, request, deadline: undefined });
   for (let user = 0; user < 10_000; user += 1) await openAs(`user-${user}`);
   expect(ended).toEqual(['user-0']);
   await sessions.close();

@@ -1,4 +1,4 @@
-// §18.3: what a call came to, for the replica where the client's retry waits: sealed, for one use.
+// §18.3: outcomes of suspended calls in the store, for the replica where the client's retry waits: sealed, and read once.
 
 import type { JsonRpcErrorObject } from '../../../errors/gateway-error.ts';
 import type { ClientCapabilities } from '../../../mcp/catalog/client-requests.ts';
@@ -63,7 +63,7 @@ export function createOutcomeRecords({ config, store, log, getSeal }: UpstreamRu
   }
 
   return {
-    /** The owner is told so if there is no room for it. Never rejects: without the record the client is told to call again. */
+    /** Where there is no room, the owner gets a note of that. Never rejects: without the record the client has to call again. */
     async put(owner: CallOwner, outcome: NextOutcome) {
       try {
         if (!(await write(owner, outcome, 'any'))) await write(owner, NO_ROOM, 'small');
@@ -89,12 +89,12 @@ export function createOutcomeRecords({ config, store, log, getSeal }: UpstreamRu
 
 const toEntry = (name: string, sealed: string) => ({ name, bytes: sealed.length });
 
-// §18.3: how much of what calls came to lies in the store: a budget for each user, and one for all users of all replicas.
+// §18.3: bytes of outcomes in the store: a budget for each user, and one for all users of all replicas.
 
 const MEBIBYTE = 1_048_576;
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 128 * MEBIBYTE;
-/** For what is told in place of answers that had no room. */
+/** For notes in place of outcomes that had no room. */
 const SMALL_BYTES = MEBIBYTE;
 /** Sealing makes a third more of an answer; and it may be written longer than it came. */
 const SEALED_PER_BYTE = 1.5;
@@ -166,7 +166,7 @@ export const toUpstreamError = ({
     ? new UpstreamError(failure, message, jsonRpcError && { jsonRpcError })
     : new ConnectionNeeded(login);
 
-/** Reads what another replica wrote. Undefined for what this version does not know. */
+/** Reads a record of another replica. Undefined for one that this version does not know. */
 function parseOutcome(text: string): NextOutcome | undefined {
   const written: unknown = parseExactJson(text);
   const { kind, result, key, failure, message, jsonRpcError, login, ...rest } = isObject(written)
@@ -206,7 +206,7 @@ const isJsonRpcError = (value: unknown): value is JsonRpcErrorObject =>
 // §18.3: a call of a stateless client. It may outlive the request that began it: a server that asks waits for the
 // answer, which comes with a later request of the client.
 
-/** The request that waits for what the call comes to; there is one at most. */
+/** The request that waits for the outcome of the call; there is at most one. */
 export interface Waiter {
   /** Params of notifications. */
   progress(params: JsonObject): void;
@@ -222,9 +222,9 @@ export interface CallAtServer {
 
 /** Keeps calls that wait. */
 interface CallKeeper {
-  /** False where it cannot wait for an answer to what it asks now: too many do, or they keep too much. */
+  /** False where it cannot wait for an answer to its question: too many calls do, or they keep too much memory. */
   suspend(): boolean;
-  /** It is over. `untold` is what nobody waited for. */
+  /** The call is over. `untold` are outcomes that no request waited for. */
   end(untold: NextOutcome | undefined): void;
 }
 
@@ -246,7 +246,7 @@ export class OpenCall {
   private readonly capabilities: ClientCapabilities;
   private readonly keeper: CallKeeper;
   private readonly cancellation = new Cancellation();
-  /** Those that have no answer yet, the oldest first: they are told one after the other. */
+  /** Questions without an answer, the oldest first: the client gets one after the other. */
   private readonly questions = new Map<string, OpenQuestion>();
   private asked = 0;
   private waiter: Waiter | undefined;
@@ -272,7 +272,7 @@ export class OpenCall {
     );
   }
 
-  /** Waits in place of the one that waited, which is told that the call is over for it. */
+  /** Waits in place of the previous request, for which the call is over. */
   wait(next: Waiter): void {
     this.stopCounting();
     this.tell({ kind: 'failed', failure: 'aborted', message: 'The client called again.' });
@@ -289,7 +289,7 @@ export class OpenCall {
     return [...this.questions.values()].reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  /** A second answer, and what is no answer, changes nothing. */
+  /** Ignores a second answer, and any that is none. */
   answer(key: string, answer: unknown): void {
     const open = this.questions.get(key);
     if (open === undefined || !isObject(answer)) return;
@@ -297,7 +297,7 @@ export class OpenCall {
     open.resolve(answer);
   }
 
-  /** Nobody wants it any more: the server is told. */
+  /** The client gave the call up: the server is told. */
   cancel(reason: string): void {
     if (this.isOver) return;
     this.close(reason);
@@ -306,7 +306,7 @@ export class OpenCall {
     this.keeper.end(undefined);
   }
 
-  /** Resolves to the client's answer; one that the server cancels is not told, and its answer changes nothing. */
+  /** Resolves to the client's answer. A question that the server cancels is dropped, and so is its answer. */
   private async ask(question: UpstreamQuestion, cancelled: CancelSignal): Promise<JsonObject> {
     const problem = findQuestionProblem(question, this.capabilities);
     if (problem !== undefined) throw refuseQuestion(problem.message, problem.code);
@@ -341,7 +341,7 @@ export class OpenCall {
     );
   }
 
-  /** False when nobody waits. */
+  /** False where no request waits. */
   private tell(outcome: NextOutcome): boolean {
     const told = this.waiter;
     this.waiter = undefined;

@@ -63,13 +63,13 @@ export function createSuspendedCalls(runtime: UpstreamRuntime) {
   }
 
   return {
-    /** Resolves to what the call comes to first. */
+    /** Resolves to the first outcome of the call. */
     begin(call: NewCall, listener: CallListener) {
       const id = randomUUID();
       const outcome = waitHere(listener, (waiter) => start(call, id, waiter));
       return { id, replica: replicas.ownName, outcome };
     },
-    /** Resolves to what it comes to next; undefined when it is over, or its replica is gone. */
+    /** Resolves to the next outcome; undefined where the call is over, or its replica is gone. */
     async resume(reply: ClientReply, listener: CallListener) {
       if (reply.replica !== replicas.ownName) return waitElsewhere(reply, listener);
       const openCall = table.find(reply);
@@ -80,7 +80,7 @@ export function createSuspendedCalls(runtime: UpstreamRuntime) {
         return openCall;
       });
     },
-    /** Ends all that wait; their clients are told to call again. */
+    /** Ends all calls that wait; their clients have to call again. */
     async close() {
       const ended: readonly CallOwner[] = table.list();
       for (const { openCall } of table.list()) openCall.cancel('The gateway is stopping.');
@@ -127,7 +127,7 @@ export interface ClientReply extends CallOwner {
 
 export type CallListener = Pick<RequestClient, 'signal' | 'progress' | 'log'>;
 
-/** Milliseconds between two questions to the other replica whether the call goes on: messages can be lost, and replicas end. */
+/** Heartbeat interval: asks the other replica whether the call is alive, since messages can be lost, and replicas end. */
 const ASK_EVERY_MS = 2000;
 const MAX_UNANSWERED = 3;
 
@@ -142,7 +142,7 @@ function createWaitElsewhere(
   replicas.listen((message) => waits.get(message.ticket)?.(message));
 
   /**
-   * Passes a reply on, and resolves to what the call comes to next; undefined when nobody knows the call any more.
+   * Passes a reply on, and resolves to the next outcome of the call; undefined where no replica knows the call any more.
    *
    * @throws StoreUnavailable; UpstreamError `aborted` when the client hangs up.
    */
@@ -151,7 +151,7 @@ function createWaitElsewhere(
     listener: CallListener,
   ): Promise<NextOutcome | undefined> {
     const settled = await records.take(reply);
-    // A question that was told twice, and is answered now, is none.
+    // A question that was delivered twice, and is answered now, is none.
     const isAnswered =
       settled?.kind === 'question' && settled.key === reply.key && reply.answer !== undefined;
     if (settled !== undefined && !isAnswered) return settled;
@@ -208,7 +208,7 @@ function createWaitElsewhere(
 
       waits.set(ticket, receive);
       listener.signal.addEventListener('abort', leave);
-      // Whoever hung up while the store was asked is not told again.
+      // A client that hung up while the store was read gets nothing more.
       if (listener.signal.aborted) leave();
       else askWhetherItGoesOn();
     });
@@ -330,7 +330,7 @@ function createCallTable() {
       calls.delete(call.id);
       return false;
     },
-    /** False when what this user's calls keep, or those of all, has become too much. */
+    /** False where the calls of this user, or of all, keep too much memory. */
     hasRoom,
     /** Undefined where it is another user's, or at another server. */
     find({ id, user, server }: Pick<SuspendedCall, 'id' | 'user' | 'server'>) {

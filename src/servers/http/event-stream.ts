@@ -1,146 +1,45 @@
-// The body of an answer: bounded, and read as it comes.
+// Server-sent events (WHATWG HTML §9.2) of a server: splits a stream into messages, each of which is a value of JSON.
 import { isUtf8 } from 'node:buffer';
 import { StringDecoder } from 'node:string_decoder';
 import { createParser } from 'eventsource-parser';
-import { cutPieces } from '../../platform/json.ts';
-import { createGrowingBuffer, type GrowingBuffer } from '../../platform/memory/user-budgets.ts';
-import { dropByteOrderMark, hasByteOrderMark } from '../../platform/text.ts';
-
-export interface AnswerBody {
-  /** Returns the problem of the body; undefined while there is none. */
-  add(chunk: Buffer): string | undefined;
-  /** As `add`, once nothing more comes. */
-  end(): void;
-  /**
-   * Bytes that are kept because the rest of them is still to come. No accessor: V8 makes one of an object of its own in
-   * the old generation, from where it keeps alive all that the call allocated until the next full collection.
-   */
-  keptBytes(): number;
-}
+import { createGrowingBuffer } from '../../platform/memory/user-budgets.ts';
+import { dropByteOrderMark } from '../../platform/text.ts';
 
 const LINE_FEED = 0x0a;
-const MARK_BYTES = 3;
 const CARRIAGE_RETURN = 0x0d;
 
-const tooLong = (maxBytes: number) =>
+/** Problem of an answer, or of an event, that is too long. */
+export const describeExcess = (maxBytes: number): string =>
   `it answered more than ${maxBytes} bytes (MAX_UPSTREAM_BYTES)`;
 
-/** Kept as they came, and not copied; what comes behind them is, since of many small pieces each costs more than its bytes. */
-const MAX_PIECES = 16;
-
-/** Told what is read of a body. */
-export interface AnswerReader extends EventReader {
-  /** All of a body that is a single value of JSON, in pieces; or nothing at all (202). */
-  onBody(pieces: readonly Uint8Array[], bytes: number): void;
-}
-
 interface EventReader {
-  /** Data of an event, as text or as the bytes that came. */
-  onMessage(data: string | Buffer): void;
+  /** Data of an event, as text or as the bytes that were received. */
+  onEventData(data: string | Buffer): void;
   onNamedEvent(name: string, data: string): void;
-  /** A comment, a field that means nothing, an event without data; or lines without end that are no event. */
+  /** A comment, a field without a meaning, an event without data; or lines without end that are no event. */
   onNoise(count: number): void;
-  onEventsEnd(): void;
-  /** Called once an event has an id, or the server says when to come back; undefined where nobody comes back. */
+  /** Called once an event has an id, or the server says when to come back; undefined where the stream is not resumed. */
   openCursor(): EventCursor | undefined;
 }
 
-/** A class as most calls have one. */
-export class JsonBody implements AnswerBody {
-  private readonly maxBytes: number;
-  private readonly reader: AnswerReader;
-  private pieces: Buffer[] = [];
-  private bytes = 0;
-  private rest: GrowingBuffer | undefined;
-
-  constructor(maxBytes: number, reader: AnswerReader) {
-    this.maxBytes = maxBytes;
-    this.reader = reader;
-  }
-
-  add(chunk: Buffer): string | undefined {
-    if (this.bytes + chunk.length > this.maxBytes) return tooLong(this.maxBytes);
-    this.bytes += chunk.length;
-    if (this.pieces.length < MAX_PIECES) {
-      this.pieces.push(chunk);
-      return undefined;
-    }
-    this.rest ??= createGrowingBuffer();
-    this.rest.append(chunk);
-    return undefined;
-  }
-
-  end(): void {
-    const { pieces, bytes, rest } = this;
-    this.pieces = [];
-    this.bytes = 0;
-    const all = rest === undefined ? pieces : [...pieces, rest.take()];
-    if (hasByteOrderMark(all))
-      this.reader.onBody(cutPieces(all, MARK_BYTES, 0), bytes - MARK_BYTES);
-    else this.reader.onBody(all, bytes);
-  }
-
-  keptBytes(): number {
-    return this.bytes;
-  }
-}
-
-/** Server-sent events, as the WHATWG HTML standard §9.2 has them: each message is a value of JSON. */
-export class EventBody implements AnswerBody {
-  private readonly maxBytes: number;
-  private readonly reader: EventReader;
-  /** Most answers are one event that comes in one piece: nothing else needs one. */
-  private splitter: ReturnType<typeof createEventSplitter> | undefined;
-  private hasBegun = false;
-
-  constructor(maxBytes: number, reader: EventReader) {
-    this.maxBytes = maxBytes;
-    this.reader = reader;
-  }
-
-  add(chunk: Buffer): string | undefined {
-    const data = this.splitter === undefined ? findOnlyMessage(chunk) : undefined;
-    if (data === undefined) {
-      this.splitter ??= createEventSplitter(this.maxBytes, this.reader, !this.hasBegun);
-      return this.splitter.add(chunk);
-    }
-    this.hasBegun = true;
-    this.reader.onMessage(data);
-    return undefined;
-  }
-
-  end(): void {
-    this.reader.onEventsEnd();
-  }
-
-  keptBytes(): number {
-    return this.splitter?.keptBytes() ?? 0;
-  }
-}
-
-/** The beginning of a message's event as the SDKs of MCP write it. */
+/** Beginning of a message's event as the SDKs of MCP write it. */
 const MESSAGE_HEAD = /^(?:event: ?message\r?\n)?data: ?(?=\{)/;
 const MAX_MESSAGE_HEAD = 24;
-const MESSAGE_ENDS = ['\r\n\r\n', '\n\n'] as const;
 
-/** The data of a piece that is one event with one line of data; undefined for all else. */
-function findOnlyMessage(chunk: Buffer): Buffer | undefined {
+/** Data of a chunk that is one event with one line of data, as most answers are; undefined for any other chunk. */
+export function findOnlyMessage(chunk: Buffer): Buffer | undefined {
   const head = MESSAGE_HEAD.exec(chunk.toString('latin1', 0, MAX_MESSAGE_HEAD));
   if (head === null) return undefined;
   const tail = chunk.toString('latin1', chunk.length - 4);
-  const end = MESSAGE_ENDS.find((one) => tail.endsWith(one));
-  if (end === undefined) return undefined;
-  const data = chunk.subarray(head[0].length, chunk.length - end.length);
+  if (!tail.endsWith('\n\n') && tail !== '\r\n\r\n') return undefined;
+  const endLength = tail === '\r\n\r\n' ? 4 : 2;
+  const data = chunk.subarray(head[0].length, chunk.length - endLength);
   const isOneLine = !data.includes(LINE_FEED) && !data.includes(CARRIAGE_RETURN);
   return isOneLine && isUtf8(data) ? data : undefined;
 }
 
-/** Events in pieces of any kind. `isHead`: nothing of the stream came before. */
-function createEventSplitter(
-  maxBytes: number,
-  reader: EventReader,
-  isHead: boolean,
-): Pick<AnswerBody, 'add' | 'keptBytes'> {
+/** Reads events in chunks of any kind. `isHead`: nothing of the stream came before. */
+export function createEventSplitter(maxBytes: number, reader: EventReader, isHead: boolean) {
   const decoder = new StringDecoder('utf8');
   let hadReturn = false;
   /** The line that has begun. */
@@ -158,7 +57,7 @@ function createEventSplitter(
     // All lines of an event, which may come with comments between them.
     maxBufferSize: maxBytes,
     onError({ type }) {
-      if (type === 'max-buffer-size-exceeded') problem ??= tooLong(maxBytes);
+      if (type === 'max-buffer-size-exceeded') problem ??= describeExcess(maxBytes);
       else reader.onNoise(1);
     },
     onEvent({ event = 'message', id, data }) {
@@ -168,7 +67,7 @@ function createEventSplitter(
       else if (event !== 'message') reader.onNamedEvent(event, data);
       // The first event of a stream may be empty (MCP 2025-11-25, resuming): it only has an id.
       else if (data === '') reader.onNoise(1);
-      else reader.onMessage(data);
+      else reader.onEventData(data);
     },
     onRetry: (ms) => reader.openCursor()?.noteRetry(ms),
     onComment(comment) {
@@ -201,16 +100,21 @@ function createEventSplitter(
   }
 
   return {
-    add(chunk) {
+    /** Returns what is wrong with the stream; undefined while nothing is. */
+    add(chunk: Buffer): string | undefined {
       held.append(chunk);
       if (chunk.includes(LINE_FEED) || chunk.includes(CARRIAGE_RETURN)) {
         const bytes = held.take();
         feed(toLineFeeds(decoder.write(mayBeMark ? dropByteOrderMark(bytes) : bytes)));
         mayBeMark = false;
       }
-      return held.byteLength() + heldOfEvent > maxBytes ? tooLong(maxBytes) : problem;
+      return held.byteLength() + heldOfEvent > maxBytes ? describeExcess(maxBytes) : problem;
     },
-    keptBytes: () => held.byteLength() + heldOfEvent,
+    /**
+     * Bytes that are kept because the rest of them is still to come. No accessor: V8 makes one of an object of its own in
+     * the old generation, from where it keeps alive all that the call allocated until the next full collection.
+     */
+    keptBytes: (): number => held.byteLength() + heldOfEvent,
   };
 }
 
@@ -227,7 +131,7 @@ function measureBegun(text: string, isAtLine: boolean) {
   return isAtLine && text.startsWith('\n') ? text.length - 1 : undefined;
 }
 
-// MCP "Resumability and Redelivery": how far a stream of a server has been read, and when the gateway may come back to it.
+// Resumption (MCP "Resumability and Redelivery"): the position in a stream of a server, and when the gateway may come back to it.
 
 export type EventCursor = ReturnType<typeof createEventCursor>;
 
