@@ -21,3 +21,10 @@ export async function waitUntilLoaded(page: Page): Promise<void> {
     await page.evaluate('new Promise(requestAnimationFrame)');
   }
 }
+
+/** Waits until the page has taken over the scheme of the system. */
+export async function waitForScheme(page: Page, scheme: 'light' | 'dark'): Promise<void> {
+  await page.waitForFunction(
+    `document.documentElement.classList.contains('dark') === ${scheme === 'dark'}`,
+  );
+}
