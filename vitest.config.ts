@@ -26,7 +26,8 @@ const PROGRAM = [
   'test/process/{clients-command,config-command,connect,completion,export,init,init-server-json}.test.ts',
   'test/process/{lock,lock-approve,lock-served,rules-command,views-commands}.test.ts',
   'test/process/{conformance,demo,example-gateway,example-servers,lab,walk}.test.ts',
-  'test/process/{config-file-under-load,log-secrets,redis-sentinel,site,upstream-restarts}.test.ts',
+  'test/process/{config-file-under-load,log-secrets,program-users,redis-sentinel}.test.ts',
+  'test/process/{site,start-errors,upstream-restarts}.test.ts',
 ];
 
 /** Everything that can break, broken under load: minutes, of which CI spends one round. */
