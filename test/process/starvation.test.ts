@@ -14,6 +14,7 @@ import { startRedis } from '../support/stores/redis.ts';
 import { chooseCount } from '../support/tools/long-run.ts';
 
 const LONG = { timeout: 20_000 };
+const TURNS = chooseCount(1, 2);
 /** Longer than every time that the store is given: 250 ms for an answer, 2 s for a silent connection. */
 const STALL_MS = 2600;
 
