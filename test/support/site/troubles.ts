@@ -24,7 +24,6 @@ export async function waitUntilLoaded(page: Page): Promise<void> {
 
 /** Waits until the page has taken over the scheme of the system. */
 export async function waitForScheme(page: Page, scheme: 'light' | 'dark'): Promise<void> {
-  await page.waitForFunction(
-    `document.documentElement.classList.contains('dark') === ${scheme === 'dark'}`,
-  );
+  const html = page.locator(scheme === 'dark' ? 'html.dark' : 'html:not(.dark)');
+  await html.waitFor({ state: 'attached' });
 }
