@@ -41,9 +41,8 @@ const LEFT_TO_CI = [
   // The site and the apps in it. In Chromium, `npm test` goes through logins and consent.
   'test/clients/browser-{admin,apps,apps-official,approvals,axe,connections,front-page,front-tools,tabs}.test.ts',
   'test/clients/browser-{playground*,site,site-widths}.test.ts',
-  // Tools that npx has to fetch, and what official clients do in every setting.
-  'test/clients/{conformance-*,inspector,*-schemas}.test.ts',
-  'test/clients/official-clients-{path,replicas,resume,streams,upstream}.test.ts',
+  // Tools of others, which run as processes for a minute.
+  'test/clients/{conformance-server,conformance-skills,conformance-upstream,inspector}.test.ts',
 ];
 
 /** These load the machine on purpose: what others started would look dead to them. */
