@@ -7,6 +7,9 @@ import { LongestFirst } from './test/support/tools/longest-first.ts';
 const REDIS_SETUP = 'test/support/tools/redis-setup.ts';
 const BUILD_SETUP = 'test/support/tools/build-setup.ts';
 
+/** CI runs all tests (LONG_TESTS=true); `npm test` leaves to it what LEFT_TO_CI names. */
+const isEverything = process.env.LONG_TESTS === 'true';
+
 const BROWSER = ['test/clients/browser*.test.ts'];
 
 /** What is shipped around the code. */
@@ -20,15 +23,28 @@ const PACKAGING = [
  * in a file of `process`.
  */
 const PROGRAM = [
-  'test/process/doctor-{gateway,logins,providers,settings,store}.test.ts',
-  'test/process/{clients-command,config-command,connect,completion,init,rules-command}.test.ts',
-  'test/process/{lock,lock-approve,lock-served}.test.ts',
-  'test/process/{conformance,demo,example-gateway,example-servers,walk}.test.ts',
-  'test/process/{log-secrets,redis-sentinel,site}.test.ts',
+  'test/process/doctor-{gateway,github,logins,own-tokens,providers,settings,store}.test.ts',
+  'test/process/{clients-command,config-command,connect,completion,export,init,init-server-json}.test.ts',
+  'test/process/{lock,lock-approve,lock-served,rules-command,views-commands}.test.ts',
+  'test/process/{conformance,demo,example-gateway,example-servers,lab,walk}.test.ts',
+  'test/process/{config-file-under-load,log-secrets,program-users,redis-sentinel}.test.ts',
+  'test/process/{site,start-errors,upstream-restarts}.test.ts',
 ];
 
 /** Everything that can break, broken under load: minutes, of which CI spends one round. */
 const FAULTS = ['test/process/chaos.test.ts'];
+
+const LEFT_TO_CI = [
+  ...PACKAGING,
+  ...FAULTS,
+  // The scripts of this checkout (`npm run demo`), which compile themselves at each start.
+  'test/process/{conformance,demo,lab,walk}.test.ts',
+  // The site and the apps in it. In Chromium, `npm test` goes through logins and consent.
+  'test/clients/browser-{admin,apps,apps-official,approvals,axe,connections,front-page,front-tools,tabs}.test.ts',
+  'test/clients/browser-{playground*,site,site-widths}.test.ts',
+  // Tools of others, which run as processes for a minute.
+  'test/clients/{conformance-server,conformance-skills,conformance-upstream,inspector}.test.ts',
+];
 
 /** These load the machine on purpose: what others started would look dead to them. */
 const BUSY = {
@@ -111,7 +127,7 @@ function project(
     test: {
       name,
       include: [...include],
-      exclude: [...except],
+      exclude: [...except, ...(isEverything ? [] : LEFT_TO_CI)],
       globalSetup,
       ...(isInside && INSIDE),
       ...schedule,

@@ -6,18 +6,17 @@ import {
   callTool,
   chooseEra,
   ERAS,
-  logInToPlayground,
   resultOf,
   startSiteBrowser,
 } from '../support/site/site-browser.ts';
 import { INSTALLATION_MS } from '../support/tools/chromium.ts';
 
-const own = useShared(startSiteBrowser, INSTALLATION_MS);
+const own = useShared(() => startSiteBrowser({ env: { AUTH_REQUIRED: 'false' } }), INSTALLATION_MS);
 
-async function logIn(era: string) {
+async function connect(era: string) {
   const watched = await own.open('/playground');
   await chooseEra(watched.page, era);
-  await logInToPlayground(watched.page);
+  await watched.page.getByRole('button', { name: 'Connect' }).click();
   await watched.page.getByRole('button', { name: /^asks\b/ }).click();
   return watched;
 }
@@ -37,7 +36,7 @@ function watchBodies(page: Page): readonly string[] {
 test.each(ERAS)(
   '§19.3 playground: a form, a model’s answer and roots, all at once (%s)',
   async (era) => {
-    const { page, complaints } = await logIn(era);
+    const { page, complaints } = await connect(era);
     await page.getByText('Folders that servers may ask for').click();
     await page.getByLabel('Roots, one a line').fill('file:///home/ada/work\n/home/ada\n');
     await page.getByText('“/home/ada” is left out').waitFor();
@@ -66,7 +65,7 @@ test.each(ERAS)(
 );
 
 test.each(ERAS)('§19.3 playground: a model’s answer can be declined (%s)', async (era) => {
-  const { page } = await logIn(era);
+  const { page } = await connect(era);
   await askOnly(page, 'model');
   await page.getByRole('dialog').getByRole('button', { name: 'Decline' }).click();
   await page.locator('.pg-outcome.is-bad').waitFor();
@@ -78,7 +77,7 @@ test.each(ERAS)('§19.3 playground: a model’s answer can be declined (%s)', as
 });
 
 test.each(ERAS)('§19.3 playground: without roots an empty list is answered (%s)', async (era) => {
-  const { page } = await logIn(era);
+  const { page } = await connect(era);
   const bodies = watchBodies(page);
   await askOnly(page, 'folders');
   await expect.poll(() => resultOf(page).innerText()).toBe('Answered: folders.');
@@ -86,7 +85,7 @@ test.each(ERAS)('§19.3 playground: without roots an empty list is answered (%s)
 });
 
 test('§19.3 playground: a question that was left with Escape ends the dialog, and a cancelled call tells the server', async () => {
-  const { page } = await logIn('Sessions');
+  const { page } = await connect('Sessions');
   await askOnly(page, 'form');
   const dialog = page.getByRole('dialog');
   await dialog.waitFor();

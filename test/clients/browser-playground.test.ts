@@ -18,6 +18,14 @@ import { INSTALLATION_MS } from '../support/tools/chromium.ts';
 
 const own = useShared(startSiteBrowser, INSTALLATION_MS);
 
+/** One login, for tests that leave the page as a user would find it. */
+const loggedIn = useShared(async () => {
+  const watched = await own.open('/playground');
+  await logInToPlayground(watched.page);
+  await watched.page.getByRole('heading', { name: 'echo' }).waitFor();
+  return watched;
+}, INSTALLATION_MS);
+
 test.each(ERAS)('§19.5 playground: a login and a call (%s)', async (era) => {
   const { page, complaints, tokens } = await own.open('/playground');
   await chooseEra(page, era);
@@ -50,9 +58,7 @@ test.each(ERAS)('§19.5 playground: a login and a call (%s)', async (era) => {
 });
 
 test('§19.5 playground: every step of the login is shown, those before it left included', async () => {
-  const { page } = await own.open('/playground');
-  await logInToPlayground(page);
-  await page.getByRole('heading', { name: 'echo' }).waitFor();
+  const { page } = loggedIn;
   expect((await steps(page)).slice(0, 6)).toEqual([
     'Ask without a token',
     'Read what the resource says',
@@ -69,9 +75,7 @@ test('§19.5 playground: every step of the login is shown, those before it left 
 });
 
 test('§19.5 playground: steps before and after the way over the provider open one by one', async () => {
-  const { page } = await own.open('/playground');
-  await logInToPlayground(page);
-  await page.getByRole('heading', { name: 'echo' }).waitFor();
+  const { page } = loggedIn;
   const all = page.locator('.pg-exchanges li');
   const before = all.filter({ hasText: 'Ask without a token' });
   const after = all.filter({ hasText: 'Redeem the code' });
@@ -85,8 +89,7 @@ test('§19.5 playground: steps before and after the way over the provider open o
 });
 
 test('§19.5 playground: the clock of the session, and the calls that are left', async () => {
-  const { page } = await own.open('/playground');
-  await logInToPlayground(page);
+  const { page } = loggedIn;
   const bar = page.locator('.pg-bar');
   await expect.poll(() => bar.innerText()).toMatch(/Session ends in\s+2[34]:\d\d:\d\d/);
   expect(await bar.innerText()).toMatch(/Calls left\s+\d+ of 10000/);
@@ -116,8 +119,7 @@ test.each(ERAS)('§19.5 playground: progress, log lines and a question (%s)', as
 });
 
 test('§19.5 playground: prompts, resources and templates', async () => {
-  const { page, complaints } = await own.open('/playground');
-  await logInToPlayground(page);
+  const { page, complaints } = loggedIn;
   await page.getByRole('button', { name: /^Prompts/ }).click();
   await page.getByRole('button', { name: /^plain\b/ }).click();
   await page.getByRole('button', { name: 'Get the prompt' }).click();
@@ -162,8 +164,8 @@ test(
 );
 
 test('§19.5 playground: a form that is not filled in says what is missing, and calls nothing', async () => {
-  const { page } = await own.open('/playground');
-  await logInToPlayground(page);
+  const { page } = loggedIn;
+  await page.getByRole('button', { name: /^Tools/ }).click();
   await page.getByRole('button', { name: /^tree\b/ }).click();
   await page.getByRole('heading', { name: 'tree' }).waitFor();
   const before = (await steps(page)).length;

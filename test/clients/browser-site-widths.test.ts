@@ -52,6 +52,14 @@ const CHECKS = {
 
 type Check = keyof typeof CHECKS;
 
+/** What is looked for at each width. */
+const LOOKED_FOR: readonly (readonly [width: number, checks: readonly Check[]])[] = [
+  [PHONE, ['page', 'tables', 'labels']],
+  [TABLET, ['page', 'tables', 'labels']],
+  [LAPTOP, ['page', 'tables', 'code', 'length']],
+  [LARGE, ['page', 'tables', 'code']],
+];
+
 /** What the checks find at a width, each finding with its page: the pages are opened once for all of them. */
 const findings = useShared(async () => {
   const { page } = await own.open('/guide');
@@ -64,10 +72,10 @@ const findings = useShared(async () => {
     await page.goto(own.service.baseUrl + path);
     await waitUntilLoaded(page);
     headings.push([path, await page.getByRole('heading', { level: 1 }).count()]);
-    for (const width of [PHONE, TABLET, LAPTOP, LARGE]) {
+    for (const [width, checks] of LOOKED_FOR) {
       await page.setViewportSize({ width, height: 900 });
-      for (const [check, code] of Object.entries(CHECKS)) {
-        const here: readonly string[] = await page.evaluate(`(${code})()`);
+      for (const check of checks) {
+        const here: readonly string[] = await page.evaluate(`(${CHECKS[check]})()`);
         const key = `${check} ${width}`;
         found.set(key, [...(found.get(key) ?? []), ...here.map((what) => `${path}: ${what}`)]);
       }

@@ -5,8 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { type PathProxy, startPathProxy } from '../support/gateway/path-proxy.ts';
 import { type Service, startService } from '../support/gateway/service.ts';
 import { useShared } from '../support/lifetimes.ts';
-import { DOCUMENTATION } from '../support/site/documentation.ts';
-import { waitUntilLoaded, watchTroubles } from '../support/site/troubles.ts';
+import { waitForScheme, waitUntilLoaded, watchTroubles } from '../support/site/troubles.ts';
 import { INSTALLATION_MS, openBrowser, type TestBrowser } from '../support/tools/chromium.ts';
 
 interface Served {
@@ -34,27 +33,22 @@ async function serve(path: string): Promise<Served> {
   };
 }
 
-describe.each([
-  { where: 'at the root', path: '' },
-  { where: 'below a path', path: '/tools/gw' },
-])('pages $where', ({ path }) => {
-  const own = useShared(() => serve(path), INSTALLATION_MS);
+/** A page of each kind: prose, tables that filters narrow, code, figures. At the root, browser-site-widths.test.ts goes through all. */
+const KINDS = ['/guide', '/settings', '/authors', '/benchmarks', '/reference'];
 
-  // At the root, browser-site-widths.test.ts goes through all of them.
-  if (path !== '') {
-    test('§4.1 pages: all load what they need from the gateway, and the policy blocks nothing', {
-      timeout: INSTALLATION_MS,
-    }, async () => {
-      const page = await own.browser.newPage();
-      const troubles = watchTroubles(page, own.url);
-      for (const name of DOCUMENTATION) {
-        await page.goto(`${own.url}${name}`);
-        await waitUntilLoaded(page);
-        expect(await page.getByRole('heading', { level: 1 }).count(), name).toBe(1);
-        expect(troubles, name).toEqual([]);
-      }
-    });
-  }
+describe('pages below a path', () => {
+  const own = useShared(() => serve('/tools/gw'), INSTALLATION_MS);
+
+  test('§4.1 pages: they load what they need from below the path, and the policy blocks nothing', async () => {
+    const page = await own.browser.newPage();
+    const troubles = watchTroubles(page, own.url);
+    for (const name of KINDS) {
+      await page.goto(`${own.url}${name}`);
+      await waitUntilLoaded(page);
+      expect(await page.getByRole('heading', { level: 1 }).count(), name).toBe(1);
+      expect(troubles, name).toEqual([]);
+    }
+  });
 
   test('§4.1 pages: a link to a page is followed without loading the site again', async () => {
     const page = await own.browser.newPage();
@@ -81,19 +75,8 @@ describe.each([
     await page.waitForURL(`${own.url}/health`);
   });
 
-  test('§4.1 pages: the search finds a setting, and leads to its page', async () => {
-    const page = await own.browser.newPage();
-    const troubles = watchTroubles(page, own.url);
-    await page.goto(`${own.url}/guide`);
-    await waitUntilLoaded(page);
-    await page.keyboard.press('Control+k');
-    await page.getByRole('searchbox').fill('DCR_CLIENT_TTL');
-    await page.getByRole('option').first().waitFor();
-    await page.keyboard.press('Enter');
-    await page.waitForURL((url) => !url.pathname.endsWith('/guide'));
-    await page.getByRole('main').getByText('DCR_CLIENT_TTL').first().waitFor();
-    expect(troubles).toEqual([]);
-  });
+  test('§4.1 pages: the search finds a setting, and leads to its page, below the path', () =>
+    searchForSetting(own));
 
   test('§4.1 pages: a page that is not there says so within the site, with status 404', async () => {
     const page = await own.browser.newPage();
@@ -109,6 +92,20 @@ describe.each([
   });
 });
 
+async function searchForSetting({ url, browser }: Served): Promise<void> {
+  const page = await browser.newPage();
+  const troubles = watchTroubles(page, url);
+  await page.goto(`${url}/guide`);
+  await waitUntilLoaded(page);
+  await page.keyboard.press('Control+k');
+  await page.getByRole('searchbox').fill('DCR_CLIENT_TTL');
+  await page.getByRole('option').first().waitFor();
+  await page.keyboard.press('Enter');
+  await page.waitForURL((at) => !at.pathname.endsWith('/guide'));
+  await page.getByRole('main').getByText('DCR_CLIENT_TTL').first().waitFor();
+  expect(troubles).toEqual([]);
+}
+
 /** The button of the search is called Search, and shows its shortcut beside that. */
 const RULES = { rules: { 'label-content-name-mismatch': { enabled: false } } };
 /** Both schemes have the same page: the dark one is looked at for what depends on colours. */
@@ -119,6 +116,9 @@ const OPTIONS = {
 
 describe('pages for everybody', () => {
   const own = useShared(() => serve(''), INSTALLATION_MS);
+
+  test('§4.1 pages: the search finds a setting, and leads to its page, at the root', () =>
+    searchForSetting(own));
 
   test('§4.1 pages: the list of pages begins with how to use the gateway, and folds what is for operators', async () => {
     const page = await own.browser.newPage({ viewport: { width: 1280, height: 900 } });
@@ -150,29 +150,28 @@ describe('pages for everybody', () => {
     expect(troubles).toEqual([]);
   });
 
-  test.each(
-    ['/guide', '/clients', '/settings', '/authors', '/benchmarks', '/nowhere'].flatMap((name) => [
-      { name, colorScheme: 'light' as const },
-      { name, colorScheme: 'dark' as const },
-    ]),
-  )(
-    '§4.1 pages: nothing serious hinders assistive technology at $name, in the $colorScheme scheme',
-    async ({ name, colorScheme }) => {
-      const page = await own.browser.newPage({ colorScheme });
+  test.each(['/guide', '/clients', '/settings', '/authors', '/benchmarks', '/nowhere'])(
+    '§4.1 pages: nothing serious hinders assistive technology at %s, light and dark',
+    async (name) => {
+      const page = await own.browser.newPage();
       await page.goto(`${own.url}${name}`);
       await waitUntilLoaded(page);
       await page.evaluate(axe.source);
-      const { violations } = await page.evaluate<axe.AxeResults>(
-        `axe.run(${JSON.stringify(OPTIONS[colorScheme])})`,
-      );
-      const serious = violations.filter(({ impact }) => /serious|critical/.test(impact ?? ''));
-      const found = serious.map(({ id, nodes }) => [
-        id,
-        nodes.length,
-        nodes[0]?.html,
-        nodes[0]?.failureSummary,
-      ]);
-      expect(found).toEqual([]);
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme });
+        await waitForScheme(page, colorScheme);
+        const { violations } = await page.evaluate<axe.AxeResults>(
+          `axe.run(${JSON.stringify(OPTIONS[colorScheme])})`,
+        );
+        const serious = violations.filter(({ impact }) => /serious|critical/.test(impact ?? ''));
+        const found = serious.map(({ id, nodes }) => [
+          id,
+          nodes.length,
+          nodes[0]?.html,
+          nodes[0]?.failureSummary,
+        ]);
+        expect(found, colorScheme).toEqual([]);
+      }
     },
   );
 });

@@ -11,10 +11,10 @@ import {
   endPosterns,
   makeFolder,
   type RunningPostern,
-  runPostern,
   startPostern,
 } from '../support/gateway/process.ts';
 import { openSession, rpc } from '../support/gateway/process-http.ts';
+import { readRefusal } from '../support/gateway/refused-start.ts';
 import { runInside } from '../support/gateway/run-inside.ts';
 import { isAlive, supportFile } from '../support/upstreams/stdio.ts';
 
@@ -57,15 +57,14 @@ const startAt = ({ folder, config }: Place, env: Env = {}): Promise<RunningPoste
     { args: ['start', '--config', config] },
   );
 
-/** Expects that `postern start` refuses it, and returns what it says. */
-async function refuse(config: string, env: Env = {}): Promise<string> {
-  const { code, stderr, stdout } = await runPostern(
-    { ...OPEN, ...env },
-    { args: ['start', '--config', config] },
-  );
-  expect(code, stdout).toBe(1);
-  return stderr;
+/** What is wrong with a configuration file of these servers, by the start that refuses it. */
+async function refuse(servers: Readonly<Record<string, object>>, env: Env = {}): Promise<string> {
+  const config = join(await makeFolder(), 'mcp.json');
+  await writeFile(config, JSON.stringify({ mcpServers: servers, builtIn: false }, null, 2));
+  return (await readRefusal({ ...OPEN, POSTERN_CONFIG: config, ...env })).join('\n');
 }
+
+const SPY = { command: 'node', args: ['spy.mjs'] };
 
 async function call(
   { url }: RunningPostern,
@@ -286,12 +285,10 @@ test.each([
   ['4319', /"4319" is a number without a group\. Write uid:gid, such as 4319:4319\./],
   ['--help', /"--help" is not valid\. It must be a user of this system/],
 ])('§18.1 users: %s is refused, by member and by setting', async (user, says) => {
-  const own = await makePlace({ spy: { runAs: user } });
-  const byMember = await refuse(own.config);
+  const byMember = await refuse({ spy: { ...SPY, runAs: user } });
   expect(byMember).toMatch(/mcp\.json:\d+: mcpServers\.spy\.runAs: /);
   expect(byMember).toMatch(says);
-  const place = await makePlace({ spy: {} });
-  const bySetting = await refuse(place.config, { RUN_PROGRAMS_AS: user });
+  const bySetting = await refuse({ spy: SPY }, { RUN_PROGRAMS_AS: user });
   expect(bySetting).toContain('RUN_PROGRAMS_AS: ');
   expect(bySetting).toMatch(says);
 });
@@ -299,23 +296,20 @@ test.each([
 test('§18.1 users: the gateway’s own user and group are refused, and what loads code into setpriv', async () => {
   const uid = process.getuid?.() ?? 0;
   const gid = process.getgid?.() ?? 0;
-  const place = await makePlace({
-    user: { runAs: `${uid}:${OTHER}` },
-    group: { runAs: `${OTHER}:${gid}` },
-    loader: { runAs: `${OTHER}:${OTHER}`, env: { LD_PRELOAD: '/tmp/x.so', LOCPATH: '/tmp' } },
+  const ofLoader = { LD_PRELOAD: '/tmp/x.so', LOCPATH: '/tmp' };
+  const problems = await refuse({
+    user: { ...SPY, runAs: `${uid}:${OTHER}` },
+    group: { ...SPY, runAs: `${OTHER}:${gid}` },
+    loader: { ...SPY, runAs: `${OTHER}:${OTHER}`, env: ofLoader },
   });
-  const stderr = await refuse(place.config);
-  expect(stderr).toMatch(/mcpServers\.user\.runAs: .*(is root|the user of the gateway itself)/);
-  expect(stderr).toMatch(/mcpServers\.group\.runAs: .*(is root|has a group of the gateway)/);
-  expect(stderr).toMatch(/mcpServers\.loader\.env: LD_PRELOAD, LOCPATH cannot be set/);
+  expect(problems).toMatch(/mcpServers\.user\.runAs: .*(is root|the user of the gateway itself)/);
+  expect(problems).toMatch(/mcpServers\.group\.runAs: .*(is root|has a group of the gateway)/);
+  expect(problems).toMatch(/mcpServers\.loader\.env: LD_PRELOAD, LOCPATH cannot be set/);
 });
 
 test('§18.1 users: a server with a URL has none', async () => {
-  const folder = await makeFolder();
-  const config = join(folder, 'mcp.json');
   const web = { url: 'http://127.0.0.1:9/mcp', runAs: 'nobody' };
-  await writeFile(config, JSON.stringify({ mcpServers: { web } }));
-  expect(await refuse(config)).toMatch(/mcpServers\.web\.runAs: Only a server with command/);
+  expect(await refuse({ web })).toMatch(/mcpServers\.web\.runAs: Only a server with command/);
 });
 
 test.each([
@@ -329,7 +323,7 @@ test.each([
   // Who is not root has none of them, and could not drop them either.
   const { stderr } = IS_ROOT
     ? spawnSync('setpriv', args, { env, cwd: place.folder, encoding: 'utf8' })
-    : { stderr: await refuse(place.config) };
+    : { stderr: await refuse({ spy: { ...SPY, runAs: 'nobody' } }) };
   expect(stderr).toContain(
     `(spy): it lacks ${IS_ROOT ? missing : 'CAP_KILL, CAP_SETGID, CAP_SETUID'}. Start it as root`,
   );

@@ -11,8 +11,10 @@ import {
 import { checkSession, openSession, rpc } from '../support/gateway/process-http.ts';
 import { closeAfterTest } from '../support/lifetimes.ts';
 import { startRedis } from '../support/stores/redis.ts';
+import { chooseCount } from '../support/tools/long-run.ts';
 
 const LONG = { timeout: 20_000 };
+const TURNS = chooseCount(1, 2);
 /** Longer than every time that the store is given: 250 ms for an answer, 2 s for a silent connection. */
 const STALL_MS = 2600;
 
@@ -98,7 +100,7 @@ test.each(['in_one_piece', 'in_timers'])(
     let isOver = false;
     const calls = callUntil(postern, () => isOver);
     const session = await openSession(postern.url);
-    for (let turn = 0; turn < 2; turn += 1) {
+    for (let turn = 0; turn < TURNS; turn += 1) {
       const params = { name, arguments: {} };
       const call = { jsonrpc: '2.0', id: turn, method: 'tools/call', params };
       const answer = await rpc(postern.url, call, { session });
@@ -114,7 +116,7 @@ test('§8.5 a process that is stopped for a while: no outage, no wrong answer', 
   const postern = await start();
   let isOver = false;
   const calls = callUntil(postern, () => isOver);
-  for (let turn = 0; turn < 2; turn += 1) {
+  for (let turn = 0; turn < TURNS; turn += 1) {
     await openSession(postern.url);
     postern.kill('SIGSTOP');
     await pass(3000);

@@ -5,6 +5,7 @@ import { afterEach, expect, test } from 'vitest';
 import { writeFileIn } from '../support/catalogs/catalog-files.ts';
 import { freePort } from '../support/gateway/ports.ts';
 import { endPosterns, makeFolder, runPostern, startPostern } from '../support/gateway/process.ts';
+import { readRefusal } from '../support/gateway/refused-start.ts';
 import { startWorkers } from '../support/gateway/workers.ts';
 
 afterEach(endPosterns);
@@ -34,11 +35,9 @@ test.each([
 test.each(['0', '-1', '1.5', '257', 'all'])(
   '§10 workers: WORKERS=%s is refused',
   async (workers) => {
-    const { code, stderr } = await runPostern({ ...WORKERS, WORKERS: workers });
-    expect(code).toBe(1);
-    expect(stderr).toBe(
-      `Invalid settings:\n  - WORKERS: "${workers}" is not valid. It must be auto, or a whole number from 1 to 256.\n`,
-    );
+    expect(await readRefusal({ ...WORKERS, WORKERS: workers })).toEqual([
+      `WORKERS: "${workers}" is not valid. It must be auto, or a whole number from 1 to 256.`,
+    ]);
   },
 );
 

@@ -95,8 +95,12 @@ async function runInside({ folder, workdir, env }: Image, { text: command }: Ste
   // What runs these tests has just done that, from the same lock file, and it takes long.
   if (command === 'npm ci --ignore-scripts') return linkPackages(join(folder, workdir));
   if (/(^|[\s=])\//.test(command)) throw new Error(`It names a path of the image: RUN ${command}`);
+  // With what this checkout built, the build has nothing to do, unless it finds other sources than here.
+  const built = command.startsWith('npm run build');
+  if (built) await cp(join(CONTEXT, 'dist'), join(folder, workdir, 'dist'), { recursive: true });
+  const run = built ? command.replace('npm run build', 'npm run build -- --if-stale') : command;
   const { PATH = '', HOME = '' } = process.env;
-  await promisify(execFile)('sh', ['-ec', command], {
+  await promisify(execFile)('sh', ['-ec', run], {
     cwd: join(folder, workdir),
     env: { PATH, HOME, npm_config_prefer_offline: 'true', npm_config_audit: 'false', ...env },
   });

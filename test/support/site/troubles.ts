@@ -21,3 +21,9 @@ export async function waitUntilLoaded(page: Page): Promise<void> {
     await page.evaluate('new Promise(requestAnimationFrame)');
   }
 }
+
+/** Waits until the page has taken over the scheme of the system. */
+export async function waitForScheme(page: Page, scheme: 'light' | 'dark'): Promise<void> {
+  const html = page.locator(scheme === 'dark' ? 'html.dark' : 'html:not(.dark)');
+  await html.waitFor({ state: 'attached' });
+}

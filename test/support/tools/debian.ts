@@ -36,9 +36,12 @@ function ensure(what: string, packageName: string, isInstalled: () => boolean): 
 
 /** Test files run side by side, and apt-get fails where another one is at work. */
 const APT_LOCK = join(tmpdir(), 'postern-tests-apt.lock');
-/** Old lists may do, so only the installation has to succeed. */
-const INSTALL =
-  'apt-get update -qq; exec apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 "$1"';
+/** Lists of packages that are there will mostly do: they are updated, for seconds, only where they do not. */
+const INSTALL = `
+install() {
+  apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 "$1"
+}
+install "$1" 2>/dev/null || { apt-get update -qq; install "$1"; }`;
 
 const isThere = (command: string): boolean =>
   spawnSync(command, ['--version'], { stdio: 'ignore' }).error === undefined;

@@ -4,7 +4,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const LONG = [
   /clients\/browser-(site|site-widths|playground|admin|axe)\.test/,
   /(4\.4-mcp\/mutations|18-upstreams\/(suspended-calls-model|reload-model|one-callers-failure|slow-lists)|4\.1-endpoints\/slow)\.test/,
-  /process\/(upstream-restarts|watch|workers-end|config-file|audit|shutdown|package|monitoring|helm-chart|lock-approve|demo)\.test/,
+  /process\/(upstream-restarts|watch|workers|workers-end|config-file|held-store|program-users|lock-approve|demo)\.test/,
+  /process\/(image|package|starter|helm-chart|monitoring|compose)\.test/,
   /contract\/upstream-stdio\.test/,
   /clients\/browser/,
   /process\//,
