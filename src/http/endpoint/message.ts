@@ -18,7 +18,7 @@ export interface GatewayRequest {
   /** Aborted when the caller hangs up before the reply. Made on first use. */
   signal(): CancelSignal;
   /** Undefined where nothing is traced. A member, since a WeakMap of all requests makes garbage collection dear. */
-  readonly trace?: RequestTrace;
+  readonly trace?: RequestTrace | undefined;
 }
 
 /** A request body, read once at the edge. */

@@ -82,7 +82,7 @@ export function createReadOrigin({ server, http }: Config) {
   };
 }
 
-const NO_ORIGIN: RequestOrigin = { value: undefined, isAllowed: false };
+export const NO_ORIGIN: RequestOrigin = { value: undefined, isAllowed: false };
 
 /** `http://localhost` or `http://127.0.0.1`, with any port. */
 const isLocalOrigin = (origin: string) =>

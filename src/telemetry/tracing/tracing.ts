@@ -89,6 +89,6 @@ export const getTraceId = ({
   trace,
   headers,
 }: {
-  readonly trace?: RequestTrace;
+  readonly trace?: RequestTrace | undefined;
   readonly headers: JsonObject;
 }): string | undefined => readTraceId(trace?.getContext() ?? readTraceContext(headers));
