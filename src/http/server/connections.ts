@@ -102,7 +102,7 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
   }
 
   /** Gives a connection beyond the limit a place, if there is one or the longest idle connection can be closed for it. */
-  function makeRoom(connection: Connection) {
+  function tryClaimPlace(connection: Connection) {
     const hasPlace = all.size <= maxConnections || closeLongestIdle();
     if (hasPlace) beyondLimit.delete(connection);
     return hasPlace;
@@ -122,12 +122,12 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
       if (!beyondLimit.has(connection)) move(connection, idle);
     },
     get: (socket: Socket): Connection => known.get(socket) ?? create(socket),
-    /** Returns false only for a connection that was accepted while all others were busy, and still are. */
-    tryClaimPlace: (connection: Connection): boolean =>
-      !beyondLimit.has(connection) || makeRoom(connection),
+    /** Returns false for a connection that was accepted while all others were busy. */
+    hasPlace: (connection: Connection): boolean => !beyondLimit.has(connection),
+    tryClaimPlace,
     /** Returns true if the next reply ends its connection. */
     isLastReply: (connection: Connection): boolean =>
-      isDraining || (beyondLimit.has(connection) && !makeRoom(connection)),
+      isDraining || (beyondLimit.has(connection) && !tryClaimPlace(connection)),
     /** From now on every reply ends its connection. */
     startDraining(): void {
       isDraining = true;

@@ -96,9 +96,9 @@ class ReceivedRequest implements GatewayRequest {
   readonly query: string;
   readonly headers: GatewayRequest['headers'];
   readonly clientIp: string;
-  trace: RequestTrace | undefined = undefined;
+  trace: RequestTrace | undefined;
   private readonly res: ServerResponse;
-  private cancellation: Cancellation | undefined = undefined;
+  private cancellation: Cancellation | undefined;
 
   constructor(res: ServerResponse, path: string, query: string, clientIp: string) {
     const { method = 'GET', headers } = res.req;
@@ -107,7 +107,9 @@ class ReceivedRequest implements GatewayRequest {
     this.query = query;
     this.headers = headers;
     this.clientIp = clientIp;
+    this.trace = undefined;
     this.res = res;
+    this.cancellation = undefined;
   }
 
   signal(): CancelSignal {

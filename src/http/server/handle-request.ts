@@ -133,7 +133,7 @@ export function createRequestHandler(
     exchange.origin = origin;
 
     checkHost(getHeader(request, 'host'), authority, route?.isProbe === true);
-    if (!route?.isForAllOrigins) checkOrigin(origin);
+    if (origin.value !== undefined && !route?.isForAllOrigins) checkOrigin(origin);
     if (route?.isNavigation) checkNavigation(request, ownOrigin);
     if (route?.isForOwnPages) checkOwnOrigin(origin, ownOrigin);
     if (request.method === 'OPTIONS') {
@@ -178,7 +178,11 @@ export function createRequestHandler(
       const details = 'The only Transfer-Encoding allowed is chunked.';
       return new GatewayError('bad_request', { details });
     }
-    if (router.isServedWhenBusy(request.path) || connections.tryClaimPlace(connection))
+    if (
+      connections.hasPlace(connection) ||
+      router.isServedWhenBusy(request.path) ||
+      connections.tryClaimPlace(connection)
+    )
       return undefined;
     return new GatewayError('overloaded', {
       details: 'All connections of this service are busy (MAX_CONNECTIONS). Try again.',

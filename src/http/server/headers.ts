@@ -260,20 +260,22 @@ export function createListHeaders(server: Config['server'], corsHeaders: CorsHea
     }
     const { positions } = base;
     const list = base.list.slice();
-    // The base may have been made for another origin.
-    if (grantedOrigin !== undefined) set('Access-Control-Allow-Origin', grantedOrigin);
-    for (const name in limitHeaders) set(name, limitHeaders[name]);
-    const { headers } = reply;
-    for (const name in headers) if (name !== 'Vary') set(name, headers[name]);
-    const vary = headers?.Vary;
-    list.push('Vary', vary === undefined ? 'Origin' : `Origin, ${vary}`);
-    return list;
-
-    function set(name: string, value = '') {
-      const position = positions.get(name);
-      if (position === undefined) list.push(name, value);
-      else list[position] = value;
+    // The base may have been created for another origin.
+    const origin: ReplyHeaders | undefined =
+      grantedOrigin === undefined ? undefined : { 'Access-Control-Allow-Origin': grantedOrigin };
+    let vary = 'Origin';
+    for (const headers of [origin, limitHeaders, reply.headers]) {
+      if (!headers) continue;
+      for (const name in headers) {
+        const value = headers[name] ?? '';
+        const position = positions.get(name);
+        if (name === 'Vary') vary = `Origin, ${value}`;
+        else if (position === undefined) list.push(name, value);
+        else list[position] = value;
+      }
     }
+    list.push('Vary', vary);
+    return list;
   };
 }
 
