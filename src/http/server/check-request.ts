@@ -90,8 +90,7 @@ export function createRequestChecks(runtime: Runtime, checks: CallerChecks) {
     endpoint.checkOffered?.(request);
     const limits = limiter.startCheck(endpoint.limit, request.clientIp);
     exchange.limits = limits;
-    const verifying = verifyToken(request, limits);
-    let token = verifying instanceof Promise ? await verifying : verifying;
+    let token = await verifyToken(request, limits);
     if (token.refusal !== undefined) return refuseToken(request, limits, token.refusal);
     limits.checkRememberedRefusal(token.caller);
     let body = NO_BODY;
