@@ -12,13 +12,8 @@ import { findAskProblems } from '../control/approvals/approvals.ts';
 import { approvals } from '../control/approvals/feature.ts';
 import type { Endpoint } from '../http/endpoint/endpoint.ts';
 import { createLimiter } from '../http/limits/limiter.ts';
-import { type CorsHeaderNames, createSecurityHeaders } from '../http/server/headers.ts';
-import type { CallerChecks } from '../http/server/judge-protected.ts';
-import { createAccessLog } from '../http/server/log-requests.ts';
-import { createFindRefusal, createRunQueue } from '../http/server/overload.ts';
-import { createPipeline } from '../http/server/pipeline.ts';
-import { createCanonicalizePath } from '../http/server/receive-request.ts';
-import { createRouter } from '../http/server/router.ts';
+import type { CallerChecks } from '../http/server/check-request.ts';
+import type { CorsHeaderNames } from '../http/server/headers.ts';
 import { createHttpServer, type HttpServer } from '../http/server/server.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import type { KeySet } from '../logins/auth/key-set.ts';
@@ -278,24 +273,16 @@ export function createTransport(
   checks: CallerChecks,
   corsHeaders: CorsHeaderNames,
 ): HttpServer {
-  const { config, clock } = runtime;
-  const { baseUrl } = config.server;
-  const { logo } = config.site;
-  const router = createRouter(
-    endpoints,
-    createSite(runtime, {
-      baseUrl,
-      logoOrigin: logo && 'url' in logo ? new URL(logo.url).origin : undefined,
-      hasOperatorsPage: config.admin.groups.length > 0,
-    }),
-  );
-  const runQueue = createRunQueue(clock);
+  const { server, site: settings, admin } = runtime.config;
+  const { logo } = settings;
   return createHttpServer(runtime, {
-    runPipeline: createPipeline(runtime, router, checks, corsHeaders, runQueue),
-    logRequest: createAccessLog(runtime),
-    runQueue,
-    isServedWhenBusy: router.isServedWhenBusy,
-    findRefusal: createFindRefusal(endpoints, createSecurityHeaders(config.server)),
-    canonicalizePath: createCanonicalizePath(baseUrl, router.hasEndpoint),
+    endpoints,
+    checks,
+    corsHeaders,
+    site: createSite(runtime, {
+      baseUrl: server.baseUrl,
+      logoOrigin: logo && 'url' in logo ? new URL(logo.url).origin : undefined,
+      hasOperatorsPage: admin.groups.length > 0,
+    }),
   });
 }

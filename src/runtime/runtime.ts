@@ -1,5 +1,5 @@
-// The first argument of each factory: all that every part of a gateway needs. Nothing in it knows MCP or OAuth, and all of it is
-// there from the start.
+// Opens the runtime, the first argument of each factory: everything that all parts of a gateway need. It knows neither MCP nor
+// OAuth, and is complete from the start.
 
 import type { Config } from '../config/config.ts';
 import { type Clock, pause, systemClock } from '../platform/clock.ts';
@@ -18,7 +18,7 @@ import { type Metrics, noMetrics } from '../telemetry/metrics/metrics.ts';
 import { openTracing } from '../telemetry/tracing/open-tracing.ts';
 import type { Tracing } from '../telemetry/tracing/tracing.ts';
 
-/** Opened in the order of its members. Closed: the ways out, the store, then the audit log and the traces, which hear of all before. */
+/** Opened in the order of its members. Closed in this order: outbound network, store, audit log, traces. */
 export interface Runtime {
   readonly config: Config;
   readonly clock: Clock;
@@ -27,48 +27,49 @@ export interface Runtime {
   readonly metrics: Metrics;
   /** Undefined without `AUDIT_LOG`. */
   readonly audit: Audit | undefined;
-  /** Undefined where nothing is traced. */
+  /** Undefined without a collector. */
   readonly tracing: Tracing | undefined;
-  /** For what the settings and the configuration file name. */
+  /** Fetches URLs of the settings and of the configuration file. */
   readonly fetch: Fetch;
-  /** For hosts that others name. */
+  /** Reaches hosts that clients name. */
   readonly outbound: {
-    /** Anybody's hosts can be reached; not so in a test that brings a network of its own. */
+    /** True if any host can be reached; false in a test with a network of its own. */
     readonly isPublic: boolean;
-    /** `maxLookups` names are looked up at once; more of them wait. */
+    /** `maxLookups` limits concurrent DNS lookups; further ones wait. */
     openPublicNetwork(maxLookups?: number): Network;
   };
   readonly store: Store;
-  /** For what a login leaves in the store; undefined where it leaves nothing. */
+  /** Seals records of logins in the store; undefined if there are none. */
   readonly loginSeal: Seal | undefined;
-  /** The seal of all replicas. May wait for the store, the first time and now and then. */
+  /** Returns the seal of all replicas. May wait for the store, at first and from time to time. */
   readonly getSeal: () => Promise<Seal>;
 }
 
 export interface OpenRuntime extends Runtime {
-  /** @throws Error with the name of the part that takes longer than 2 s. */
+  /** @throws Error that names the part that takes longer than 2 s. */
   close(): Promise<void>;
 }
 
-/** The parts that a test or a command brings with it; all else is opened as the settings say. */
+/** Parts that a test or a command provides; the others are opened by the settings. */
 export interface RuntimeParts {
   readonly clock: Clock;
   readonly log: Log;
-  /** What is counted; nothing is with `METRICS_ENABLED=false`. */
+  /** Ignored with `METRICS_ENABLED=false`. */
   readonly metrics: Metrics;
   readonly fetch: Fetch;
-  /** In place of the public network: by which client ID metadata documents are fetched; that they can be is not checked then. */
+  /** Replaces the public network, through which client ID metadata documents are fetched; skips the check that they can be. */
   readonly network: Network;
   /** The runtime closes it. */
   readonly store: Store;
 }
 
 /**
- * Neither the provider nor Redis has to be reachable. `hasOwnTools` where there are tools that may make spans by OpenTelemetry's API.
+ * Opens the runtime. Neither the provider nor Redis has to be reachable. `hasOwnTools`: there are tools that may create spans by
+ * OpenTelemetry's API.
  *
- * @throws DataDirError when the folder of the embedded store, or the secret in it, cannot be used, or the folder is in use.
- * @throws TracingError when the packages of OpenTelemetry are needed and missing.
- * @throws AuditLogError when the file of `AUDIT_LOG` cannot be opened.
+ * @throws DataDirError if the folder of the embedded store, or the secret in it, cannot be used, or the folder is in use.
+ * @throws TracingError if the packages of OpenTelemetry are needed and missing.
+ * @throws AuditLogError if the file of `AUDIT_LOG` cannot be opened.
  */
 export async function openRuntime(
   config: Config,
@@ -78,7 +79,7 @@ export async function openRuntime(
   const { logLevel, logFormat, metricsEnabled } = config.server;
   const clock = overrides.clock ?? systemClock;
   const log = overrides.log ?? createLog(logLevel, { format: logFormat });
-  // Loaded where it is used, as the store's driver is.
+  // Loaded on demand, as the store's driver is.
   const loadMetrics = () => import('../telemetry/metrics/prometheus.ts');
   const metrics = metricsEnabled
     ? (overrides.metrics ?? (await loadMetrics()).createPrometheusMetrics())
@@ -88,8 +89,7 @@ export async function openRuntime(
   const network = openOutboundNetwork({ outbound: config.outbound });
   const fetch = overrides.fetch ?? network.fetch;
   const opened = overrides.store ?? (await openStore(config, { clock, log }));
-  const measured = metricsEnabled ? instrumentStore(opened, metrics, clock) : opened;
-  const store = tracing === undefined ? measured : traceStore(measured, tracing);
+  const store = observeStore(opened, clock, metricsEnabled ? metrics : undefined, tracing);
 
   async function close() {
     network.close();
@@ -101,7 +101,7 @@ export async function openRuntime(
     }
   }
 
-  // Its folder can be used again at once.
+  // On failure the store's folder can be used again at once.
   const loginSeal = await createLoginSeal(config.oauth.stateSecret).catch(
     async (error: unknown) => {
       await close().catch(() => {});
@@ -133,7 +133,7 @@ export async function openRuntime(
   };
 }
 
-/** §21.2: requests to the provider as spans, by OpenTelemetry's conventions for HTTP. The provider is told of no trace. */
+/** §21.2: traces requests to the provider, by OpenTelemetry's conventions for HTTP. The trace context is not sent. */
 const traceFetch = (fetch: Fetch, tracing: Tracing): Fetch =>
   async function tracedFetch(url, init) {
     const { protocol, hostname, port, origin, pathname } = new URL(url);
@@ -145,7 +145,7 @@ const traceFetch = (fetch: Fetch, tracing: Tracing): Fetch =>
         'http.request.method': method,
         'server.address': hostname,
         'server.port': Number(port || (protocol === 'https:' ? 443 : 80)),
-        // Without the query, where secrets may stand.
+        // Without the query, which may have secrets.
         'url.full': `${origin}${pathname}`,
       },
     });
@@ -163,7 +163,7 @@ const traceFetch = (fetch: Fetch, tracing: Tracing): Fetch =>
     }
   };
 
-/** Milliseconds for the store, and for what is written last: with what is in flight less than the time that containers are given. */
+/** Timeout for closing the store, and for the exporter: with the drain, less than the grace period of containers. */
 const CLOSE_MS = 2000;
 
 async function closeInTime(part: string, closing: Promise<void>, clock: Clock) {
@@ -173,63 +173,54 @@ async function closeInTime(part: string, closing: Promise<void>, clock: Clock) {
   await Promise.race([closing, tooLate]);
 }
 
-// Whoever watches the operations of a store, of any driver: metrics and traces.
-
-/** §4.11: the same store, each operation counted and timed (`redis_operations_*`, whatever the driver). */
-const instrumentStore = (store: Store, metrics: Metrics, clock: Clock) =>
-  wrapOperations(
-    store,
-    (label, run) =>
-      function operation(...args) {
-        const started = clock.monotonic();
-        const record = (status: 'success' | 'error') =>
-          metrics.recordStoreOperation(label, status, (clock.monotonic() - started) / 1000);
-        const result = run(...args);
-        if (result instanceof Promise) {
-          // Beside the caller, who gets the driver's own promise.
-          result.then(
-            () => record('success'),
-            () => record('error'),
-          );
-        } else record('success');
-        return result;
-      },
-  );
-
 /**
- * §21.2: operations as spans, by OpenTelemetry's conventions for databases; never a key or a value. They are waits that a
- * request has of the store: what is done for no request is no span.
+ * §4.11, §21.2: counts, times and traces each operation of a store, whatever the driver (`redis_operations_*`; spans by OpenTelemetry's
+ * conventions for databases, never with a key or a value). Only operations that a request waits for have spans.
  */
-const traceStore = (store: Store, tracing: Tracing) =>
-  wrapOperations(store, (operation, run) => {
+function observeStore(
+  store: Store,
+  clock: Clock,
+  metrics: Metrics | undefined,
+  tracing: Tracing | undefined,
+): Store {
+  if (metrics === undefined && tracing === undefined) return store;
+  return wrapOperations(store, (label, run) => {
     const description = {
-      name: `store ${operation}`,
+      name: `store ${label}`,
       kind: 'client',
-      attributes: { 'db.system.name': store.databaseSystem, 'db.operation.name': operation },
+      attributes: { 'db.system.name': store.databaseSystem, 'db.operation.name': label },
     } as const;
 
-    return function tracedOperation(...args) {
-      const span = tracing.startChild(description);
+    return function operation(...args) {
+      const span = tracing?.startChild(description);
+      const startedAt = clock.monotonic();
+      function end(status: 'success' | 'error') {
+        metrics?.recordStoreOperation(label, status, (clock.monotonic() - startedAt) / 1000);
+        span?.end();
+      }
       const result = run(...args);
-      if (span === undefined) return result;
-      if (result instanceof Promise) {
-        // Beside the caller, who gets the driver's own promise.
-        result.then(span.end, (error: unknown) => {
-          span.fail(error instanceof Error ? error.name : '_OTHER');
-          span.end();
-        });
-      } else span.end();
+      // Observed on the side: the caller gets the driver's own promise.
+      if (result instanceof Promise)
+        result.then(
+          () => end('success'),
+          (error: unknown) => {
+            span?.fail(error instanceof Error ? error.name : '_OTHER');
+            end('error');
+          },
+        );
+      else end('success');
       return result;
     };
   });
+}
 
-/** A result that is no promise was at hand, and is a success: what fails is a rejection. */
+/** A result that is not a promise is a success: failures are rejections. */
 type Wrap = <Args extends readonly unknown[], Result>(
   name: string,
   run: (...args: Args) => Result,
 ) => (...args: Args) => Result;
 
-/** The names are part of the interface, so they stay when an operation is renamed. */
+/** The names are part of the public interface: they stay when an operation is renamed. */
 function wrapOperations(store: Store, wrap: Wrap): Store {
   return {
     isShared: store.isShared,

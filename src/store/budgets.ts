@@ -1,4 +1,4 @@
-// An entry that counts in several budgets at once: in that of its user, and in that of all.
+// Reserves bytes in several budgets at once: that of the user, and that of all users.
 import { hashSha256 } from '../platform/ids.ts';
 import type { ByteEntry, Windows } from './store.ts';
 
@@ -7,7 +7,7 @@ export interface Budget {
   readonly maxBytes: number;
 }
 
-/** Lists the budgets of a user, if there is one and its bound is not 0, and of all. */
+/** Creates the function that lists the budget of a user, unless its bound is 0, and that of all users. */
 export function createBudgets(
   buildKey: (owner: string) => string,
   userBytes: number,
@@ -21,8 +21,8 @@ export function createBudgets(
 }
 
 /**
- * Counts the entry in all of them for `ttlSeconds`, or in none, where one has no room: false. In their order: whose own
- * budget is full takes nothing of the others'.
+ * Counts the entry in all budgets for `ttlSeconds`, or in none and returns false if one has no room. In their order: a user whose own
+ * budget is full takes nothing from the others.
  */
 export async function reserveInAll(
   store: Pick<Windows, 'reserveBytes' | 'releaseBytes'>,

@@ -1,11 +1,11 @@
-// §2.1, §2.2, §2.8: the keys of the shared store. Everything that builds a key is here.
+// §2.1, §2.2, §2.8: builds all keys of the shared store.
 
-// Forms that most of them have. Their last part tells one from the others: an id, or a hash.
+// Forms of most keys. Their last part, an ID or a hash, makes them unique.
 
 /** One key. `sessionKeyPrefix` is `MCP_SESSION_KEY_PREFIX`. */
 const defineKey = (name: string) => (sessionKeyPrefix: string) => sessionKeyPrefix + name;
 
-/** Keys beside those of sessions. */
+/** Keys other than those of sessions. */
 const defineKeys = (name: string) => (sessionKeyPrefix: string, hash: string) =>
   `${sessionKeyPrefix}${name}:${hash}`;
 
@@ -13,7 +13,7 @@ const defineSessionKeys =
   (name: string) => (sessionKeyPrefix: string, sessionId: string, hash: string) =>
     `${sessionKeyPrefix}${sessionId}:${name}:${hash}`;
 
-/** Keys that begin alike whatever the prefix is. */
+/** Keys that do not depend on the prefix. */
 const defineGlobalKeys = (start: string) => (hash: string) => `${start}:${hash}`;
 
 /** §2.1: `<prefix><id>`; the prefix is `MCP_SESSION_KEY_PREFIX`. */
@@ -21,27 +21,24 @@ export const buildSessionKey = (sessionKeyPrefix: string, sessionId: string) =>
   sessionKeyPrefix + sessionId;
 /** The sorted set of live sessions, scored by expiry. No session id reads `index`. */
 export const buildSessionIndexKey = defineKey('index');
-/** A key that has a value for a moment only: a process deletes it to see whether Redis takes writes, and sets it once to hear of it. */
+/** A short-lived key: a process deletes it to check that Redis takes writes, and sets it once to be notified. */
 export const buildHeartbeatKey = defineKey('heartbeat');
-/** The sorted set of one user's sessions, scored by expiry; `hash` is that of the `sub`. */
+/** The sorted set of a user's sessions, scored by expiry; `hash` is that of the `sub`. */
 export const buildUserSessionsKey = defineKeys('user');
 
-/**
- * The channel on which replicas talk to each other. Not a key, but like one: channels ignore
- * database numbers, so services that share a server are kept apart by the prefix alone.
- */
+/** The channel between replicas. Channels ignore database numbers: only the prefix separates services that share a server. */
 export const buildChannelName = defineKey('bus');
 export const buildEndedGrantsChannelName = defineKey('ended-grants');
 export const buildConnectionsChannelName = defineKey('connections');
 
-/** That a session wants to hear of a resource's changes; `hash` is that of its URI. */
+/** A session's subscription to a resource; `hash` is that of its URI. */
 export const buildSubscriptionKey = defineSessionKeys('subscription');
-/** The number of the stream that a session opened last. */
+/** The number of the last stream that a session opened. */
 export const buildStreamNumberKey = (sessionKeyPrefix: string, sessionId: string) =>
   `${sessionKeyPrefix}${sessionId}:stream`;
-/** The messages that a stream of a session has sent, for a client that comes back. */
+/** The sent messages of a session's stream, for replay to a client that resumes it. */
 export const buildStreamLogKey = defineSessionKeys('stream-log');
-/** The bytes of all that lies there: of all users, or of the one whose name has this hash. */
+/** The bytes of these messages: of all users, or of the one whose name has this hash. */
 export const buildStreamBytesKey = defineKeys('stream-bytes');
 /**
  * The server behind the gateway that named a resource in a result for the session, or for a caller without one; `hash` is
@@ -50,38 +47,38 @@ export const buildStreamBytesKey = defineKeys('stream-bytes');
 export const buildResourceLinkKey = defineSessionKeys('link');
 /** The replica that waits for a client's answer. */
 export const buildQuestionKey = defineSessionKeys('question');
-/** That a session got a question by URL; `hash` is that of its id. */
+/** An elicitation by URL that a session got; `hash` is that of its ID. */
 export const buildElicitationKey = defineSessionKeys('elicitation');
 
-/** The channel on which replicas talk about calls at servers that wait for an answer. */
+/** The channel between replicas for calls at servers that wait for an answer. */
 export const buildSuspendedCallChannelName = defineKey('calls');
-/** The outcome of such a call; `hash` is that of its id and user. */
+/** The outcome of such a call; `hash` is that of its ID and user. */
 export const buildSuspendedCallKey = defineKeys('call');
-/** The bytes of those that nobody has taken: of all users, or of the one whose `sub` has this hash. */
+/** The bytes of outcomes that were not fetched yet: of all users, or of the one whose `sub` has this hash. */
 export const buildSuspendedBytesKey = defineKeys('call-bytes');
 
-/** §29: a task; `hash` is that of its id, its user and its path. */
+/** §29: a task; `hash` is that of its ID, its user and its path. */
 export const buildTaskKey = defineKeys('task');
-/** The tasks that count, those that run or what is kept: of all users, or of the one whose `sub` has this hash. */
+/** The budget of running or kept tasks: of all users, or of the one whose `sub` has this hash. */
 export const buildTaskBudgetKey = (
   sessionKeyPrefix: string,
   counted: 'running' | 'kept',
   owner: string,
 ) => `${sessionKeyPrefix}tasks-${counted}:${owner}`;
-/** That a replica with tasks is there. */
+/** The heartbeat of a replica with tasks. */
 export const buildTaskReplicaKey = defineKeys('task-replica');
 export const buildTasksChannelName = defineKey('tasks');
 
-/** That the answers to what a server behind the gateway asked were passed on to it. */
+/** Marks answers to requests of an upstream server as passed on. */
 export const buildRedeemedAnswersKey = defineKeys('answered');
-/** A session's own session at a server behind the gateway; `hash` is that of the server. */
+/** A session's own session at an upstream server; `hash` is that of the server. */
 export const buildUpstreamSessionKey = defineSessionKeys('upstream');
-/** The channel on which replicas hear that a session subscribed to other resources of such a server. */
+/** The channel between replicas for changed subscriptions of a session to resources of such a server. */
 export const buildUpstreamSubscriptionsChannelName = defineKeys('upstream');
-/** The channel on which replicas pass on what a server asked, whose URL and name have this hash. */
+/** The channel on which replicas pass on server-initiated requests; `hash` is that of the server's URL and name. */
 export const buildQuestionsChannelName = defineKeys('questions');
 
-/** The secret that all replicas seal with where the settings give none. */
+/** The secret with which all replicas seal, unless the settings have one. */
 export const buildSharedSecretKey = defineKey('secret');
 
 /** §2.2. */
@@ -99,11 +96,11 @@ export const buildCallerKey = defineGlobalKeys('admin:caller');
 /** A record of a login; `hash` is that of the secret by which it is found. */
 export const buildOAuthKey = (kind: string, hash: string) => `oauth:${kind}:${hash}`;
 
-/** The login that the gateway's own tokens stand for. */
+/** The grant of the gateway's own tokens. */
 export const buildGrantKey = defineGlobalKeys('oauth:grant');
 /** The list of one user's grants; `hash` is that of the user. */
 export const buildUserGrantsKey = defineGlobalKeys('oauth:user-grants');
-/** The list of those that one session at the provider has led to; `hash` is that of issuer and `sid`. */
+/** The list of grants from one session at the provider; `hash` is that of issuer and `sid`. */
 export const buildSidGrantsKey = defineGlobalKeys('oauth:sid-grants');
 export const GRANT_LIST_KEY = 'oauth:grants';
 /** A grant in a list, which is that of a user, of a session at the provider, or `all`. */
@@ -112,78 +109,75 @@ export const buildListedGrantKey = (list: string, id: string) =>
 
 /** The number of times that many logins were ended at once. */
 export const LOGOUT_COUNT_KEY = 'oauth:logouts';
-/** That those of a user, by a client, of a session at the provider, or all were; `hash` is that of whose. */
+/** Marks the logins of a user, of a client, of a session at the provider, or all, as ended; `hash` names which. */
 export const buildLogoutKey = defineGlobalKeys('oauth:logout');
 
-/** That a logout token of the provider came; `hash` is that of issuer and `jti`. */
+/** Marks a logout token of the provider as received; `hash` is that of issuer and `jti`. */
 export const buildLogoutTokenKey = defineGlobalKeys('oauth:logout-token');
-/** That an assertion of a client was used; `hash` is that of client and `jti`. */
+/** Marks an assertion of a client as used; `hash` is that of client and `jti`. */
 export const buildAssertionKey = defineGlobalKeys('oauth:client-assertion');
-/** That an assertion about a user was used (ID-JAG); `hash` is that of issuer and `jti`. */
+/** Marks an assertion about a user (ID-JAG) as used; `hash` is that of issuer and `jti`. */
 export const buildUserAssertionKey = defineGlobalKeys('oauth:user-assertion');
-/** The grant of which a client that logs in as itself is given a token again; `hash` is that of client, scopes and resources. */
+/** The grant of which a machine client gets further tokens; `hash` is that of client, scopes and resources. */
 export const buildMachineGrantKey = defineGlobalKeys('oauth:machine-grant');
 /** The client that got a token in broker mode; `hash` is that of the token. */
 export const buildTokenClientKey = defineGlobalKeys('oauth:token-client');
 
-/** §24: what lets the gateway act for one user at one server; `hash` is that of both. */
+/** §24: the connection of one user to one server; `hash` is that of both. */
 export const buildConnectionKey = defineGlobalKeys('connection:record');
-/** Held by the replica that renews such a connection, or registers at an authorization server. */
+/** The lease of the replica that refreshes such a connection, or registers at an authorization server. */
 export const buildConnectionLockKey = defineGlobalKeys('connection:lock');
 /** The list of one user's connections; `hash` is that of the user. */
 export const buildUserConnectionsKey = defineGlobalKeys('connection:user');
-/** The list of those at one server; `hash` is that of its name. */
+/** The list of connections to one server; `hash` is that of its name. */
 export const buildServerConnectionsKey = defineGlobalKeys('connection:server');
-/** The list of those among them that need a login. */
+/** The list of connections to it that need a login. */
 export const buildServerLoginsNeededKey = defineGlobalKeys('connection:logins-needed');
-/** A connection in a list of a user, of a server, or of those that need a login there. */
+/** A connection in one of these lists. */
 export const buildListedConnectionKey = (list: 'user' | 'server' | 'login-needed', hash: string) =>
   `connection:listed:${list}:${hash}`;
 
-/** The client that the gateway is at an authorization server, where it registered there; `hash` is that of the issuer and BASE_URL. */
+/** The gateway's client registration at an authorization server; `hash` is that of the issuer and BASE_URL. */
 export const buildConnectionClientKey = defineGlobalKeys('connection:client');
-/** Which authorization server the users of a server were sent to last; `hash` is that of BASE_URL and the server's name. */
+/** The authorization server to which a server's users were sent last; `hash` is that of BASE_URL and the server's name. */
 export const buildConnectionIssuerKey = defineGlobalKeys('connection:issuer');
-/** The link that a user was given a moment ago; `hash` is that of user, server and scopes. */
+/** The link that a user was given recently; `hash` is that of user, server and scopes. */
 export const buildConnectionLinkKey = defineGlobalKeys('connection:link');
 
-/** The key of a month by which the gateway logs in at authorization servers (RFC 7523). */
+/** The signing key of a month for client authentication at authorization servers (RFC 7523). */
 export const buildClientKeyName = (month: number) => `connection:signing-key:${month}`;
-/** The key of a month by which the gateway signs what it tells servers of a caller (§18.6). */
+/** The signing key of a month for caller identities that servers get (§18.6). */
 export const buildIdentityKeyName = (month: number) => `identity:key:${month}`;
-/** That the audit log has a line of today that says that a connection was renewed (§24.6). */
+/** Marks that today's audit log has a line for a refreshed connection (§24.6). */
 export const buildAuditedRenewalKey = defineGlobalKeys('connection:audited');
 
-/** §27: a call that somebody is asked about; `hash` is that of the id of its request. */
+/** §27: a request for approval of a call; `hash` is that of its ID. */
 export const buildApprovalKey = defineGlobalKeys('approval:request');
-/** The request under way for a call; `hash` is that of user, client, call, and who is asked. */
+/** The pending request for a call; `hash` is that of user, client, call and approver. */
 export const buildApprovedCallKey = defineGlobalKeys('approval:call');
 /** The list of requests of one user; `hash` is that of the user. */
 export const buildUserApprovalsKey = defineGlobalKeys('approval:user');
 export const APPROVAL_LIST_KEY = 'approval:all';
 export const OPERATOR_APPROVALS_KEY = 'approval:operators';
-/** A request in a list; `hash` is that of its id. */
+/** A request in a list; `hash` is that of its ID. */
 export const buildListedApprovalKey = (list: 'user' | 'all' | 'operators', hash: string) =>
   `approval:listed:${list}:${hash}`;
-/** That a call may run again in its session without a question; `hash` is that of session and call. */
+/** Marks a call as approved for its session; `hash` is that of session and call. */
 export const buildSessionApprovalKey = defineGlobalKeys('approval:session');
 /** The state of a call of several rounds (2026-07-28); `hash` is that of the secret in its state. */
 export const buildApprovalRoundKey = defineGlobalKeys('approval:round');
 export const buildApprovalsChannelName = defineKey('approvals');
 
-/**
- * §2.8: `ratelimit:<group>:<counted>`, where what is counted is an address, `global`,
- * `anonymous`, `refused`, `user:<hash of sub>`, or `grant:<id>`.
- */
+/** §2.8: `ratelimit:<group>:<counted>`; `counted` is an address, `global`, `anonymous`, `refused`, `user:<hash of sub>`, or `grant:<id>`. */
 export const buildLimitKey = (group: string, counted: string) => `ratelimit:${group}:${counted}`;
-/** The shares of such a window that processes have taken in advance; in its slot on a cluster. */
+/** The permits of such a window that processes have leased; in its slot on a cluster. */
 export const buildLeasedKey = (limitKey: string) => `ratelimit:leased:{${limitKey}}`;
-/** That some of it was returned, by a command of this id. */
+/** Marks permits as returned by a command with this ID. */
 export const buildReturnedKey = (limitKey: string, id: string) =>
   `${buildLeasedKey(limitKey)}:returned:${id}`;
-/** That any process has taken something in advance. */
+/** Marks that any process has leased permits. */
 export const LEASED_MARK_KEY = 'ratelimit:leased';
 
-/** Users with an e-mail address, for operators; `mac` is that of the address. Those whom the provider says it belongs to have a list of their own. */
+/** Users with an e-mail address, for operators; `mac` is that of the address. Users with a verified address have a list of their own. */
 export const buildPersonKey = (mac: string, isVerified: boolean) =>
   `admin:person:${mac}${isVerified ? ':verified' : ''}`;

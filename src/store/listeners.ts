@@ -1,14 +1,14 @@
-// The listeners of this process, by channel.
+// Keeps the listeners of this process, by channel.
 import type { Log } from '../platform/log.ts';
 
 export type Listener = (message: string) => void;
 
 export function createListeners(log: Log) {
-  /** Each has an object, so that the same function may stand here twice. */
+  /** Wrapped in objects, so that the same function may be added twice. */
   const byChannel = new Map<string, Set<{ readonly listener: Listener }>>();
 
   return {
-    /** Returns a function that removes it. A listener that is added twice is called twice. */
+    /** Adds a listener, and returns the function that removes it. A listener that is added twice is called twice. */
     add(channel: string, listener: Listener) {
       const entry = { listener };
       byChannel.set(channel, (byChannel.get(channel) ?? new Set()).add(entry));
@@ -17,7 +17,7 @@ export function createListeners(log: Log) {
         if (entries?.delete(entry) && entries.size === 0) byChannel.delete(channel);
       };
     },
-    /** A function that delivers to those who listen now, and still do when it is called. */
+    /** Returns a function that delivers to current listeners, unless they are removed before it is called. */
     prepareDelivery(channel: string): Listener {
       const listening = [...(byChannel.get(channel) ?? [])];
       return function deliver(message) {
@@ -32,7 +32,7 @@ export function createListeners(log: Log) {
   };
 }
 
-/** An error of one listener must reach neither the next one nor the connection. */
+/** Calls a listener: its errors must reach neither the next listener nor the connection. */
 export function callListener<Message>(
   log: Log,
   listener: (message: Message) => void,

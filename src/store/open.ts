@@ -1,21 +1,21 @@
-// The drivers of the store, by their kind: another kind of `StoreConfig` without a row here does not compile.
+// Opens the store by the driver of its kind: a kind of `StoreConfig` without a row here does not compile.
 import type { Config } from '../config/config.ts';
 import type { ChosenStore, StoreConfig, StoreOf } from '../config/groups/store.ts';
 import type { ClockAndLog } from '../platform/log.ts';
 import type { Store } from './store.ts';
 
-/** `Chosen` is what the settings say of it (`STORE_KINDS` of src/config/groups/store.ts). */
+/** `Chosen` is its part of the settings (`STORE_KINDS` of src/config/groups/store.ts). */
 export interface StoreDriver<Chosen extends ChosenStore = ChosenStore> {
   readonly kind: Chosen['kind'];
   /**
-   * Loads its folder only now: the package takes as long as all our own modules. The database does not have to be reachable.
+   * Loads its folder on demand: the package takes as long as all other modules. The database does not have to be reachable.
    *
-   * @throws DataDirError when the folder of the embedded store cannot be used.
+   * @throws DataDirError if the folder of the embedded store cannot be used.
    */
   open(store: Chosen, settings: StoreSettings, surroundings: ClockAndLog): Promise<Store>;
 }
 
-/** What concerns the store in settings that are not its own. */
+/** Other settings that the store needs. */
 type StoreSettings = Pick<Config, 'mcp' | 'limits'>;
 
 export const defineStore = <Chosen extends ChosenStore>(driver: StoreDriver<Chosen>) => driver;
@@ -44,9 +44,9 @@ export type StoreDrivers<Chosen extends ChosenStore> = {
 };
 
 /**
- * The store that the settings ask for: Redis with `REDIS_URL`, else the embedded one.
+ * Opens the configured store: Redis with `REDIS_URL`, else the embedded one.
  *
- * @throws DataDirError when the folder of the embedded store cannot be used.
+ * @throws DataDirError if the folder of the embedded store cannot be used.
  */
 export const openStore = (
   config: StoreSettings & Pick<Config, 'store'>,

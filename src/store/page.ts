@@ -1,10 +1,10 @@
-// Lists of the store, page by page, the latest first.
+// Reads lists of the store page by page, the latest entries first.
 
 /** A part of a list. */
 export interface StoredPage<Item> {
-  /** Fewer than were asked for where some were gone. */
+  /** May be fewer than requested if some were gone. */
   readonly items: readonly Item[];
-  /** The place where the next page begins; undefined at the end. */
+  /** The start of the next page; undefined at the end. */
   readonly next: PagePlace | undefined;
 }
 
@@ -14,7 +14,7 @@ export interface PageRequest {
   readonly limit: number;
 }
 
-/** After `skip` entries of this time; entries are in the order of their times, the latest first. */
+/** A place after `skip` entries of this time; entries are ordered by their times, the latest first. */
 export interface PagePlace {
   /** Epoch milliseconds. */
   readonly time: number;
@@ -23,7 +23,7 @@ export interface PagePlace {
 
 const PAGE_ITEMS = 100;
 
-/** All items of a list, page by page. */
+/** Reads all items of a list, page by page. */
 export async function* readPages<Item>(
   readPage: (request: PageRequest) => Promise<StoredPage<Item>>,
   limit = PAGE_ITEMS,
@@ -36,13 +36,13 @@ export async function* readPages<Item>(
   } while (from !== undefined);
 }
 
-/** An entry of a list: what it names, and its time in epoch milliseconds. */
+/** An entry of a list: its subject, and its time in epoch milliseconds. */
 export interface TimedEntry {
   readonly id: string;
   readonly time: number;
 }
 
-/** The place where the page after these entries begins; undefined after the last. */
+/** Finds the start of the page after these entries; undefined after the last one. */
 export function findNextPlace(
   entries: readonly TimedEntry[],
   { from, limit }: PageRequest,

@@ -1,12 +1,12 @@
-// Records in the store: values that replicas read, change together, take, and use once. They are sealed where nobody else may
-// read or forge them.
+// Stores records: values that replicas read, change together, take, and use once. They are sealed if they must not be read or
+// forged by others.
 import { generateSecret, hashSha256 } from '../platform/ids.ts';
 import type { TraceContext, Tracing } from '../telemetry/tracing/tracing.ts';
 import { buildOAuthKey } from './keys.ts';
 import type { Seal } from './seal/seal.ts';
 import type { KeyValue } from './store.ts';
 
-/** `result` is what `update` resolves to. Without a value nothing is written; with one its time begins anew. */
+/** The decision of `update`, which resolves to `result`. A value is written with a new time to live; without one nothing is written. */
 export type Change<Value, Result> =
   | { readonly result: Result }
   | { readonly value: Value; readonly ttlSeconds: number; readonly result: Result };
@@ -18,11 +18,11 @@ type Decide<Value, Result> = (
 /** The form of a value in the store. */
 export interface RecordFormat<Value> {
   write(value: Value): string;
-  /** Undefined for what is no such value. @throws Error for a record of a later version. */
+  /** Undefined for any other value. @throws Error for a record of a later version. */
   read(text: string): Value | undefined;
 }
 
-/** Without a seal records are plain. One that no secret opens counts as none. All methods may throw StoreUnavailable. */
+/** Without a seal records are plain. A record that no secret opens counts as absent. All methods may throw StoreUnavailable. */
 export function createRecords<Value>(
   store: Omit<KeyValue, `${string}Listed` | `${string}Recent`>,
   format: RecordFormat<Value>,
@@ -45,7 +45,7 @@ export function createRecords<Value>(
     get: async (key: string) => open(key, await store.get(key)),
     put: async (key: string, value: Value, ttlSeconds: number) =>
       store.set(key, await write(key, value), ttlSeconds),
-    /** Writes it where none stands. Resolves to the one that stands there then: another replica may have been faster. */
+    /** Writes a record unless there is one. Resolves to the stored one: another replica may have been faster. */
     async create(key: string, value: Value, ttlSeconds: number): Promise<Value> {
       const text = await write(key, value);
       for (;;) {
@@ -56,7 +56,7 @@ export function createRecords<Value>(
         if (await store.compareAndSet(key, standing, text, ttlSeconds)) return value;
       }
     },
-    /** Reads and deletes it: for one of many at the same moment. With `isWanted` only where that is true of it. */
+    /** Reads and deletes a record atomically; with `isWanted` only if that returns true. */
     async take(key: string, isWanted?: (value: Value) => boolean) {
       if (isWanted === undefined) return open(key, await store.getAndDelete(key));
       const standing = await store.get(key);
@@ -64,7 +64,7 @@ export function createRecords<Value>(
       if (standing === undefined || value === undefined || !isWanted(value)) return undefined;
       return (await store.compareAndDelete(key, standing)) ? value : undefined;
     },
-    /** Writes what `change` decides. It is called again where another replica has changed the record meanwhile. */
+    /** Writes the decision of `change`, which is called again if another replica has changed the record meanwhile. */
     async update<Result>(key: string, change: Decide<Value, Result>): Promise<Result> {
       for (;;) {
         const standing = await store.get(key);
@@ -78,7 +78,7 @@ export function createRecords<Value>(
   };
 }
 
-/** Marks something as used, on all replicas: true for one of many at the same moment. */
+/** Marks something as used, on all replicas: of concurrent callers, exactly one gets true. */
 export const claimOnce = (
   store: Pick<KeyValue, 'compareAndSet'>,
   key: string,
@@ -100,8 +100,8 @@ export const jsonFormat = <Value extends object>(name: string): RecordFormat<Val
 });
 
 /**
- * Records say in which shape they are, so that replicas of two minor versions work side by side
- * (§16). Whoever adds a member that older replicas may ignore leaves the version as it is.
+ * Version of the shape of records, so that replicas of two minor versions work side by side (§16). Members that older replicas may
+ * ignore do not change it.
  */
 export const RECORD_VERSION = 1;
 
@@ -111,17 +111,17 @@ export const writeVersioned = (
 ): string => writeJson({ ...value, version: RECORD_VERSION });
 
 /**
- * The value without its version. What was sealed was written by this code: no other check of its shape is needed.
+ * Returns the value without its version. A sealed record was written by this code: no other check of its shape is needed.
  *
  * @throws Error as `checkRecordVersion`.
  */
 export function readVersioned<Value extends object>(text: string, name: string): Value {
   const { version, ...value }: { readonly version?: unknown } = JSON.parse(text);
-  checkRecordVersion(version, name);
+  if (version !== RECORD_VERSION) checkRecordVersion(version, name);
   return value as Value;
 }
 
-/** @throws Error for a record of a later version, or of none: what it means is not known here. */
+/** @throws Error for a record of a later version, or without one. */
 export function checkRecordVersion(version: unknown, record: string): void {
   const number = Number(version);
   if (number >= 1 && number <= RECORD_VERSION) return;
@@ -132,15 +132,15 @@ export function checkRecordVersion(version: unknown, record: string): void {
   );
 }
 
-// Records of a login under way, which are found by a secret that only its bearer knows.
+// Records of a login in progress, found by a secret that only its bearer knows.
 
 export type SecretRecords<Value extends object> = ReturnType<typeof createSecretRecords<Value>>;
 
-/** A store, and the seal for what is put there. */
+/** A store, and the seal of its records. */
 export interface SealedStore {
   readonly store: KeyValue;
   readonly seal: Seal;
-  /** §21.2: the requests of one login are told as such. Undefined where nothing is traced. */
+  /** §21.2: links the requests of one login. Undefined without tracing. */
   readonly tracing?: Pick<Tracing, 'getActiveSpan'> | undefined;
 }
 
@@ -150,9 +150,14 @@ export function createSecretRecords<Value extends object>(
   name: string,
   ttlSeconds: number,
 ) {
-  /** With the request that wrote it. */
+  /** Adds the trace of the request that wrote the record. */
   const format: RecordFormat<Value> = {
-    write: (value) => writeVersioned({ trace: tracing?.getActiveSpan()?.getContext(), ...value }),
+    write: (value) =>
+      JSON.stringify({
+        trace: tracing?.getActiveSpan()?.getContext(),
+        ...value,
+        version: RECORD_VERSION,
+      }),
     read(text) {
       const record = readVersioned<Value & { readonly trace?: TraceContext }>(
         text,
@@ -166,14 +171,14 @@ export function createSecretRecords<Value extends object>(
   const buildKey = (secret: string) => buildOAuthKey(name, hashSha256(secret));
 
   return {
-    /** Stores a value; returns the new secret by which it is found. */
+    /** Stores a value, and returns the new secret by which it is found. */
     async put(value: Value) {
       const secret = generateSecret();
       await records.put(buildKey(secret), value, ttlSeconds);
       return secret;
     },
     get: (secret: string) => records.get(buildKey(secret)),
-    /** For one of many at the same moment; undefined for all others and ever after. */
+    /** Takes a record: of concurrent callers, exactly one gets it. */
     take: (secret: string) => records.take(buildKey(secret)),
     update: <Result>(secret: string, change: Decide<Value, Result>) =>
       records.update(buildKey(secret), change),

@@ -1,86 +1,80 @@
+// The four ports of the store, and the records that they exchange.
 import type { StoreConfig } from '../config/groups/store.ts';
 import type { LimitScope } from '../telemetry/metrics/metrics.ts';
 import type { PageRequest, StoredPage } from './page.ts';
 
 /**
- * The state that all replicas share: everything that another replica must see.
+ * The state that all replicas share.
  *
- * A store is made of four ports, and whoever uses it names the one that it needs. A driver is a function that returns
- * all of them in one object; `test/contract` has one file for each port, and holds every driver to the same behaviour.
- * Any rejection means "the store did not do it": callers fail closed with a true error (rate limits, §8.4, let pass).
+ * A store has four ports, and its users name the one that they need. A driver is a function that returns all of them in one
+ * object; `test/contract` has one file for each port, and tests that all drivers behave alike. A rejection means that the store
+ * did not do it: callers fail closed with a true error, except for rate limits (§8.4), which fail open.
  */
 export interface Store extends KeyValue, Sessions, Windows, Bus {
-  /** True if other replicas may have the same store. A store of one process alone needs no agreement. */
+  /** True if other replicas may use the same store. */
   readonly isShared: boolean;
-  /** One of the names that OpenTelemetry has for databases (`db.system.name`). */
+  /** The name of the database in OpenTelemetry (`db.system.name`). */
   readonly databaseSystem: string;
-  /** Resolves when the store answers. */
+  /** Resolves if the store answers. */
   ping(): Promise<void>;
-  /** The facts that it tells of itself. */
+  /** Describes the store for operators. */
   describe(): Promise<StoreFacts>;
   /** Releases connections, files and timers. The store is not used afterwards. */
   close(): Promise<void>;
 }
 
 /**
- * Values by key, each until its time is over. Whoever changes what it has read compares (`compareAndSet`): another
- * replica may have changed it meanwhile. What nobody else may read or forge is sealed (records.ts).
+ * Values by key until they expire. Changes of a value that was read compare it (`compareAndSet`): another replica may have changed
+ * it meanwhile. Secret values are sealed (records.ts).
  */
 export interface KeyValue {
-  /** The value under `key`, or undefined when absent or expired. */
+  /** Reads a value; undefined if absent or expired. */
   get(key: string): Promise<string | undefined>;
   /** Writes `value` under `key` for `ttlSeconds`; durable once resolved. */
   set(key: string, value: string, ttlSeconds: number): Promise<void>;
-  /**
-   * The value under `key`, after `value` was written there where nothing was, in one step: of many at
-   * the same moment, all get the value of one.
-   */
+  /** Writes `value` unless there is one, and returns the stored value, atomically: concurrent callers all get the same value. */
   getOrSet(key: string, value: string, ttlSeconds: number): Promise<string>;
-  /**
-   * As `set`, in one step where `expected` stands under the key; undefined stands for nothing. False, and nothing is
-   * written, where anything else stands there.
-   */
+  /** Sets the value atomically if the key has the value `expected`, or none if that is undefined; otherwise returns false. */
   compareAndSet(
     key: string,
     expected: string | undefined,
     value: string,
     ttlSeconds: number,
   ): Promise<boolean>;
-  /** Deletes in one step where `expected` stands under the key; else false. */
+  /** Deletes the value atomically if it is `expected`; otherwise returns false. */
   compareAndDelete(key: string, expected: string): Promise<boolean>;
-  /** Reads and deletes in one step: exactly one of many at the same moment gets the value. */
+  /** Reads and deletes atomically: exactly one of concurrent callers gets the value. */
   getAndDelete(key: string): Promise<string | undefined>;
   delete(key: string): Promise<void>;
 
   /**
-   * As `set`, and lists the value under `list` until it expires or `deleteListed` removes it. Such a key is written
-   * and removed by these three alone.
+   * Sets a value, and lists it under `list` until it expires or `deleteListed` removes it. Only these three functions write and
+   * remove such a key.
    */
   setListed(list: string, key: string, value: string, ttlSeconds: number): Promise<void>;
-  /** As `setListed` where a value stands under the key: false, and nothing is written, where none does. */
+  /** Replaces a listed value; returns false, and writes nothing, if the key has no value. */
   replaceListed(list: string, key: string, value: string, ttlSeconds: number): Promise<boolean>;
-  /** False when there was nothing under the key. */
+  /** Returns false if the key had no value. */
   deleteListed(list: string, key: string): Promise<boolean>;
-  /** The values of a list, the one that expires last first. */
+  /** Reads the values of a list, the one that expires last first. */
   readListed(list: string, request: PageRequest): Promise<StoredPage<ListedValue>>;
-  /** The number of values of a list; none of them is read for it. */
+  /** Counts the values of a list without reading them. */
   countListed(list: string): Promise<number>;
-  /** Puts `value` before those that `readRecent` has of the key, of which it keeps `max`, for `ttlSeconds`. */
+  /** Adds `value` in front of the recent values of the key, of which it keeps `max`, for `ttlSeconds`. */
   addRecent(
     key: string,
     value: string,
     bounds: { readonly max: number; readonly ttlSeconds: number },
   ): Promise<void>;
-  /** The last first. */
+  /** Reads recent values, the last one first. */
   readRecent(key: string): Promise<readonly string[]>;
 }
 
-/** §2.1: sessions, which expire when they are not used. A request reads and slides its session by `Windows`. */
+/** §2.1: sessions, which expire if they are not used. A request reads and slides its session through `Windows`. */
 export interface Sessions {
   /**
-   * Stores a new session and adds it to the index of live sessions. Where its user has more than
-   * `userMax` then (0 for any number), those that expire first are ended, but never the new one.
-   * Resolves to the ids of those that were ended.
+   * Stores a new session and adds it to the index of live sessions. If its user then has more than `userMax` (0 for no limit), it
+   * ends those that expire first, but never the new one. Resolves to the IDs of ended sessions.
    */
   createSession(
     session: SessionRecord,
@@ -88,50 +82,49 @@ export interface Sessions {
     userMax?: number,
   ): Promise<readonly string[]>;
   /**
-   * Notes the least severe level of log messages that the session's client wants; durable once
-   * resolved. False, and nothing is written, when the session is absent or not `owner`'s.
+   * Sets the least severe level of log messages that the session's client wants; durable once resolved. Returns false, and writes
+   * nothing, if the session is absent or not `owner`'s.
    */
   setSessionLogLevel(
     sessionId: string,
     owner: Owner | undefined,
     logLevel: string,
   ): Promise<boolean>;
-  /** Deletes `owner`'s session and its index entry. False when it is absent or not `owner`'s. */
+  /** Deletes `owner`'s session and its index entry. Returns false if it is absent or not `owner`'s. */
   endSession(sessionId: string, owner: Owner | undefined): Promise<boolean>;
   /**
-   * Takes the index entry of a session that is gone from the store. True for exactly one caller
-   * on any replica: the one that counts it as expired.
+   * Removes the index entry of a session that is gone from the store. Returns true for exactly one caller on any replica, which
+   * counts it as expired.
    */
   claimExpiredSession(sessionId: string): Promise<boolean>;
   /**
-   * Goes through the index entries that are due: those of gone sessions are taken, those of
-   * touched sessions get their new time, here and among those of their user. Resolves to the number
-   * this caller took. A driver whose database forgets nothing by itself clears the other ports here, too.
+   * Sweeps the index entries that are due: removes those of gone sessions, and updates the times of touched ones, here and among
+   * those of their user. Resolves to the number that this caller removed. A driver whose database has no expiry of its own sweeps
+   * the other ports here, too.
    */
   sweepSessions(): Promise<number>;
-  /** The number of sessions in the index; exact right after a sweep. */
+  /** Counts the sessions in the index; exact right after a sweep. */
   countSessions(): Promise<number>;
   /**
-   * Live sessions in the order of the index, the one that is due last first. With `owner` those of one user that were
-   * opened, or swept, while its sessions were limited (`userMax`). A record that cannot be read is left out.
+   * Lists live sessions in the order of the index, the one that is due last first. With `owner`, those of one user that were opened,
+   * or swept, while its sessions were limited (`userMax`). Unreadable records are left out.
    */
   listSessions(request: PageRequest, owner?: Owner): Promise<StoredPage<ListedSession>>;
 }
 
-/** Counts, and lets in while there is room: requests in sliding windows (§8), and bytes in budgets. */
+/** Counters that admit while there is room: requests in sliding windows (§8), and bytes in budgets. */
 export interface Windows {
   /**
-   * §8, §11: admits one request, in one round trip where the driver allows. Counts it in every window,
-   * or in none where one of them is full; windows are checked in the order given. Reads the session
-   * that it is about, and slides it where that is asked for and no window refuses: sliding expiration,
-   * the session has its full time-to-live again. Only its owner's request slides a session, and none that has ended.
+   * §8, §11: admits one request, in one round trip if the driver allows. Counts it in every window, or in none if one of them is
+   * full; windows are checked in the given order. Reads its session, and slides it (gives it its full time to live again) if that is
+   * requested and no window refuses. Only its owner's request slides a session, and never an ended one.
    *
-   * Where `grantKey` is given, it also says which version stands there: a value of the port KeyValue, which begins
-   * with it. Where there is none, nothing is counted, and the session is neither read nor slid. Where that cannot be
-   * read, the session is not either, but the request is counted.
+   * With `grantKey`, it also reads the version of the grant, the beginning of a value of the port KeyValue. If there is none, nothing
+   * is counted, and the session is neither read nor slid. If the version cannot be read, neither is the session, but the request is
+   * counted.
    *
-   * It belongs to this port, although it needs the others: every call takes this step, and takes it once. Not a promise
-   * where the driver has the answer at hand; what fails is a rejection.
+   * Part of this port, although it needs the others, since every call takes this step exactly once. Returns no promise if the driver
+   * has the answer at hand; failures are rejections.
    */
   admitRequest(
     windows: readonly LimitWindow[],
@@ -139,53 +132,50 @@ export interface Windows {
     grantKey?: string,
   ): Admission | Promise<Admission>;
   /**
-   * Takes back what was counted in the window of this key, where a later window refused the request.
-   * `entry` is that of a request which was counted in this window alone. Nothing happens when it is
-   * gone.
+   * Takes back an entry of the window of this key, if a later window refused the request. `entry` is that of a request which was
+   * counted in this window only. Idempotent.
    */
   uncountRequest(key: string, entry: string): Promise<void>;
 
   /**
-   * Counts bytes of a value in a budget, in one step, until `releaseBytes` or for `ttlSeconds`. False, and nothing is
-   * counted, where more than `maxBytes` would count then. An entry counts as 16 KiB at least.
+   * Counts bytes of a value in a budget, atomically, until `releaseBytes` or for `ttlSeconds`. Returns false, and counts nothing, if
+   * that would exceed `maxBytes`. An entry counts as 16 KiB at least.
    */
   reserveBytes(
     budget: string,
     entry: ByteEntry,
     bounds: { readonly maxBytes: number; readonly ttlSeconds: number },
   ): Promise<boolean>;
-  /** Nothing happens when the entry is gone. */
+  /** Idempotent. */
   releaseBytes(budget: string, entry: ByteEntry): Promise<void>;
 }
 
-/** Messages between replicas. What must not be lost is a record. */
+/** Best-effort messages between replicas. Anything that must not be lost is a record. */
 export interface Bus {
   /**
-   * Sends `message` to every listener of `channel` on every replica that is connected at this
-   * moment, this one included. It is kept nowhere, and it is no error that nobody listens. After a
-   * rejection nobody has got it (but for a connection that broke, or was too slow, before Redis
-   * could say that it had). Messages of one sender arrive in the order sent, but not on a cluster.
+   * Sends `message` to every listener of `channel` on every replica that is connected at this moment, this one included. It is not
+   * stored, and needs no listener. After a rejection no replica has received it, unless the connection broke, or was too slow,
+   * before Redis could confirm it. Messages of one sender arrive in the order sent, but not on a cluster.
    *
    * @throws StoreUnavailable
    */
   publish(channel: string, message: string): Promise<void>;
   /**
-   * Calls `listener` with each message to `channel`: from soon after (the connection is opened
-   * meanwhile), and again by itself after the connection was lost; what is sent in between is
-   * missed. Never called inside `publish`, nor after the returned function, which ends it, or
-   * `close`. What a listener throws is logged and stops nobody.
+   * Calls `listener` with each message to `channel`, once the connection is open; it reconnects by itself, and misses messages
+   * meanwhile. Never called inside `publish`, nor after `close` or the returned function, which ends the subscription. Errors of a
+   * listener are logged and stop no other listener.
    */
   subscribe(channel: string, listener: (message: string) => void): () => void;
 }
 
 /** An entry that counts in a budget of bytes. */
 export interface ByteEntry {
-  /** The name by which it is found again, together with its bytes. */
+  /** Identifies the entry, together with its bytes. */
   readonly name: string;
   readonly bytes: number;
 }
 
-/** So that the entries of a budget are few. */
+/** Bounds the number of entries of a budget. */
 export const MIN_ENTRY_BYTES = 16_384;
 
 export interface ListedValue {
@@ -203,13 +193,13 @@ export interface ListedSession {
 
 export interface StoreFacts {
   readonly driver: StoreConfig['kind'];
-  /** The size of its file, where it has one of its own. */
+  /** The size of its file, if it has one. */
   readonly bytes?: number;
-  /** Those that take writes; never empty. */
+  /** Servers that take writes; never empty. */
   readonly servers?: readonly RedisServerFacts[];
 }
 
-/** A member is undefined where the user of REDIS_URL may not ask for it. */
+/** A member is undefined if the user of REDIS_URL may not read it. */
 export interface RedisServerFacts {
   /** `Redis 7.2.4` or `Valkey 8.0.1`. */
   readonly version: string | undefined;
@@ -219,19 +209,19 @@ export interface RedisServerFacts {
   readonly persistence: 'none' | 'snapshots' | 'append-only file' | undefined;
 }
 
-/** §2.1, with what another replica needs to rebuild the session. */
+/** §2.1: a session, with everything that another replica needs to rebuild it. */
 export interface SessionRecord {
   readonly sessionId: string;
   /** Epoch milliseconds. */
   readonly createdAt: number;
   /** Epoch milliseconds. */
   readonly lastAccessedAt: number;
-  /** `sub` of the owner; absent when the service runs without authentication. */
+  /** `sub` of the owner; absent without authentication. */
   readonly userId?: string | undefined;
   /** The issuer of `userId`, `OIDC_ISSUER` or another. */
   readonly userIssuer?: string | undefined;
   readonly protocolVersion: string;
-  /** `clientInfo` of `initialize` as JSON text; never re-encoded by a script. */
+  /** `clientInfo` of `initialize` as JSON text; scripts never re-encode it. */
   readonly clientInfo?: string | undefined;
   /** `capabilities` that the client declared in `initialize`, as JSON text like `clientInfo`. */
   readonly clientCapabilities: string;
@@ -243,19 +233,19 @@ export interface SessionRecord {
   readonly person?: string | undefined;
 }
 
-/** The owner of something. A `sub` alone does not say it: each issuer has users of its own (OpenID Connect Core §5.7). */
+/** The owner of a record. A `sub` is unique only within its issuer (OpenID Connect Core §5.7). */
 export interface Owner {
   readonly sub: string;
-  /** Always there for owners of sessions; else it is absent for users of `OIDC_ISSUER`. */
+  /** Always set for owners of sessions; otherwise absent for users of `OIDC_ISSUER`. */
   readonly issuer?: string | undefined;
 }
 
-/** The use that a request makes of its session. */
+/** The use of a session by a request. */
 export interface SessionAccess {
   readonly sessionId: string;
-  /** The request's user; undefined when the service runs without authentication. */
+  /** The request's user; undefined without authentication. */
   readonly owner: Owner | undefined;
-  /** The full time-to-live in seconds, to which the session slides; undefined where it is only read. */
+  /** The full time to live in seconds, to which the session slides; undefined to read it only. */
   readonly slideSeconds: number | undefined;
 }
 
@@ -268,7 +258,7 @@ export interface LimitWindow {
   readonly max: number;
 }
 
-/** The verdict of the windows: the first window's figures, or those of the one that refused. */
+/** The verdict of the windows, with the figures of the first window, or of the one that refused. */
 export interface WindowVerdict {
   readonly isAdmitted: boolean;
   readonly scope: LimitScope;
@@ -279,40 +269,37 @@ export interface WindowVerdict {
   readonly resetAt: number;
   /** Milliseconds from now until `resetAt`, by the store's clock. */
   readonly resetInMs: number;
-  /** For a refusal that may be over before that: for so many milliseconds it need not be asked for again. */
+  /** Set for a refusal that may end before that: it holds for this many milliseconds. */
   readonly holdsForMs?: number;
 }
 
 /** The outcome of admitting a request. */
 export interface Admission {
-  /** Undefined when no window was given, or when the windows could not be asked (`limitFailure`). */
+  /** Undefined if no window was given, or the windows could not be asked (`limitFailure`). */
   readonly verdict: WindowVerdict | undefined;
-  /** Names what was counted, for `uncountRequest`; undefined when nothing was. */
+  /** Names the counted entry for `uncountRequest`; undefined if nothing was counted. */
   readonly entry: string | undefined;
-  /** Set when the windows failed, but maybe not the session (on a cluster with one node down). */
+  /** Set if the windows failed, though maybe not the session (on a cluster with one node down). */
   readonly limitFailure?: unknown;
-  /** Not asked for once a window has refused. */
+  /** Not read once a window has refused. */
   readonly session: SessionLookup;
   readonly grant: GrantLookup;
 }
 
-/**
- * A session as it was read, and slid; undefined when it is absent, or none was asked for. A store that
- * failed is not "not found".
- */
+/** A session after it was read and slid; undefined if it is absent, or none was asked for. A failed store is not "not found". */
 export type SessionLookup =
   | { readonly record: SessionRecord | undefined }
   | { readonly failure: unknown };
 
-/** For one that is not there, or was not asked for. */
+/** An absent session, or none was asked for. */
 export const NO_SESSION: SessionLookup = { record: undefined };
 
-/** The version of a grant as it stands in the store; undefined when there is no such grant, or none was asked for. */
+/** The version of a grant in the store; undefined if there is no such grant, or none was asked for. */
 export type GrantLookup = { readonly version: string | undefined } | { readonly failure: unknown };
 
 export const NO_GRANT: GrantLookup = { version: undefined };
 
-/** Of a request that nothing was asked for, or that has no grant. */
+/** The admission of a request for which the store was not asked, or that has no grant. */
 export const NOT_COUNTED: Admission = {
   verdict: undefined,
   entry: undefined,
@@ -320,14 +307,14 @@ export const NOT_COUNTED: Admission = {
   grant: NO_GRANT,
 };
 
-/** Characters of base64url with which the value of a grant begins: 12 random bytes, others after each change. */
+/** Characters of base64url at the start of a grant's value: 12 random bytes, new after each change. */
 export const GRANT_VERSION_LENGTH = 16;
 
-/** True if one that was asked for is not there: a store that failed has not said so. */
+/** Returns true if a grant that was asked for is absent; a failed store has not said so. */
 export const isMissingGrant = (grant: GrantLookup): boolean =>
   'version' in grant && grant.version === undefined;
 
-/** Thrown by drivers when the store cannot be used now (down, frozen, time-out). */
+/** Thrown by drivers if the store is unavailable (down, frozen, timeout). */
 export class StoreUnavailable extends Error {
   override readonly name = 'StoreUnavailable';
 }

@@ -1,20 +1,17 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
-import { IncomingMessage } from 'node:http';
-import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { inject } from 'light-my-request';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { GatewayRequest, Reply } from '../../src/http/endpoint/message.ts';
-import { createRunQueue } from '../../src/http/server/overload.ts';
-import { createPipeline } from '../../src/http/server/pipeline.ts';
-import { openBody } from '../../src/http/server/read-body.ts';
-import { createRouter, type Site } from '../../src/http/server/router.ts';
+import type { Reply } from '../../src/http/endpoint/message.ts';
+import type { Site } from '../../src/http/server/router.ts';
+import { createHttpServer } from '../../src/http/server/server.ts';
 import { createSite } from '../../src/pages/site.ts';
-import { systemClock } from '../../src/platform/clock.ts';
+import { noMetrics } from '../../src/telemetry/metrics/metrics.ts';
 import { createAdmittingLimiter } from '../support/gateway/limit-check.ts';
 import { collectLog } from '../support/gateway/log.ts';
 import { openTestRuntime } from '../support/gateway/runtime.ts';
@@ -383,40 +380,37 @@ describe('documentation pages', () => {
   });
 });
 
-/** Of names and values by turns. */
-const toRecord = (list: readonly string[]): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    list.flatMap((name, at) => (at % 2 === 0 ? [[name, list[at + 1] ?? '']] : [])),
-  );
-
 describe('documentation pages over HTTP', () => {
-  async function ask(method: string, path: string, headers: Record<string, string> = {}) {
-    const answer = createPipeline(
-      openTestRuntime(),
-      createRouter([], site),
-      { authenticate: async () => undefined, limiter: createAdmittingLimiter() },
-      { request: [], requestPrefix: undefined, response: [] },
-      createRunQueue(systemClock),
-    );
-    const request: GatewayRequest = {
-      method,
-      path,
-      query: '',
-      headers: { host: 'localhost', ...headers },
-      clientIp: 'unknown',
-      signal: () => new AbortController().signal,
+  async function ask(
+    method: 'GET' | 'HEAD' | 'POST',
+    path: string,
+    headers: Record<string, string> = {},
+  ) {
+    const routes: string[] = [];
+    const metrics = {
+      ...noMetrics,
+      recordHttpRequest: (_method: string, route: string) => void routes.push(route),
     };
-    const body = openBody(new IncomingMessage(new Socket()));
-    const answered = await answer({ request, authority: undefined, body, receivedAt: 0 });
-    const reply = { ...answered.reply, headers: toRecord(answered.headers) };
-    return { reply, route: answered.route };
+    const { handler } = createHttpServer(openTestRuntime({ metrics }), {
+      endpoints: [],
+      site,
+      checks: { authenticate: async () => undefined, limiter: createAdmittingLimiter() },
+      corsHeaders: { request: [], requestPrefix: undefined, response: [] },
+    });
+    const answer = await inject(handler, {
+      method,
+      url: path,
+      headers: { host: 'localhost', ...headers },
+    });
+    const { statusCode: status, headers: sent, rawPayload: body } = answer;
+    return { reply: { status, headers: sent, body }, route: routes[0] };
   }
 
   test('§4.12 a page carries the security headers', async () => {
     const { reply, route } = await ask('GET', '/settings');
     expect(reply).toMatchObject({
       status: 200,
-      headers: { 'X-Frame-Options': 'DENY', Vary: 'Origin, Accept-Encoding' },
+      headers: { 'x-frame-options': 'DENY', vary: 'Origin, Accept-Encoding' },
     });
     expect(route).toBe('/**');
   });
@@ -431,52 +425,53 @@ describe('documentation pages over HTTP', () => {
     async ({ accepted, coding, open: decode }) => {
       const headers = accepted === undefined ? {} : { 'accept-encoding': accepted };
       const plain = site.findPage('/settings')?.body as Uint8Array;
-      for (const method of ['GET', 'HEAD']) {
+      for (const method of ['GET', 'HEAD'] as const) {
         const { reply } = await ask(method, '/settings', headers);
-        expect(reply.headers['Content-Encoding']).toBe(coding);
-        expect(reply.headers.Vary).toBe('Origin, Accept-Encoding');
-        const body = reply.body as Uint8Array;
+        expect(reply.headers['content-encoding']).toBe(coding);
+        expect(reply.headers.vary).toBe('Origin, Accept-Encoding');
+        const { body } = reply;
+        if (method === 'HEAD') continue;
         expect(Buffer.from(decode(body)).equals(plain)).toBe(true);
         if (coding !== undefined) expect(body.byteLength * 3).toBeLessThan(plain.byteLength);
       }
       const { reply: first } = await ask('GET', '/settings', headers);
-      const known = { ...headers, 'if-none-match': first.headers.ETag ?? '' };
+      const known = { ...headers, 'if-none-match': first.headers.etag ?? '' };
       const { reply } = await ask('GET', '/settings', known);
-      expect(reply).toMatchObject({ status: 304, headers: { Vary: 'Origin, Accept-Encoding' } });
-      expect(reply.headers).not.toHaveProperty('Content-Encoding');
+      expect(reply).toMatchObject({ status: 304, headers: { vary: 'Origin, Accept-Encoding' } });
+      expect(reply.headers).not.toHaveProperty('content-encoding');
     },
   );
 
   test('§4.1 what is no text, or small, is sent as it is', async () => {
     const { reply } = await ask('GET', '/favicon.ico', { 'accept-encoding': 'br' });
-    expect(reply.headers).not.toHaveProperty('Content-Encoding');
+    expect(reply.headers).not.toHaveProperty('content-encoding');
     const page = await ask('GET', '/nowhere', { accept: 'text/html', 'accept-encoding': 'br' });
-    expect(page.reply).toMatchObject({ status: 404, headers: { 'Content-Encoding': 'br' } });
+    expect(page.reply).toMatchObject({ status: 404, headers: { 'content-encoding': 'br' } });
   });
 
   test('§4.1 HEAD is GET; any other method is 405 with Allow', async () => {
     expect((await ask('HEAD', '/')).reply.status).toBe(200);
     const { reply } = await ask('POST', '/');
-    expect(reply).toMatchObject({ status: 405, headers: { Allow: 'GET, HEAD' } });
+    expect(reply).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
   });
 
   test('§7.5 an unknown path is a page for browsers and JSON for programs', async () => {
     const browser = await ask('GET', '/nowhere', { accept: 'text/html,*/*;q=0.8' });
     expect(browser.reply.status).toBe(404);
     expect(browser.reply.headers).toMatchObject({
-      'Content-Type': 'text/html; charset=utf-8',
-      'Content-Security-Policy': expect.stringContaining("script-src 'self' 'sha256-"),
-      Vary: 'Origin, Accept, Accept-Encoding',
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': expect.stringContaining("script-src 'self' 'sha256-"),
+      vary: 'Origin, Accept, Accept-Encoding',
     });
-    expect(browser.reply.headers).not.toHaveProperty('ETag');
-    expect(textOf(browser.reply)).toContain('Page not found');
-    expect(textOf(browser.reply)).not.toContain('nowhere');
+    expect(browser.reply.headers).not.toHaveProperty('etag');
+    expect(browser.reply.body.toString()).toContain('Page not found');
+    expect(browser.reply.body.toString()).not.toContain('nowhere');
     const program = await ask('GET', '/nowhere', { accept: '*/*' });
     expect(program.reply).toMatchObject({
       status: 404,
-      headers: { 'Content-Type': 'application/json' },
+      headers: { 'content-type': 'application/json' },
     });
-    expect(JSON.parse(textOf(program.reply)).error).toMatchObject({
+    expect(JSON.parse(program.reply.body.toString()).error).toMatchObject({
       code: -32000,
       message: 'Not Found',
     });

@@ -1,4 +1,4 @@
-// §5.1, §5.6, RFC 6750 §2.1: the Authorization header, and how its check is counted.
+// §5.1, §5.6, RFC 6750 §2.1: checks the Authorization header, challenges clients without a valid token, and records the outcome.
 
 import type { Config } from '../../config/config.ts';
 import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
@@ -9,22 +9,21 @@ import { type GatewayRequest, getHeader, readBearerToken, type UserContext } fro
 /** Headers of a 401. */
 type Challenge = Readonly<Record<'WWW-Authenticate', string>>;
 
-/** As that of a verifier, of a call at `path`. */
+/** Verifies the token of a call at `path`. */
 export type VerifyBearer = (
   token: string,
   beforeFetch: (() => Promise<void>) | undefined,
   path: string,
 ) => UserContext | Promise<UserContext>;
 
-/** Told of each 401. */
+/** Called with each 401. */
 export type OnRefusal = (error: GatewayError, request: AuthRequest) => void;
 
-/** The part of a request that the check of its token needs. */
+/** The part of a request that its token check needs. */
 export type AuthRequest = Pick<GatewayRequest, 'headers' | 'path' | 'clientIp'>;
 
 /**
- * A promise only where a key has to be fetched first: `beforeFetch` is called then, and what it
- * throws ends the check.
+ * Returns a promise only if a key has to be fetched first: `beforeFetch` is called then, and an error of it ends the check.
  *
  * @throws GatewayError with a reason of §7.1 and the challenge, or `key_set_unavailable`, at once or
  * by the promise.
@@ -34,12 +33,12 @@ type Authenticate = (
   beforeFetch?: () => Promise<void>,
 ) => UserContext | Promise<UserContext>;
 
-/** Headers of a 401 at the path of a request. */
+/** Returns the headers of a 401 at the path of a request. */
 export type GetChallenge = (path: string) => Challenge;
 
 /**
- * §5.6, RFC 9728 §5.1: where a client finds out how to log in. In broker mode it is the document
- * whose `resource` is the URL that was called: some clients compare them (RFC 9728 §3.3).
+ * §5.6, RFC 9728 §5.1: points clients to the protected resource metadata. In broker mode, to the document whose `resource`
+ * is the called URL: some clients compare them (RFC 9728 §3.3).
  */
 export function createChallenge(
   baseUrl: string,
@@ -59,7 +58,7 @@ export function createChallenge(
 
 const SERVERS = '/mcp/';
 
-/** With the challenge, where it is a 401, or one that asks for scopes. However it was found, it says the same. */
+/** Adds the challenge to a 401, or to an error that asks for scopes. Idempotent. */
 export function addChallenge(error: GatewayError, challenge: Challenge | undefined): GatewayError {
   const parameters = describeRefusal(error);
   if (parameters === undefined && error.row.status !== 401) return error;
@@ -71,7 +70,7 @@ export function addChallenge(error: GatewayError, challenge: Challenge | undefin
   return new GatewayError(error.key, { ...error.failure, ...(headers && { headers }) });
 }
 
-/** RFC 6750 §3.1: so that the client asks for the scopes, or drops its tokens and logs in, and calls again. */
+/** RFC 6750 §3.1: has the client request the scopes, or drop its tokens and log in, and retry. */
 function describeRefusal({ key, failure }: GatewayError) {
   if (key === 'token_revoked') return 'error="invalid_token"';
   if (key !== 'insufficient_scope') return undefined;
@@ -79,7 +78,7 @@ function describeRefusal({ key, failure }: GatewayError) {
   return `error="insufficient_scope"${isStringArray(scopes) ? `, scope="${scopes.join(' ')}"` : ''}`;
 }
 
-/** With `recording` the metrics say how long each check takes, and what it comes to (§4.11). */
+/** With `recording` the metrics have the duration and the result of each check (§4.11). */
 export function createAuthenticate(
   verify: VerifyBearer,
   getChallenge: GetChallenge,
@@ -94,26 +93,32 @@ export function createAuthenticate(
       // No JWT has a comma: it stands between two headers that were joined.
       if (token === undefined || token.includes(',')) fail('invalid_format');
       const verifying = verify(token, beforeFetch, request.path);
-      return verifying instanceof Promise
-        ? verifying.then(
-            (user) => accept(user, startedAt),
-            (thrown: unknown) => refuse(thrown, request, startedAt),
-          )
-        : accept(verifying, startedAt);
+      if (verifying instanceof Promise) return finish(verifying, request, startedAt);
+      record('success', startedAt);
+      return verifying;
     } catch (thrown) {
       return refuse(thrown, request, startedAt);
     }
   };
 
-  function accept(user: UserContext, startedAt: number) {
-    record('success', startedAt);
-    return user;
+  async function finish(
+    verifying: Promise<UserContext>,
+    request: AuthRequest,
+    startedAt: number,
+  ): Promise<UserContext> {
+    try {
+      const user = await verifying;
+      record('success', startedAt);
+      return user;
+    } catch (thrown) {
+      return refuse(thrown, request, startedAt);
+    }
   }
 
   function refuse(thrown: unknown, request: AuthRequest, startedAt: number): never {
     const error = toGatewayError(thrown);
     const { row, key } = error;
-    // 429: a limit was reached before the token was checked, so this says nothing about the token.
+    // 429: a limit was reached before the token was checked.
     if (row.status !== 429) record(row.jsonrpc?.reason ?? key, startedAt);
     if (row.status !== 401) throw error;
     onRefusal?.(error, request);
@@ -125,11 +130,11 @@ export function createAuthenticate(
   }
 }
 
-// §5.11: how tokens of the gateway's own begin. A prefix of its own is what scanners for leaked secrets look for.
+// §5.11: prefixes of the gateway's own tokens, by which scanners find leaked secrets.
 
 export const ACCESS_TOKEN_PREFIX = 'pst_';
 export const REFRESH_TOKEN_PREFIX = 'psr_';
 
-/** True if a text is meant as a token of the gateway's own, a good one or not. */
+/** Returns true if a text has the form of the gateway's own tokens, valid or not. */
 export const isOwnToken = (text: string): boolean =>
   text.startsWith(ACCESS_TOKEN_PREFIX) || text.startsWith(REFRESH_TOKEN_PREFIX);

@@ -1,4 +1,4 @@
-// §4.1: how a feature describes an endpoint that it serves.
+// §4.1: describes an endpoint of a feature.
 
 import type { LimitGroup } from '../../config/groups/limits.ts';
 import type { SessionAccess, SessionLookup } from '../../store/store.ts';
@@ -21,35 +21,32 @@ interface EndpointBase {
    * `route`.
    */
   readonly path: string;
-  /** Says if there is something of this name, for a path with a parameter. Otherwise the path is unknown. */
+  /** Returns true for a known value of the path's parameter; other paths are unknown. */
   readonly hasParameter?: (name: string) => boolean;
   readonly errors: ErrorFormat;
-  /** Asked by address, so exempt from the Host check. */
+  /** Called by address, so exempt from the Host check. */
   readonly isProbe?: true;
   /** Served also while all connections are busy. */
   readonly isServedWhenBusy?: true;
-  /** A browser comes here: errors are pages where `Accept` prefers them. */
+  /** For browsers: errors are pages if `Accept` prefers them. */
   readonly hasErrorPages?: boolean;
-  /** A failure there is no login of an app: the error page does not say so. */
+  /** A failure here is not a failed login of an app: the error page does not say so. */
   readonly isPageOfUser?: true;
-  /** A browser that comes here by mistake is shown the front page, with the status of the error. */
+  /** Shows the front page, with the status of the error, to a browser that comes here by mistake. */
   readonly hasFrontPage?: boolean;
-  /**
-   * A browser comes here by itself, as the user's: no page may read the answer or send the form, be
-   * its origin allowed or not.
-   */
+  /** For navigation by the user's browser: no page of any origin may read the reply or send the form. */
   readonly isNavigation?: boolean;
-  /** For the gateway's own pages: those of other origins are refused, be they allowed elsewhere or not. */
+  /** For the gateway's own pages: refuses pages of other origins, even if they are allowed elsewhere. */
   readonly isForOwnPages?: boolean;
-  /** It is for everybody to know: pages of any origin may read it, without credentials. */
+  /** Public: pages of any origin may read it, without credentials. */
   readonly isForAllOrigins?: true;
   /** On every reply of the endpoint, errors included. */
   readonly headers?: ReplyHeaders;
-  /** Not listed in `Allow`: the endpoint only says why there is nothing. */
+  /** Not listed in `Allow`: the endpoint only says why it is not offered. */
   readonly isUnlisted?: true;
 }
 
-/** For everybody, and not limited: documents and probes. */
+/** Without a login, and not limited: documents and probes. */
 export interface OpenEndpoint extends EndpointBase {
   readonly kind: 'open';
   handle(request: GatewayRequest): Reply | Promise<Reply>;
@@ -60,37 +57,34 @@ export interface ProtectedEndpoint extends EndpointBase {
   readonly kind: 'protected';
   readonly limit: LimitGroup;
   readonly body?: 'json';
-  /** Before the token is looked at, and not counted. @throws GatewayError for what is not offered to anybody. */
+  /** Called before the token check, and not counted. @throws GatewayError if the endpoint is offered to no caller. */
   checkOffered?(request: GatewayRequest): void;
-  /** Without effect. @throws GatewayError for a message that is not valid. */
+  /** Has no effect. @throws GatewayError for an invalid message. */
   judge(call: ProtectedCall): JudgedCall;
 }
 
-/** For everybody, and limited: what was sent is judged first, then counted, then acted on. */
+/** Without a login, and limited: the request is checked first, then counted, then run. */
 export interface PublicEndpoint extends EndpointBase {
   readonly kind: 'public';
   readonly limit: LimitGroup;
   readonly body?: 'json' | 'json or form';
-  /** Bytes; where it is less than `MAX_BODY_BYTES`. */
+  /** Bytes, if fewer than `MAX_BODY_BYTES`. */
   readonly maxBodyBytes?: number;
-  /** Chooses the limit by the body, which is then read before the request is counted. Without effect. */
+  /** Chooses the limit by the body, which is then read before the request is counted. Has no effect. */
   chooseLimit?(body: RequestBody, request: GatewayRequest): ChosenLimit;
-  /** Without effect. @throws GatewayError for what is not valid. */
+  /** Has no effect. @throws GatewayError for an invalid request. */
   judge(request: GatewayRequest, body: RequestBody): Promise<JudgedRequest>;
 }
 
 /** The rest of the work for a valid request. */
 export type JudgedRequest = PendingReply | AnonymousRequest;
 
-/**
- * One that anybody could have sent, such as a look at a page without a session: it is counted apart, so that strangers keep
- * out nobody else.
- */
+/** A request that any client could have sent, such as a page view without a session: counted apart, so that strangers lock out no user. */
 interface AnonymousRequest {
   readonly runAnonymous: PendingReply;
 }
 
-/** The same request, with `wrap` around what is left to do. */
+/** Wraps the rest of the work of a request. */
 export const wrapRun = (
   judged: JudgedRequest,
   wrap: (run: PendingReply) => PendingReply,
@@ -100,38 +94,38 @@ export const wrapRun = (
 /** The limit by which a request is counted. */
 export interface ChosenLimit {
   readonly group: LimitGroup;
-  /** Set where it may belong to a login, which is then counted in place of the address. */
+  /** Set if the request may belong to a login, which is then counted instead of the address. */
   readonly login?: LoginSearch;
 }
 
 export interface LoginSearch {
-  /** The id of the login, where this process knows it without a look at the store. */
+  /** The ID of the login, if this process knows it without the store. */
   readonly knownId: string | undefined;
-  /** Without effect. */
+  /** Has no effect. */
   find(): Promise<KnownLogin | undefined>;
 }
 
 export interface KnownLogin {
   readonly id: string;
-  /** True if the answer is there already: the request costs the provider nothing. */
+  /** True if the answer is known already: the request costs the provider nothing. */
   readonly isAnswered: boolean;
-  /** The request has shown whose it is by more than what others could have read: it is not counted by its address, too. */
+  /** Set if the request has a proof that others could not have read: it does not count for its address. */
   readonly isProven?: true;
 }
 
 /** A call of a protected endpoint, past Host, Origin, token and body. */
 export interface ProtectedCall {
   readonly request: GatewayRequest;
-  /** Undefined where the service runs without authentication. */
+  /** Undefined without authentication. */
   readonly user: UserContext | undefined;
   readonly body: RequestBody;
 }
 
-/** The rest of the work for a call that is good, as far as that can be said without effect. */
+/** The rest of the work for a call that passed its checks. */
 export interface JudgedCall {
-  /** Its use of its session, done in the step that counts it; undefined where it has none. */
+  /** The use of its session, in the step that counts the call; undefined without a session. */
   readonly access: SessionAccess | undefined;
-  /** Once the limits admit it; `session` is what the store said of the session. */
+  /** Runs once the limits admit the call; `session` is the store's answer. */
   run(session: SessionLookup): Reply | Promise<Reply>;
 }
 
@@ -140,6 +134,6 @@ export interface JudgedCall {
 /** The names that exist at `/mcp/<name>`: servers, and views (§25.1). */
 export interface NamedPaths {
   has(name: string): boolean;
-  /** Its title for people, where the configuration has one. */
+  /** Returns its title for people, if the configuration has one. */
   getTitle(name: string): string | undefined;
 }

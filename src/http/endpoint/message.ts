@@ -1,3 +1,4 @@
+// A request, its body and its reply as plain data; the user of a request; readers of headers and claims.
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -7,7 +8,7 @@ import type { RequestTrace } from '../../telemetry/tracing/tracing.ts';
 export interface GatewayRequest {
   /** Upper case, as received. */
   readonly method: string;
-  /** The path as received, not decoded, without the query, the path of BASE_URL and a slash behind an MCP endpoint. */
+  /** The path as received, not decoded, without the query, the path of BASE_URL and a slash after an MCP endpoint. */
   readonly path: string;
   /** The query as received, without its question mark. */
   readonly query: string;
@@ -15,10 +16,10 @@ export interface GatewayRequest {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** §8.2: the caller's address, canonical, or `unknown`. */
   readonly clientIp: string;
-  /** Aborted when the caller hangs up before the reply. Made on first use. */
+  /** Aborted when the client hangs up before the reply. Created on first use. */
   signal(): CancelSignal;
-  /** Undefined where nothing is traced. A member, since a WeakMap of all requests makes garbage collection dear. */
-  readonly trace?: RequestTrace;
+  /** Undefined without tracing. A member, since a WeakMap of all requests would slow garbage collection. */
+  readonly trace?: RequestTrace | undefined;
 }
 
 /** A request body, read once at the edge. */
@@ -36,7 +37,7 @@ interface FormBody extends CountedBytes {
   readonly text: string;
 }
 
-/** The body of a request that has none, or whose body is not read. */
+/** The body of a request without a body, or whose body is not read. */
 export const NO_BODY: RequestBody = {
   type: 'json',
   value: undefined,
@@ -44,19 +45,16 @@ export const NO_BODY: RequestBody = {
   hold: () => () => {},
 };
 
-/** The parsed JSON of a body; undefined of a form. */
+/** Returns the parsed JSON of a body; undefined for a form. */
 export const getJson = (body: RequestBody): unknown =>
   body.type === 'json' ? body.value : undefined;
 
 interface CountedBytes {
-  /**
-   * To be called by whoever works with the body, maybe for longer than its caller waits: until what is
-   * returned is called, its bytes count against the budget of its user (§12).
-   */
+  /** Counts the bytes against the budget of the user (§12) until the returned function is called, maybe after the client has left. */
   hold(): () => void;
 }
 
-/** Values by names as they are sent. */
+/** Values by their names on the wire. */
 export type ReplyHeaders = Readonly<Record<string, string>>;
 
 /** A reply of the service. */
@@ -64,17 +62,16 @@ export interface Reply {
   readonly status: number;
   readonly headers?: ReplyHeaders;
   readonly body?: string | Uint8Array | undefined;
-  /** In place of `body`, where that is put together of what is there already: nothing is copied. */
+  /** Replaces `body` if it consists of existing buffers, which are not copied. */
   readonly pieces?: readonly Uint8Array[] | undefined;
   /**
-   * In place of `body`: sent piece by piece as it comes, until it ends. Ended early – its iterator's
-   * `return` – when the caller hangs up or the service closes. Each piece is one or more whole events
-   * of an event stream: between them comments are sent.
+   * Replaces `body`: sent piece by piece until it ends. Ended early, by its iterator's `return`, when the client hangs up or the
+   * service closes. Each piece is one or more whole events of an event stream: between them comments are sent.
    */
   readonly stream?: ReplyStream;
-  /** Describes the request for a line of the log, beside `facts`: asked only where one is written. */
+  /** Describes the request for the log, beside `facts`; called only if a line is written. */
   describe?(): Reply['facts'];
-  /** Tells the log about a streamed reply when it has ended. */
+  /** Returns the outcome of a streamed reply for the log when it has ended. */
   outcome?(): Pick<Reply, 'error' | 'facts'>;
   /** The error behind the reply, for the log only; never sent. */
   readonly error?: ReplyError;
@@ -85,7 +82,7 @@ export interface Reply {
 }
 
 export interface ReplyStream extends AsyncIterable<string> {
-  /** Tells it now, and when that changes, how many characters wait to be read; for one watcher. */
+  /** Reports the number of waiting characters, now and on each change; for one watcher. */
   watchWaiting?(watcher: WaitingWatcher): void;
 }
 
@@ -93,19 +90,19 @@ export interface WaitingWatcher {
   noteWaiting(characters: number): void;
 }
 
-/** An error as the log tells it. */
+/** An error for the log. */
 export interface ReplyError {
   readonly key: string;
   readonly message: string;
   readonly cause?: unknown;
-  /** Set where the status alone does not decide it. */
+  /** Set if the status alone does not decide the level. */
   readonly logLevel?: 'debug' | 'warn' | undefined;
 }
 
-/** The work that is left once a request was judged and admitted. */
+/** The rest of the work once a request was checked and admitted. */
 export type PendingReply = () => Reply | Promise<Reply>;
 
-/** A request's header, or undefined; of a repeated one the first. */
+/** Returns a header of a request; of a repeated one the first. */
 export function getHeader(
   request: Pick<GatewayRequest, 'headers'>,
   name: string,
@@ -120,7 +117,7 @@ export const createJsonReply = (status: number, body: unknown, headers?: ReplyHe
   body: JSON.stringify(body),
 });
 
-/** 303: whatever the browser sent here, it goes on with a GET. */
+/** Redirects with 303: the browser goes on with a GET. */
 export const createRedirectReply = (location: string, headers: Reply['headers'] = {}): Reply => ({
   status: 303,
   headers: {
@@ -133,78 +130,78 @@ export const createRedirectReply = (location: string, headers: Reply['headers'] 
 
 const SCHEME = 'bearer ';
 
-/** RFC 6750 §2.1: the token of an Authorization header; undefined for any other header. */
+/** RFC 6750 §2.1: reads the token of an Authorization header; undefined for any other header. */
 export function readBearerToken(authorization = ''): string | undefined {
   if (authorization.slice(0, SCHEME.length).toLowerCase() !== SCHEME) return undefined;
   let start = SCHEME.length;
   while (authorization[start] === ' ') start += 1;
   const token = authorization.slice(start);
-  // A regular expression would take a microsecond for a token. Of white space, a header can only have these (RFC 9110 §5.5).
+  // A regular expression would take a microsecond. A header can have no other white space (RFC 9110 §5.5).
   const hasSpace = token.includes(' ') || token.includes('\t') || token.includes('\u00A0');
   return token === '' || hasSpace ? undefined : token;
 }
 
-// §2.3: who sends a request: what its token says of the user, and of the OAuth client.
+// §2.3: the user and the OAuth client of a request, as its token names them.
 
-/** §2.3: what a verified token says of its user. Built anew for every request. */
+/** §2.3: the user of a verified token. Built anew for every request. */
 export interface UserContext {
   /** The subject: the user's id at the provider. Never empty. */
   readonly sub: string;
   /** The provider that `sub` is a user of; absent for those of `OIDC_ISSUER`. */
   readonly issuer?: string;
   readonly email?: string;
-  /** True if the provider says that `email` is the user's; undefined where it does not say. False is a reason not to use it. */
+  /** True if the provider has verified `email`; undefined if it does not say. Do not use `email` if false. */
   readonly emailVerified?: boolean;
   readonly name?: string;
   readonly groups?: readonly string[];
   /** All claims of the token, as the provider signed them. */
   readonly claims: JsonObject;
   /**
-   * The original JWT, for tools that call other services on the user's behalf. A secret. Absent where the gateway's own
-   * token let the user in.
+   * The original JWT, for tools that call other services on the user's behalf. A secret. Absent if the gateway's own token admitted
+   * the user.
    */
   readonly token?: string;
-  /** The grant, where the gateway's own token let the user in: if it still holds is asked in the step that counts the call. */
+  /** The grant, if the gateway's own token admitted the user. The step that counts the call checks that it still holds. */
   readonly grant?: GrantCheck;
 }
 
-/** Tells the user's credential from every other: for what is remembered of it. Nothing of a token can be read from it. */
+/** Identifies the user's credential in caches. No part of a token can be read from it. */
 export const identifyCredential = ({ token, grant }: UserContext): string =>
   grant === undefined ? hashSha256(token ?? '') : `${grant.id}.${grant.version}`;
 
-/** A grant as this process knows it. It holds for a call when the store, asked by its key, has the same version. */
+/** A grant as this process knows it. It holds for a call if the store has the same version under its key. */
 export interface GrantCheck {
   readonly id: string;
-  /** The OAuth client that it was given to. */
+  /** The OAuth client that it was issued to. */
   readonly clientId: string;
-  /** Under which it lies in the store. */
+  /** The key in the store. */
   readonly key: string;
-  /** The beginning of the value there: `GRANT_VERSION_LENGTH` characters (store.ts), others after each change. */
+  /** The first `GRANT_VERSION_LENGTH` characters of the value there (store.ts), which differ after each change. */
   readonly version: string;
-  /** Epoch milliseconds: when it ends by its age, and with it what its client has open; never where there is none. */
+  /** Epoch milliseconds at which it expires by its age, and the client's open streams with it; undefined for never. */
   readonly endsAt?: number;
-  /** The client logged in as itself: there is no person, and nothing of a provider. */
+  /** True if the client logged in as itself: there is no person, and no token of a provider. */
   readonly isMachine?: true;
-  /** The most calls of it in a window, in place of those of a user. */
+  /** The most calls in a window; overrides the limit of a user. */
   readonly maxCalls?: number | undefined;
 }
 
 /**
- * The provider's access token for a user: the one that let it in, or the one of its grant, renewed where it is about to
- * expire. Undefined where there is none that is good now.
+ * Returns the provider's access token for a user: the one that admitted the user, or the one of the grant, refreshed if it is about to
+ * expire. Undefined if there is no valid one.
  */
 export type GetProviderToken = (user: UserContext) => Promise<string | undefined>;
 
 /** For modes in which clients get the provider's tokens. */
 export const getOriginalToken: GetProviderToken = async ({ token }) => token;
 
-// §2.3: what a token says of its user's e-mail address, and whether somebody checked that it is the user's.
+// §2.3: the user's e-mail address, and whether it was verified.
 
 type UserEmail = Pick<UserContext, 'email' | 'emailVerified'>;
 
 /**
- * Nothing without an address. Whether it was verified is left open where the token does not say: many companies'
- * providers, which alone set the addresses of their users, have no claim for it. What is there and does not say yes is a no.
+ * Reads the e-mail address. `emailVerified` is undefined if the token has no claim for it: many companies' providers, which alone set
+ * the addresses of their users, have none. Any value but a yes is a no.
  */
 export function readEmail(claims: JsonObject): UserEmail {
   const { email, email_verified: verified, xms_edov: domainVerified } = claims;
@@ -220,7 +217,7 @@ const YES: ReadonlySet<unknown> = new Set([true, 'true', 1, '1']);
 /** RFC 9068 §2.2, OpenID Connect Core §2, and what Okta and Microsoft Entra call it. */
 const CLIENT_CLAIMS = ['azp', 'client_id', 'cid', 'appid'] as const;
 
-/** The OAuth client that a token was issued to, as its provider says it. */
+/** Reads the OAuth client that a token was issued to. */
 export function readClaimedClient(claims: JsonObject): string | undefined {
   for (const name of CLIENT_CLAIMS) {
     const value = Object.hasOwn(claims, name) ? claims[name] : undefined;
@@ -229,13 +226,13 @@ export function readClaimedClient(claims: JsonObject): string | undefined {
   return undefined;
 }
 
-// RFC 9110 §8.8.3, §13.1.2: documents that callers ask for again only to learn whether they have changed.
+// RFC 9110 §8.8.3, §13.1.2: conditional requests.
 
-/** Weak: the same whatever coding it is sent in. */
+/** Creates a weak ETag, which is the same for every content coding. */
 export const createEtag = (body: string | Uint8Array): string =>
   `W/"${hashSha256(body).slice(0, 27)}"`;
 
-/** Weak comparison with each entry of `If-None-Match`. */
+/** Compares weakly with each entry of `If-None-Match`. */
 export const matchesEtag = (ifNoneMatch: string | undefined, etag: string): boolean =>
   ifNoneMatch?.split(',').some((entry) => ['*', etag, etag.slice(2)].includes(entry.trim())) ??
   false;

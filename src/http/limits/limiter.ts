@@ -1,4 +1,4 @@
-// §8: a request is counted by its address, and by who turns out to send it.
+// §8: counts each request against its windows: by its address, and by its caller once that is known.
 
 import type { LimitGroup, LimitRule } from '../../config/groups/limits.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -27,8 +27,6 @@ import {
   createRememberedRefusals,
   createSpareLookups,
   createUserWindow,
-  getUser,
-  type LoginWindows,
   toFailedAdmission,
 } from './windows.ts';
 
@@ -42,125 +40,121 @@ export type LimitCheck = Pick<
 export interface CountedCall {
   readonly caller: CountedCaller;
   readonly access: SessionAccess | undefined;
-  /** The key of the caller's grant, where the gateway's own token let it in. */
+  /** The key of the caller's grant, if the gateway's own token admitted the caller. */
   readonly grantKey: string | undefined;
 }
 
-/** The store's answers about a call that no limit refuses. */
-export type AdmittedCall = Pick<Admission, 'session' | 'grant'>;
-
 export interface Limiter {
   /**
-   * `search` finds the login that a request belongs to, which is then counted in place of its address.
+   * `search` finds the login of a request, which is then counted instead of its address.
    *
    * @throws GatewayError `rate_limit_exceeded` while a refusal of this address is remembered,
    * `grant_rate_limit_exceeded` while one of a known login is, unless a login may still be looked up.
    */
   startCheck(group: LimitGroup, clientIp: string, search?: LoginSearch): LimitCheck;
-  /** Lists callers whom this process refuses until a time that it knows, for operators. */
+  /** Lists callers that this process refuses until a known time, for operators. */
   listRefusals(): readonly CurrentRefusal[];
 }
 
 /** §8. Fails open (§8.4). */
 export function createLimiter(runtime: Runtime): Limiter {
-  const { config, store } = runtime;
+  const { config, store, clock, metrics } = runtime;
   if (!config.limits.enabled) return createUnlimitedLimiter(store);
   const rules: Readonly<Record<LimitGroup, LimitRule>> = config.limits.groups;
-  const commonWindows = new Map<LimitRule, CommonWindows>();
-  const surroundings = createSurroundings(runtime);
+  const groups = new Map<LimitRule, CommonWindows>();
+  const refusals = createRememberedRefusals(clock);
+  const takeSpareLookup = createSpareLookups(clock);
+  const createLimitError = createLimitErrors(runtime);
+  const admitInStore = createAdmitInStore(runtime);
+  const surroundings = { refusals, createLimitError, admitInStore, store, metrics };
 
   return {
     startCheck(group, clientIp, search) {
       const rule = rules[group];
-      const common = commonWindows.get(rule) ?? createCommonWindows(rule);
-      commonWindows.set(rule, common);
-      const check = new WindowCheck(surroundings, rule, common, clientIp, search);
-      check.checkFirst();
+      const common = groups.get(rule) ?? createCommonWindows(rule);
+      groups.set(rule, common);
+      const check = new WindowCheck(surroundings, common, clientIp, search);
+      const keys =
+        search?.knownId === undefined
+          ? [check.firstWindow.key]
+          : createLoginKeys(rule, clientIp, search.knownId);
+      for (const key of keys) {
+        const refusal = refusals.find(key);
+        if (refusal === undefined || (search && takeSpareLookup(key, refusal.resetInMs))) continue;
+        throw createLimitError(rule, refusal, { clientIp, user: undefined });
+      }
       return check;
     },
-    listRefusals: surroundings.refusals.list,
+    listRefusals: refusals.list,
   };
 }
 
-/** Shared by all checks. */
-const createSurroundings = (runtime: Runtime) => ({
-  refusals: createRememberedRefusals(runtime.clock),
-  takeSpareLookup: createSpareLookups(runtime.clock),
-  createLimitError: createLimitErrors(runtime),
-  admitInStore: createAdmitInStore(runtime),
-  store: runtime.store,
-  metrics: runtime.metrics,
-});
-
-type CheckSurroundings = ReturnType<typeof createSurroundings>;
 type CommonWindows = ReturnType<typeof createCommonWindows>;
 
-/** A class: every request has one, and as closures its functions took 600 bytes. */
+/** Shared by all checks. */
+interface CheckSurroundings extends Pick<Runtime, 'store' | 'metrics'> {
+  readonly refusals: ReturnType<typeof createRememberedRefusals>;
+  readonly createLimitError: ReturnType<typeof createLimitErrors>;
+  readonly admitInStore: Windows['admitRequest'];
+}
+
+/** A class, since every request has one: as closures its functions took 600 bytes. */
 class WindowCheck {
+  /** The window of the address, or of the login. */
+  firstWindow: LimitWindow;
   private readonly surroundings: CheckSurroundings;
-  private readonly rule: LimitRule;
   private readonly common: CommonWindows;
   private readonly clientIp: string;
   private readonly search: LoginSearch | undefined;
-  private firstWindow: LimitWindow;
-  private loginWindows: LoginWindows | undefined;
+  /** Counts all logins of the address; undefined if there is no need. */
+  private loginsWindow: LimitWindow | undefined;
+  private hasLogin: boolean;
   private addressVerdict: WindowVerdict | undefined;
   private addressEntry: string | undefined;
-  private isAddressCounted = false;
-  /** The caller that was looked at last, and its window: it is asked for twice, and its key is a hash. */
+  private isAddressCounted: boolean;
+  /** The last caller and its window, which is needed twice, and whose key is a hash. */
   private caller: CountedCaller | undefined;
   private userWindow: LimitWindow | undefined;
 
   constructor(
     surroundings: CheckSurroundings,
-    rule: LimitRule,
     common: CommonWindows,
     clientIp: string,
     search: LoginSearch | undefined,
   ) {
+    this.firstWindow = createAddressWindow(common.rule, clientIp);
     this.surroundings = surroundings;
-    this.rule = rule;
     this.common = common;
     this.clientIp = clientIp;
     this.search = search;
-    this.firstWindow = createAddressWindow(rule, clientIp);
+    this.loginsWindow = undefined;
+    this.hasLogin = false;
+    this.addressVerdict = undefined;
+    this.addressEntry = undefined;
+    this.isAddressCounted = false;
+    this.caller = undefined;
+    this.userWindow = undefined;
   }
 
   /**
-   * Before anything is looked up: in the windows of a known login, or that of the address.
-   *
-   * @throws GatewayError `rate_limit_exceeded` or `grant_rate_limit_exceeded` where nothing more is looked up.
-   */
-  checkFirst(): void {
-    const { refusals, takeSpareLookup, createLimitError } = this.surroundings;
-    const { rule, clientIp, search } = this;
-    const keys =
-      search?.knownId === undefined
-        ? [this.firstWindow.key]
-        : createLoginKeys(rule, clientIp, search.knownId);
-    for (const key of keys) {
-      const refusal = refusals.find(key);
-      if (refusal === undefined) continue;
-      if (search && takeSpareLookup(key, refusal.resetInMs)) continue;
-      throw createLimitError(rule, refusal, { clientIp, user: undefined });
-    }
-  }
-
-  /**
-   * Counts the address, or the login in its place, before it is known who calls, where finding that out costs something.
+   * Counts the address, or the login instead, before the caller is known, if finding the caller is expensive.
    *
    * @throws GatewayError `rate_limit_exceeded` or `grant_rate_limit_exceeded`.
    */
   async countAddress(): Promise<void> {
     if (this.isAddressCounted) return;
-    const { rule, clientIp, search } = this;
+    const { clientIp, search } = this;
     if (search !== undefined) {
-      // §8.4: where the store does not tell the login, the address is counted.
+      // §8.4: if the store does not tell the login, the address is counted.
       const login = await search.find().catch(() => undefined);
-      this.loginWindows = login && createLoginWindows(rule, clientIp, login);
-      this.firstWindow = this.loginWindows?.login ?? this.firstWindow;
+      const windows = login && createLoginWindows(this.common.rule, clientIp, login);
+      if (windows !== undefined) {
+        this.firstWindow = windows.login;
+        this.loginsWindow = windows.address;
+        this.hasLogin = true;
+      }
       this.checkRemembered(this.firstWindow);
-      this.checkRemembered(this.loginWindows?.address);
+      if (this.loginsWindow !== undefined) this.checkRemembered(this.loginsWindow);
     }
     const windows = [this.firstWindow];
     const { verdict, entry } = await this.surroundings.admitInStore(windows, undefined);
@@ -171,78 +165,82 @@ class WindowCheck {
   }
 
   /**
-   * Counts what was sent among the invalid requests of all callers. Where these are too many, its
-   * address is not counted either, so that made-up addresses do not fill the store.
+   * Counts what was sent among the invalid requests of all callers. If these are too many, the address is not counted either,
+   * so that forged addresses do not fill the store.
    */
   async countInvalid(): Promise<void> {
     const { admitInStore, metrics } = this.surroundings;
     const { verdict } = await admitInStore([this.common.invalid], undefined);
     if (verdict?.isAdmitted === false) await this.uncountAddress();
-    metrics.recordRateLimitCheck(this.rule.group, false);
+    metrics.recordRateLimitCheck(this.common.rule.group, false);
   }
 
   /**
-   * Asked before the body is read.
+   * Called before the body is read.
    *
    * @throws GatewayError `user_rate_limit_exceeded` while a refusal of this user is remembered.
    */
   checkRememberedRefusal(caller: CountedCaller): void {
-    this.checkRemembered(this.findUserWindow(caller), getUser(caller));
+    this.caller = caller;
+    this.userWindow = createUserWindow(this.common.rule, caller);
+    if (this.userWindow !== undefined) this.checkRemembered(this.userWindow, caller.user);
   }
 
   /**
-   * Counts in the windows that have not counted yet, in all or in none; in the same step of the store
-   * the session is read, and slid where that is asked for, and it is looked whether the caller's grant is still there.
-   * Where it is missing, nothing is counted. A refusal takes the address's entry back. A promise only where the store has
-   * to be waited for.
+   * Counts the request in the windows that have not counted it yet, in all or in none. The same step of the store reads the
+   * session, slides it on request, and looks up the caller's grant: if that is missing, nothing is counted. A refusal
+   * takes the address's entry back.
    *
-   * @throws GatewayError `rate_limit_exceeded`, `user_rate_limit_exceeded` or
-   * `global_rate_limit_exceeded`, by the promise.
+   * @throws GatewayError `rate_limit_exceeded`, `user_rate_limit_exceeded` or `global_rate_limit_exceeded`.
    */
-  admit(call: CountedCall): AdmittedCall | Promise<AdmittedCall> {
-    const { caller, access, grantKey } = call;
-    const windows = this.listWindowsLeft(caller);
+  async admit({
+    caller,
+    access,
+    grantKey,
+  }: CountedCall): Promise<Pick<Admission, 'session' | 'grant'>> {
+    const { common, clientIp, isAddressCounted, loginsWindow } = this;
+    const windows: LimitWindow[] = [];
+    // A login that neither costs the provider anything nor keeps others out does not count in the window of all callers.
+    if (!(isAddressCounted && this.hasLogin && loginsWindow === undefined)) {
+      if (!isAddressCounted) windows.push(this.firstWindow);
+      else if (loginsWindow !== undefined) windows.push(loginsWindow);
+      const user = caller === this.caller ? this.userWindow : createUserWindow(common.rule, caller);
+      if (user !== undefined) windows.push(user);
+      const network = createNetworkWindow(common.rule, clientIp, caller);
+      if (network !== undefined) windows.push(network);
+      windows.push(caller.kind === 'unauthenticated' ? common.anonymous : common.global);
+    }
+    const { admitInStore, metrics } = this.surroundings;
     const isAsked = windows.length > 0 || access !== undefined || grantKey !== undefined;
-    const admission = isAsked
-      ? this.surroundings.admitInStore(windows, access, grantKey)
-      : NOT_COUNTED;
-    return admission instanceof Promise
-      ? admission.then((known) => this.conclude(known, windows, call))
-      : this.conclude(admission, windows, call);
+    const admission = isAsked ? await admitInStore(windows, access, grantKey) : NOT_COUNTED;
+    const { verdict, grant } = admission;
+    if (grantKey !== undefined && isMissingGrant(grant)) return admission;
+    if (verdict?.isAdmitted === false) return this.refuse(verdict, windows, caller.user);
+    if (!isAddressCounted) this.addressVerdict = verdict;
+    metrics.recordRateLimitCheck(common.rule.group, false);
+    return admission;
   }
 
-  /** `X-RateLimit-*` of the address; none until it was counted, nor after a failure (§8.3, §8.4). */
+  /** Returns `X-RateLimit-*` of the address; none until it was counted, nor after a failure (§8.3, §8.4). */
   headers(): ReplyHeaders | undefined {
     return this.addressVerdict && createLimitHeaders(this.addressVerdict);
   }
 
-  private conclude(
-    admission: Admission,
-    windows: readonly LimitWindow[],
-    { caller, grantKey }: CountedCall,
-  ): AdmittedCall | Promise<never> {
-    const { verdict, grant } = admission;
-    if (grantKey !== undefined && isMissingGrant(grant)) return admission;
-    if (verdict?.isAdmitted === false) return this.refuse(verdict, windows, getUser(caller));
-    if (!this.isAddressCounted) this.addressVerdict = verdict;
-    this.surroundings.metrics.recordRateLimitCheck(this.rule.group, false);
-    return admission;
-  }
-
-  private checkRemembered(window: LimitWindow | undefined, user?: string): void {
+  private checkRemembered({ key }: LimitWindow, user?: string): void {
     const { refusals, createLimitError } = this.surroundings;
-    const refusal = window && refusals.find(window.key);
+    const refusal = refusals.find(key);
     if (refusal === undefined) return;
-    throw createLimitError(this.rule, refusal, { clientIp: this.clientIp, user });
+    throw createLimitError(this.common.rule, refusal, { clientIp: this.clientIp, user });
   }
 
-  /** Remembered where it is one caller's. @throws GatewayError always. */
+  /** Remembers the refusal of a single caller. @throws GatewayError always. */
   private async refuse(
     verdict: WindowVerdict,
     windows: readonly LimitWindow[],
     user?: string,
   ): Promise<never> {
-    const { rule, clientIp } = this;
+    const { clientIp } = this;
+    const { rule } = this.common;
     const { refusals, createLimitError } = this.surroundings;
     const window = windows.find(({ scope }) => scope === verdict.scope);
     if (window && window.scope !== 'global' && window.scope !== 'network') {
@@ -253,50 +251,29 @@ class WindowCheck {
     throw createLimitError(rule, verdict, { clientIp, user });
   }
 
-  private findUserWindow(caller: CountedCaller): LimitWindow | undefined {
-    if (caller !== this.caller) {
-      this.caller = caller;
-      this.userWindow = createUserWindow(this.rule, caller);
-    }
-    return this.userWindow;
-  }
-
-  /** Those that have not counted yet. */
-  private listWindowsLeft(caller: CountedCaller): readonly LimitWindow[] {
-    const { rule, common, clientIp, loginWindows, isAddressCounted } = this;
-    // Neither is the provider asked, nor can others be kept out: it does not count in the window of all callers.
-    if (isAddressCounted && loginWindows !== undefined && loginWindows.address === undefined)
-      return [];
-    const first = isAddressCounted ? loginWindows?.address : this.firstWindow;
-    const user = this.findUserWindow(caller);
-    const network = createNetworkWindow(rule, clientIp, caller);
-    const windows = first === undefined ? [] : [first];
-    if (user !== undefined) windows.push(user);
-    if (network !== undefined) windows.push(network);
-    windows.push(caller.kind === 'unauthenticated' ? common.anonymous : common.global);
-    return windows;
-  }
-
   private async uncountAddress(): Promise<void> {
     if (this.addressEntry === undefined) return;
     const { key } = this.firstWindow;
-    // The window has room again, whatever was remembered of it.
+    // The window has room again, whatever is remembered of it.
     this.surroundings.refusals.forget(key);
     // If that fails, the entry leaves the window by itself.
     await this.surroundings.store.uncountRequest(key, this.addressEntry).catch(() => {});
   }
 }
 
-/** `RATE_LIMIT_ENABLED=false` (§8.3): only the session is read and slid, and the caller's grant looked up. */
+/** `RATE_LIMIT_ENABLED=false` (§8.3): only reads and slides the session, and looks up the caller's grant. */
 function createUnlimitedLimiter(store: Windows): Limiter {
   const check: LimitCheck = {
     countAddress: async () => {},
     countInvalid: async () => {},
     checkRememberedRefusal: () => {},
-    admit({ access, grantKey }) {
+    async admit({ access, grantKey }) {
       if (access === undefined && grantKey === undefined) return NOT_COUNTED;
-      const admission = store.admitRequest([], access, grantKey);
-      return admission instanceof Promise ? admission.catch(toFailedAdmission) : admission;
+      try {
+        return await store.admitRequest([], access, grantKey);
+      } catch (failure) {
+        return toFailedAdmission(failure);
+      }
     },
     headers: () => undefined,
   };

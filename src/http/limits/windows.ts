@@ -1,4 +1,4 @@
-// §8: in which windows a request is counted, and how: by the store, unless a refusal of it is remembered.
+// §8: the windows in which a request counts, remembered refusals, and the errors and headers of limits.
 
 import { findUserVariable, type LimitGroup, type LimitRule } from '../../config/groups/limits.ts';
 import { GatewayError } from '../../errors/gateway-error.ts';
@@ -12,31 +12,31 @@ import type { Admission, LimitWindow, Windows, WindowVerdict } from '../../store
 import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
 import type { KnownLogin } from '../endpoint/endpoint.ts';
 
-/** The sender of a request, as judging it has found out. */
+/** The sender of a request, as far as its checks have found out. */
 export type CountedCaller =
-  /** Let in, by a valid token or because what was sent is valid. `user` (`nameOwner`) where users are counted. */
+  /** Admitted, by a valid token or because the request is valid. `user` (`nameOwner`) if users are counted. */
   | {
       readonly kind: 'admitted';
       readonly user: string | undefined;
-      /** The most requests of this user, in place of the rule's. */
+      /** The most requests of this user; overrides the rule. */
       readonly userMax?: number | undefined;
     }
-  /** Without a valid token: counted apart, so that such callers lock nobody out. */
-  | { readonly kind: 'unauthenticated' };
+  /** Without a valid token: counted apart, so that such callers cannot lock out others. */
+  | { readonly kind: 'unauthenticated'; readonly user?: undefined; readonly userMax?: undefined };
 
 export const UNAUTHENTICATED: CountedCaller = { kind: 'unauthenticated' };
 
 export const createAddressWindow = (rule: LimitRule, clientIp: string): LimitWindow =>
   createWindow(rule, 'ip', rule.max.ip, toAddressKey(clientIp));
 
-/** In place of the address, where requests of the group are counted by login. */
-export interface LoginWindows {
+/** Windows that replace that of the address, in groups whose requests are counted by login. */
+interface LoginWindows {
   readonly login: LimitWindow;
-  /** Counts all logins behind the address, apart from its callers of no known login; undefined where there is no need. */
+  /** Counts all logins of the address, apart from its callers without a known login; undefined if there is no need. */
   readonly address: LimitWindow | undefined;
 }
 
-/** An answer that is there already costs next to nothing. */
+/** Repeating an earlier answer costs next to nothing. */
 const ANSWERED_FACTOR = 100;
 
 export function createLoginWindows(
@@ -58,25 +58,26 @@ export function createLoginWindows(
   };
 }
 
-/** In which of its windows a login may be refused, whatever it asks for. */
+/** Lists the keys of the windows in which a login may be refused. */
 export const createLoginKeys = (rule: LimitRule, clientIp: string, id: string): readonly string[] =>
   [true, false].flatMap((isAnswered) => {
     const windows = createLoginWindows(rule, clientIp, { id, isAnswered });
     return windows === undefined ? [] : [windows.login.key];
   });
 
-/** Undefined where users are not counted, and for callers that are none. */
-export function createUserWindow(rule: LimitRule, caller: CountedCaller): LimitWindow | undefined {
-  const max = (caller.kind === 'admitted' ? caller.userMax : undefined) ?? rule.max.user;
-  const user = getUser(caller);
+/** Undefined if users are not counted, and for callers that are not users. */
+export function createUserWindow(
+  rule: LimitRule,
+  { user, userMax: max = rule.max.user }: CountedCaller,
+): LimitWindow | undefined {
   if (user === undefined || max === undefined) return undefined;
   return createWindow(rule, 'user', max, `user:${hashSha256(user)}`);
 }
 
-/** An IPv6 network gets no more than a tenth of a window of many callers, but what one address gets. */
+/** An IPv6 network gets at most a tenth of the window of all callers, but at least as much as one address. */
 const NETWORK_SHARE = 0.1;
 
-/** Undefined for other addresses, of which nobody has thousands for nothing. */
+/** Undefined for IPv4 addresses: no client gets thousands of them for free. */
 export function createNetworkWindow(
   rule: LimitRule,
   clientIp: string,
@@ -88,18 +89,16 @@ export function createNetworkWindow(
   return createWindow(rule, 'network', max, kind === 'admitted' ? network : `anonymous:${network}`);
 }
 
-/** Those of a rule that count many callers together: made once. */
+/** Windows of a rule that count many callers together: created once. */
 export const createCommonWindows = (rule: LimitRule) => ({
-  /** Callers who were let in. */
+  rule,
+  /** Callers that were admitted. */
   global: createWindow(rule, 'global', rule.max.global, 'global'),
-  /** Callers without a valid token, or a session of the gateway's pages, and what may be revoked already. */
+  /** Callers without a valid token or a session of the gateway's pages, and tokens that may be revoked. */
   anonymous: createWindow(rule, 'global', rule.max.global, 'anonymous'),
-  /** Invalid requests of all callers. It refuses nobody: what it counts is refused already. */
+  /** Invalid requests of all callers. Refuses no request: what it counts is refused already. */
   invalid: createWindow(rule, 'global', rule.max.global, 'refused'),
 });
-
-export const getUser = (caller: CountedCaller): string | undefined =>
-  caller.kind === 'admitted' ? caller.user : undefined;
 
 const createWindow = (
   { group, windowMs }: LimitRule,
@@ -112,18 +111,18 @@ const createWindow = (
 export const createLimitHeaders = ({ limit, remaining, resetAt }: WindowVerdict) => ({
   'X-RateLimit-Limit': String(limit),
   'X-RateLimit-Remaining': String(remaining),
-  // Rounded up: at that second the entry is gone for certain.
+  // Rounded up: at that second the entry has certainly left the window.
   'X-RateLimit-Reset': String(Math.ceil(resetAt / 1000)),
 });
 
-// §8.4: counting fails open. What the store does not count passes, and the log says so once.
+// §8.4: counting fails open.
 
-/** With a node of a cluster down some windows fail and some do not: one line, not one each time. */
+/** If one node of a cluster is down, some windows fail and some do not: one log line for all. */
 const RECOVERED_MS = 2000;
 
 /**
- * As `admitRequest` of the store; nothing fails. The log says once that limits are not enforced, and once that they are
- * again.
+ * Creates an `admitRequest` that never fails. It logs once that limits are not enforced, and once that they are again. A
+ * promise only if the store has to be waited for.
  */
 export function createAdmitInStore({ store, clock, log }: Runtime): Windows['admitRequest'] {
   let isFailing = false;
@@ -154,7 +153,7 @@ export function createAdmitInStore({ store, clock, log }: Runtime): Windows['adm
   }
 }
 
-/** Nothing is counted. The failure is told to calls that need their session, or their caller's grant. */
+/** Counts nothing, and passes the failure to calls that need their session or their caller's grant. */
 export const toFailedAdmission = (failure: unknown): Admission => ({
   verdict: undefined,
   entry: undefined,
@@ -163,12 +162,12 @@ export const toFailedAdmission = (failure: unknown): Admission => ({
   grant: { failure },
 });
 
-// A refusal by address or user is remembered until its reset time (§11). Entries of a window
-// only age, so it stays true, and a flood costs no look at tokens, bodies or the store. Where processes take of windows in
-// advance (RATE_LIMIT_COUNTING=leased), some of it may come back: then the store is asked again soon.
+// A refusal by address or user is remembered until its reset time (§11). Entries of a window only age, so it stays true, and
+// during a flood neither tokens nor bodies nor the store are read. If processes lease parts of windows
+// (RATE_LIMIT_COUNTING=leased), a part may be returned: then the store is asked again soon.
 
-/** Which limit refuses whom. */
-export interface RefusedBy {
+/** The limit that refuses, and the caller that is refused. */
+interface RefusedBy {
   readonly group: LimitGroup;
   /** An address, or a user (`nameOwner`). */
   readonly caller: string;
@@ -179,9 +178,9 @@ export interface CurrentRefusal extends RefusedBy {
 }
 
 interface Remembered extends CurrentRefusal {
-  /** Monotonic milliseconds at which the window has room for certain. */
+  /** Monotonic milliseconds at which the window certainly has room. */
   readonly resetAt: number;
-  /** The same of when the store is asked again. */
+  /** Monotonic milliseconds at which the store is asked again. */
   readonly until: number;
 }
 
@@ -189,16 +188,17 @@ export function createRememberedRefusals(clock: Clock) {
   const byKey = createBoundedMap<string, Remembered>('refusals');
 
   return {
-    /** The refusal of this window as it is now; undefined when the window may admit again. */
+    /** Returns the current refusal of this window; undefined if the window may admit again. */
     find(key: string): WindowVerdict | undefined {
       const remembered = byKey.get(key);
-      const refusal = remembered && findCurrent(remembered);
+      if (remembered === undefined) return undefined;
+      const refusal = findCurrent(remembered);
       if (refusal === undefined) byKey.delete(key);
       return refusal;
     },
-    /** The window has room again before its time. */
+    /** Forgets a refusal whose window has room before its time. */
     forget: (key: string): void => void byKey.delete(key),
-    /** Those that hold now. */
+    /** Lists the refusals that hold now. */
     list: (): readonly CurrentRefusal[] =>
       [...byKey.values()].flatMap((remembered) => {
         const { group, caller } = remembered;
@@ -219,14 +219,15 @@ export function createRememberedRefusals(clock: Clock) {
   }
 }
 
-// §8: others may stand behind an address that is refused, and a login may ask for what costs nothing. A few requests are
-// still looked up, and then no more: a flood costs no look at the store.
+// §8: a refused address may be shared by others, and a login may ask for something that costs nothing. A few requests are
+// still looked up: a flood costs no further reads of the store.
 
 const MAX_LOOKUPS = 30;
+
 export function createSpareLookups(clock: Clock) {
   const byKey = createExpiringMap<{ taken: number }>('spareLookups', clock.monotonic);
 
-  /** True if there is one left of this window until its refusal ends. */
+  /** Returns true if a lookup is left for this window until its refusal ends. */
   return function takeSpareLookup(key: string, resetInMs: number): boolean {
     const current = byKey.get(key);
     if (current !== undefined) {
@@ -238,10 +239,10 @@ export function createSpareLookups(clock: Clock) {
   };
 }
 
-// §7.2: what a refusal says of the limit, and what an operator is told of it.
+// §7.2: errors of refusals, and the warning for operators.
 
-/** For the log. */
-export interface RefusedCaller {
+/** The caller as the log names it. */
+interface RefusedCaller {
   readonly clientIp: string;
   readonly user: string | undefined;
 }
@@ -254,7 +255,7 @@ const ERRORS = {
   global: 'global_rate_limit_exceeded',
 } as const;
 
-/** An address that reaches its limit is often many callers. */
+/** An address that reaches its limit is often shared by many callers. */
 function describeUsualCauses(group: LimitGroup): string {
   const userVariable = findUserVariable(group);
   const office =
@@ -264,7 +265,7 @@ function describeUsualCauses(group: LimitGroup): string {
   return ` If this is the address of your proxy, TRUST_PROXY is wrong: all callers are counted as one.${office}`;
 }
 
-/** The part behind a group's prefix in the name of the variable that sets the maximum. */
+/** Suffixes of the variables that set the maximum; the prefix is that of the group. */
 const VARIABLES: Readonly<Record<LimitScope, string>> = {
   ip: 'RATE_LIMIT_MAX',
   user: 'USER_RATE_LIMIT_MAX',
@@ -276,7 +277,7 @@ const VARIABLES: Readonly<Record<LimitScope, string>> = {
 export function createLimitErrors({ clock, metrics, log }: Runtime) {
   const warnedUntil = new Map<LimitGroup, number>();
 
-  /** One line for a group and window: a flood must not fill the log. */
+  /** Logs one line per group and window: a flood must not fill the log. */
   function warnOnce(rule: LimitRule, verdict: WindowVerdict, caller: RefusedCaller) {
     const { group, windowMs } = rule;
     const now = clock.monotonic();
@@ -290,7 +291,7 @@ export function createLimitErrors({ clock, metrics, log }: Runtime) {
     );
   }
 
-  /** The error for a refusal, counted, and warned of where it is the first of its window. */
+  /** Creates the error of a refusal, counts it, and warns if it is the first of its window. */
   return function createLimitError(
     rule: LimitRule,
     verdict: WindowVerdict,
@@ -309,11 +310,11 @@ export function createLimitErrors({ clock, metrics, log }: Runtime) {
   };
 }
 
-/** Names its setting: a variable, but for clients of the configuration file that have a limit of their own. */
+/** Names the setting of a maximum: a variable, or the member of the configuration file for clients with a limit of their own. */
 function nameMaximum({ prefix, max }: LimitRule, { scope, limit }: WindowVerdict): string {
   if (scope === 'user' && limit !== max.user)
     return '"rateLimit" of the client in the configuration file';
-  // It has at least what one address has.
+  // It is at least that of one address.
   if (scope === 'network' && limit > max.ip)
     return `the tenth of ${prefix}_GLOBAL_RATE_LIMIT_MAX that an IPv6 /48 has`;
   return `${prefix}_${VARIABLES[scope]}`;

@@ -1,17 +1,17 @@
-// The connections of a server: what becomes of each when it is opened, busy, idle, and at the end; and which are closed for
-// others (`MAX_CONNECTIONS`, §12).
+// Connections of the server: tracks which are busy and which are idle, and closes some to make room for others
+// (`MAX_CONNECTIONS`, §12).
 
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { canonicalizeAddress } from '../../platform/address.ts';
 import { type Link, LinkedList } from '../../platform/bounded-map.ts';
 import { createSecondTimer } from '../../platform/clock.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { toAddress } from './receive-request.ts';
 
 /**
- * Extra connections accepted while all are busy, so that /health can be answered. Others get 503. So
- * many that a probe is answered even while thousands of connections a second arrive.
+ * Extra connections accepted while all are busy, so that /health can be answered; other requests get 503. Enough of them
+ * that a probe is answered even while thousands of connections a second arrive.
  */
 const MAX_BEYOND_LIMIT = 1024;
 
@@ -21,13 +21,13 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
   const { maxConnections } = config.http;
   const known = new WeakMap<Socket, Connection>();
   const all = new Set<Connection>();
-  /** With requests that have no reply yet. */
+  /** Connections with requests that have no reply yet. */
   const busy = new LinkedList<Connection>();
-  /** The one that is idle longest comes first. */
+  /** The one that has been idle longest comes first. */
   const idle = new LinkedList<Connection>();
   /** Accepted while all others were busy. */
   const beyondLimit = new Set<Connection>();
-  /** Busy ones that only wait for a body: next to be closed when none is idle. */
+  /** Busy connections that only wait for a body: closed next when none is idle. */
   const waitingForBody = new Set<Connection>();
   let isDraining = false;
   let isClosing = false;
@@ -47,7 +47,7 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
 
   const events: ConnectionEvents = {
     onBusy(connection) {
-      // One that somebody else's server accepted is not ours to close.
+      // A connection that another server accepted is not closed here.
       if (!all.has(connection)) return;
       move(connection, busy);
       startMeasuring();
@@ -68,7 +68,7 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
     return connection;
   }
 
-  /** A busy one stays busy until its requests are over. */
+  /** Leaves a busy connection among the busy ones until its requests are over. */
   function forget(connection: Connection) {
     idle.remove(connection.place);
     for (const set of [all, beyondLimit, waitingForBody]) set.delete(connection);
@@ -79,14 +79,14 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
     connection.socket.destroy();
   }
 
-  /** Closes those whose callers read too slowly, and finds those that only wait for a body. */
+  /** Closes connections whose clients read too slowly, and finds those that only wait for a body. */
   function closeStalled() {
-    // A copy: one that is reset is removed.
+    // Iterates over a copy, since a connection that is reset is removed.
     for (const connection of [...busy]) {
       const progress = connection.checkProgress();
       if (progress === 'stalled') {
         forget(connection);
-        // At once, with what its caller has not read: the system would keep that for minutes.
+        // Drops unread bytes at once: the system would keep them for minutes.
         connection.socket.resetAndDestroy();
       } else if (progress === 'waiting for a body' && all.has(connection)) {
         waitingForBody.add(connection);
@@ -94,15 +94,22 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
     }
   }
 
-  /** False when all are busy. */
+  /** Returns false if all are busy. */
   function closeLongestIdle() {
     const [longest] = idle.size > 0 ? idle : waitingForBody;
     if (longest !== undefined) close(longest);
     return longest !== undefined;
   }
 
+  /** Gives a connection beyond the limit a place, if there is one or the longest idle connection can be closed for it. */
+  function tryClaimPlace(connection: Connection) {
+    const hasPlace = all.size <= maxConnections || closeLongestIdle();
+    if (hasPlace) beyondLimit.delete(connection);
+    return hasPlace;
+  }
+
   return {
-    /** Adds a connection that was accepted; at the limit the one that is idle longest is closed, or the new one is beyond it. */
+    /** Adds an accepted connection. At the limit it closes the one that has been idle longest, or puts the new one beyond the limit. */
     open(socket: Socket): void {
       const connection = create(socket);
       all.add(connection);
@@ -115,27 +122,21 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
       if (!beyondLimit.has(connection)) move(connection, idle);
     },
     get: (socket: Socket): Connection => known.get(socket) ?? create(socket),
-    /**
-     * False only for one that came while all others were busy, and still are. To make room, it closes the
-     * connection that is idle longest.
-     */
-    tryClaimPlace(connection: Connection): boolean {
-      if (!beyondLimit.has(connection)) return true;
-      const hasPlace = all.size <= maxConnections || closeLongestIdle();
-      if (hasPlace) beyondLimit.delete(connection);
-      return hasPlace;
-    },
-    /** True if every reply ends its connection. */
-    isDraining: () => isDraining,
+    /** Returns false for a connection that was accepted while all others were busy. */
+    hasPlace: (connection: Connection): boolean => !beyondLimit.has(connection),
+    tryClaimPlace,
+    /** Returns true if the next reply ends its connection. */
+    isLastReply: (connection: Connection): boolean =>
+      isDraining || (beyondLimit.has(connection) && !tryClaimPlace(connection)),
     /** From now on every reply ends its connection. */
     startDraining(): void {
       isDraining = true;
     },
-    /** From now on each is closed as soon as its requests are over. */
+    /** From now on a connection is closed as soon as its requests are over. */
     startClosing(): void {
       isClosing = true;
     },
-    /** Closes those without a request. */
+    /** Closes connections without a request. */
     closeIdle(): void {
       for (const connection of all) if (connection.place?.list !== busy) close(connection);
     },
@@ -145,45 +146,48 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
   };
 }
 
-/** Into the list, and out of the other one. */
+/** Moves the connection to this list from the other one. */
 function move(connection: Connection, list: LinkedList<Connection>) {
   connection.place?.remove();
   connection.place = list.add(connection);
 }
 
-// One connection: its requests that have no reply yet, in order, and what of the replies is not sent.
+// One connection: its pending requests in order, and the bytes of replies that are not sent yet.
 
-/** Calls of a connection to its table. */
 interface ConnectionEvents {
-  /** A request has begun, on a connection that had none. */
+  /** Called when a request begins on a connection that had none. */
   onBusy(connection: Connection): void;
-  /** The last request is over, or the connection has closed. */
+  /** Called when the last request is over, or the connection has closed. */
   onIdle(connection: Connection): void;
   onClose(connection: Connection): void;
 }
 
-interface OwedReply {
+/** A pending request, in the list of its connection. */
+export type OwedReply = Link<{
   readonly res: ServerResponse;
-  /** Bytes of its reply; 0 while there is none. */
+  /** Bytes of its reply; 0 before there is one. */
   bytes: number;
-}
+}>;
 
-/** Bytes of replies not yet sent at which no more requests are worked on. */
+/** Requests of one connection that wait for their replies. */
+const MAX_PIPELINED = 64;
+
+/** High-water mark of unsent replies: above it, further requests of the connection wait. */
 const MAX_UNSENT_BYTES = 1_048_576;
 
-/** A class: thousands of connections stand for minutes, and closures would take three times the memory. */
+/** A class, since thousands of connections stay open for minutes, and closures would take three times the memory. */
 export class Connection {
   readonly socket: Socket;
-  /** At its other end, canonical; or `unknown`. */
+  /** The peer's address, canonical, or `unknown`. */
   readonly address: string;
-  /** Its last reply is on its way: nothing more of it is looked at. */
+  /** The last reply is on its way: further requests are ignored. */
   isClosing = false;
-  /** Among those that are busy, or those that are idle. */
+  /** In the list of busy connections, or in that of idle ones. */
   place: Link<Connection> | undefined;
   private readonly events: ConnectionEvents;
-  private readonly pending = new LinkedList<OwedReply>();
-  private waitingTasks: (() => void)[] | undefined;
-  /** While something waits for its caller. */
+  private readonly pending = new LinkedList<OwedReply['value']>();
+  private waiting: (() => void)[] | undefined;
+  /** Set while bytes wait for the client. */
   private stallDetector: StallDetector | undefined;
   private unsentBytes = 0;
   private bytesReadBefore = -1;
@@ -192,52 +196,49 @@ export class Connection {
     this.socket = socket;
     this.address = toAddress(socket.remoteAddress);
     this.events = events;
-    // Not once: the wrapper that takes the listener away again would stay as long as the connection.
+    // Not `once`: the wrapper that removes the listener would live as long as the connection.
     socket.on('close', () => {
       events.onClose(this);
-      this.waitingTasks = undefined;
-      // node:http tells only the first of the pending responses that its caller is gone.
+      this.waiting = undefined;
+      // node:http tells only the first of the pending responses that the client is gone.
       for (const res of this.pendingResponses()) {
         if (res.socket === null) res.destroy().emit('close');
       }
     });
   }
 
-  /** Adds a request; returns how many of them are pending. */
-  startRequest(res: ServerResponse): number {
-    const link = this.pending.add({ res, bytes: 0 });
-    // Not once: the wrapper that takes the listener away again costs as much as ending the request.
-    res.on('close', () => this.endRequest(link));
+  /** Adds a request. Undefined if too many are pending: each holds one in memory. */
+  startRequest(res: ServerResponse): OwedReply | undefined {
+    const owed = this.pending.add({ res, bytes: 0 });
+    // Not `once`: the wrapper that removes the listener costs as much as ending the request.
+    res.on('close', () => this.endRequest(owed));
     if (this.pending.size === 1) this.events.onBusy(this);
-    return this.pending.size;
+    return this.pending.size > MAX_PIPELINED ? undefined : owed;
   }
 
-  /** Those of the pending requests, in their order. */
+  /** Returns the responses of pending requests, in their order. */
   pendingResponses(): readonly ServerResponse[] {
     return [...this.pending].map(({ res }) => res);
   }
 
-  /** Runs the task once enough of the replies before it is sent; mostly at once. */
-  runWhenDrained(task: () => void): void {
-    if (this.unsentBytes < MAX_UNSENT_BYTES && this.waitingTasks === undefined) {
-      task();
-      return;
-    }
-    this.waitingTasks ??= [];
-    this.waitingTasks.push(task);
+  /** Back-pressure: undefined if enough of the earlier replies is sent, which is the usual case. */
+  waitForDrain(): Promise<void> | undefined {
+    if (this.unsentBytes < MAX_UNSENT_BYTES && this.waiting === undefined) return undefined;
+    this.waiting ??= [];
+    const { waiting } = this;
+    return new Promise((resolve) => void waiting.push(resolve));
   }
 
   /** Counts a reply until all of it is sent. */
-  countReply(res: ServerResponse, bytes: number): void {
-    const reply = this.pending.find((one) => one.res === res);
-    if (reply === undefined) return;
-    reply.bytes = bytes;
+  countReply(owed: OwedReply, bytes: number): void {
+    if (owed.list === undefined) return;
+    owed.value.bytes = bytes;
     this.unsentBytes += bytes;
   }
 
   /**
-   * Tells its progress since the last call; to be called once a second. Stalled: its caller reads too slowly to go on.
-   * Waiting for a body: nothing came of the body of its only request.
+   * Reports the progress since the last call; call it once a second. Stalled: the client reads too slowly. Waiting for a
+   * body: no bytes came of the body of the only request.
    */
   checkProgress(): 'moving' | 'stalled' | 'waiting for a body' {
     const { socket, pending } = this;
@@ -256,24 +257,39 @@ export class Connection {
     return isWaiting ? 'waiting for a body' : 'moving';
   }
 
-  private endRequest(link: Link<OwedReply>): void {
-    if (link.list === undefined) return;
-    this.unsentBytes -= link.value.bytes;
-    link.remove();
-    while (this.waitingTasks !== undefined && this.unsentBytes < MAX_UNSENT_BYTES) {
-      const task = this.waitingTasks.shift();
-      if (task === undefined) this.waitingTasks = undefined;
-      else task();
+  private endRequest(owed: OwedReply): void {
+    if (owed.list === undefined) return;
+    this.unsentBytes -= owed.value.bytes;
+    owed.remove();
+    while (this.waiting !== undefined && this.unsentBytes < MAX_UNSENT_BYTES) {
+      const goOn = this.waiting.shift();
+      if (goOn === undefined) this.waiting = undefined;
+      else goOn();
     }
     if (this.pending.size === 0) this.events.onIdle(this);
   }
 }
 
-// Replies that nobody reads (§12). An idle stream does not count as stalled.
+/** The address of a client that sent no valid one: text of a header never becomes part of a key. */
+export const UNKNOWN_ADDRESS = 'unknown';
 
-/** Seconds without any progress after which a caller is given up. */
+/** Canonicalizes an address that any client may have written, or returns `unknown`. */
+export function toAddress(text: string | undefined): string {
+  if (text === undefined) return UNKNOWN_ADDRESS;
+  return canonicalizeAddress(text) ?? canonicalizeAddress(removePort(text)) ?? UNKNOWN_ADDRESS;
+}
+
+/** Removes the port of `ip:port` and `[v6]:port`, and the brackets of `[v6]`. */
+const removePort = (text: string) => {
+  const [, bracketed, plain] = /^(?:\[([^\]]*)\](?::\d{1,5})?|([^:]*):\d{1,5})$/.exec(text) ?? [];
+  return bracketed ?? plain ?? '';
+};
+
+// Replies that clients do not read (§12). An idle stream does not count as stalled.
+
+/** Seconds without any progress after which the connection is closed. */
 const MAX_SILENT_SECONDS = 30;
-/** In so many seconds a caller reads so many bytes. */
+/** A client must read this many bytes in this many seconds. */
 const WINDOW_SECONDS = 60;
 const WINDOW_BYTES = 60 * 1024;
 
@@ -283,17 +299,14 @@ export class StallDetector {
   private windowSeconds = 0;
   private windowBytes = 0;
 
-  /**
-   * To be called once a second. Stalled is a caller that reads too slowly to go on. Seconds in which
-   * the process itself was too busy to send are not counted.
-   */
+  /** Call it once a second. Seconds in which the process itself was too busy to send are not counted. */
   checkProgress({
     unsentBytes,
     sentBytes,
   }: {
-    /** Waiting for the caller. */
+    /** Bytes that wait for the client. */
     readonly unsentBytes: number;
-    /** Sent since the connection began. */
+    /** Bytes sent since the connection began. */
     readonly sentBytes: number;
   }): 'moving' | 'stalled' {
     if (unsentBytes === 0) {

@@ -1,4 +1,4 @@
-// §4.12: the headers that are checked of each request, and those that each reply has. First the Host check, against DNS rebinding.
+// §4.12: checks headers of each request, and lists the headers of each reply. First the Host check, against DNS rebinding.
 
 import type { Config } from '../../config/config.ts';
 import { fail, type GatewayError } from '../../errors/gateway-error.ts';
@@ -14,7 +14,7 @@ import {
 import { JSONRPC, renderError } from '../endpoint/render-error.ts';
 
 const HOST = /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/;
-/** The number of allowed hosts in a line of the log. */
+/** The most allowed hosts in a log line. */
 const MAX_SHOWN_HOSTS = 10;
 
 export function createHostCheck({ server, http }: Config) {
@@ -29,22 +29,21 @@ export function createHostCheck({ server, http }: Config) {
     else exactHosts.add(`${name}:${port}`);
   }
 
-  /** As an operator writes them. */
+  /** For the log, as an operator writes them. */
   const expected = [base.host, ...http.allowedHosts].slice(0, MAX_SHOWN_HOSTS);
 
   /**
-   * Checks the `Host` header (several arrive joined by commas) and, for a target in absolute form,
-   * its authority. A probe calls by any name, or by HTTP/1.0 without one.
+   * Checks the `Host` header (several arrive joined by commas) and, for a target in absolute form, its authority. A probe may use
+   * any host, or none in HTTP/1.0.
    *
-   * @throws GatewayError `bad_request` unless there is exactly one Host, `invalid_host` for a
-   * foreign one.
+   * @throws GatewayError `bad_request` unless there is exactly one Host, `invalid_host` for a foreign one.
    */
   return function checkHost(
     host: string | undefined,
     authority: string | undefined,
     isProbe: boolean,
   ): void {
-    // As nearly all callers write it: nothing has to be taken apart.
+    // Nearly all clients write it this way: no parsing is needed.
     if (host === base.host && authority === undefined) return;
     if (isProbe && host === undefined) return;
     if (!host || host.includes(','))
@@ -59,7 +58,7 @@ export function createHostCheck({ server, http }: Config) {
   };
 }
 
-// §4.12, §7.4: which origins may call.
+// §4.12, §7.4: allowed origins.
 
 const HTTP_ORIGIN = /^http:\/\/([^/:]+)(?::\d{1,5})?$/;
 
@@ -82,9 +81,9 @@ export function createReadOrigin({ server, http }: Config) {
   };
 }
 
-const NO_ORIGIN: RequestOrigin = { value: undefined, isAllowed: false };
+export const NO_ORIGIN: RequestOrigin = { value: undefined, isAllowed: false };
 
-/** `http://localhost` or `http://127.0.0.1`, with any port. */
+/** Returns true for `http://localhost` or `http://127.0.0.1`, with any port. */
 const isLocalOrigin = (origin: string) =>
   IPV4_LOOPBACK_HOSTS.includes(HTTP_ORIGIN.exec(origin)?.[1] ?? '');
 
@@ -94,7 +93,7 @@ export function checkOrigin({ value, isAllowed }: RequestOrigin): void {
     fail('invalid_origin', { facts: { found: truncateForLog(value) } });
 }
 
-/** @throws GatewayError `invalid_origin` for pages of other origins. Programs send none. */
+/** @throws GatewayError `invalid_origin` for pages of other origins. Programs send no Origin. */
 export function checkOwnOrigin({ value }: RequestOrigin, ownOrigin: string): void {
   if (value !== undefined && value.toLowerCase() !== ownOrigin)
     fail('invalid_origin', {
@@ -104,16 +103,15 @@ export function checkOwnOrigin({ value }: RequestOrigin, ownOrigin: string): voi
 }
 
 /**
- * For the pages of a login, which are for the user's own eyes and hands. Cookies go along with requests
- * of same-site pages, whatever their origin: a script there could read the consent page and answer it.
- * Browsers say how each request came about (Fetch Metadata).
+ * Checks a request for a page of a login, which only the user may see and answer. Browsers send cookies with requests of same-site
+ * pages of any origin: a script there could read the consent page and answer it. Fetch Metadata tell how a request came about.
  *
  * @throws GatewayError `invalid_origin`.
  */
 export function checkNavigation(request: GatewayRequest, ownOrigin: string): void {
   const origin = getHeader(request, 'origin');
   const isForeign = origin !== undefined && origin !== ownOrigin;
-  // Programs that are no browsers send none, or the mode alone.
+  // Programs send no Fetch Metadata, or the mode only.
   const isBrowser = getHeader(request, 'sec-fetch-site') !== undefined;
   const isNavigation =
     getHeader(request, 'sec-fetch-mode') === 'navigate' &&
@@ -125,9 +123,9 @@ export function checkNavigation(request: GatewayRequest, ownOrigin: string): voi
   });
 }
 
-// §4.12: what a browser lets a page of an allowed origin do and read.
+// §4.12: CORS for pages of allowed origins.
 
-/** For documents that everybody may know. Without credentials: the reply is the same for all. */
+/** CORS headers of public documents. Without credentials: the reply is the same for all. */
 export const CORS_FOR_ALL = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Allow-Methods': 'GET',
@@ -136,18 +134,15 @@ export const CORS_FOR_ALL = {
 
 /** Names of a feature's own headers. */
 export interface CorsHeaderNames {
-  /** Those that pages may send. */
+  /** Headers that pages may send. */
   readonly request: readonly string[];
-  /** In lower case: what headers begin with that pages may send, whatever follows; undefined for none. */
+  /** Prefix of further headers that pages may send, in lower case; undefined for none. */
   readonly requestPrefix: string | undefined;
-  /** Those that pages may read. */
+  /** Headers that pages may read. */
   readonly response: readonly string[];
 }
 
-/**
- * Headers of the reply to a preflight, beside those of every reply. One whose name is not known before is granted where it
- * is asked for.
- */
+/** Renders the CORS headers of a preflight, beside those of every reply: grants requested headers with the prefix. */
 export function renderPreflightHeaders(
   request: GatewayRequest,
   { requestPrefix, request: names }: CorsHeaderNames,
@@ -184,18 +179,13 @@ const renderCorsHeaders = (allowedOrigin: string, names: CorsHeaderNames): Reply
   'Access-Control-Max-Age': '86400',
 });
 
-// §4.12: the headers of every reply, and the replies that the transport sends by itself.
+// §4.12: the headers of every reply, and the error replies of the transport itself.
 
-/**
- * Names and values by turns. Of all forms that node:http takes, this one costs least to build and to
- * send; each name is there once.
- */
+/** Alternating names and values, each name once. Of all forms that node:http takes, this one costs least to build and to send. */
 export type HeaderList = string[];
 
 export const toHeaderList = (headers: ReplyHeaders = {}): HeaderList =>
   Object.entries(headers).flat();
-
-// §4.12: on every reply.
 
 export function createSecurityHeaders({ environment, baseUrl }: Config['server']): ReplyHeaders {
   const isHttps = environment === 'production' && baseUrl.toLowerCase().startsWith('https:');
@@ -210,9 +200,7 @@ export function createSecurityHeaders({ environment, baseUrl }: Config['server']
   };
 }
 
-// §4.12: the headers of a reply, put together.
-
-/** The headers that all replies of an endpoint share: made once, copied for each. */
+/** The headers that all replies of an endpoint share: created once, copied for each. */
 interface HeaderBase {
   readonly list: readonly string[];
   /** The index of each name's value. */
@@ -224,7 +212,7 @@ export function createListHeaders(server: Config['server'], corsHeaders: CorsHea
   const bases = new Map<Endpoint | undefined, HeaderBase>();
   const grantedBases = new Map<Endpoint | undefined, HeaderBase>();
 
-  /** Nothing of CORS without an Origin, or for one that was refused. */
+  /** No CORS headers without an Origin, or for a refused one. */
   function createBase(
     endpoint: Endpoint | undefined,
     grantedOrigin: string | undefined,
@@ -243,8 +231,8 @@ export function createListHeaders(server: Config['server'], corsHeaders: CorsHea
   }
 
   /**
-   * All but `Content-Length`. What the reply says itself replaces what is said of all replies. `grantedOrigin`: its pages may
-   * read the reply. `limitHeaders`: `X-RateLimit-*`.
+   * Lists all headers but `Content-Length`. Headers of the reply replace common ones. Pages of `grantedOrigin` may read the reply.
+   * `limitHeaders` are `X-RateLimit-*`.
    */
   return function listHeaders(
     reply: Reply,
@@ -260,26 +248,28 @@ export function createListHeaders(server: Config['server'], corsHeaders: CorsHea
     }
     const { positions } = base;
     const list = base.list.slice();
-    // The base may have been made for another origin.
-    if (grantedOrigin !== undefined) set('Access-Control-Allow-Origin', grantedOrigin);
-    for (const name in limitHeaders) set(name, limitHeaders[name]);
-    const { headers } = reply;
-    for (const name in headers) if (name !== 'Vary') set(name, headers[name]);
-    const vary = headers?.Vary;
-    list.push('Vary', vary === undefined ? 'Origin' : `Origin, ${vary}`);
-    return list;
-
-    function set(name: string, value = '') {
-      const position = positions.get(name);
-      if (position === undefined) list.push(name, value);
-      else list[position] = value;
+    // The base may have been created for another origin.
+    const origin: ReplyHeaders | undefined =
+      grantedOrigin === undefined ? undefined : { 'Access-Control-Allow-Origin': grantedOrigin };
+    let vary = 'Origin';
+    for (const headers of [origin, limitHeaders, reply.headers]) {
+      if (!headers) continue;
+      for (const name in headers) {
+        const value = headers[name] ?? '';
+        const position = positions.get(name);
+        if (name === 'Vary') vary = `Origin, ${value}`;
+        else if (position === undefined) list.push(name, value);
+        else list[position] = value;
+      }
     }
+    list.push('Vary', vary);
+    return list;
   };
 }
 
-// Errors that the transport sends by itself, and that end their connections.
+// Errors of the transport itself, which end their connections.
 
-/** The reply with the headers of every reply, to be the connection's last. */
+/** Renders the last reply of a connection, with the headers of every reply. */
 export function renderTransportError(error: GatewayError, securityHeaders: ReplyHeaders): Reply {
   const reply = renderError(error, JSONRPC);
   return {
@@ -288,7 +278,7 @@ export function renderTransportError(error: GatewayError, securityHeaders: Reply
   };
 }
 
-/** The same as it goes over the wire, for a connection on which node:http sends no more responses. */
+/** Serializes the same reply for a connection on which node:http sends no more responses. */
 export function serializeTransportError(
   error: GatewayError,
   securityHeaders: ReplyHeaders,

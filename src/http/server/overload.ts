@@ -1,9 +1,8 @@
-// §12: more calls than this process can serve. Those that come first are let in, and the rest is refused
-// at once, so that nobody waits long for an answer that then comes too late.
+// §12: refuses calls when more come than this process can serve. It admits the first ones and refuses the rest at once, so that
+// no call waits long for a reply that then comes too late.
 //
-// What is measured is how long calls wait: to run (in the queue below), and before that to be read, for as long as
-// a timer of 100 ms fires late. The load of the processor does not say that: it may be used up although nobody
-// waits.
+// It measures how long calls wait: to run (in the queue below), and before that to be read, which is the time by which a timer
+// of 100 ms fires late. CPU load does not show that: it may be high although no call waits.
 
 import { nextTick } from 'node:process';
 import { GatewayError } from '../../errors/gateway-error.ts';
@@ -15,31 +14,31 @@ import { renderError } from '../endpoint/render-error.ts';
 import { type HeaderList, toHeaderList } from './headers.ts';
 
 /**
- * The longest that a call should wait for its turn. Longer would serve a little more (refusals cost,
- * too), but new connections wait longer: Node.js accepts one in each turn of the event loop.
+ * The longest wait of a call for its turn. A longer one would serve a little more, since refusals have a cost, but new
+ * connections would wait longer: Node.js accepts one in each turn of the event loop.
  */
 const MAX_WAIT_MS = 500;
 const TICK_MS = 100;
 const LATE_MS = TICK_MS + MAX_WAIT_MS;
 /** One long wait is no overload: a slow tool, garbage collection, a container that was stopped. */
 const LATE_TICKS = 2;
-/** At least so many are always let in: refusing so few would not shorten anybody's wait. */
+/** At least this many are always admitted: refusing so few would not shorten any wait. */
 const MIN_CALLS = 32;
-/** The cost of refusing a call, most of it in node:http before anybody sees the call. */
+/** The cost of refusing a call, most of it in node:http before the handler runs. */
 const REFUSAL_MS = 0.03;
-/** The number of calls that can be served is remembered so long after the last refusal. */
+/** The limit is kept for this long after the last refusal. */
 const QUIET_MS = 10_000;
 
 export function createOverload({ clock, log }: ClockAndLog, runQueue: Pick<RunQueue, 'getWait'>) {
   let isTicking = false;
   let tickedAt = 0;
-  /** When lateness was counted last: at a tick, or in the middle of a long turn of the event loop. */
+  /** The last time that lateness was counted: at a tick, or during a long turn of the event loop. */
   let countedAt = 0;
   let lateTicks = 0;
   /** Since the last tick. */
   let admitted = 0;
   let refused = 0;
-  /** Calls that are let in between two ticks. */
+  /** Calls that are admitted between two ticks. */
   let limit = Number.POSITIVE_INFINITY;
   let quietSince = 0;
   let refusedInEpisode = 0;
@@ -56,7 +55,7 @@ export function createOverload({ clock, log }: ClockAndLog, runQueue: Pick<RunQu
     const isLate = elapsed >= LATE_MS;
     if (limit !== Number.POSITIVE_INFINITY) {
       if (isLate || refused > 0) {
-        // Half of the way (on a scale of factors), since calls are often served one tick after they came.
+        // Half of the way on a logarithmic scale, since calls are often served one tick after they came.
         const servingMs = Math.max(TICK_MS, elapsed - refused * REFUSAL_MS);
         const factor = Math.sqrt(MAX_WAIT_MS / servingMs);
         limit = Math.max(MIN_CALLS, limit * Math.min(2, Math.max(0.5, factor)));
@@ -74,7 +73,7 @@ export function createOverload({ clock, log }: ClockAndLog, runQueue: Pick<RunQu
       lateTicks = refusedInEpisode = 0;
     }
     isTicking = false;
-    // An idle process needs no timer, and the next call finds out by itself.
+    // An idle process needs no timer: the next call starts it.
     if (admitted + refused > 0 || isEpisode()) start(now);
     admitted = refused = 0;
   }
@@ -90,10 +89,10 @@ export function createOverload({ clock, log }: ClockAndLog, runQueue: Pick<RunQu
   }
 
   return {
-    /** Counts a call that came at `now` (by the clock's monotonic time); false if it must be refused. */
+    /** Counts a call that came at `now` (monotonic); returns false if it must be refused. */
     tryAdmit(now: number): boolean {
       if (!isTicking) start(now);
-      // A turn of the event loop that reads many calls takes long, and timers wait for its end.
+      // Timers wait for the end of a turn of the event loop, which takes long if it reads many calls.
       if (limit === Number.POSITIVE_INFINITY && now - countedAt >= LATE_MS) countLateness(now);
       if (admitted < limit && runQueue.getWait(now) < MAX_WAIT_MS) {
         admitted += 1;
@@ -110,22 +109,22 @@ export function createOverload({ clock, log }: ClockAndLog, runQueue: Pick<RunQu
   };
 }
 
-// §12: the replies to calls that an overloaded process refuses, made once.
+// §12: the replies to calls that an overloaded process refuses, created once.
 
-export interface OverloadRefusal {
-  /** Value of the metrics' label `route`: the path of the endpoint, whatever the caller wrote in place of its parameter. */
+interface OverloadRefusal {
+  /** Value of the metrics' label `route`: the path of the endpoint, with the name of its parameter. */
   readonly route: string;
   readonly reply: Reply;
   readonly headers: HeaderList;
 }
 
 /**
- * By path, or by the part before its parameter. Documents, pages and probes are served: they cost little more than to
- * refuse them.
+ * Creates the lookup of refusals, by path or by the part before its parameter. Documents, pages and probes are served: they cost
+ * little more than their refusals.
  */
 export function createFindRefusal(endpoints: readonly Endpoint[], securityHeaders: ReplyHeaders) {
   const error = new GatewayError('overloaded', { headers: { 'Retry-After': '1' } });
-  // At warn the log says once what happens.
+  // The warning of the overload is logged once.
   const logged = { key: error.key, message: error.message, logLevel: 'debug' as const };
   const refusals = new Map<string, OverloadRefusal>();
   for (const { kind, path: route, hasParameter, errors, headers: own } of endpoints) {
@@ -136,7 +135,7 @@ export function createFindRefusal(endpoints: readonly Endpoint[], securityHeader
     refusals.set(key, { route, reply, headers: toHeaderList(headers) });
   }
 
-  /** Undefined for what is served all the same. */
+  /** Undefined for requests that are always served. */
   return function findRefusal(path: string): OverloadRefusal | undefined {
     return refusals.get(path) ?? refusals.get(getFolder(path));
   };
@@ -144,21 +143,20 @@ export function createFindRefusal(endpoints: readonly Endpoint[], securityHeader
 
 const getFolder = (path: string) => path.slice(0, path.lastIndexOf('/') + 1);
 
-// §12: calls run in turns (iterations) of the event loop that stay short. Between two turns sockets are read, connections
-// accepted and answers sent, so that tools that take much CPU stall none of these, however many are called
-// at once. Node.js accepts one connection in each turn. So while connections come, turns are shorter still: of hundreds
-// that come at once, the last one waits for as many turns.
+// §12: calls run in short turns (iterations) of the event loop. Between two turns sockets are read, connections accepted and
+// replies sent, so that CPU-heavy tools stall none of these, however many are called at once. Node.js accepts one connection per
+// turn: while connections come, turns are shorter still, since the last of hundreds of connections waits for as many turns.
 
 /** Milliseconds that the calls of a turn should take. */
 const TURN_MS = 4;
-/** The same while connections come, with whatever else the turn does. */
+/** The same while connections come, for the whole turn. */
 const ACCEPTING_TURN_MS = 0.25;
-/** So many turns may be that short at once, and then so many in a second: who opens connections all the time slows calls no more than that. */
+/** Token bucket of such short turns: a client that keeps opening connections slows calls no further. */
 const MAX_ACCEPTING_TURNS = 512;
 const ACCEPTING_TURNS_PER_MS = 0.05;
-/** So many turns in a row must have left some waiting: one slow tool, or a stall, leaves them few. */
+/** Turns in a row that must leave calls waiting before the queue counts as busy: one slow tool, or a stall, causes few. */
 const BUSY_TURNS = 20;
-/** A turn that takes so long is a stall (a slow tool, a stopped container): what waited meanwhile waited for that. */
+/** A turn of this length is a stall (a slow tool, a stopped container), and no sign of overload. */
 const STALL_MS = 500;
 
 export type RunQueue = ReturnType<typeof createRunQueue>;
@@ -167,19 +165,19 @@ export function createRunQueue(clock: Clock) {
   const waiting: { readonly since: number; readonly start: () => void }[] = [];
   let isTurn = false;
   let turnStartedAt = 0;
-  /** Tasks of this turn. */
+  /** Calls run in this turn. */
   let runs = 0;
-  /** Time and number of the first of them: the costs of a call. */
+  /** Time and number of the first calls of a turn: the cost of a call. */
   let measuredRuns = 1;
   let measuredMs = TURN_MS;
-  /** The most that a turn may run. */
+  /** The most calls of a turn. */
   let maxRuns = 1;
-  /** Turns in a row that left some waiting. */
+  /** Turns in a row that left calls waiting. */
   let busyTurns = 0;
-  /** As they were at `creditedAt`. */
+  /** The token bucket as of `creditedAt`. */
   let acceptingTurns = MAX_ACCEPTING_TURNS;
   let creditedAt = clock.monotonic();
-  /** True if one came since the last turn ended. */
+  /** True if a connection came since the last turn ended. */
   let hasNewConnection = false;
 
   function startTurn(now: number) {
@@ -187,7 +185,7 @@ export function createRunQueue(clock: Clock) {
     turnStartedAt = now;
     runs = 0;
     setImmediate(endTurn);
-    // A tick that a microtask asks for comes when all microtasks have run: the tasks' own work is done then.
+    // `nextTick` from a microtask runs after all microtasks: the calls' own work is done by then.
     queueMicrotask(() => nextTick(noteCosts));
   }
 
@@ -200,7 +198,7 @@ export function createRunQueue(clock: Clock) {
     isTurn = false;
     const now = clock.monotonic();
     maxRuns = Math.max(1, hasNewConnection ? limitWhileAccepting(now) : limitUsually(now));
-    // With fewer calls it is no shorter than they are.
+    // With fewer calls the turn is not shortened.
     const isShort = hasNewConnection && runs + waiting.length > maxRuns;
     if (isShort && !takeAcceptingTurn(now)) maxRuns = Math.max(1, limitUsually(now));
     hasNewConnection = false;
@@ -225,19 +223,19 @@ export function createRunQueue(clock: Clock) {
 
   function limitUsually(now: number) {
     const msPerRun = Math.max(measuredMs, 0.001) / Math.max(measuredRuns, 1);
-    // Whatever else the turn did, calls get as much time.
+    // Calls get at least as much time as everything else in the turn.
     const otherMs = now - turnStartedAt - runs * msPerRun;
     return Math.max(TURN_MS, otherMs) / msPerRun;
   }
 
-  /** Counts all that the turn did: of most calls, all but the beginning comes in later ticks, and with their answers the next are read. */
+  /** Counts all work of the turn: most of a call runs in later ticks, and with its reply the next calls are read. */
   const limitWhileAccepting = (now: number) =>
     (ACCEPTING_TURN_MS * Math.max(runs, 1)) / Math.max(now - turnStartedAt, 0.001);
 
   const isStalled = (now: number) => now - turnStartedAt >= STALL_MS;
 
   return {
-    /** Runs the task now, or, where this turn has enough to do, in one of the next, in their order. */
+    /** Runs the task now or, if this turn is full, in one of the next turns, in order. */
     run<Result>(task: () => Promise<Result> | Result): Promise<Result> | Result {
       if (!isTurn) startTurn(clock.monotonic());
       if (waiting.length === 0 && runs < maxRuns) {
@@ -255,13 +253,13 @@ export function createRunQueue(clock: Clock) {
         waiting.push({ since: clock.monotonic(), start });
       });
     },
-    /** For how many milliseconds the next one has waited; 0 while all that wait get their turn soon. */
+    /** Returns the milliseconds that the next call has waited; 0 while all waiting calls get their turn soon. */
     getWait(now: number): number {
       const next = waiting[0];
       const isBusy = next !== undefined && busyTurns >= BUSY_TURNS && !isStalled(now);
       return isBusy ? now - next.since : 0;
     },
-    /** To be called for each connection that is accepted: there may be more. */
+    /** Call it for each accepted connection: there may be more. */
     noteConnection(): void {
       hasNewConnection = true;
     },

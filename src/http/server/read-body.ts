@@ -1,4 +1,4 @@
-// §4.4, §4.7, §4.8: request bodies, read once and bounded.
+// §4.4, §4.7, §4.8: reads request bodies, each once and bounded.
 import type { IncomingMessage } from 'node:http';
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -12,68 +12,42 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { NO_BODY, type RequestBody } from '../endpoint/message.ts';
 import { createBodyMemory, type MemoryOwner } from './transfer-memory.ts';
 
-/** A body that is still with the transport; whoever passes it on looks at nothing in it. */
+/** A body that is still with the transport. */
 export interface IncomingBody {
   readonly req: IncomingMessage;
-  /** True if it was read to its end. */
+  /** True once it was read to its end. */
   isRead: boolean;
-  /** Ends the counting of its bytes on behalf of the request: replied to, or its caller gone. */
-  release(): void;
+  /** Ends the counting of its bytes on behalf of the request, which was replied to, or whose client is gone. */
+  release: () => void;
 }
 
 interface BodyRules {
   readonly accepts: 'json' | 'json or form';
   readonly owner: MemoryOwner;
-  /** A bound less than `MAX_BODY_BYTES`. */
+  /** A bound below `MAX_BODY_BYTES`. */
   readonly maxBytes?: number | undefined;
 }
 
 const JSON_TYPE = 'application/json';
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 
-/** Far more than anybody writes, far less than fills a stack. */
+/** Far more than real clients send, far less than fills a stack. */
 const MAX_LEVELS = 200;
 
-export const openBody = (req: IncomingMessage): IncomingBody => ({
-  req,
-  isRead: false,
-  release: NOTHING_TO_RELEASE,
-});
-
-const NOTHING_TO_RELEASE = () => {};
-
-export type ReadRequestBody = ReturnType<typeof createBodyReader>;
+export const NOTHING_TO_RELEASE = (): void => {};
 
 export function createBodyReader({ config, clock }: Runtime) {
   const { maxBodyBytes, maxBodyValues } = config.http;
   const memory = createBodyMemory(clock, maxBodyBytes);
 
-  /** Most bodies are there when they are asked for: nothing has to wait, or to be counted, for them. */
-  function holdIfWhole(
-    req: IncomingMessage,
-    owner: MemoryOwner,
-    maxBytes: number,
-  ): HoldBody | undefined {
-    const { readableLength } = req;
-    // node:http says that a request is complete only when it has been read on from there.
-    const isThere = req.complete || readableLength === Number(req.headers['content-length']);
-    if (!isThere || req.destroyed) return undefined;
-    if (readableLength > maxBytes) throw createTooLargeError(maxBytes);
-    // Only bodies of users count after they have arrived.
-    if (typeof owner !== 'object') return NO_BODY.hold;
-    // It may not fit beside the others.
-    if (!memory.users.find(owner.user).hasRoomFor(readableLength)) return undefined;
-    return memory.users.createHold(owner.user, { bytes: readableLength });
-  }
-
-  /** Resolves when all have arrived; what `buffer` then has is the body. */
+  /** Resolves when all pieces have arrived in `buffer`. */
   function collectPieces(
     req: IncomingMessage,
     owner: MemoryOwner,
     maxBytes: number,
     buffer: GrowingBuffer,
   ) {
-    // Not for await: leaving such a loop early destroys the socket, and the reply with it.
+    // Not `for await`: leaving such a loop early destroys the socket, and the reply with it.
     // Does not resolve to the bytes: the listeners stay on the request and would keep them alive.
     return new Promise<ReturnType<typeof memory.startBody>>((resolve, reject) => {
       const counted = memory.startBody(owner, stop);
@@ -97,7 +71,7 @@ export function createBodyReader({ config, clock }: Runtime) {
         isOver = true;
         resolve(counted);
       });
-      // Emitted for every request; creating an error each time would cost more than reading the body.
+      // Emitted on every request: creating an error each time would cost more than reading the body.
       req.on('close', () => {
         if (!isOver) stop(new GatewayError('incomplete_body'));
       });
@@ -106,61 +80,82 @@ export function createBodyReader({ config, clock }: Runtime) {
   }
 
   /**
-   * Called at most once for each body. Its bytes count against the owner's budget until it is released. A promise only
-   * where some of it is still to come.
+   * Reads a body, at most once. Its bytes count against the owner's budget until it is released.
    *
    * @throws GatewayError `unsupported_media_type`, `unsupported_content_coding`, `body_too_large`, `incomplete_body`,
-   * `request_timeout`, `overloaded` or `parse_error`, at once or by the promise.
+   * `request_timeout`, `overloaded` or `parse_error`.
    */
-  return function readBody(
+  return async function readBody(
     body: IncomingBody,
     { accepts, owner, maxBytes = maxBodyBytes }: BodyRules,
-  ): RequestBody | Promise<RequestBody> {
+  ): Promise<RequestBody> {
     const { req } = body;
+    const { headers, readableLength } = req;
     const limit = Math.min(maxBytes, maxBodyBytes);
-    const isForm = checkContentType(req, accepts) === FORM_TYPE;
-    const codings = req.headers['content-encoding']?.split(',');
+    // Nearly all clients write it this way: no parsing is needed.
+    const type =
+      headers['content-type'] === JSON_TYPE
+        ? JSON_TYPE
+        : parseContentType(headers['content-type'], accepts);
+    const codings = headers['content-encoding']?.split(',');
     // RFC 9110 §15.5.16: the header tells why it was refused, and what is allowed.
     if (codings?.some((coding) => !/^\s*(identity)?\s*$/i.test(coding)))
       fail('unsupported_content_coding', { headers: { 'Accept-Encoding': 'identity' } });
-    if (Number(req.headers['content-length'] ?? 0) > limit) throw createTooLargeError(limit);
-    const holdNow = holdIfWhole(req, owner, limit);
-    if (holdNow !== undefined) {
-      const bytes: Buffer = req.read() ?? NO_BYTES;
-      // Nothing comes any more; that this ends is for node:http to see.
-      req.resume();
-      noteRead(body, holdNow);
-      return parseBody(bytes, isForm, holdNow);
+    if (Number(headers['content-length'] ?? 0) > limit) throw createTooLargeError(limit);
+    // Most bodies have arrived already: nothing waits for them. node:http sets `complete` only when the request is read on.
+    const isWhole = req.complete || readableLength === Number(headers['content-length']);
+    if (isWhole && !req.destroyed) {
+      if (readableLength > limit) throw createTooLargeError(limit);
+      const hold = findHold(owner, readableLength);
+      if (hold !== undefined) {
+        const bytes: Buffer = req.read() ?? NO_BYTES;
+        // Has node:http notice the end of the body.
+        req.resume();
+        body.isRead = true;
+        body.release = hold();
+        return parseBody(bytes, type, hold);
+      }
     }
     const buffer = createGrowingBuffer();
-    return collectPieces(req, owner, limit, buffer).then(({ hold, end }) => {
-      const bytes = buffer.take();
-      noteRead(body, hold);
-      end();
-      return parseBody(bytes, isForm, hold);
-    });
-  };
-
-  function noteRead(body: IncomingBody, hold: HoldBody) {
+    const { hold, end } = await collectPieces(req, owner, limit, buffer);
+    const bytes = buffer.take();
     body.isRead = true;
     body.release = hold();
+    end();
+    return parseBody(bytes, type, hold);
+  };
+
+  /** Undefined if the body does not fit beside the others of its user. Only bodies of users count after they have arrived. */
+  function findHold(owner: MemoryOwner, bytes: number): HoldBody | undefined {
+    if (typeof owner !== 'object') return NO_BODY.hold;
+    const { users } = memory;
+    return users.find(owner.user).hasRoomFor(bytes)
+      ? users.createHold(owner.user, { bytes })
+      : undefined;
   }
 
-  function parseBody(bytes: Buffer, isForm: boolean, hold: HoldBody): RequestBody {
+  function parseBody(bytes: Buffer, type: string, hold: HoldBody): RequestBody {
     const text = decodeUtf8(bytes) ?? fail('parse_error', { details: 'The body is not UTF-8.' });
-    return isForm
-      ? { type: 'form', text, hold }
-      : { type: 'json', value: parseJson(text, maxBodyValues), text, hold };
+    if (type === FORM_TYPE) return { type: 'form', text, hold };
+    const exceeded = findExceededBound(text, { levels: MAX_LEVELS, values: maxBodyValues });
+    if (exceeded === 'values')
+      fail('body_too_large', {
+        details: `The body may have at most ${maxBodyValues} JSON values (MAX_BODY_VALUES).`,
+      });
+    if (exceeded === 'levels')
+      fail('parse_error', { details: `The body is nested deeper than ${MAX_LEVELS} levels.` });
+    try {
+      return { type: 'json', value: JSON.parse(text), text, hold };
+    } catch {
+      return fail('parse_error', { details: 'The body is not valid JSON.' });
+    }
   }
 }
 
 const NO_BYTES = Buffer.alloc(0);
 
 /** @throws GatewayError `unsupported_media_type`. */
-function checkContentType(req: IncomingMessage, accepts: BodyRules['accepts']) {
-  const value = req.headers['content-type'];
-  // As nearly all callers write it: nothing has to be taken apart.
-  if (value === JSON_TYPE) return value;
+function parseContentType(value: string | undefined, accepts: BodyRules['accepts']) {
   const type = value?.split(';', 1)[0]?.trim().toLowerCase();
   if (type === JSON_TYPE || (type === FORM_TYPE && accepts === 'json or form')) return type;
   const allowed = accepts === 'json' ? JSON_TYPE : `${FORM_TYPE} or ${JSON_TYPE}`;
@@ -170,27 +165,12 @@ function checkContentType(req: IncomingMessage, accepts: BodyRules['accepts']) {
 const createTooLargeError = (maxBytes: number) =>
   new GatewayError('body_too_large', { details: `The body may have at most ${maxBytes} bytes.` });
 
-function parseJson(text: string, maxValues: number): unknown {
-  const exceeded = findExceededBound(text, { levels: MAX_LEVELS, values: maxValues });
-  if (exceeded === 'values')
-    fail('body_too_large', {
-      details: `The body may have at most ${maxValues} JSON values (MAX_BODY_VALUES).`,
-    });
-  if (exceeded === 'levels')
-    fail('parse_error', { details: `The body is nested deeper than ${MAX_LEVELS} levels.` });
-  try {
-    return JSON.parse(text);
-  } catch {
-    return fail('parse_error', { details: 'The body is not valid JSON.' });
-  }
-}
+// RFC 9112 §6: request smuggling, and the rest of bodies that are not read.
 
-// RFC 9112 §6: what two readers of one connection could take for different requests.
-
-/** For so long bytes after a reply are still read and dropped, so that its caller sees the reply. */
+/** Bytes after a reply are read and dropped for this long, so that the client sees the reply. */
 export const DISCARD_MS = 2000;
 
-/** Drops the rest of a body that nobody reads, for a while. */
+/** Drops the rest of a body that is not needed, for a while. */
 export function discardBody(req: IncomingMessage, clock: Clock): void {
   const { headers } = req;
   req.resume();
@@ -202,8 +182,8 @@ export function discardBody(req: IncomingMessage, clock: Clock): void {
 }
 
 /**
- * True if the coding is another than `chunked`: node:http would pass on what is below as it is. HTTP/1.0
- * has none, and a proxy of that version may have taken the body for something else (RFC 9112 §6.1).
+ * Returns true if the coding is not `chunked`: node:http would pass on the encoded bytes as they are. HTTP/1.0 has no
+ * transfer codings, and a proxy of that version may have read the body differently (RFC 9112 §6.1).
  */
 export function hasUnsupportedCoding({ httpVersion, headers }: IncomingMessage): boolean {
   const coding = headers['transfer-encoding'];

@@ -1,4 +1,4 @@
-// §4.1: what a path leads to. It is matched character by character, in its canonical form.
+// §4.1: finds the endpoints or the page of a path, which is matched character by character in its canonical form.
 
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
@@ -13,22 +13,22 @@ interface Route {
   readonly endpoints: ReadonlyMap<string, Endpoint>;
   /** Value of the `Allow` header. */
   readonly allow: string;
-  /** Exempt from the Host check. */
+  /** True if exempt from the Host check. */
   readonly isProbe: boolean;
-  /** Served also while all connections are busy. */
+  /** True if served also while all connections are busy. */
   readonly isServedWhenBusy: boolean;
-  /** Reached by a browser's own navigation only. */
+  /** True if only a browser's own navigation may reach it. */
   readonly isNavigation: boolean;
-  /** No page of another origin may call it. */
+  /** True if no page of another origin may call it. */
   readonly isForOwnPages: boolean;
-  /** Pages of any origin may read it. */
+  /** True if pages of any origin may read it. */
   readonly isForAllOrigins: boolean;
 }
 
 export interface RequestDestination {
-  /** Undefined for pages, and for unknown paths. */
+  /** Undefined for pages and unknown paths. */
   readonly route: Route | undefined;
-  /** Value of the metrics' label `route`: from a fixed set, whatever callers ask for. */
+  /** Value of the metrics' label `route`, from a fixed set. */
   readonly label: string;
   /** A page of the site, for GET and HEAD. */
   readonly page: Reply | undefined;
@@ -36,31 +36,29 @@ export interface RequestDestination {
 
 interface ParameterizedDestination {
   readonly destination: RequestDestination;
-  /** The parts before the parameter, and behind it. */
+  /** The parts before and after the parameter. */
   readonly start: string;
   readonly end: string;
   readonly hasParameter: (name: string) => boolean;
 }
 
-/** The pages by their paths. A path is looked up as it was sent: there is nothing to escape from. */
+/** The pages by their paths. A path is looked up as sent: no path can lead out of the site. */
 export interface Site {
-  /** The page or asset at a path; 304 when the caller has it already (`If-None-Match`). */
+  /** Returns the page or asset at a path; 304 if the client has it already (`If-None-Match`). */
   findPage(path: string, ifNoneMatch?: string): Reply | undefined;
-  /** The page for a path that leads nowhere; undefined without built pages. */
+  /** Returns the page for an unknown path; undefined without built pages. */
   getNotFoundPage(): Reply | undefined;
-  /** The front page, in place of an error with this status; undefined without built pages. */
+  /** Returns the front page, which replaces an error with this status; undefined without built pages. */
   getFrontPage(status: number): Reply | undefined;
 }
 
-export type Router = ReturnType<typeof createRouter>;
-
 export function createRouter(endpoints: readonly Endpoint[], site: Site) {
-  /** Compressed pages, each once, when it is first asked for: keyed by their bytes, which the site keeps as long. */
+  /** Compressed pages: each is compressed once, on its first request. Keyed by the bytes that the site keeps. */
   const kept = new WeakMap<Uint8Array, Map<string, Promise<Uint8Array>>>();
   const destinations = new Map<string, RequestDestination>();
-  /** Those that end in a parameter, by what stands before it. */
+  /** Paths that end in a parameter, by the part before it. */
   const parameterized = new Map<string, ParameterizedDestination>();
-  /** Those with something behind it, by their paths. */
+  /** Paths that go on after their parameter. */
   const enclosed = new Map<string, ParameterizedDestination>();
   for (const { path, hasParameter } of endpoints) {
     const destination = { route: createRoute(path, endpoints), label: path, page: undefined };
@@ -88,10 +86,10 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site) {
     return undefined;
   }
 
-  /** RFC 9110 §8.4, §12.5.3: a page of the site in the coding that its caller takes. */
+  /** RFC 9110 §8.4, §12.5.3: encodes a page of the site with a coding that its client accepts. */
   async function compressPage(page: Reply, acceptEncoding: string | undefined): Promise<Reply> {
     const { body, headers } = page;
-    // Text, and the 304 that stands for it, which has no type.
+    // Text, and the 304 for it, which has no type.
     if (!/^(text\/|image\/svg)|^$/.test(headers?.['Content-Type'] ?? '')) return page;
     const vary = headers?.Vary ? `${headers.Vary}, Accept-Encoding` : 'Accept-Encoding';
     const varied = { ...page, headers: { ...headers, Vary: vary } };
@@ -118,7 +116,7 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site) {
       const page = site.findPage(request.path, getHeader(request, 'if-none-match'));
       return page ? { route: undefined, label: '/**', page } : NOWHERE;
     },
-    /** In place of an error, for a person who opened the address of an MCP endpoint; undefined for programs. */
+    /** Returns the page that replaces an error for a person who opened the address of an MCP endpoint; undefined for programs. */
     findFrontPage(request: GatewayRequest, error: GatewayError): Reply | undefined {
       const { status } = error.row;
       if (!isBrowserByMistake(request) || !FRONT_PAGE_STATUSES.includes(status)) return undefined;
@@ -126,13 +124,13 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site) {
       const headers = { ...page?.headers, ...error.failure.headers };
       return page && { ...page, headers, ...toLogMembers(error) };
     },
-    /** True if the path is served also while all connections are busy. */
+    /** Returns true if the path is served also while all connections are busy. */
     isServedWhenBusy: (path: string): boolean =>
       destinations.get(path)?.route?.isServedWhenBusy === true,
-    /** True for the path of a probe, or of the metrics. */
+    /** Returns true for the path of a probe, or of the metrics. */
     isProbe: (path: string): boolean => destinations.get(path)?.route?.isProbe === true,
     /**
-     * The reply where there is no route.
+     * Returns the reply to a request without a route.
      *
      * @throws GatewayError `method_not_allowed`, `bad_request` or `not_found`.
      */
@@ -146,10 +144,10 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site) {
   };
 }
 
-/** Errors of a request without token and session. Limits and outages answer everybody alike. */
+/** Errors of a request without token and session. Limits and outages have the same reply for all callers. */
 const FRONT_PAGE_STATUSES: readonly number[] = [400, 401, 405, 406];
 
-/** No client of MCP: these name a token, a session or an event stream, or do not prefer HTML. */
+/** Not an MCP client: those send a token, a session ID or `text/event-stream`, or do not prefer HTML. */
 function isBrowserByMistake(request: GatewayRequest) {
   const accept = getHeader(request, 'accept');
   return (
@@ -160,7 +158,11 @@ function isBrowserByMistake(request: GatewayRequest) {
   );
 }
 
-const NOWHERE: RequestDestination = { route: undefined, label: 'unmatched', page: undefined };
+export const NOWHERE: RequestDestination = {
+  route: undefined,
+  label: 'unmatched',
+  page: undefined,
+};
 
 /** @throws GatewayError `method_not_allowed`. HEAD is GET without a body. */
 export function findEndpoint({ endpoints, allow }: Route, method: string): Endpoint {
@@ -186,7 +188,7 @@ function createRoute(path: string, all: readonly Endpoint[]): Route {
 }
 
 /**
- * A page where `Accept` prefers HTML.
+ * Returns a page if `Accept` prefers HTML.
  *
  * @throws GatewayError `bad_request` or `not_found`.
  */
@@ -197,29 +199,29 @@ function findNotFoundPage(request: GatewayRequest, site: Site): Reply {
   return page ?? fail('not_found');
 }
 
-// What callers accept.
+// Content negotiation.
 
 type Compress = (bytes: Uint8Array) => Promise<Uint8Array>;
 
 const brotli = promisify(brotliCompress);
 
-/** The best first. Beyond this quality brotli takes ten times as long for a few percent. */
+/** In order of preference. Beyond this quality brotli takes ten times as long for a few percent. */
 const CODINGS: readonly (readonly [name: string, compress: Compress])[] = [
   ['br', (bytes) => brotli(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } })],
   ['gzip', promisify<Uint8Array, Uint8Array>(gzip)],
 ];
 
-/** A smaller body fits into a packet or two as it is. */
+/** A smaller body fits into a packet or two without compression. */
 const MIN_BYTES = 1024;
 
-/** RFC 9110 §12.5.1, for one question: is the caller a browser, or a program? */
+/** RFC 9110 §12.5.1: returns true for a browser, false for a program. */
 export function prefersHtml(accept: string | undefined): boolean {
   const weights = readWeights(accept);
   const html = weights.get('text/html') ?? 0;
   return html > (weights.get('application/json') ?? 0);
 }
 
-/** Reads what a caller accepts (RFC 9110 §12.4.2), in lower case, and how much of 1. */
+/** Reads the weights of an `Accept…` header (RFC 9110 §12.4.2) by its entries in lower case. */
 function readWeights(accept = ''): ReadonlyMap<string, number> {
   const ranges = accept.toLowerCase().split(',');
   return new Map(
@@ -229,4 +231,49 @@ function readWeights(accept = ''): ReadonlyMap<string, number> {
       return [type, q === undefined ? 1 : Number(q.slice(2)) || 0];
     }),
   );
+}
+
+// §4.1: turns a path as received into the canonical one.
+
+/** Decodes nothing and joins no slashes, so that a path which a proxy may read differently leads nowhere. */
+type CanonicalizePath = (path: string) => string;
+
+/**
+ * Creates the function that removes the slash after an MCP endpoint, and the path of BASE_URL: at the start, where the proxy in
+ * front leaves it, and in well-known addresses, which begin at the host (RFC 8414 §3.1, RFC 9728 §3.1).
+ */
+export function createCanonicalizePath(
+  baseUrl: string,
+  hasEndpoint: (path: string) => boolean,
+): CanonicalizePath {
+  const basePath = new URL(baseUrl).pathname.replace(/\/$/, '');
+  if (basePath === '') return removeSlash;
+
+  return function canonicalizePath(path) {
+    const literal = removeSlash(path);
+    // If a proxy has removed the path of BASE_URL, the rest may begin with the same segment.
+    if (hasEndpoint(literal)) return literal;
+    const below = removeBasePath(path, basePath);
+    // Proxies block /metrics by its public path: there must be no other path to it.
+    return below === undefined || below === METRICS ? literal : removeSlash(below);
+  };
+}
+
+const METRICS = '/metrics';
+
+/** The documents too, since clients append the path of the endpoint to theirs. */
+const MCP_WITH_SLASH = /^(?:\/\.well-known\/oauth-protected-resource)?\/mcp\/(?:[^/]+\/)?$/;
+
+const removeSlash: CanonicalizePath = (path) =>
+  path.endsWith('/') && MCP_WITH_SLASH.test(path) ? path.slice(0, -1) : path;
+
+const METADATA =
+  /^\/\.well-known\/(?:oauth-protected-resource|oauth-authorization-server|openid-configuration)(?=\/)/;
+
+/** Undefined if the path of BASE_URL is neither at the start nor after the name of a document. */
+function removeBasePath(path: string, basePath: string) {
+  const [start = ''] = METADATA.exec(path) ?? [];
+  const rest = path.slice(start.length);
+  if (rest !== basePath && !rest.startsWith(`${basePath}/`)) return undefined;
+  return start + rest.slice(basePath.length) || '/';
 }

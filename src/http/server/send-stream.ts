@@ -1,4 +1,4 @@
-// Event streams to bytes, piece by piece for as long as they last; below, the bytes of all replies.
+// Sends event streams, piece by piece for as long as they last, and counts the bytes of all replies.
 
 import type { ServerResponse } from 'node:http';
 import { SharedTimer, type Wait } from '../../platform/clock.ts';
@@ -7,26 +7,26 @@ import type { CountedTransfer } from '../../platform/memory/user-budgets.ts';
 import { KEEP_ALIVE } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { ReplyStream } from '../endpoint/message.ts';
+import { type Exchange, runWhenClosed } from './exchange.ts';
 import type { HeaderList } from './headers.ts';
-import { runWhenClosed } from './receive-request.ts';
 import type { MemoryOwner, ReplyMemory } from './transfer-memory.ts';
 
 /**
- * Called once, when everything was sent or the caller is gone; with what the stream threw where that ended it: then it is
- * for whoever is called to close the connection.
+ * Called once, when everything was sent or the client is gone. With a failure if the stream threw: the callee then closes
+ * the connection.
  */
 export type OnStreamEnd = (failure?: { readonly cause: unknown }) => void;
 
 export function createSendStream({ config, clock, log }: Runtime, memory: ReplyMemory) {
-  // Proxies cut what is silent.
+  // Proxies close silent connections.
   const { streamKeepaliveMs } = config.http;
   const silences = new SharedTimer<StreamSending>(clock, streamKeepaliveMs, (sending) =>
     sending.breakSilence(),
   );
   const surroundings: StreamSurroundings = { memory, silences, log };
 
-  return (res: ServerResponse, stream: ReplyStream, owner: MemoryOwner, onEnd: OnStreamEnd) =>
-    new StreamSending(res, stream, owner, onEnd, surroundings);
+  return (exchange: Exchange, stream: ReplyStream, onEnd: OnStreamEnd) =>
+    new StreamSending(surroundings, exchange, stream, onEnd);
 }
 
 /** Shared by all streams. */
@@ -37,7 +37,7 @@ interface StreamSurroundings {
 }
 
 /**
- * One stream on its way. A class, and no async function: thousands of them are silent for minutes, and closures and
+ * One stream on its way. A class and not an async function: thousands of streams are silent for minutes, and closures and
  * promises would take several times the memory.
  */
 class StreamSending {
@@ -46,22 +46,21 @@ class StreamSending {
   private readonly pieces: AsyncIterator<string>;
   private readonly owner: MemoryOwner;
   private readonly surroundings: StreamSurroundings;
-  /** Until it was called. */
+  /** Undefined once it was called. */
   private onEnd: OnStreamEnd | undefined;
-  /** Nothing more is read of its source. */
+  /** True once nothing more is read from the source. */
   private isOver = false;
   private silence: Wait<StreamSending> | undefined;
-  /** Counts the piece that is being sent, once that is needed. */
+  /** Counts the piece that is being sent; created when needed. */
   private counter: ReplyCounter | undefined;
-  /** Counts what waits behind that, such as a large result behind notifications. */
+  /** Counts events that wait behind that piece, such as a large result behind notifications. */
   private waiting: WaitingCounter | undefined;
 
   constructor(
-    res: ServerResponse,
-    stream: ReplyStream,
-    owner: MemoryOwner,
-    onEnd: OnStreamEnd,
     surroundings: StreamSurroundings,
+    { res, owner }: Exchange,
+    stream: ReplyStream,
+    onEnd: OnStreamEnd,
   ) {
     this.res = res;
     this.stream = stream;
@@ -90,7 +89,7 @@ class StreamSending {
   }
 
   noteWaiting(characters: number): void {
-    // A few events wait for a moment in every stream.
+    // In every stream a few events wait for a moment.
     if (this.waiting === undefined && characters <= SLICE_BYTES) return;
     this.waiting ??= new WaitingCounter(this.createCounter());
     this.waiting.note(characters);
@@ -104,7 +103,7 @@ class StreamSending {
 
   breakSilence(): void {
     const { res } = this;
-    // Hours of comments that nobody read, or that wait behind another reply, are enough.
+    // Does not pile up comments that the client does not read, or that wait behind another reply.
     if (!res.writableNeedDrain) res.write(KEEP_ALIVE);
     this.waitInSilence();
   }
@@ -113,7 +112,7 @@ class StreamSending {
     return new ReplyCounter(this.surroundings.memory, this.owner, this.res);
   }
 
-  /** From now on nothing is due: comments fill the silence until the next piece. */
+  /** Sends keep-alive comments until the next piece. */
   private waitInSilence(): void {
     this.endSilence();
     if (this.onEnd !== undefined) this.silence = this.surroundings.silences.add(this);
@@ -124,7 +123,7 @@ class StreamSending {
     this.silence = undefined;
   }
 
-  /** Ends it, whether all was sent or its caller is gone; after that nothing more comes of it. */
+  /** Ends the stream, whether all was sent or the client is gone. */
   private stop(failure?: { readonly cause: unknown }): void {
     const { onEnd } = this;
     this.onEnd = undefined;
@@ -149,7 +148,7 @@ class StreamSending {
     );
   }
 
-  /** The next one when more can be written; never when the caller is gone. */
+  /** Asks for the next piece when more can be written; never once the client is gone. */
   private send(piece: string): void {
     this.endSilence();
     writeSlices(this.res, Buffer.from(piece), this).then(
@@ -161,7 +160,7 @@ class StreamSending {
   private finish(): void {
     const { res } = this;
     this.endSilence();
-    // Ending what has closed would make it look as if everything had been sent.
+    // Ending a closed response would make it look as if everything had been sent.
     if (res.closed) {
       this.stop();
       return;
@@ -170,7 +169,7 @@ class StreamSending {
     res.end();
   }
 
-  /** Not awaited: a generator's `return` waits for its pending `next`, which may never come. */
+  /** Not awaited: a generator's `return` waits for its pending `next`, which may never settle. */
   private endSource(): void {
     if (this.isOver) return;
     this.isOver = true;
@@ -180,12 +179,12 @@ class StreamSending {
   }
 }
 
-/** Async, so that what it throws is a rejection. */
+/** Async, so that a synchronous error becomes a rejection. */
 async function endIterator(pieces: AsyncIterator<string>) {
   await pieces.return?.();
 }
 
-/** Counts what waits to be read of a stream, once that is much. */
+/** Counts the events of a stream that wait to be sent, once they are many. */
 class WaitingCounter {
   private readonly counter: ReplyCounter;
   private counted: CountedTransfer | undefined;
@@ -213,10 +212,10 @@ class WaitingCounter {
 
 // Bytes on their way to the socket.
 
-/** Handed over at once: a slow caller's progress shows by such steps. */
+/** Bytes written at once: a slow client's progress shows in steps of this size. */
 export const SLICE_BYTES = 16_384;
 
-/** Resolves when the last slice was handed over, not all of it before; never when the caller is gone. */
+/** Resolves when the last slice was written, though maybe not sent; never if the client is gone. */
 export async function writeSlices(
   res: ServerResponse,
   bytes: Uint8Array,
@@ -225,7 +224,7 @@ export async function writeSlices(
   let counted: CountedTransfer | undefined;
   for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
     if (res.write(bytes.subarray(at, at + SLICE_BYTES))) continue;
-    // All of it stays in memory until its last byte is handed over.
+    // All of it stays in memory until its last byte is written.
     counted ??= counter.count(bytes.length);
     await waitForDrain(res);
     counted.count(SLICE_BYTES, 0);
@@ -237,8 +236,8 @@ const waitForDrain = (res: ServerResponse) =>
   new Promise<void>((resolve) => res.once('drain', () => resolve()));
 
 /**
- * Counts bytes of one reply until they are sent, or its connection has closed: where that has to make room, it ends, with
- * what its caller has not read.
+ * Counts bytes of one reply until they are sent, or its connection has closed. A connection that has to make room is closed
+ * with the bytes that its client has not read.
  */
 export class ReplyCounter {
   private readonly memory: ReplyMemory;

@@ -1,5 +1,4 @@
-// The memory that request bodies take, and replies until their callers have read them (§12): whose budget they count against,
-// and which must go.
+// Memory budgets of request bodies, and of replies until their clients have read them (§12).
 
 import { GatewayError } from '../../errors/gateway-error.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -14,8 +13,8 @@ import {
 import { NO_BODY } from '../endpoint/message.ts';
 
 /**
- * Names the budget that bytes count against: that of all callers without a valid token, that of
- * all with one where nobody has to log in, or a user's (`nameOwner`).
+ * Names the budget of bytes: that of all callers without a valid token, that of all callers if no login is required, or a user's
+ * (`nameOwner`).
  */
 export type MemoryOwner = 'unauthenticated' | 'authDisabled' | { readonly user: string };
 
@@ -24,17 +23,17 @@ const UNAUTHENTICATED_BYTES = 8 * MEBIBYTE;
 const BODY_BYTES = { user: 8 * MEBIBYTE, all: 64 * MEBIBYTE };
 const REPLY_BYTES = { user: 32 * MEBIBYTE, all: 128 * MEBIBYTE };
 
-/** A budget for each user, and one for all but unauthenticated callers. */
+/** Creates a budget for each user, and one for all but unauthenticated callers. */
 function createOwnedTransfers(
   bytes: { readonly user: number; readonly all: number },
-  /** Undefined where theirs are not counted. */
+  /** Undefined if theirs are not counted. */
   unauthenticated: MemoryBudget | undefined,
   transfers: ReturnType<typeof createTransfers>,
 ) {
   const all = createMemoryBudget(bytes.all);
   const users = createUserBudgets(bytes.user);
 
-  /** The smallest first. */
+  /** Finds the budgets, the smallest first. */
   function findBudgets(owner: MemoryOwner): readonly MemoryBudget[] | undefined {
     if (owner === 'unauthenticated') return unauthenticated && [unauthenticated];
     return owner === 'authDisabled' ? [all] : [users.find(owner.user), all];
@@ -66,9 +65,9 @@ export function createBodyMemory(clock: Clock, maxBodyBytes: number) {
   );
 
   return {
-    /** Counts a body that begins to arrive. `onDrop` is called when it must go, at most once. */
+    /** Counts an arriving body. `onDrop` is called at most once, when the body has to be dropped. */
     startBody(owner: MemoryOwner, onDrop: (cause: GatewayError) => void) {
-      // The user's hold reads it later, by what has arrived by then. No accessor: see AnswerBody.keptBytes.
+      // The user's hold reads the bytes that have arrived by then. No accessor: see AnswerBody.keptBytes.
       const body = { bytes: 0 };
       const transfer = start(owner, (reason) => onDrop(REFUSALS[reason]()));
       return {
@@ -76,13 +75,13 @@ export function createBodyMemory(clock: Clock, maxBodyBytes: number) {
           body.bytes += arrived;
           transfer.count(arrived, arrived);
         },
-        /** The body does not arrive any more. */
+        /** Ends the transfer. */
         end: transfer.end,
         // Only bodies of users count after they have arrived.
         hold: typeof owner === 'object' ? users.createHold(owner.user, body) : NO_BODY.hold,
       };
     },
-    /** The budgets of users, where a body that came at once is counted without a start. */
+    /** The budgets of users, for bodies that have arrived already. */
     users,
   };
 }
@@ -112,12 +111,12 @@ const REFUSALS = {
 
 export type ReplyMemory = ReturnType<typeof createReplyMemory>;
 
-/** Replies of callers without a token are small, or pages that are the same bytes for everybody: not counted. */
+/** Replies to callers without a token are not counted: they are small, or pages that all requests share. */
 export function createReplyMemory(clock: Clock) {
   const replies = createOwnedTransfers(REPLY_BYTES, undefined, createTransfers(clock, false));
 
   return {
-    /** Counts a reply until it is ended; `onDrop` is called, at most once, when it has to go. */
+    /** Counts a reply until it is ended. `onDrop` is called at most once, when the reply has to be dropped. */
     start(owner: MemoryOwner, bytes: number, onDrop: () => void): CountedTransfer {
       const transfer = replies.start(owner, onDrop);
       transfer.count(0, bytes);

@@ -1,4 +1,4 @@
-// §5: authentication, put together: key set → token verifier → bearer token check.
+// §5: opens authentication: key set → token verifier → bearer token check.
 import type { RequiredAuthConfig } from '../../config/groups/provider.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import {
@@ -31,7 +31,7 @@ import { createTokenVerifier, type TokenInspection, type TokenVerifier } from '.
 
 export interface Auth {
   /**
-   * A promise only where a key has to be fetched first.
+   * Authenticates a request. A promise only if a key has to be fetched first.
    *
    * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`, at once or by the promise.
    */
@@ -40,32 +40,32 @@ export interface Auth {
     beforeFetch?: () => Promise<void>,
   ) => UserContext | undefined | Promise<UserContext>;
   /**
-   * The user whom the gateway's own token let in, as its grant says now; undefined where there are no such tokens.
+   * Reads a user again from the grant of the gateway's own token; undefined if there are no such tokens.
    *
    * @throws GatewayError as `authenticate`, by the promise.
    */
   readonly reload: ((user: UserContext) => Promise<UserContext>) | undefined;
   /**
-   * Says what `authenticate` would of a token whose signature is good, judged by form and claims
-   * alone, by the same rules. For tokens that came from the provider itself; never to let anybody in.
+   * Checks form and claims of a token as `authenticate` does, without its signature. For tokens that came from the provider itself;
+   * never to admit a caller.
    */
   readonly inspectToken: (token: string) => TokenInspection;
   /**
-   * The user of a token of the provider, which is judged in full as `authenticate` does, but with the keys at hand alone; undefined
-   * when nobody has to log in.
+   * Returns the user of a token of the provider, checked in full as `authenticate` does, but with the keys at hand only; undefined
+   * if no login is required.
    *
-   * @throws GatewayError as `authenticate`, and `key_set_unavailable` where a key would have to be fetched.
+   * @throws GatewayError as `authenticate`, and `key_set_unavailable` if a key would have to be fetched.
    */
   readonly verifyToken: (token: string) => UserContext | undefined | Promise<UserContext>;
-  /** Headers of a 401 at a path; undefined when nobody has to log in. */
+  /** Returns the headers of a 401 at a path; undefined if no login is required. */
   readonly getChallenge: GetChallenge | undefined;
-  /** Undefined when nobody has to log in. */
+  /** Undefined if no login is required. */
   readonly describeKeySet: (() => KeySetFacts) | undefined;
   readonly readiness: Readonly<Record<string, () => Promise<void>>>;
   close(): void;
 }
 
-/** `AUTH_REQUIRED=false` (§5.5): no caller has a user context, and there is no key set to wait for. */
+/** `AUTH_REQUIRED=false` (§5.5): callers have no user context, and there is no key set to wait for. */
 const disabledAuth: Auth = {
   authenticate: () => undefined,
   reload: undefined,
@@ -77,15 +77,15 @@ const disabledAuth: Auth = {
   close() {},
 };
 
-/** Parts that decide beside the settings who is let in. */
+/** Parts beside the settings that decide which callers are admitted. */
 interface AuthSources {
-  /** Tells whether a token may name it, beside `OIDC_AUDIENCE`. */
+  /** Returns true for an audience that is accepted beside `OIDC_AUDIENCE`. */
   readonly isServerAudience: (audience: string) => boolean;
-  /** Told of each refusal of a token; nobody is unless given. */
+  /** Called with each refusal of a token. */
   readonly onRefusal?: OnRefusal | undefined;
   /** In broker mode. */
   readonly ownTokens?: OwnTokenAccess | undefined;
-  /** In place of the provider's own. */
+  /** Replaces the provider's key set. */
   readonly keySet?: KeySet | undefined;
 }
 
@@ -93,7 +93,7 @@ type AuthRuntime = Pick<Runtime, 'config' | 'fetch' | 'clock' | 'log' | 'metrics
 
 type OwnTokenAccess = ReturnType<typeof openOwnTokenAccess>;
 
-/** Callers with tokens of the gateway's own. @throws Error where the settings have no such tokens. */
+/** Opens access by the gateway's own tokens. @throws Error if the settings have no such tokens. */
 export function openOwnTokenAccess(
   runtime: Runtime,
   ownTokens: OwnTokens,
@@ -104,9 +104,9 @@ export function openOwnTokenAccess(
   return {
     ...createOwnTokenVerifier(runtime, ownTokens, oauth, machineClients),
     /**
-     * `OAUTH_ACCEPT_PROVIDER_TOKENS`: whether the user of such a token may use the gateway. Undefined where none is accepted.
+     * `OAUTH_ACCEPT_PROVIDER_TOKENS`: checks that the user of such a token may use the gateway. Undefined if none is accepted.
      *
-     * @throws GatewayError where they may not.
+     * @throws GatewayError if the user may not.
      */
     checkProviderUser: oauth.tokens.acceptsProviderTokens
       ? createCheckTokenUser(oauth.identity)
@@ -114,7 +114,7 @@ export function openOwnTokenAccess(
   };
 }
 
-/** A token is verified by whoever issued it. */
+/** Verifies a token of the provider, or one of the gateway's own. */
 function createVerify(
   verifyProviderToken: TokenVerifier['verify'],
   ownTokens: OwnTokenAccess | undefined,
@@ -123,20 +123,18 @@ function createVerify(
   const { checkProviderUser } = ownTokens;
   if (checkProviderUser === undefined) return ownTokens.verify;
 
-  const accept = (user: UserContext) => {
-    checkProviderUser(user);
+  async function verifyUser(token: string, beforeFetch: (() => Promise<void>) | undefined) {
+    const user = await verifyProviderToken(token, beforeFetch);
+    checkProviderUser?.(user);
     const { sub } = user;
-    // Rules see the `sub` alone.
+    // Rules see the `sub` only.
     return sub.startsWith(MACHINE_SUBJECT_PREFIX)
       ? failToken(describeMachineSubject('token', sub), { found: sub, expected: 'a user' })
       : user;
-  };
+  }
 
-  return function verify(token, beforeFetch, path) {
-    if (isOwnToken(token)) return ownTokens.verify(token, beforeFetch, path);
-    const user = verifyProviderToken(token, beforeFetch);
-    return user instanceof Promise ? user.then(accept) : accept(user);
-  };
+  return (token, beforeFetch, path) =>
+    isOwnToken(token) ? ownTokens.verify(token, beforeFetch, path) : verifyUser(token, beforeFetch);
 }
 
 export function createAuth(
@@ -160,7 +158,7 @@ export function createAuth(
     clockToleranceSeconds,
   });
   const verify = createVerify(verifier.verify, ownTokens);
-  // Without metrics nothing is timed.
+  // Times nothing without metrics.
   const recording = server.metricsEnabled ? runtime : undefined;
   keySet.start();
   return {
@@ -170,7 +168,7 @@ export function createAuth(
     verifyToken: (token) => verifier.verify(token, refuseFetch),
     getChallenge,
     describeKeySet: keySet.describe,
-    // The gateway's own tokens are good whatever the provider does.
+    // The gateway's own tokens are valid even if the provider is down.
     readiness:
       ownTokens === undefined
         ? {
@@ -185,17 +183,17 @@ export function createAuth(
 
 const refuseFetch = async (): Promise<void> => fail('key_set_unavailable');
 
-// For the composition root: what is known of the provider, and who is let in by its tokens.
+// For the composition root: provider metadata and authentication.
 
 export interface ProviderAccess {
   /** Undefined without a provider. */
   readonly metadata: ProviderMetadata | undefined;
-  /** Undefined where nothing that the provider signed is looked at. */
+  /** Undefined if no signature of the provider is checked. */
   readonly keySet: KeySet | undefined;
   readonly auth: Auth;
 }
 
-/** Provider metadata and authentication. `isServer` says what there is at `/mcp/<name>`. */
+/** Opens provider metadata and authentication. `isServer` returns true for names below `/mcp/`. */
 export function createProviderAccess(
   runtime: AuthRuntime,
   isServer: (name: string) => boolean,

@@ -1,4 +1,4 @@
-// §5.2, §5.3: claims, after the signature.
+// §5.2, §5.3: checks the claims of a token whose signature is valid, and reads its user.
 
 import type { ProviderConfig, RequiredAuthConfig } from '../../config/groups/provider.ts';
 import { fail } from '../../errors/gateway-error.ts';
@@ -11,18 +11,18 @@ import { failToken } from './parse-token.ts';
 export interface ClaimRules
   extends Pick<ProviderConfig, 'issuer' | 'audience' | 'audienceClaim'>,
     Pick<RequiredAuthConfig, 'clockToleranceSeconds'> {
-  /** `BASE_URL`: what the gateway is called, also towards servers (§18.6). No user may be. */
+  /** `BASE_URL`, the name of the gateway, also towards servers (§18.6). No user may have it. */
   readonly baseUrl: string;
-  /** JsonObject that only tokens of another kind have. */
+  /** Claims that only tokens of another kind have. */
   readonly foreignClaims: readonly ForeignClaim[];
-  /** Tells whether an audience is that of a server behind the gateway, which counts, too (§18.2). */
+  /** Returns true for the audience of a server behind the gateway, which is accepted, too (§18.2). */
   readonly isServerAudience: (audience: string) => boolean;
 }
 
 type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
 
 /**
- * The user that a verified token speaks for. `now` in epoch milliseconds.
+ * Checks the claims, and returns the user of a verified token. `now` in epoch milliseconds.
  *
  * @throws GatewayError with the reason of §7.1.
  */
@@ -34,13 +34,14 @@ export function readUserContext(claims: JsonObject, rules: ClaimRules, now: numb
       { found: iss, expected: rules.issuer },
       'invalid_issuer',
     );
-  checkKind(claims, rules.foreignClaims);
+  const foreign = findForeignClaim(claims, rules.foreignClaims);
+  if (foreign !== undefined) failKind(foreign);
   checkAudience[rules.audienceClaim](claims, rules);
   checkTimes(claims, rules.clockToleranceSeconds, now / 1000, age);
   return describeClaims(readSubject(claims, rules.baseUrl), claims);
 }
 
-/** §2.3: what claims say of a user. Optional ones of another type are left out, not refused. */
+/** §2.3: describes a user by its claims. Optional claims of another type are left out, not refused. */
 export function describeClaims(sub: string, claims: JsonObject): Writable<UserContext> {
   const user: Writable<UserContext> = { sub, ...readEmail(claims), claims };
   const { name, groups } = claims;
@@ -49,12 +50,9 @@ export function describeClaims(sub: string, claims: JsonObject): Writable<UserCo
   return user;
 }
 
-function checkKind(claims: JsonObject, foreignClaims: readonly ForeignClaim[]) {
-  const foreign = findForeignClaim(claims, foreignClaims);
-  if (foreign === undefined) return;
-  const { claim, value, kind, advice } = foreign;
+function failKind({ claim, value, kind, advice }: ForeignClaim): never {
   const found = value === undefined ? claim : `${claim} ${value}`;
-  failToken(`The token is ${kind}: it has the claim ${found}. ${advice}`, {
+  return failToken(`The token is ${kind}: it has the claim ${found}. ${advice}`, {
     found: `${kind} (${found})`,
     expected: 'an access token',
   });
@@ -67,8 +65,8 @@ const checkAudience: Readonly<
     if (!includesOneOf(aud, audience) && !listTexts(aud).some(isServerAudience))
       failAudience('aud', aud, audience);
   },
-  // Amazon Cognito: an access token names its client there, and has an aud only when it was made
-  // for one resource. An ID token names the client in aud, and grants no access.
+  // Amazon Cognito: an access token names its client in client_id, and has an aud only if it was issued for one resource. An ID
+  // token names the client in aud, and grants no access.
   client_id({ client_id: client, aud, token_use: use }, { audience }) {
     if (!includesOneOf(client, audience)) failAudience('client_id', client, audience);
     if (aud !== undefined && !includesOneOf(aud, audience)) failAudience('aud', aud, audience);
@@ -86,19 +84,23 @@ function failAudience(claim: string, found: unknown, expected: readonly string[]
   return failToken(details, { found, expected }, 'invalid_audience');
 }
 
-/** Says that something is missing, or is not what it must be. */
+/** Describes something that is missing or wrong. */
 export const describeWrong = (what: string, found: unknown, mustBe: string): string =>
   found === undefined
     ? `The ${what} is missing; it must ${mustBe}.`
     : `The ${what} is ${quote(found)} and must ${mustBe}.`;
 
-/** Lone surrogates are all encoded as U+FFFD, so two subjects could share one key. */
+/** All lone surrogates are encoded as U+FFFD: two subjects could share one key. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** @throws GatewayError `missing_claim` or `invalid_token`. */
 export function readSubject({ sub }: JsonObject, baseUrl: string): string {
   if (typeof sub === 'string' && sub !== '' && !LONE_SURROGATE.test(sub)) {
-    if (isNameOf(sub, baseUrl))
+    // A server may compare addresses in any case, and without slashes at the end.
+    const isGateway =
+      sub.slice(0, baseUrl.length).toLowerCase() === baseUrl.toLowerCase() &&
+      /^\/*$/.test(sub.slice(baseUrl.length));
+    if (isGateway)
       failToken(
         `The sub claim of the token is ${quote(sub)}, which is what this gateway is called.`,
         { found: sub, expected: 'a user' },
@@ -109,25 +111,21 @@ export function readSubject({ sub }: JsonObject, baseUrl: string): string {
   return failToken(details, { found: sub, expected: 'a non-empty string' }, 'missing_claim');
 }
 
-/** Also as a server may read it that compares addresses: in any case, with slashes at the end. */
-const isNameOf = (sub: string, baseUrl: string) =>
-  sub.slice(0, baseUrl.length).toLowerCase() === baseUrl.toLowerCase() &&
-  /^\/*$/.test(sub.slice(baseUrl.length));
-
-const includesOneOf = (aud: unknown, audience: readonly string[]) =>
-  Array.isArray(aud)
-    ? audience.some((allowed) => aud.includes(allowed))
-    : audience.some((allowed) => allowed === aud);
+function includesOneOf(aud: unknown, audience: readonly string[]) {
+  for (const allowed of audience)
+    if (allowed === aud || (Array.isArray(aud) && aud.includes(allowed))) return true;
+  return false;
+}
 
 const listTexts = (aud: unknown): readonly string[] =>
   (Array.isArray(aud) ? aud : [aud]).filter((one: unknown) => typeof one === 'string');
 
-// RFC 7519 §4.1.4, §4.1.5: exp and nbf, with advice where a clock may be wrong.
+// RFC 7519 §4.1.4, §4.1.5: exp and nbf, with advice if a clock may be wrong.
 
-/** A difference below this may well be one between two clocks. */
+/** A smaller difference may be clock skew. */
 const MAX_CLOCK_DIFFERENCE_SECONDS = 600;
 
-/** `new`: it came from the provider with this very answer. */
+/** `new`: the provider has just issued it. */
 export type TokenAge = 'new' | 'unknown';
 
 /**
@@ -152,19 +150,19 @@ function checkTimes(claims: JsonObject, tolerance: number, now: number, age: Tok
 }
 
 function readTime(claim: string, found: unknown) {
-  if (isTime(found)) return found;
+  if (typeof found === 'number' && Number.isFinite(found)) return found;
   const details = describeWrong(`${claim} claim of the token`, found, 'be a number');
   return failToken(details, { found, expected: 'a number of seconds' });
 }
 
 export const isTime = (value: unknown): value is number => Number.isFinite(value);
 
-/** Longer than a request takes from the judgement of its token to the note that it was used. */
+/** Longer than a request takes from the check of its token to the note that it was used. */
 const SLOW_REQUEST_SECONDS = 60;
 
 /**
- * For how long it is noted that a token was used which is good once. Its own times refuse it from `acceptedUntil` on (epoch
- * seconds); one that was judged just before that must find the note, too.
+ * Computes for how long the use of a single-use token is noted. Its times refuse it from `acceptedUntil` on (epoch seconds); a
+ * request that was checked just before must find the note, too.
  */
 export const computeNotedSeconds = (acceptedUntil: number, nowMs: number): number =>
   Math.max(0, Math.ceil(acceptedUntil - nowMs / 1000)) + SLOW_REQUEST_SECONDS;
@@ -179,17 +177,16 @@ export function adviseOnClocks(difference: number, tolerance: number, age: Token
   return ` If it was issued just now, the clock of the provider or of this service is wrong: compare them (OIDC_CLOCK_TOLERANCE_SECONDS allows ${formatSeconds(tolerance)}).`;
 }
 
-// A provider signs tokens of many kinds with the same keys. These claims, and the typ header, tell
-// access tokens from the others.
+// A provider signs tokens of many kinds with the same keys. These claims and the typ header distinguish access tokens.
 
 /** A claim that access tokens do not have. */
 export interface ForeignClaim {
   readonly claim: string;
-  /** Only with this value is the claim foreign; undefined for any value. */
+  /** The claim is foreign only with this value; undefined for any value. */
   readonly value?: string;
   /** The kind of token that has it. */
   readonly kind: string;
-  /** Advice on the token to send in its place. */
+  /** Advice on the token to send instead. */
   readonly advice: string;
 }
 
@@ -214,7 +211,7 @@ const ID_TOKEN_CLAIMS: readonly ForeignClaim[] = [
   { claim: 'typ', value: 'ID', kind: 'an ID token', advice: ACCESS_TOKEN_ONLY },
 ];
 
-/** Which claims are refused depends on the provider. */
+/** Lists the claims that are refused from this provider. */
 export function listForeignClaims({
   opaqueAccessTokens,
   accessTokenHashes = [],
@@ -226,11 +223,15 @@ export function listForeignClaims({
   ];
 }
 
-/** The first of them that a token has. */
-export const findForeignClaim = <Foreign extends Pick<ForeignClaim, 'claim' | 'value'>>(
+/** Finds the first foreign claim of a token. A loop, since every call runs it. */
+export function findForeignClaim<Foreign extends Pick<ForeignClaim, 'claim' | 'value'>>(
   claims: JsonObject,
   foreignClaims: readonly Foreign[],
-): Foreign | undefined =>
-  foreignClaims.find(({ claim, value }) =>
-    value === undefined ? Object.hasOwn(claims, claim) : claims[claim] === value,
-  );
+): Foreign | undefined {
+  for (const foreign of foreignClaims) {
+    const { claim, value } = foreign;
+    if (value === undefined ? Object.hasOwn(claims, claim) : claims[claim] === value)
+      return foreign;
+  }
+  return undefined;
+}

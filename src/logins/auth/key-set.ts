@@ -1,4 +1,4 @@
-// §5.2: the provider's key set, fetched rarely and kept for as long as needed.
+// §5.2: fetches and refreshes the provider's key set, rarely, and keeps it as long as needed.
 
 import { fail } from '../../errors/gateway-error.ts';
 import {
@@ -15,29 +15,28 @@ import { parseKeySet, type VerificationKey } from './jwk.ts';
 /** The key that a token names. */
 export interface KeyHint {
   readonly alg: string;
-  /** Without it every key that fits `alg` is a candidate. */
+  /** If undefined, every key that fits `alg` is a candidate. */
   readonly kid: string | undefined;
 }
 
 export interface KeySet {
-  /** Begins to fetch, and to refresh in the background. */
+  /** Starts fetching, and refreshing in the background. */
   start(): void;
   /**
    * Resolves once there is a key set.
    *
-   * @throws GatewayError `key_set_unavailable` when the provider cannot be asked now.
+   * @throws GatewayError `key_set_unavailable` if the provider is unavailable.
    */
   waitForKeys(): Promise<void>;
-  /** Candidates among the keys at hand; never waits. */
+  /** Finds candidates among the keys at hand; never waits. */
   find(hint: KeyHint): readonly VerificationKey[];
   /**
-   * Candidates after a refresh that began after the call, shared by all callers of the moment.
+   * Finds candidates after a refresh that began after the call. Single flight: concurrent callers share one refresh.
    *
-   * @throws GatewayError `key_set_unavailable` when the provider cannot be asked: whether the
-   * key is known there nobody can say.
+   * @throws GatewayError `key_set_unavailable` if the provider is unavailable: the key may or may not be known there.
    */
   findAfterRefresh(hint: KeyHint): Promise<readonly VerificationKey[]>;
-  /** There ever was a key set. */
+  /** True once a key set was fetched. */
   readonly isFetched: boolean;
   describe(): KeySetFacts;
   close(): void;
@@ -45,25 +44,25 @@ export interface KeySet {
 
 /** For operators. Times are epoch milliseconds. */
 export interface KeySetFacts {
-  /** The URL from which it was fetched last; undefined until that is known. */
+  /** The URL of the last fetch; undefined until it is known. */
   readonly url: string | undefined;
   readonly keys: readonly {
     readonly kid?: string | undefined;
     readonly algorithms: readonly string[];
   }[];
   readonly fetchedAt: number | undefined;
-  /** When it will be fetched again; undefined while it is. */
+  /** The time of the next fetch; undefined during a fetch. */
   readonly nextFetchAt: number | undefined;
-  /** Why it could not be fetched last; undefined when it could. */
+  /** The error of the last fetch; undefined if it succeeded. */
   readonly problem: string | undefined;
 }
 
 interface KeySetSource {
-  /** `OIDC_JWKS_URL`; else the provider's metadata names it. */
+  /** `OIDC_JWKS_URL`; if undefined, the provider's metadata has the URL. */
   readonly url: string | undefined;
-  /** Undefined where `url` is always there. */
+  /** Undefined if `url` is always set. */
   readonly metadata: ProviderMetadata | undefined;
-  /** The owner, for the log; the provider unless given. */
+  /** The owner, for the log; defaults to the provider. */
   readonly owner?: { readonly name: string; readonly advice: string };
 }
 
@@ -72,14 +71,14 @@ const PROVIDER = {
   advice: 'Check OIDC_ISSUER, OIDC_JWKS_URL and the provider.',
 };
 
-/** Requests that may wait for a refresh; a flood beyond is answered at once. */
+/** Requests that may wait for a refresh; further ones are answered at once. */
 const MAX_WAITING = 10_000;
 const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
 
 /** The parts of the runtime that a key set needs. */
 export type FetchRuntime = Pick<Runtime, 'fetch' | 'clock' | 'log' | 'metrics'>;
 
-/** Empty, and never fetched, where the provider signs nothing. */
+/** Opens a key set; an empty one that is never fetched if the provider signs nothing. */
 export const openKeySet = (runtime: FetchRuntime, source: KeySetSource): KeySet =>
   source.metadata?.isFixed ? NO_KEYS : createKeySet(runtime, source);
 
@@ -111,7 +110,7 @@ export function createKeySet(
   let isFailing = false;
   const refresher = createKeySetRefresher(clock, load, reportOutcome);
 
-  /** Counts every fetch, and says once in the log that fetches fail, and once that they succeed again. */
+  /** Counts every fetch, and logs once that fetches fail, and once that they succeed again. */
   function reportOutcome(outcome: RefreshOutcome) {
     const wasFailing = isFailing;
     isFailing = !outcome.ok;
@@ -142,9 +141,9 @@ export function createKeySet(
   async function refreshAndFind(hint: KeyHint) {
     if (refresher.running) {
       const running = await refresher.running;
-      // A provider that stalls would stall the next fetch, too: nobody waits for both.
+      // A provider that stalls would stall the next fetch, too: no caller waits for both.
       if (!running.ok) failUnavailable(running.cause);
-      // It may have begun before the key was published: only the very key settles it.
+      // It may have begun before the key was published: only the named key settles it.
       const named = selectCandidates(keys, hint).filter(({ kid }) => kid !== undefined);
       if (hint.kid !== undefined && named.length > 0) return named;
     }
@@ -173,7 +172,7 @@ export function createKeySet(
     },
     waitForKeys: () =>
       limitWaiting(async () => {
-        // They may have come while the caller was counted: then there is nothing to wait for.
+        // They may have arrived while the caller was counted.
         if (keys !== undefined) return;
         const outcome = await (refresher.running ?? refresher.refreshLater());
         if (!outcome.ok && keys === undefined) failUnavailable(outcome.cause);
@@ -197,25 +196,29 @@ const ACCEPT_JSON = { headers: { Accept: 'application/jwk-set+json, application/
 
 const failUnavailable = (cause: unknown): never => fail('key_set_unavailable', { cause });
 
-/** Keys of the same id; where there are none, those without an id; all, for a token without. */
+/** Selects the keys with the same ID, or if there are none, those without an ID; for a token without a kid, all keys. */
 export function selectCandidates(
   keys: readonly VerificationKey[] = [],
   { alg, kid }: KeyHint,
 ): readonly VerificationKey[] {
-  const supported = keys.filter((key) => key.algorithms.has(alg));
-  if (kid === undefined) return supported;
-  const named = supported.filter((key) => key.kid === kid);
-  return named.length > 0 ? named : supported.filter((key) => key.kid === undefined);
+  const named: VerificationKey[] = [];
+  const unnamed: VerificationKey[] = [];
+  for (const key of keys) {
+    if (!key.algorithms.has(alg)) continue;
+    if (kid === undefined || key.kid === kid) named.push(key);
+    else if (key.kid === undefined) unnamed.push(key);
+  }
+  return named.length > 0 ? named : unnamed;
 }
 
-// One fetch at a time, and few, however many callers want one.
+// Fetches, one at a time and few, however many callers want one.
 
 type RefreshOutcome = { readonly ok: true } | { readonly ok: false; readonly cause: unknown };
 
 const REFRESH_EVERY_MS = 600_000;
-/** However many unknown key ids arrive: at most one fetch in this time. */
+/** At most one fetch in this time, however many unknown key IDs arrive. */
 const COOL_DOWN_MS = 2000;
-/** A service without keys is not ready: it must notice soon that the provider is back. */
+/** A service without keys is not ready: it must soon notice that the provider is back. */
 const BACK_OFF = { firstMs: 2 * COOL_DOWN_MS, longestMs: 10_000 };
 
 /** An error of `load` is the cause of a failure. */
@@ -246,7 +249,7 @@ function createKeySetRefresher(
     );
     running = undefined;
     lastOutcome = outcome;
-    // That it was ended by a stop is nobody's alarm.
+    // A fetch that ends because of a shutdown is not a failure.
     if (!isClosed) onOutcome(outcome);
     failures = outcome.ok ? 0 : failures + 1;
     cancelRefresh();
@@ -257,9 +260,9 @@ function createKeySetRefresher(
   }
 
   return {
-    /** Fetches now, unless a fetch is running; its outcome decides when the next one is due. */
+    /** Fetches now, unless a fetch is running; its outcome decides the time of the next one. */
     refresh,
-    /** A fetch that begins after this call: it sees what the provider knows from now on. */
+    /** Fetches after this call, and so sees keys that the provider has published by now. */
     refreshLater(): Promise<RefreshOutcome> {
       const sinceLast = clock.monotonic() - lastStart;
       if (lastOutcome?.ok === false && sinceLast < COOL_DOWN_MS)
@@ -272,11 +275,11 @@ function createKeySetRefresher(
       });
       return next;
     },
-    /** The fetch that is running now. */
+    /** The running fetch. */
     get running() {
       return running;
     },
-    /** When it fetches by itself again: epoch milliseconds; undefined while it does. */
+    /** The time of the next scheduled fetch in epoch milliseconds; undefined during a fetch. */
     get nextAt() {
       return running === undefined ? nextAt : undefined;
     },

@@ -1,4 +1,4 @@
-// RFC 7515 §5.2: the compact serialization, parsed strictly.
+// RFC 7515 §5.2: parses the compact serialization of tokens, strictly.
 
 import type { ErrorKey } from '../../errors/catalogue.ts';
 import { fail } from '../../errors/gateway-error.ts';
@@ -13,22 +13,22 @@ interface TokenHeader {
   readonly algorithm: Algorithm;
 }
 
-/** Tells whether a token of this very text was found good before. */
-export type IsKnownToken = (token: ParsedToken) => boolean;
+/** Returns true if a token with this text was valid before. */
+type IsKnownToken = (token: ParsedToken) => boolean;
 
-/** Marks that tell tokens of one kind from others before their signature is checked, and what to do about another. */
+/** The form of one kind of token, checked before its signature, and advice for tokens of another form. */
 export interface TokenForm {
-  /** The setting of its largest length, to follow the number, where there is one. */
+  /** Names the setting of the largest length, after the number. */
   readonly lengthSetting?: string;
-  /** With its article. */
+  /** With an article. */
   readonly kind: string;
-  /** RFC 7519 §5.1: the `typ` of the header, where there is one. */
+  /** RFC 7519 §5.1: the `typ` of the header, if there is one. */
   readonly type: RegExp;
-  /** A token without it is none. */
+  /** Refuses tokens without a `typ`. */
   readonly isTypeRequired?: true;
-  /** The same in words. */
+  /** The accepted types in words. */
   readonly types: string;
-  /** Sentences about what is no JWT, about one that is encrypted, and about one that a shared secret signed. */
+  /** Advice if the token is not a JWT, is encrypted, or is signed by a shared secret. */
   readonly advice: {
     readonly opaque: string;
     readonly encrypted: string;
@@ -46,22 +46,22 @@ const ACCESS_TOKEN: TokenForm = {
     opaque:
       'Most likely it is an opaque access token, which only its issuer can check. With OAUTH_MODE=broker the gateway issues tokens of its own, and this does not matter (/modes). Otherwise configure the provider to issue JWT access tokens for this service (/providers).',
     encrypted: 'Switch encryption of access tokens off at the provider.',
-    // Keycloak signs its refresh tokens so, and access tokens where it is told to.
+    // Keycloak signs refresh tokens so, and access tokens if configured to.
     signedBySecret:
       'If it is a refresh token, send the access token; if it is the access token, choose another signature algorithm for access tokens at the provider.',
   },
 };
 
 /**
- * Tokens of more than `maxBytes` are refused before anything else. The parts of a known one are not looked at again: the
- * same text has the same form.
+ * Creates the parser. It refuses tokens of more than `maxBytes` before anything else. The parts of a known token are not checked
+ * again: the same text has the same form.
  */
 export function createTokenParser(
   maxBytes: number,
   form: TokenForm = ACCESS_TOKEN,
   isKnown: IsKnownToken = () => false,
 ) {
-  /** Tokens of one key have the same header: it is parsed again only where it differs from the last. */
+  /** Tokens of one key have the same header: it is parsed only if it differs from the last one. */
   let lastHeader: { readonly text: string; readonly header: TokenHeader } | undefined;
 
   /** @throws GatewayError `invalid_token`. `jku`, `x5u`, `jwk` and `x5c` are never looked at. */
@@ -89,11 +89,11 @@ export function createTokenParser(
 }
 
 /**
- * A token whose form is right; its signature is not yet checked. The signature of one that is known is never asked for, and to decode it
- * was a third of what its check took.
+ * A token of the right form, whose signature is not checked yet. Payload and signature are decoded on demand: a known token's
+ * signature is never needed, and decoding it was a third of its check.
  */
 export class ParsedToken implements TokenHeader {
-  /** All of it, as it was sent. */
+  /** The token as sent. */
   readonly text: string;
   readonly alg: string;
   readonly kid: string | undefined;
@@ -111,34 +111,31 @@ export class ParsedToken implements TokenHeader {
     this.algorithm = header.algorithm;
     this.headerEnd = headerEnd;
     this.payloadEnd = payloadEnd;
+    this.digest = undefined;
+    this.payload = undefined;
+    this.signature = undefined;
   }
 
   /** @throws GatewayError `invalid_token`. */
   checkParts() {
-    this.payload = decodeBase64url(this.getPayloadText(), 'payload');
-    this.signature = decodeBase64url(this.getSignatureText(), 'signature');
+    const { text, headerEnd, payloadEnd } = this;
+    this.payload = decodeBase64url(text.slice(headerEnd + 1, payloadEnd), 'payload');
+    this.signature = decodeBase64url(text.slice(payloadEnd + 1), 'signature');
   }
 
-  /** SHA-256 of the text: by this it is remembered. */
+  /** Returns the SHA-256 of the text, by which the token is remembered. */
   getDigest() {
     this.digest ??= hashSha256(this.text);
     return this.digest;
   }
 
   decodePayload() {
-    return this.payload ?? Buffer.from(this.getPayloadText(), 'base64url');
+    const { text, headerEnd, payloadEnd } = this;
+    return this.payload ?? Buffer.from(text.slice(headerEnd + 1, payloadEnd), 'base64url');
   }
 
   decodeSignature() {
-    return this.signature ?? Buffer.from(this.getSignatureText(), 'base64url');
-  }
-
-  private getPayloadText() {
-    return this.text.slice(this.headerEnd + 1, this.payloadEnd);
-  }
-
-  private getSignatureText() {
-    return this.text.slice(this.payloadEnd + 1);
+    return this.signature ?? Buffer.from(this.text.slice(this.payloadEnd + 1), 'base64url');
   }
 }
 
@@ -146,8 +143,8 @@ function parseHeader(bytes: Buffer, form: TokenForm): TokenHeader {
   const header =
     parseObject(bytes) ?? failMalformed('The header of the token is not a JSON object.');
   const { alg, kid, typ } = header;
-  // RFC 7515 §4.1.11: no extension is understood here. RFC 7797 §7: b64 is none of a JWT's, and
-  // whoever leaves it out of crit hopes for a verifier that is misled.
+  // RFC 7515 §4.1.11: no extension is supported. RFC 7797 §7: JWTs must not use b64; leaving it out of crit is an attempt to
+  // mislead verifiers.
   if ('crit' in header || 'b64' in header)
     failMalformed('The header of the token has a critical extension (crit or b64).');
   if (typeof alg !== 'string') return failMalformed('The header of the token names no algorithm.');
@@ -163,7 +160,7 @@ function parseHeader(bytes: Buffer, form: TokenForm): TokenHeader {
   return { alg, kid, algorithm: algorithms.get(alg) ?? failAlgorithm(alg, form) };
 }
 
-/** RFC 7515 §2: base64url without padding, white space or stray bits. */
+/** RFC 7515 §2: decodes base64url without padding, white space or stray bits. */
 function decodeBase64url(text: string, part: string): Buffer {
   const bytes = Buffer.from(text, 'base64url');
   if (bytes.toString('base64url') === text) return bytes;
@@ -194,11 +191,11 @@ function failAlgorithm(alg: string, { advice }: TokenForm): never {
 const failMalformed = (details: string): never =>
   failToken(details, { found: 'a malformed token', expected: 'a signed JWT (RFC 7519)' });
 
-// A refusal of a token says what was found and what is allowed, to its bearer and to the log alike.
-// Never put a token, or a part of one, here.
+// Refusals of tokens, with the found and the expected value for the bearer and for the log. Never put a token, or a part of one,
+// here.
 
 export interface FoundAndExpected {
-  /** The token chose it: it is cut where it is long. */
+  /** Chosen by the token: truncated if long. */
   readonly found: unknown;
   readonly expected: unknown;
 }

@@ -1,4 +1,4 @@
-// §5.2, §5.4: signature first, then claims, on every request.
+// §5.2, §5.4: verifies tokens, first the signature, then the claims, on every request.
 
 import { type GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
@@ -10,20 +10,14 @@ import { quote } from '../../platform/text.ts';
 import { type ClaimRules, readUserContext, type TokenAge } from './claims.ts';
 import type { VerificationKey } from './jwk.ts';
 import type { KeySet } from './key-set.ts';
-import {
-  createTokenParser,
-  failToken,
-  type IsKnownToken,
-  type ParsedToken,
-} from './parse-token.ts';
+import { createTokenParser, failToken, type ParsedToken } from './parse-token.ts';
 
 export interface TokenInspection {
-  /** The user that the token names, for the log; it may be there for a token with a problem, too. */
+  /** The user that the token names, for the log; may be set for a token with a problem, too. */
   readonly sub: string | undefined;
   /**
-   * Why the gateway would refuse the token; undefined for one that it would accept. `message` is
-   * for its bearer, `key` is the reason of §7.1, and `failure.facts` are for the log: found and
-   * expected, or exp (nbf) and now.
+   * The refusal of the token; undefined if the gateway would accept it. `message` is for its bearer, `key` is the reason of §7.1,
+   * and `failure.facts` are for the log: found and expected, or exp (nbf) and now.
    */
   readonly problem: GatewayError | undefined;
 }
@@ -31,7 +25,7 @@ export interface TokenInspection {
 export interface TokenRules extends ClaimRules {
   /** `MAX_TOKEN_BYTES`. */
   readonly maxTokenBytes: number;
-  /** `TOKEN_SIGNATURE_MEMORY`: how many tokens whose signature is good are remembered. */
+  /** `TOKEN_SIGNATURE_MEMORY`: the number of tokens with a valid signature that are remembered. */
   readonly signatureMemory: number;
 }
 
@@ -41,9 +35,8 @@ export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRu
   const { maxTokenBytes, signatureMemory } = rules;
   const memory =
     signatureMemory > 0 ? createBoundedMap<string, string>(signatureMemory) : undefined;
-  // The form of a known one needs no second look: nothing is said of its signature, for its key may be gone.
-  const isKnown: IsKnownToken | undefined =
-    memory && ((token) => memory.peek(token.getDigest()) !== undefined);
+  // The form of a known token is not checked again. Its signature is: its key may be gone.
+  const isKnown = memory && ((token: ParsedToken) => memory.peek(token.getDigest()) !== undefined);
   const parseToken = createTokenParser(maxTokenBytes, undefined, isKnown);
   const signatures = {
     keySet,
@@ -58,8 +51,7 @@ export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRu
 
   return {
     /**
-     * With the key at hand the user is there at once: only who waits for a key gets a promise.
-     * `beforeFetch` is called where a key has to be fetched first; what it throws ends the check.
+     * Verifies a token. A promise only if a key has to be fetched: `beforeFetch` is called then, and an error of it ends the check.
      *
      * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`, at once or by the promise.
      */
@@ -71,8 +63,8 @@ export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRu
         : verifying.then(() => readUser(parsed, 'unknown'));
     },
     /**
-     * Says what `verify` would of a token whose signature is good, which is neither checked here nor remembered. For tokens
-     * that came from the provider itself, by TLS; never to let anybody in. It does not throw.
+     * Checks form and claims as `verify` does, and neither checks nor remembers the signature. For tokens that came from the
+     * provider itself, by TLS; never to admit a caller. Does not throw.
      */
     inspect(token: string): TokenInspection {
       try {
@@ -87,14 +79,14 @@ export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRu
   };
 }
 
-/** The keys that count, and how the one is found that made a signature. */
+/** The trusted keys, and the function that finds the signer among them. */
 export interface SignatureCheck {
   readonly keySet: KeySet;
   readonly findSigner: FindSigner;
 }
 
 /**
- * Undefined where the keys at hand settle it; else a promise, for they are fetched first.
+ * Verifies the signature: undefined if the keys at hand suffice, else a promise, since they are fetched first.
  *
  * @throws GatewayError `invalid_token` or `key_set_unavailable`, at once or by the promise.
  */
@@ -123,15 +115,15 @@ async function verifyAfterFetch(
 }
 
 /**
- * Tells whether a key at hand made the signature; false where one that is not may have.
+ * Returns true if a key at hand made the signature, false if a newer key may have made it.
  *
- * @throws GatewayError `invalid_token` where none did.
+ * @throws GatewayError `invalid_token` if no key did.
  */
 export function isSignedAtHand(token: ParsedToken, { keySet, findSigner: find }: SignatureCheck) {
   const known = keySet.find(token);
   if (find(token, known) !== undefined) return true;
-  // A known kid settles it: no flood of forged tokens may reach the provider through it. Without
-  // one, the key at fault may be one that the provider has only now.
+  // A known kid settles it, so that forged tokens cannot flood the provider. Without a known kid, the key may be new at the
+  // provider.
   const isSettled = token.kid !== undefined && known.some(({ kid }) => kid === token.kid);
   return isSettled ? failSignature(token) : false;
 }
@@ -149,16 +141,16 @@ export const readPayload = (token: ParsedToken) =>
     expected: 'a JSON object',
   });
 
-// §5.2: the key that signed a token. It depends on the token and the key alone, so the answer may be
-// remembered; what depends on anything else (issuer, audience, times, kind of token) is never kept.
+// §5.2: finds the key that signed a token. The result depends on the token and the key only, so it may be remembered; checks
+// that depend on anything else (issuer, audience, times, kind of token) are never cached.
 
 type FindSigner = typeof findSigner;
 
-/** The first of the keys that made the signature; undefined where none did. */
+/** Finds the key that made the signature. */
 export function findSigner(token: ParsedToken, keys: readonly VerificationKey[]) {
   const { text, alg, algorithm } = token;
   const signature = token.decodeSignature();
-  // RFC 7515 §5.2: what was signed is header and payload, as they were sent.
+  // RFC 7515 §5.2: the signing input is header and payload, as sent.
   const signingInput = Buffer.from(text.slice(0, text.lastIndexOf('.')), 'latin1');
   return keys.find(
     ({ key, algorithms }) => algorithms.has(alg) && algorithm.verify(signingInput, key, signature),
@@ -166,9 +158,8 @@ export function findSigner(token: ParsedToken, keys: readonly VerificationKey[])
 }
 
 /**
- * The same answer as `check` gives, without its work for a token that it found good before, as long as the
- * key that signed it is among the keys. `identities` has the SHA-256 of each good token, and the identity of the key that signed it.
- * That no key signed a token is never remembered: there may be new keys.
+ * Caches `check` for valid tokens, as long as the key that signed them is among the keys. `identities` maps the SHA-256 of each
+ * valid token to the identity of its key. Failures are never remembered: there may be new keys.
  */
 export function rememberSigners(
   check: FindSigner,
@@ -177,8 +168,7 @@ export function rememberSigners(
   return function findRememberedSigner(token, keys) {
     const digest = token.getDigest();
     const identity = identities.get(digest);
-    const remembered = identity && keys.find((key) => key.identity === identity);
-    if (remembered) return remembered;
+    if (identity !== undefined) for (const key of keys) if (key.identity === identity) return key;
     const signer = check(token, keys);
     if (signer !== undefined) identities.set(digest, signer.identity);
     return signer;

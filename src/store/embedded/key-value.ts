@@ -1,9 +1,15 @@
-// The port KeyValue on lmdb: values by key, each until its time is over, and lists of them.
+// Implements the port KeyValue on lmdb: values by key until they expire, and lists of them.
 import type { Database } from 'lmdb';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isStringArray } from '../../platform/json.ts';
-import { GRANT_VERSION_LENGTH, type GrantLookup, type KeyValue, NO_GRANT } from '../store.ts';
+import {
+  GRANT_VERSION_LENGTH,
+  type GrantLookup,
+  type KeyValue,
+  type ListedValue,
+  NO_GRANT,
+} from '../store.ts';
 import type { OpenFolder } from './folder.ts';
 import {
   type ExpiringRecord,
@@ -13,15 +19,15 @@ import {
   writeExpiring,
 } from './time-buckets.ts';
 
-/** Entries by the time they are due, so that a sweep reads only those. */
+/** Keys by their expiry, so that a sweep reads only expired ones. */
 type DueKey = [dueAt: number, key: string];
 
 type ListedKey = [list: string, expiresAt: number, key: string];
 
-/** A few milliseconds of work: requests come in between. */
+/** A few milliseconds of work: requests run in between. */
 const SWEEP_BATCH = 500;
 
-/** Entries of listed values that have expired, which each new one clears away. */
+/** Expired entries of a list that each new one removes. */
 const CLEARED_AT_ONCE = 100;
 
 export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, clock: Clock) {
@@ -29,23 +35,34 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
   const dueKeys: Database<true, DueKey> = root.openDB({ name: 'values-due' });
   const listed: Database<true, ListedKey> = root.openDB({ name: 'listed-values' });
 
-  function readUntimely(key: string) {
-    ensureOpen();
-    return readExpiring(values, key);
-  }
+  const grantVersions = createBoundedMap<string, KnownVersion>('storedVersions');
+  /** The number of pending changes of a key: until they are on disk, reads return the value before them. */
+  const pendingChanges = new Map<string, number>();
 
   function read(key: string) {
-    const record = readUntimely(key);
+    ensureOpen();
+    const record = readExpiring(values, key);
     return record !== undefined && record.expiresAt > clock.now() ? record.value : undefined;
   }
 
-  const grantVersions = createGrantVersions(readUntimely, clock);
+  /** Runs every change of values, in a transaction. Cached versions of these keys hold no more. */
+  async function change<Result>(keys: readonly string[], task: () => Result): Promise<Result> {
+    for (const key of keys) {
+      grantVersions.delete(key);
+      pendingChanges.set(key, (pendingChanges.get(key) ?? 0) + 1);
+    }
+    try {
+      return await write(task);
+    } finally {
+      for (const key of keys) {
+        const left = (pendingChanges.get(key) ?? 0) - 1;
+        if (left > 0) pendingChanges.set(key, left);
+        else pendingChanges.delete(key);
+      }
+    }
+  }
 
-  /** All values are changed by it. */
-  const change = <Result>(keys: string | readonly string[], task: () => Result) =>
-    grantVersions.forget([keys].flat(), write(task));
-
-  /** To be called inside `change`, as all below. Returns when it is gone: epoch milliseconds. */
+  /** Call it inside `change`. Returns the expiry in epoch milliseconds. */
   function put(key: string, value: string, ttlSeconds: number) {
     const expiresAt = clock.now() + ttlSeconds * 1000;
     const expiredAtBefore = readExpiry(values, key);
@@ -62,44 +79,45 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
     listed.put([list, put(key, value, ttlSeconds), key], true);
   }
 
-  /** False where something else stands there: then it stays. */
-  const changeExpected = (key: string, expected: string | undefined, makeChange: () => void) =>
-    change(key, () => {
-      const isExpected = read(key) === expected;
-      if (isExpected) makeChange();
-      return isExpected;
-    });
-
   const port: KeyValue = {
     get: async (key) => read(key),
-    set: (key, value, ttlSeconds) => change(key, () => void put(key, value, ttlSeconds)),
+    set: (key, value, ttlSeconds) => change([key], () => void put(key, value, ttlSeconds)),
     getOrSet: (key, value, ttlSeconds) =>
-      change(key, () => {
+      change([key], () => {
         const stored = read(key);
         if (stored === undefined) put(key, value, ttlSeconds);
         return stored ?? value;
       }),
     compareAndSet: (key, expected, value, ttlSeconds) =>
-      changeExpected(key, expected, () => put(key, value, ttlSeconds)),
-    compareAndDelete: (key, expected) => changeExpected(key, expected, () => values.remove(key)),
+      change([key], () => {
+        if (read(key) !== expected) return false;
+        put(key, value, ttlSeconds);
+        return true;
+      }),
+    compareAndDelete: (key, expected) =>
+      change([key], () => {
+        if (read(key) !== expected) return false;
+        values.remove(key);
+        return true;
+      }),
     getAndDelete: (key) =>
-      change(key, () => {
+      change([key], () => {
         const value = read(key);
         values.remove(key);
         return value;
       }),
-    delete: (key) => change(key, () => void values.remove(key)),
+    delete: (key) => change([key], () => void values.remove(key)),
 
     setListed: (list, key, value, ttlSeconds) =>
-      change(key, () => putListed(list, key, value, ttlSeconds)),
+      change([key], () => putListed(list, key, value, ttlSeconds)),
     replaceListed: (list, key, value, ttlSeconds) =>
-      change(key, () => {
+      change([key], () => {
         const wasThere = read(key) !== undefined;
         if (wasThere) putListed(list, key, value, ttlSeconds);
         return wasThere;
       }),
     deleteListed: (list, key) =>
-      change(key, () => {
+      change([key], () => {
         const wasThere = read(key) !== undefined;
         listed.remove([list, readExpiry(values, key), key]);
         values.remove(key);
@@ -108,10 +126,11 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
     async readListed(list, request) {
       ensureOpen();
       const page = readKeyPage(listed, [list], request);
-      const items = page.entries.flatMap(({ id: key, time: expiresAt }) => {
+      const items: ListedValue[] = [];
+      for (const { id: key, time: expiresAt } of page.entries) {
         const value = readExpiry(values, key) === expiresAt ? read(key) : undefined;
-        return value === undefined ? [] : [{ key, value, expiresAt }];
-      });
+        if (value !== undefined) items.push({ key, value, expiresAt });
+      }
       return { items, next: page.next };
     },
     async countListed(list) {
@@ -120,7 +139,7 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
     },
 
     addRecent: (key, value, { max, ttlSeconds }) =>
-      change(key, () => {
+      change([key], () => {
         const recent = [value, ...parseRecent(read(key))].slice(0, max);
         put(key, JSON.stringify(recent), ttlSeconds);
       }),
@@ -129,9 +148,28 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
 
   return {
     ...port,
-    /** With what the value under the key begins. */
-    lookUpGrant: grantVersions.lookUp,
-    /** Deletes what has expired. */
+    /**
+     * Looks up the version of a grant, as every call of its user does. Versions are cached, since a grant may have 20 KB, and lmdb
+     * reads a value as a whole.
+     */
+    lookUpGrant(key: string): GrantLookup {
+      try {
+        let known = grantVersions.get(key);
+        if (known === undefined) {
+          ensureOpen();
+          const record = readExpiring(values, key);
+          if (record === undefined) return NO_GRANT;
+          const { value, expiresAt } = record;
+          known = { version: value.slice(0, GRANT_VERSION_LENGTH), expiresAt };
+          if (!pendingChanges.has(key)) grantVersions.set(key, known);
+        }
+        const { version, expiresAt } = known;
+        return expiresAt <= clock.now() || version === '' ? NO_GRANT : { version };
+      } catch (failure) {
+        return { failure };
+      }
+    },
+    /** Deletes expired values. */
     async sweepValues(): Promise<void> {
       for (;;) {
         ensureOpen();
@@ -151,64 +189,13 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
   };
 }
 
-/** Reads the value of `addRecent`, which alone writes this key. */
+/** Parses the value of `addRecent`, the only writer of this key. */
 function parseRecent(text: string | undefined) {
   const recent: unknown = text === undefined ? [] : JSON.parse(text);
   return isStringArray(recent) ? recent : [];
 }
 
-// The versions of grants, each asked for at every call of its user: read from memory, since a grant may have 20 KB, and
-// lmdb gives a value as a whole.
-
 interface KnownVersion {
   readonly version: string;
   readonly expiresAt: number;
-}
-
-/** `read` may throw, and gives records whose time is over, too: that is for the clock to say at each call. */
-function createGrantVersions(
-  read: (key: string) => ExpiringRecord<string> | undefined,
-  clock: Clock,
-) {
-  const known = createBoundedMap<string, KnownVersion>('storedVersions');
-  /** The number of changes of a key that are under way: until they are on disk, reads give what was there before. */
-  const changes = new Map<string, number>();
-
-  function find(key: string) {
-    const remembered = known.get(key);
-    if (remembered !== undefined) return remembered;
-    const record = read(key);
-    if (record === undefined) return undefined;
-    const { value, expiresAt } = record;
-    const found = { version: value.slice(0, GRANT_VERSION_LENGTH), expiresAt };
-    if (!changes.has(key)) known.set(key, found);
-    return found;
-  }
-
-  return {
-    lookUp(key: string): GrantLookup {
-      try {
-        const found = find(key);
-        return found === undefined || found.expiresAt <= clock.now() || found.version === ''
-          ? NO_GRANT
-          : { version: found.version };
-      } catch (failure) {
-        return { failure };
-      }
-    },
-    /** To be called as values are changed: what was known of them holds no more. Settles as the change does. */
-    forget<Result>(keys: readonly string[], changing: Promise<Result>): Promise<Result> {
-      for (const key of keys) {
-        known.delete(key);
-        changes.set(key, (changes.get(key) ?? 0) + 1);
-      }
-      return changing.finally(() => {
-        for (const key of keys) {
-          const left = (changes.get(key) ?? 0) - 1;
-          if (left > 0) changes.set(key, left);
-          else changes.delete(key);
-        }
-      });
-    },
-  };
 }

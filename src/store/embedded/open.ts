@@ -1,5 +1,5 @@
-// The embedded store: lmdb in DATA_DIR. All that an answer reports is on disk before it, except
-// when a session was last used (session-records.ts).
+// Embedded store: lmdb in DATA_DIR. Everything that a reply reports is on disk before it, except the time when a session was
+// last used (session-records.ts).
 import { stat } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../../platform/clock.ts';
@@ -13,8 +13,6 @@ import {
   NO_GRANT,
   NO_SESSION,
   NOT_COUNTED,
-  type SessionAccess,
-  type SessionLookup,
   type Store,
   StoreUnavailable,
   type Windows,
@@ -29,7 +27,7 @@ export interface EmbeddedStoreSettings extends ClockAndLog {
   readonly sessionKeyPrefix: string;
 }
 
-/** @throws DataDirError when the folder is in use or cannot be written. */
+/** @throws DataDirError if the folder is in use or cannot be written. */
 export async function openEmbeddedStore(settings: EmbeddedStoreSettings): Promise<Store> {
   const { dataDir, sessionKeyPrefix, clock, log } = settings;
   const { close, ...unwatched } = await openDataFolder(dataDir);
@@ -39,8 +37,8 @@ export async function openEmbeddedStore(settings: EmbeddedStoreSettings): Promis
   };
   const { write, ensureWritable } = watchWrites({ ...unwatched, ensureOpen }, settings);
   const folder: OpenFolder = { ...unwatched, ensureOpen, write };
-  // Each opens its databases by transactions of their own: opened in a common one, a full disk later ends the process in
-  // lmdb (SIGABRT).
+  // Each opens its databases in transactions of its own: if they were opened in a common one, a full disk would later end the
+  // process in lmdb (SIGABRT).
   const { sweepValues, lookUpGrant, ...keyValue } = createEmbeddedKeyValue(folder, clock);
   const {
     accessSession,
@@ -49,7 +47,7 @@ export async function openEmbeddedStore(settings: EmbeddedStoreSettings): Promis
   } = createEmbeddedSessions(folder, clock, sessionKeyPrefix);
   const slidingWindows = createSlidingWindows(clock);
   const { sweepBudgets, ...byteBudgets } = createByteBudgets(clock);
-  /** One process per DATA_DIR: all listeners are here. */
+  /** All listeners: there is one process per DATA_DIR. */
   const listeners = createListeners(log);
 
   return {
@@ -62,22 +60,24 @@ export async function openEmbeddedStore(settings: EmbeddedStoreSettings): Promis
     admitRequest(windows, access, grantKey) {
       const grant = grantKey === undefined ? NO_GRANT : lookUpGrant(grantKey);
       if (grantKey !== undefined && isMissingGrant(grant)) return NOT_COUNTED;
-      const time = slidingWindows.getTime();
+      // The time of a clock that never jumps: a step back would leave windows full until it is made up.
+      const time = Math.floor(clock.monotonic());
       const verdict = slidingWindows.countRequest(windows, time);
       const isSpared = verdict?.isAdmitted === false || 'failure' in grant;
-      return {
-        verdict,
-        entry: verdict?.isAdmitted ? String(time) : undefined,
-        session: access === undefined || isSpared ? NO_SESSION : lookUp(access),
-        grant,
-      };
+      let session = NO_SESSION;
+      try {
+        if (access !== undefined && !isSpared) session = { record: accessSession(access) };
+      } catch (failure) {
+        session = { failure };
+      }
+      return { verdict, entry: verdict?.isAdmitted ? String(time) : undefined, session, grant };
     },
     async uncountRequest(key, entry) {
       slidingWindows.uncountRequest(key, Number(entry));
     },
 
     async sweepSessions() {
-      await slidingWindows.sweep();
+      await slidingWindows.sweep(Math.floor(clock.monotonic()));
       sweepBudgets();
       await sweepValues();
       return sessions.sweepSessions();
@@ -99,35 +99,27 @@ export async function openEmbeddedStore(settings: EmbeddedStoreSettings): Promis
     },
     async close() {
       listeners.clear();
-      // Begun before the folder closes, which waits for it. A failure is in the log.
+      // Starts before the folder closes, which waits for it. A failure is logged.
       const committed = closeSessions().catch(() => {});
       isClosing = true;
       await close();
       await committed;
     },
   };
-
-  function lookUp(access: SessionAccess): SessionLookup {
-    try {
-      return { record: accessSession(access) };
-    } catch (failure) {
-      return { failure };
-    }
-  }
 }
 
-// §4.3: the service is not ready while DATA_DIR cannot be written, and is again once it can.
+// §4.3: the service is not ready while DATA_DIR cannot be written.
 
-/** Without requests nothing else would find out that there is room again. */
+/** Without requests nothing else would notice that there is room again. */
 const RETRY_MS = 1000;
-/** A disk that is slow is not one that hangs. */
+/** Longer than a write to a slow disk takes. */
 const STALL_MS = 5000;
 /**
- * Milliseconds that a write has then to end: when this process was stopped, or its clock was set, the write has
- * ended long ago, and nobody has read that yet.
+ * Milliseconds that a write then has to end: if this process was stopped, or its clock was set, the write has ended long ago, and
+ * its result is still to be read.
  */
 const GRACE_MS = 1000;
-/** On a disk that is nearly full, small writes succeed and large ones fail: no line for each. */
+/** On a disk that is nearly full, small writes succeed and large ones fail: not each of them is logged. */
 const REPORT_INTERVAL_MS = 60_000;
 
 function watchWrites(
@@ -143,7 +135,7 @@ function watchWrites(
   let stopWatching = () => {};
 
   async function watchedWrite<Result>(change: () => Result): Promise<Result> {
-    // That the store is closed says nothing about the disk. lmdb would throw, and not by its promise.
+    // A closed store says nothing about the disk. lmdb would throw synchronously.
     ensureOpen();
     pending += 1;
     if (pending === 1) watchNext();
@@ -156,7 +148,7 @@ function watchWrites(
       }
       return result;
     } catch (error) {
-      // Anything else was thrown by the change itself.
+      // Any other error was thrown by the change itself.
       if (error instanceof StoreUnavailable) noteFailure(error);
       throw error;
     } finally {
@@ -167,7 +159,7 @@ function watchWrites(
     }
   }
 
-  /** The writes end in their order: one is watched, and then the next. */
+  /** Writes end in their order: watches one, then the next. */
   function watchNext() {
     let grace: NodeJS.Timeout | undefined;
     const cancel = clock.after(STALL_MS, () => {
@@ -197,7 +189,7 @@ function watchWrites(
     isRetryDue = true;
     clock.after(RETRY_MS, () => {
       isRetryDue = false;
-      // Writes that are under way will tell as well.
+      // Pending writes will tell as well.
       if (failure === undefined || pending > 0) return;
       watchedWrite(() => void retries.put('last', clock.now())).catch(() => {});
     });
@@ -205,24 +197,21 @@ function watchWrites(
 
   return {
     write: watchedWrite,
-    /** @throws StoreUnavailable when the last write failed. */
+    /** @throws StoreUnavailable if the last write failed. */
     ensureWritable() {
       if (failure !== undefined) throw failure;
     },
   };
 }
 
-// The counters of the port Windows, in memory, since there is one process: sliding windows (§8), exact, and budgets of
-// bytes. A restart forgets them.
+// The counters of the port Windows, in memory, since there is one process: exact sliding windows (§8), and budgets of bytes. A
+// restart forgets them.
 
-/** A fraction of a millisecond: requests come in between. */
+/** A fraction of a millisecond of work: requests run in between. */
 const SWEEP_BATCH = 1000;
 
 function createSlidingWindows(clock: Clock) {
   const byKey = new Map<string, RequestTimes>();
-
-  /** The time of a clock that never jumps, else a step back would leave windows full until it is made up. */
-  const getTime = () => Math.floor(clock.monotonic());
 
   function createVerdict(isAdmitted: boolean, window: LimitWindow, time: number): WindowVerdict {
     const { key, scope, max, windowMs } = window;
@@ -235,12 +224,7 @@ function createSlidingWindows(clock: Clock) {
   }
 
   return {
-    /** Names what is counted now, for `uncountRequest`. */
-    getTime,
-    /**
-     * Checks all windows in order, then counts a request of that time in all; a refused request is
-     * counted in none.
-     */
+    /** Checks all windows in order, then counts a request at that time in all; a refused request counts in none. */
     countRequest(windows: readonly LimitWindow[], time: number) {
       for (const window of windows) {
         const times = byKey.get(window.key);
@@ -249,7 +233,7 @@ function createSlidingWindows(clock: Clock) {
       }
       for (const { key, windowMs } of windows) {
         const times = byKey.get(key);
-        // A key is kept only once it counts something: addresses that are refused leave no trace.
+        // Keys are kept only once they count something: refused addresses leave no trace.
         if (times === undefined) {
           const first = createChunk(time);
           byKey.set(key, { count: 1, windowMs, first, head: 0, last: first });
@@ -263,8 +247,7 @@ function createSlidingWindows(clock: Clock) {
       if (times && removeTime(times, time) && times.count === 0) byKey.delete(key);
     },
     /** Forgets keys whose requests have all left their window. */
-    async sweep() {
-      const time = getTime();
+    async sweep(time: number) {
       let left = SWEEP_BATCH;
       for (const [key, times] of byKey) {
         if (isOver(times, time)) byKey.delete(key);
@@ -277,10 +260,10 @@ function createSlidingWindows(clock: Clock) {
   };
 }
 
-// §8: when the requests of one window came, oldest first. Requests of the same millisecond share an
-// entry: a window has no more entries than milliseconds, however many requests it counts.
+// §8: the times of the requests of one window, oldest first. Requests in the same millisecond share an entry: a window has no
+// more entries than milliseconds, however many requests it counts.
 
-/** Plain data: there may be one for every address that the global limit lets in. */
+/** Plain data: there may be one for every address that the global limit admits. */
 interface RequestTimes {
   /** Requests, not entries. */
   count: number;
@@ -291,9 +274,9 @@ interface RequestTimes {
   last: Chunk;
 }
 
-/** Chunks are chained, so that nothing is copied while a window grows or slides. */
+/** Chunks are linked, so that nothing is copied while a window grows or slides. */
 interface Chunk {
-  /** Pairs: a time, and how many requests came then. */
+  /** Pairs of a time and the number of its requests. */
   readonly pairs: number[];
   next: Chunk | undefined;
 }
@@ -303,7 +286,7 @@ const CHUNK_LENGTH = 256;
 
 const createChunk = (time: number): Chunk => ({ pairs: [time, 1], next: undefined });
 
-/** `time` is not before any that was added. */
+/** `time` must not be before any that was added. */
 function addTime(times: RequestTimes, time: number) {
   const { pairs } = times.last;
   const newest = pairs.length - 2;
@@ -319,7 +302,7 @@ function addTime(times: RequestTimes, time: number) {
   times.count += 1;
 }
 
-/** Drops what came at `until` or before, and entries that were taken back. */
+/** Drops entries at `until` or before, and entries that were taken back. */
 function dropTimesUntil(times: RequestTimes, until: number) {
   for (;;) {
     const { pairs, next } = times.first;
@@ -338,10 +321,10 @@ function dropTimesUntil(times: RequestTimes, until: number) {
   }
 }
 
-/** Takes back one request of that time. False when there is none. */
+/** Takes back one request at that time. Returns false if there is none. */
 function removeTime(times: RequestTimes, time: number) {
   let chunk: Chunk | undefined = times.first;
-  // Most often it is in the last chunk: the others are passed by their last entry.
+  // It is mostly in the last chunk: the others are skipped by their last entry.
   while (chunk !== undefined && !((chunk.pairs.at(-2) ?? 0) >= time)) chunk = chunk.next;
   if (chunk === undefined) return false;
   const { pairs } = chunk;
@@ -355,7 +338,7 @@ function removeTime(times: RequestTimes, time: number) {
   return false;
 }
 
-/** True if all have left the window, or were taken back. */
+/** Returns true if all requests have left the window, or were taken back. */
 const isOver = ({ last, windowMs }: RequestTimes, time: number) =>
   (last.pairs.at(-2) ?? 0) <= time - windowMs;
 
@@ -363,9 +346,9 @@ function addToCount(pairs: number[], at: number, change: number) {
   pairs[at + 1] = (pairs[at + 1] ?? 0) + change;
 }
 
-// Bytes of values that count in a budget.
+// Budgets of bytes.
 
-/** By key; `expiresAt` is the time of a clock that never jumps. */
+/** By key; `expiresAt` is monotonic. */
 type Entries = Map<string, { readonly bytes: number; readonly expiresAt: number }>;
 
 function createByteBudgets(clock: Clock) {
@@ -392,7 +375,7 @@ function createByteBudgets(clock: Clock) {
 
   return {
     ...ports,
-    /** Forgets budgets in which nothing counts any more. */
+    /** Forgets empty budgets. */
     sweepBudgets() {
       const now = clock.monotonic();
       for (const [budget, entries] of budgets) {

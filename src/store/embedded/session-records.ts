@@ -1,5 +1,4 @@
-// Sessions in lmdb, each until it expires. What is read here has touches (below) that are not
-// yet on disk.
+// Stores sessions in lmdb until they expire. Reads see touches (below) that are not on disk yet.
 import type { Database } from 'lmdb';
 import type { Clock } from '../../platform/clock.ts';
 import { buildSessionKey } from '../keys.ts';
@@ -23,17 +22,17 @@ import {
 } from './time-buckets.ts';
 
 export interface StoredSession {
-  /** As it lies in lmdb: touches change its times elsewhere. */
+  /** The record in lmdb: touches change its times elsewhere. */
   readonly record: SessionRecord;
-  /** When it is gone if it was never touched. */
+  /** The expiry if it was never touched. */
   readonly expiresAt: number;
-  /** Its times, if it was touched. */
+  /** The place of its times, if it was touched. */
   readonly touched: TimesPlace;
 }
 
-/** When a session is gone: epoch milliseconds. */
+/** Returns the expiry of a session in epoch milliseconds. */
 export const getExpiry = ({ touched, expiresAt }: StoredSession): number =>
-  readTouchedExpiry(touched) ?? expiresAt;
+  readTouchedExpiry(touched, expiresAt);
 
 export function openSessionRecords(folder: OpenFolder, clock: Clock, sessionKeyPrefix: string) {
   const { root, ensureOpen } = folder;
@@ -50,42 +49,39 @@ export function openSessionRecords(folder: OpenFolder, clock: Clock, sessionKeyP
     return { record: stored.value, expiresAt: stored.expiresAt, touched: times.locate(id) };
   }
 
-  const isAlive = (session: StoredSession | undefined): session is StoredSession =>
-    session !== undefined && getExpiry(session) > clock.now();
-
   function put(record: SessionRecord, expiresAt: number) {
     records.put(buildKey(record.sessionId), writeExpiring(record, expiresAt));
   }
 
   return {
     /**
-     * Undefined when there is none, or when it has expired.
+     * Finds a session; undefined if there is none, or it has expired.
      *
-     * @throws Error when the record is damaged, or of a later version.
+     * @throws Error if the record is damaged, or of a later version.
      */
     find(id: string) {
       ensureOpen();
       const cached = cache.get(id);
       const session = cached ?? read(id);
-      if (!isAlive(session)) return undefined;
+      if (session === undefined) return undefined;
+      if (readTouchedExpiry(session.touched, session.expiresAt) <= clock.now()) return undefined;
       if (cached === undefined) cache.put(id, session.touched.key, session);
       return session;
     },
-    /** Sets the times of a session that was found; they are on disk a second later. */
-    touch: ({ touched }: StoredSession, lastAccessedAt: number, expiresAt: number) =>
-      times.set(touched, lastAccessedAt, expiresAt),
+    /** Sets the times of a session; they are on disk a second later. */
+    touch: times.set,
 
-    /** As `find`, beside the cache; in a transaction it sees what that and those before it have written. */
+    /** Finds a session without the cache; in a transaction it sees all writes so far. */
     findInTransaction(id: string) {
       const session = read(id);
-      return isAlive(session) ? session : undefined;
+      return session !== undefined && getExpiry(session) > clock.now() ? session : undefined;
     },
-    /** In a transaction: epoch milliseconds; 0 where there is none, or a damaged one. */
+    /** In a transaction: epoch milliseconds; 0 for an absent or damaged session. */
     readExpiry(id: string) {
       const stored = readExpiry(records, buildKey(id));
-      return stored === 0 ? 0 : (readTouchedExpiry(times.locate(id)) ?? stored);
+      return stored === 0 ? 0 : readTouchedExpiry(times.locate(id), stored);
     },
-    /** In a transaction: of a session that may have expired, or be damaged. */
+    /** In a transaction: reads the owner of a session that may have expired or be damaged. */
     readOwner(id: string) {
       try {
         const record = records.get(buildKey(id))?.value;
@@ -94,39 +90,38 @@ export function openSessionRecords(folder: OpenFolder, clock: Clock, sessionKeyP
         return undefined;
       }
     },
-    /** In a transaction: a new session. */
+    /** In a transaction: adds a session. */
     put,
-    /** In a transaction: a changed record, with its times; `forgetChanged` once it is committed. */
+    /** In a transaction: replaces a record, with its times; call `forgetChanged` once it is committed. */
     replace(session: StoredSession, record: SessionRecord) {
       put(record, getExpiry(session));
       times.put(session.touched);
     },
-    /** In a transaction; `forgetRemoved` once it is committed. */
+    /** In a transaction; call `forgetRemoved` once it is committed. */
     remove: (id: string) => void records.remove(buildKey(id)),
 
-    /** What is in memory of a session is no longer true. */
+    /** Drops the cached session. */
     forgetChanged: cache.delete,
     forgetRemoved(id: string) {
       cache.delete(id);
       times.remove(id);
     },
-    /** Commits touches that are not yet on disk. */
+    /** Commits touches that are not on disk yet. */
     close: times.close,
   };
 }
 
-// Sessions that were read lately, so that a call needs not read and decode its session's record.
+// A cache of sessions, so that calls need not read and decode the session's record.
 
-/** Some 5 MB in each generation. */
+/** About 5 MB in each generation. */
 const GENERATION = 5000;
 
-/** The number of those that were read once and are remembered. A power of two. */
+/** The number of remembered sessions that were read once. A power of two. */
 const READ_ONCE = 16_384;
 
 /**
- * Bounded, in two generations: when the younger is full, it becomes the older, whose entries are forgotten
- * unless they are read again. Reading one of the younger writes nothing, as moving it to the end of
- * a list would.
+ * A bounded cache of two generations: when the younger is full, it becomes the older, whose entries are dropped unless they are
+ * read again. Unlike in an LRU cache, reading a young entry writes nothing.
  */
 function createSessionCache() {
   let younger = new Map<string, StoredSession>();
@@ -150,8 +145,8 @@ function createSessionCache() {
       return old;
     },
     /**
-     * `key` is a number that stands for the id. Only what is read again soon is kept: of more sessions than have room, each
-     * would only be in the garbage collector's way.
+     * Caches a session, if it is read again soon: with more sessions than have room, each would only burden the garbage
+     * collector. `key` is a hash of the ID.
      */
     put(id: string, key: number, cached: StoredSession) {
       const at = (key >>> 0) % READ_ONCE;
@@ -165,20 +160,20 @@ function createSessionCache() {
   };
 }
 
-// §3.1: when sessions were last used and when they expire. A call touches its session: it sets both in
-// memory. They are committed once a second, so that no call waits for the disk. A crash forgets the
-// touches of about the last second, and nothing else.
+// §3.1: write-behind of the times when sessions were last used and when they expire. A call touches its session: it sets both
+// in memory. They are committed once a second, so that no call waits for the disk. A crash loses the touches of about the last
+// second, and nothing else.
 //
-// A touch does not write the session's record: of a million sessions that are used in turn, each
-// would cost a page. Touched times lie together in buckets. Each commit writes some of those that
-// have changed, and where that is not all, a log of what was touched since the last commit.
+// A touch does not write the session's record: with a million sessions in use, each would cost a page. Touched times are stored
+// together in buckets. Each commit writes some of the changed buckets, and if not all of them, a log of the touches since the
+// last commit.
 
 const COMMIT_INTERVAL_MS = 1000;
 
 /** With a million sessions a bucket has 6 KB. */
 const BUCKETS = 16_384;
 
-/** A fraction of a millisecond of work: requests come in between. */
+/** A fraction of a millisecond of work: requests run in between. */
 const COMMIT_BATCH = 256;
 
 function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
@@ -191,10 +186,10 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
   /** In the order in which they changed. */
   const changed: TimeBucket[] = [];
   let committing: readonly TimeBucket[] = [];
-  /** Keys of what was touched since the last commit began, and the number of the next one. */
+  /** Keys touched since the last commit began, and the number of the next commit. */
   let touched: number[] = [];
   let sequence = 0;
-  /** True if all that changed buckets do not have on disk is in the log. */
+  /** True if the log has all changes that the buckets on disk lack. */
   let isLogWhole = true;
   let hasLog = false;
   let isCommitDue = false;
@@ -222,7 +217,7 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
     setTimes(place, lastAccessedAt, expiresAt);
     if (place.touchedIn !== sequence) touched.push(place.key);
     place.touchedIn = sequence;
-    markChanged(place.bucket);
+    if (!place.bucket.isChanged) markChanged(place.bucket);
   }
 
   function markChanged(bucket: TimeBucket) {
@@ -247,7 +242,7 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
     scheduleCommit();
   }
 
-  /** Those that changed first, and all touches of the last second. */
+  /** Commits the buckets that changed first, and a log of all touches of the last second. */
   function commitOldest() {
     const keys = startCommit(COMMIT_BATCH);
     const oldest = changed[0]?.changedIn ?? sequence;
@@ -256,9 +251,8 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
       const touches = keys.flatMap((key) => {
         const place = locateKey(key);
         const lastAccessedAt = readLastAccess(place);
-        const expiresAt = readTouchedExpiry(place);
-        if (lastAccessedAt === undefined || expiresAt === undefined) return [];
-        return [{ key, lastAccessedAt, expiresAt }];
+        if (lastAccessedAt === undefined) return [];
+        return [{ key, lastAccessedAt, expiresAt: readTouchedExpiry(place, 0) }];
       });
       log.put(sequence - 1, touches);
       log.removeBefore(oldest);
@@ -275,7 +269,7 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
     return isDone && !hasLog;
   }
 
-  /** Takes those that changed first, and what was touched: what comes now is for the next commit. */
+  /** Takes the buckets that changed first, and the touched keys: further touches are for the next commit. */
   function startCommit(size: number): readonly number[] {
     committing = changed.splice(0, size);
     const keys = touched;
@@ -284,7 +278,7 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
     return keys;
   }
 
-  /** False when it failed, which `write` has reported: the buckets wait for the next one. */
+  /** Returns false if it failed, which `write` has reported: the buckets wait for the next commit. */
   async function commit(batch: readonly TimeBucket[], andThen?: () => void) {
     for (const bucket of batch) bucket.isChanged = false;
     try {
@@ -305,17 +299,17 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
   }
 
   return {
-    /** Where the times of a session are, now and as long as the store is open. */
+    /** Finds the place of a session's times, which is valid as long as the store is open. */
     locate: (sessionId: string) => locateKey(hashSessionId(sessionId)),
     set,
-    /** The session is gone. */
+    /** Removes the times of an ended session. */
     remove(sessionId: string) {
       const place = locateKey(hashSessionId(sessionId));
       if (removeTimes(place)) markChanged(place.bucket);
     },
-    /** In a transaction: what is in memory goes to disk with it. */
+    /** In a transaction: writes the times in memory with it. */
     put: ({ bucket }: TimesPlace) => putBucket(bucket),
-    /** Commits what has changed, in one step; for the end. */
+    /** Commits all changes in one step. */
     async close() {
       isClosed = true;
       cancelCommit();
@@ -324,7 +318,7 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
   };
 }
 
-/** 53 bits (cyrb53): that two of some million sessions have the same is out of the question. */
+/** 53 bits (cyrb53): a collision among millions of sessions is practically impossible. */
 function hashSessionId(id: string) {
   let low = 0xdeadbeef;
   let high = 0x41c6ce57;

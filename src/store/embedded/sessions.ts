@@ -1,4 +1,4 @@
-// §2.1: the port Sessions on lmdb: sessions, their index, and how many a user may have.
+// §2.1: implements the port Sessions on lmdb: sessions, their index, and the limit of a user's sessions.
 import type { Database, RootDatabase } from 'lmdb';
 import type { Clock } from '../../platform/clock.ts';
 import { isObject } from '../../platform/json.ts';
@@ -11,20 +11,19 @@ import { readKeyPage, readLastAccess } from './time-buckets.ts';
 
 export interface EmbeddedSessions extends Sessions {
   /**
-   * Reads a session, and slides it (`SessionAccess`) where its owner's request asks for that: in memory
-   * now, on disk a second later.
+   * Reads a session, and slides it (`SessionAccess`) if its owner's request asks for that: in memory now, on disk a second later.
    *
-   * @throws Error when the record is damaged, or of a later version.
+   * @throws Error if the record is damaged, or of a later version.
    */
   accessSession(access: SessionAccess): SessionRecord | undefined;
-  /** Commits what waits in memory. */
+  /** Commits touches that are only in memory. */
   close(): Promise<void>;
 }
 
-/** A few milliseconds of work: requests come in between. */
+/** A few milliseconds of work: requests run in between. */
 const SWEEP_BATCH = 500;
 
-/** Sessions of one user that are looked at together. */
+/** Sessions of one user that are read together. */
 const MAX_BATCH = 500;
 
 export function createEmbeddedSessions(
@@ -41,7 +40,7 @@ export function createEmbeddedSessions(
     return index.remove(id, owner);
   }
 
-  /** False where there is no such session of the owner. */
+  /** Returns false if the owner has no such session. */
   const changeOwned = (
     id: string,
     owner: Owner | undefined,
@@ -54,12 +53,12 @@ export function createEmbeddedSessions(
       return true;
     });
 
-  /** One index entry: removed (true) when its session is gone, else given its new time. */
+  /** Removes an index entry whose session is gone (true), else updates its time. */
   function sweepIndexEntry(id: string) {
     const owner = records.readOwner(id);
     const expiresAt = records.readExpiry(id);
     if (expiresAt <= clock.now()) return remove(id, owner);
-    // Sessions from before there was a limit count as soon as their user has one that does.
+    // Sessions from before a limit was set count as soon as their user has a limited one.
     const isLimited = owner !== undefined && index.listFirstOfUser(owner, 1).length > 0;
     index.remove(id, owner);
     index.put(id, expiresAt, isLimited ? owner : undefined);
@@ -72,7 +71,7 @@ export function createEmbeddedSessions(
       if (session === undefined) return undefined;
       if (slideSeconds !== undefined && isOwnedBy(session.record, owner)) {
         const now = clock.now();
-        records.touch(session, now, now + slideSeconds * 1000);
+        records.touch(session.touched, now, now + slideSeconds * 1000);
       }
       return toRecord(session);
     },
@@ -88,7 +87,7 @@ export function createEmbeddedSessions(
       endedIds.forEach(records.forgetRemoved);
       return endedIds;
     },
-    /** On disk before the answer, with the time that a call has just set. */
+    /** On disk before the reply, with the time that a call has just set. */
     async setSessionLogLevel(id, owner, logLevel) {
       const isSet = await changeOwned(id, owner, (session) =>
         records.replace(session, { ...toRecord(session), logLevel }),
@@ -103,7 +102,7 @@ export function createEmbeddedSessions(
     },
     async claimExpiredSession(id) {
       ensureOpen();
-      // Looked up first: a flood of unknown ids must not become a flood of writes.
+      // Looked up first: a flood of unknown IDs must not become a flood of writes.
       if (!index.has(id)) return false;
       const isClaimed = await write(
         () => records.findInTransaction(id) === undefined && sweepIndexEntry(id),
@@ -135,10 +134,10 @@ export function createEmbeddedSessions(
     close: records.close,
   };
 
-  /** Undefined also for a damaged one, which must not hide all others. */
+  /** Undefined also for a damaged session, which must not hide all others. */
   function readListed(id: string): ListedSession | undefined {
     try {
-      // Beside the cache, which is for sessions in use.
+      // Bypasses the cache, which is for sessions in use.
       const session = records.findInTransaction(id);
       return session && { record: toRecord(session), expiresAt: getExpiry(session) };
     } catch {
@@ -147,8 +146,8 @@ export function createEmbeddedSessions(
   }
 
   /**
-   * A user who has too many sessions keeps the newest (§12): inside a transaction it ends those that expire first, but never
-   * the new one, and returns their ids. Times of the index are corrected on the way.
+   * Ends sessions of a user who has too many (§12), in a transaction: those that expire first, but never the new one. Returns
+   * their IDs, and corrects times of the index on the way.
    */
   function endOldest(owner: Owner, newId: string, max: number): readonly string[] {
     const now = clock.now();
@@ -169,7 +168,7 @@ export function createEmbeddedSessions(
             remove(id, owner);
             ended.push(id);
           } else {
-            // It stays in the index until somebody counts it as expired.
+            // It stays in the index until it is counted as expired.
             index.remove(id, owner);
             index.put(id, dueAt, undefined);
           }
@@ -180,23 +179,23 @@ export function createEmbeddedSessions(
   }
 }
 
-/** A record is shared by all calls in its session: what each of them changes is not written into it. */
+/** Copies the record, which all calls in the session share. */
 function toRecord({ record, touched }: StoredSession) {
   const lastAccessedAt = readLastAccess(touched);
   return lastAccessedAt === undefined ? record : { ...record, lastAccessedAt };
 }
 
-// Sessions by the time they are due, all of them, and those of one user. The times may lag behind
-// touches; whoever needs them right puts them again.
+// The index: sessions by the time they are due, all of them and those of each user. The times may lag behind touches; they are
+// corrected on demand.
 
 type DueKey = [dueAt: number, id: string];
 
 /** The owner's hash. */
 type UserKey = [user: string, dueAt: number, id: string];
 
-/** Functions that write are to be called inside a transaction. */
+/** Call functions that write inside a transaction. */
 function openSessionIndex(root: RootDatabase) {
-  /** Session id → the time under which it stands in the others. */
+  /** Maps session IDs to their times in the other databases. */
   const times: Database<number, string> = root.openDB({ name: 'session-index' });
   const all: Database<true, DueKey> = root.openDB({ name: 'sessions-due' });
   const ofUsers: Database<true, UserKey> = root.openDB({ name: 'user-sessions-due' });
@@ -218,7 +217,7 @@ function openSessionIndex(root: RootDatabase) {
   return {
     has: (id: string) => times.get(id) !== undefined,
     size() {
-      // The types of lmdb leave open what the statistics hold.
+      // The types of lmdb do not describe the statistics.
       const stats: unknown = times.getStats();
       if (isObject(stats) && typeof stats.entryCount === 'number') return stats.entryCount;
       throw new Error('lmdb does not say how many entries there are');
@@ -230,9 +229,9 @@ function openSessionIndex(root: RootDatabase) {
       all.put([dueAt, id], true);
       if (owner !== undefined) ofUsers.put([hashOwner(owner), dueAt, id], true);
     },
-    /** False when it is not there. */
+    /** Returns false if it is absent. */
     remove,
-    /** Those that are due by `now`, the earliest first. */
+    /** Lists sessions that are due by `now`, the earliest first. */
     listDue: (now: number, limit: number) =>
       [...all.getKeys({ start: [0, ''], end: [now + 1, ''], limit })].map(([, id]) => id),
     listFirstOfUser: (owner: Owner, limit: number) =>
@@ -240,7 +239,7 @@ function openSessionIndex(root: RootDatabase) {
         id,
         dueAt,
       })),
-    /** Those that are due last, of all or of one user. */
+    /** Reads sessions that are due last, of all or of one user. */
     readPage: (request: PageRequest, owner: Owner | undefined) =>
       owner === undefined
         ? readKeyPage(all, [], request)

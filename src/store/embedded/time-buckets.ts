@@ -1,5 +1,5 @@
-// Times of touched sessions, 24 bytes each: a million of them must neither burden the garbage
-// collector nor cost a page of the disk each. They lie in buckets, and what was touched lately in a log.
+// Stores times: those of touched sessions in buckets and a log, and records and keys with an expiry. Touched times take 24 bytes
+// each: a million of them must neither burden the garbage collector nor cost a page of the disk each.
 import { Buffer } from 'node:buffer';
 import type { Database, RootDatabase } from 'lmdb';
 import { findNextPlace, type PageRequest, type TimedEntry } from '../page.ts';
@@ -13,7 +13,7 @@ export interface TimeBucket {
   length: number;
   /** True if memory and disk differ. */
   isChanged: boolean;
-  /** The number of the commit that would have had to write it. */
+  /** The number of the first commit that has not written the change yet. */
   changedIn: number;
 }
 
@@ -21,9 +21,9 @@ export interface TimeBucket {
 export interface TimesPlace {
   readonly bucket: TimeBucket;
   readonly key: number;
-  /** The place where they were found last: entries move. */
+  /** The last known place: entries move. */
   at: number;
-  /** The number of the commit for which it is noted that they have changed. */
+  /** The number of the commit for which the change is noted. */
   touchedIn: number;
 }
 
@@ -32,7 +32,7 @@ const LAST_ACCESSED_AT = 1;
 const EXPIRES_AT = 2;
 const BYTES = Float64Array.BYTES_PER_ELEMENT;
 
-/** With what was on disk, if anything. */
+/** Creates a bucket from its bytes on disk, if there are any. */
 export function createTimeBucket(id: number, bytes: Uint8Array | undefined): TimeBucket {
   const entries = bytes === undefined ? 0 : Math.floor(bytes.length / (ENTRY_LENGTH * BYTES));
   const length = entries * ENTRY_LENGTH;
@@ -42,19 +42,20 @@ export function createTimeBucket(id: number, bytes: Uint8Array | undefined): Tim
 }
 
 /**
- * As it goes to disk. Empty when no entry is left. A copy: most buckets have an entry or two, and V8 makes a buffer of its own,
- * of a quarter of a kilobyte, for an array that short only when it is asked for that.
+ * Encodes a bucket; empty if no entry is left. A copy: most buckets have an entry or two, and V8 allocates a buffer of its own, of a
+ * quarter of a kilobyte, for such a short array on the first access to it.
  */
 export const toBytes = ({ values, length }: TimeBucket): Buffer =>
   Buffer.from(values.slice(0, length).buffer);
 
-/** Epoch milliseconds, or undefined when the session has no entry. */
+/** Epoch milliseconds; undefined if the session has no entry. */
 export function readLastAccess(place: TimesPlace): number | undefined {
   return hasEntry(place) ? place.bucket.values[place.at + LAST_ACCESSED_AT] : undefined;
 }
 
-export function readTouchedExpiry(place: TimesPlace): number | undefined {
-  return hasEntry(place) ? place.bucket.values[place.at + EXPIRES_AT] : undefined;
+/** Epoch milliseconds; `otherwise` if the session has no entry. */
+export function readTouchedExpiry(place: TimesPlace, otherwise: number): number {
+  return hasEntry(place) ? (place.bucket.values[place.at + EXPIRES_AT] ?? otherwise) : otherwise;
 }
 
 export function setTimes(place: TimesPlace, lastAccessedAt: number, expiresAt: number): void {
@@ -74,7 +75,7 @@ export function setTimes(place: TimesPlace, lastAccessedAt: number, expiresAt: n
   bucket.values[place.at + EXPIRES_AT] = expiresAt;
 }
 
-/** False when there is no entry. The last one takes its place. */
+/** Removes an entry; the last one takes its place. Returns false if there is none. */
 export function removeTimes(place: TimesPlace): boolean {
   if (!hasEntry(place)) return false;
   const { bucket } = place;
@@ -95,17 +96,17 @@ function hasEntry(place: TimesPlace) {
   return false;
 }
 
-// The log: what was touched in one second, in one record. Where more buckets have changed than a commit writes,
-// the others follow in the next seconds; until then a restart finds their touches here.
+// The log: all touches of one second in one record. If more buckets have changed than a commit writes, the others follow in the
+// next seconds; until then a restart finds their touches here.
 
 export interface LoggedTouch {
-  /** That of the session's entry in its bucket. */
+  /** The key of the session's entry in its bucket. */
   readonly key: number;
   readonly lastAccessedAt: number;
   readonly expiresAt: number;
 }
 
-/** Functions that write are to be called inside a transaction. */
+/** Call functions that write inside a transaction. */
 export function openTouchLog(root: RootDatabase) {
   const records: Database<Buffer, number> = root.openDB({
     name: 'session-touches',
@@ -124,11 +125,11 @@ export function openTouchLog(root: RootDatabase) {
       }
       records.put(sequence, Buffer.from(values.buffer));
     },
-    /** Touches of before are in their buckets by now. */
+    /** Removes older touches, which are in their buckets by now. */
     removeBefore(sequence: number) {
       for (const key of [...records.getKeys({ end: sequence })]) records.remove(key);
     },
-    /** All of them, the earliest first. */
+    /** Reads all records, the earliest first. */
     read: () =>
       [...records.getRange()].map(({ key, value }) => ({
         sequence: key,
@@ -148,11 +149,11 @@ function readTouches(bytes: Buffer): readonly LoggedTouch[] {
   return touches;
 }
 
-// Entries of lmdb by their time: records until it is over, and keys that have it in them, page by page.
+// Entries of lmdb with times: records with an expiry, and keys with a time in them, read page by page.
 
 export interface ExpiringRecord<Value> {
   readonly value: Value;
-  /** Epoch milliseconds at which it is gone. */
+  /** Epoch milliseconds. */
   readonly expiresAt: number;
   readonly version: number;
 }
@@ -164,9 +165,9 @@ export const writeExpiring = <Value>(value: Value, expiresAt: number): ExpiringR
 });
 
 /**
- * The record, though its time may be over, or undefined when it is absent.
+ * Reads a record, which may have expired; undefined if it is absent.
  *
- * @throws Error when the record is damaged, or of a later version: that is not the same as absent.
+ * @throws Error if the record is damaged, or of a later version: that is not the same as absent.
  */
 export function readExpiring<Value>(
   database: Database<ExpiringRecord<Value>, string>,
@@ -174,29 +175,27 @@ export function readExpiring<Value>(
 ): ExpiringRecord<Value> | undefined {
   const record = database.get(key);
   if (record === undefined) return undefined;
-  if (!isWhole(record)) throw new Error('A record in DATA_DIR is damaged');
-  checkRecordVersion(record.version, 'A record in DATA_DIR');
+  if (typeof record.expiresAt !== 'number') throw new Error('A record in DATA_DIR is damaged');
+  if (record.version !== RECORD_VERSION) checkRecordVersion(record.version, 'A record in DATA_DIR');
   return record;
 }
 
-/** The time at which a record is gone; a damaged one, which nobody can use, is gone at 0. */
+/** Reads the expiry of a record; 0 for an absent or damaged one. */
 export function readExpiry<Value>(database: Database<ExpiringRecord<Value>, string>, key: string) {
   try {
     const record = database.get(key);
-    return record !== undefined && isWhole(record) ? record.expiresAt : 0;
+    return typeof record?.expiresAt === 'number' ? record.expiresAt : 0;
   } catch {
     return 0;
   }
 }
 
-const isWhole = (record: ExpiringRecord<unknown>) => typeof record.expiresAt === 'number';
-
 // Keys that end with a time and a name, the latest first.
 
-/** A text before the time, if any, then the time, and the subject of the key. */
+/** A prefix, if any, then the time and the subject of the key. */
 type TimedKey = (string | number)[];
 
-/** Reads the keys that begin with `prefix`. */
+/** Reads a page of the keys that begin with `prefix`. */
 export function readKeyPage<Key extends TimedKey>(
   database: Database<true, Key>,
   prefix: readonly string[],
@@ -210,9 +209,9 @@ export function readKeyPage<Key extends TimedKey>(
     offset: from?.skip ?? 0,
     limit,
   };
-  const entries = [...database.getKeys(range)].map(
-    (key): TimedEntry => ({ id: String(key.at(-1)), time: Number(key.at(-2)) }),
-  );
+  const entries: TimedEntry[] = [];
+  for (const key of database.getKeys(range))
+    entries.push({ id: String(key.at(-1)), time: Number(key.at(-2)) });
   return { entries, next: findNextPlace(entries, request) };
 }
 

@@ -1,4 +1,4 @@
-// §11: requests to admit are collected, and go to Redis many at once: the busier it is, the more of them.
+// §11: batches requests to admit, and sends them to Redis together: the busier Redis is, the larger the batches.
 import { randomBytes } from 'node:crypto';
 import { type Admission, GRANT_VERSION_LENGTH } from '../store.ts';
 import { type AdmissionRequest, encodeRequests, readReply } from './admission-request.ts';
@@ -16,16 +16,16 @@ interface PendingAdmission {
   readonly reject: (error: unknown) => void;
 }
 
-/** Larger ones save nothing more, and while Redis works on one, the next is collected. */
+/** Larger batches save nothing more, and while Redis works on one, the next is collected. */
 const MAX_BATCH = 64;
 
 /**
- * Scripts that Redis has not answered. While it is that far behind, requests share the next one: the
- * busier Redis is, the less each of them costs it.
+ * The most scripts in flight. While Redis is that far behind, requests share the next one: the busier Redis is, the less each of
+ * them costs.
  */
 const MAX_SCRIPTS = 4;
 
-/** A script that fails after this time got no answer: what waits behind it would wait as long again. */
+/** A script that fails after this time got no answer: requests behind it would wait as long again. */
 const NO_ANSWER_MS = DEADLINE_MS / 2;
 
 /** The requests of one slot. */
@@ -36,9 +36,8 @@ interface Queue {
 }
 
 /**
- * All requests that one turn of the event loop brings are admitted by one script: what a command costs,
- * here, on the way and in Redis, is paid once for all of them. With `slidesRarely` a session slides only where a share of its
- * time is over.
+ * Admits all requests of one turn of the event loop by one script: they share the cost of one command, here, on the network and
+ * in Redis. With `slidesRarely` a session slides only after a part of its time to live.
  */
 export function createAdmissionBatches(
   redis: Pick<RedisAccess, 'commands' | 'clock' | 'isCluster' | 'sessionKeyPrefix'>,
@@ -47,7 +46,7 @@ export function createAdmissionBatches(
 ): AdmitTogether {
   const { commands, clock, isCluster } = redis;
   const admit = slidesRarely ? admitSparingly : admitPlainly;
-  // Unique over processes and within one, as are the entries of requests by their places: two of a millisecond count twice.
+  // Makes entries unique among processes, together with a serial number and a place: two requests in one millisecond count twice.
   const instance = randomBytes(6).toString('base64url');
   let serial = 0;
   const queues = new Map<string, Queue>();
@@ -64,8 +63,8 @@ export function createAdmissionBatches(
   }
 
   /**
-   * A cluster has as many slots as keys. The one of a single server stays: a Map that is emptied with each script
-   * leaves a table behind each time (platform/bounded-map.ts).
+   * Forgets an empty queue on a cluster, which has as many slots as keys. The queue of a single server stays: a Map that is
+   * emptied with each script leaves a table behind each time (platform/bounded-map.ts).
    */
   function forgetUnused(slot: string, { pending, scripts, isScheduled }: Queue) {
     if (isCluster && pending.length === 0 && scripts === 0 && !isScheduled) queues.delete(slot);
@@ -80,12 +79,12 @@ export function createAdmissionBatches(
       const requests = batch.map(({ request }) => request);
       asked = shares?.ask(requests.flatMap(({ windows }) => windows));
       const wanted = asked?.permits ?? [];
-      const { keys, args, grantIndexes } = encodeRequests(requests, wanted, redis);
+      const { keys, args, batch: encoded } = encodeRequests(requests, wanted, redis);
       const sent = [suffix, clock.now(), ...args];
       const { admissions, granted } = await commands.run(async (client) => {
         isSent = true;
         const reply = await admit(client, keys, sent);
-        return readReply(reply, requests, suffix, wanted, grantIndexes);
+        return readReply(reply, encoded, suffix);
       });
       asked?.settle(granted);
       for (const [at, admission] of admissions.entries()) batch[at]?.resolve(admission);
@@ -108,45 +107,42 @@ export function createAdmissionBatches(
         queues.set(slot, queue);
       }
       queue.pending.push({ request, resolve, reject });
-      // When all are under way, the first that is answered makes room for it.
+      // If all scripts are in flight, the first answer makes room for the next one.
       if (queue.scripts >= MAX_SCRIPTS) return;
       if (queue.pending.length === MAX_BATCH) sendBatches(slot, queue);
       else if (!queue.isScheduled) {
         queue.isScheduled = true;
-        // Once all sockets that are ready were read: a request that comes alone does not wait for others.
+        // Runs once all ready sockets were read: a single request does not wait for others.
         setImmediate(sendBatches, slot, queue);
       }
     });
   };
 }
 
-// §8, §11: the script that admits requests, many at once: their order is kept, and none fails for
-// another. Arguments and replies are numbers in a fixed order, because each costs both sides time.
+// §8, §11: the script that admits a batch of requests in their order; none fails because of another one. Arguments and
+// replies are numbers in a fixed order, since each of them costs both sides time.
 
 /**
- * Entries that are removed from a window at once. After a pause of busy callers a million may have become
- * too old, and removing those would keep Redis busy for half a second: the next scripts go on.
+ * Entries that are removed from a window at once. After a pause of busy callers a million may be too old, and removing them
+ * would block Redis for half a second: the next scripts go on.
  */
 const MAX_REMOVED = 5000;
 
 /**
- * KEYS: the windows' sorted sets, each once, then the grants, each once, then the hash of each request that has a
- * session.
- * ARGV: suffix of the entries, time of access (ms), numbers of windows and of grants, 1 on a cluster, of how many windows
- * permits are wanted, length (ms) and maximum of each window, index and permits of each that they are wanted of, then for
- * each request: the index of its grant (0 for none), how many windows it has, the index of each of these, then -1, or the
- * session's time-to-live (s; 0 to read it only), its owner and the owner's issuer.
- * Answers the time, then for each request: decision, entries and oldest entry of the deciding window,
- * session; then of each grant its version, '' where it is missing; then for each window that permits are wanted
- * of: how many were taken, their end, entries and oldest entry. Permits that processes have taken count as entries do.
- * A decision is 1 for admitted, -n for refused by the n-th window, 0 without windows or without the grant. It is the
- * error's text where a key is of a wrong type, and so is the session, and in a list of one the version: that concerns no
- * other request, but any other error concerns all. Each window is cleared, read and written once, however many requests
- * it counts, and each grant read once.
+ * KEYS: the windows' sorted sets, each once, then the grants, each once, then the session hash of each request that has one.
+ * ARGV: suffix of the entries, time of access (ms), number of windows, number of grants, 1 on a cluster, number of windows from
+ * which permits are wanted, length (ms) and maximum of each window, index and permits of each window of which they are wanted,
+ * then for each request: the index of its grant (0 for none), the number of its windows, the index of each of these, then -1, or
+ * the session's time to live (s; 0 to read it only), its owner and the owner's issuer.
+ * Returns the time, then for each request: decision, entries and oldest entry of the deciding window, session; then the version
+ * of each grant, '' if it is missing; then for each window from which permits are wanted: the number taken, their end, entries
+ * and oldest entry. Permits that processes have taken count as entries.
+ * A decision is 1 for admitted, -n for refused by the n-th window, 0 without windows or without the grant. If a key is of a
+ * wrong type, the decision is the error's text, and so are the session and, in a list of one, the version: that concerns no other
+ * request, but any other error concerns all. Each window is cleared, read and written once for all requests, and each grant is
+ * read once.
  */
-const createAdmissionScript = (slideRule: string, takePermits: string, addShares: string) =>
-  createScript(`${NOW}${IS_OWNED_BY}${slideRule}
-local suffix, accessedAt, windows, grants = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+const ADMISSION_VARIABLES = `local suffix, accessedAt, windows, grants = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local isCluster, wanted = ARGV[5] == '1', tonumber(ARGV[6])
 local counts, skipped, oldest, added, versions = {}, {}, {}, {}, {}
 
@@ -155,8 +151,9 @@ local function readWrongType(failure)
   return failure.err
 end
 
-${SUM_PERMITS}${takePermits}
-local function removeOld(w, size)
+`;
+
+const ADMISSION = `local function removeOld(w, size)
   local since = now - ARGV[5 + 2 * w]
   local old = size > ${MAX_REMOVED} and redis.call('ZCOUNT', KEYS[w], '-inf', since) or 0
   if old <= ${MAX_REMOVED} then
@@ -253,12 +250,19 @@ end
 local to = 1 + 4 * request
 for g = 1, grants do replies[to + g] = versions[g] end
 to = to + grants
-${addShares}return replies
-`);
+`;
+
+const createAdmissionScript = (slideRule: string, takePermits: string, addShares: string) =>
+  createScript(
+    `${NOW}${IS_OWNED_BY}${slideRule}
+${ADMISSION_VARIABLES}${SUM_PERMITS}${takePermits}
+${ADMISSION}${addShares}return replies
+`,
+  );
 
 const admitPlainly = createAdmissionScript(IS_ALWAYS_DUE, '', '');
 
-/** For a process that asks Redis less often; others do without, since each function costs every script something. */
+/** For a process that asks Redis less often; others use the plain script, since each function costs every run. */
 const admitSparingly = createAdmissionScript(
   IS_SLIDE_DUE,
   TAKE_PERMITS,

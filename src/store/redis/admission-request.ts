@@ -1,4 +1,4 @@
-// The question to the admission script, as its arguments.
+// Encodes the arguments of the admission script, and reads its reply.
 import { buildSessionKey } from '../keys.ts';
 import {
   type Admission,
@@ -11,7 +11,7 @@ import {
 import type { RedisAccess } from './command-runner.ts';
 import { encodeOwner, parseSessionFields } from './sessions.ts';
 
-/** A request as the script takes it. */
+/** A request to admit. */
 export interface AdmissionRequest {
   readonly windows: readonly LimitWindow[];
   readonly access: SessionAccess | undefined;
@@ -23,14 +23,22 @@ export interface WantedPermits {
   readonly permits: number;
 }
 
-/** In the script's ARGV for a session: none is asked for, or it is only read; else seconds. */
+/** In the script's ARGV for a session: no session, or read it only; else seconds. */
 const NO_ACCESS = -1;
 const READ_ONLY = 0;
 
-/** In the script's ARGV for a request that names no grant; else the index of its key among those of grants. */
+/** In the script's ARGV for a request without a grant; else the index of its key among those of grants. */
 const NO_GRANT_INDEX = 0;
 
-/** A key is one window, of one length and maximum: requests that share it, or a grant, name it by its index. */
+/** A batch as it was sent. */
+interface EncodedBatch {
+  readonly requests: readonly AdmissionRequest[];
+  readonly wanted: readonly WantedPermits[];
+  /** The place of each grant's key among those of grants, from 1. */
+  readonly grantIndexes: ReadonlyMap<string, number>;
+}
+
+/** A key is one window, of one length and maximum: requests that share a window, or a grant, name it by its index. */
 export function encodeRequests(
   requests: readonly AdmissionRequest[],
   wanted: readonly WantedPermits[],
@@ -76,35 +84,30 @@ export function encodeRequests(
       ...wanted.flatMap(({ window, permits }) => [indexes.get(window.key) ?? 0, permits]),
       ...args,
     ],
-    /** The place of each grant's key among those of grants, from 1. */
-    grantIndexes,
+    batch: { requests, wanted, grantIndexes } satisfies EncodedBatch,
   };
 }
 
-// The answer of the admission script.
-
-/** The part that was taken of what was wanted of a window: perhaps none. */
+/** The permits that were taken from a window: perhaps none. */
 export interface GrantedPermits {
   readonly permits: number;
-  /** The field by which Redis finds them again. */
+  /** The field under which Redis keeps them. */
   readonly end: string;
-  /** Requests that have room beside them. */
+  /** Requests that have room beside these permits. */
   readonly remaining: number;
   /** As in a verdict. */
   readonly resetAt: number;
   readonly resetInMs: number;
 }
 
-/** Values in the reply for each request, and for each window that something is wanted of. */
+/** Values in the reply for each request, and for each window from which permits are wanted. */
 const VALUES = 4;
 
-/** The outcome of each request, in their order, and what was granted of each window of which something was wanted. */
+/** Reads the outcome of each request, in their order, and the permits of each window from which they were wanted. */
 export function readReply(
   reply: unknown,
-  requests: readonly AdmissionRequest[],
+  { requests, wanted, grantIndexes }: EncodedBatch,
   suffix: string,
-  wanted: readonly WantedPermits[],
-  grantIndexes: ReadonlyMap<string, number>,
 ) {
   const firstVersion = 1 + VALUES * requests.length;
   const firstShare = firstVersion + grantIndexes.size;
@@ -153,7 +156,7 @@ export function readReply(
   return { admissions, granted };
 }
 
-/** Redis reads nothing where there is no value. */
+/** Redis returns an empty text if there is no value. */
 function readGrant(version: unknown) {
   if (typeof version === 'string') return version === '' ? NO_GRANT : { version };
   return { failure: createFailure(version) };

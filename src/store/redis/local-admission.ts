@@ -1,5 +1,5 @@
-// The part of an answer that a process can give by itself, so that Redis is asked for the rest only: from its shares of the windows
-// (RATE_LIMIT_COUNTING=leased), and from the records that it keeps track of (STORE_READS=tracked).
+// Admits requests in this process as far as possible, and asks Redis for the rest only: from its shares of the windows
+// (RATE_LIMIT_COUNTING=leased), and from the records that it tracks (STORE_READS=tracked).
 
 import type { Redis } from 'ioredis';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
@@ -33,11 +33,11 @@ export interface KnownRecords {
   readonly grant: GrantLookup;
 }
 
-/** Records that Redis says changes of. */
+/** Records of which Redis reports changes. */
 export interface TrackedRecords {
-  /** Undefined where Redis has to be asked: one of them is not known for certain at this moment, or the session is to slide. */
+  /** Undefined if Redis has to be asked: a record is not certain at this moment, or the session is to slide. */
   find(access: SessionAccess | undefined, grantKey: string | undefined): KnownRecords | undefined;
-  /** Redis has been asked for them: what was found there is to be known from now on. Nobody waits for it. */
+  /** Tracks records that Redis was asked for, in the background. */
   learn(access: SessionAccess | undefined, grantKey: string | undefined, found: KnownRecords): void;
 }
 
@@ -52,7 +52,7 @@ const toFailed = (failure: unknown): KnownRecords => ({ session: { failure }, gr
 
 const NOTHING_ASKED: KnownRecords = { session: NO_SESSION, grant: NO_GRANT };
 
-/** Without shares each request is counted by itself, and without records it reads what it needs. */
+/** Without shares Redis counts each request, and without tracked records it reads the records of each. */
 export function createLocalAdmission(
   admitInRedis: AdmitRequest,
   shares: Shares | undefined,
@@ -60,22 +60,19 @@ export function createLocalAdmission(
 ): AdmitRequest {
   if (shares === undefined && records === undefined) return admitInRedis;
 
-  /** If nothing is asked for, that is known. */
   const findRecords: TrackedRecords['find'] = (access, grantKey) =>
     access === undefined && grantKey === undefined
       ? NOTHING_ASKED
       : records?.find(access, grantKey);
 
-  /** A request of which all is known here is answered at once: nobody waits for a promise. */
-  const admitOnce: AdmitRequest = (windows, access, grantKey) => {
-    const known = findRecords(access, grantKey);
-    const taken = shares?.take(windows) ?? toMissing(windows);
-    return known !== undefined && taken.missing.length === 0
-      ? complete(taken, known)
-      : askRedis(taken, access, grantKey, known);
-  };
+  const takePermits = (windows: readonly LimitWindow[]) =>
+    shares?.take(windows) ?? toMissing(windows);
 
-  /** Redis counts in the windows that are left, and tells what is not known. */
+  /** Undefined if Redis has to be asked. */
+  const admitHere = (taken: TakenPermits, known: KnownRecords | undefined) =>
+    known !== undefined && taken.missing.length === 0 ? complete(taken, known) : undefined;
+
+  /** Has Redis count in the windows that are left, and read unknown records. */
   async function askRedis(
     taken: TakenPermits,
     access: SessionAccess | undefined,
@@ -127,20 +124,27 @@ export function createLocalAdmission(
   }
 
   return function admitRequest(windows, access, grantKey) {
-    const admitting = admitOnce(windows, access, grantKey);
-    return admitting instanceof Promise
-      ? admitOrRefuse(admitting, [windows, access, grantKey])
-      : admitting;
+    const known = findRecords(access, grantKey);
+    const taken = takePermits(windows);
+    return (
+      admitHere(taken, known) ??
+      admitOrRefuse(askRedis(taken, access, grantKey, known), [windows, access, grantKey])
+    );
   };
 
-  /** Redis refuses for what this process took meanwhile, too: while some of it is left, the request gets that. */
-  async function admitOrRefuse(admitting: Promise<Admission>, asked: Parameters<AdmitRequest>) {
-    const [windows] = asked;
-    const admission = await admitting;
+  /** Redis also refuses because of permits that this process took meanwhile: while some are left, the request gets one. */
+  async function admitOrRefuse(
+    asking: Promise<Admission>,
+    [windows, access, grantKey]: Parameters<AdmitRequest>,
+  ) {
+    const admission = await asking;
     const refusing = findRefusing(windows, admission);
-    return refusing !== undefined && shares?.hasLeft(refusing)
-      ? markRefusal(windows, await admitOnce(...asked))
-      : markRefusal(windows, admission);
+    if (refusing === undefined || !shares?.hasLeft(refusing))
+      return markRefusal(windows, admission);
+    const known = findRecords(access, grantKey);
+    const taken = takePermits(windows);
+    const second = admitHere(taken, known) ?? (await askRedis(taken, access, grantKey, known));
+    return markRefusal(windows, second);
   }
 
   /** Permits that others have taken of the window may come back. */
@@ -152,7 +156,7 @@ export function createLocalAdmission(
   }
 }
 
-/** Made by literals, as other admissions are, so that all have one shape (docs/decisions/0024). */
+/** Creates admissions by literals, so that all have one hidden class (docs/decisions/0024). */
 const complete = (
   { verdict, entry }: Pick<Admission, 'verdict' | 'entry'>,
   { session, grant }: KnownRecords,
@@ -165,10 +169,10 @@ const complete = (
 const findRefusing = (windows: readonly LimitWindow[], { verdict }: Admission) =>
   verdict?.isAdmitted === false ? windows.find(({ scope }) => scope === verdict.scope) : undefined;
 
-// STORE_READS=tracked: sessions and versions of grants that this process has read, until Redis says that they have changed.
-// Only what is there is remembered: what is missing, damaged or somebody else's is asked for each time.
+// STORE_READS=tracked: sessions and versions of grants that this process has read, until Redis reports a change. Records that
+// are missing, damaged or of another owner are not remembered.
 
-/** Reads that have not been answered. */
+/** The most reads in flight. */
 const MAX_PENDING = 1000;
 
 export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
@@ -177,10 +181,7 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
     'trackedRecords',
   );
   const grants = createBoundedMap<string, Known<GrantLookup>>('trackedRecords');
-  /**
-   * The reads under way, by key. Its answer counts only if nothing has changed meanwhile: the two connections tell of that in
-   * no order.
-   */
+  /** Reads in flight, by key. An answer counts only if no change was reported meanwhile: the two connections have no common order. */
   const pending = new Map<string, PendingRead>();
   let unsent: PendingRead[] = [];
 
@@ -202,7 +203,7 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
     if (found === undefined) return undefined;
     const leftMs = measureLeft(found, clock);
     if (leftMs <= 0 || (slideSeconds !== undefined && isSlideDue(leftMs, slideSeconds))) {
-      // The step that slides it says what stands there then.
+      // The step that slides the session reads it again.
       forget(key);
       return undefined;
     }
@@ -222,7 +223,7 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
     if (known.peek(key) !== undefined || pending.has(key) || pending.size >= MAX_PENDING) return;
     const wanted = { kind, key };
     pending.set(key, wanted);
-    // Once all that this turn brings is known: one way to Redis for all of it.
+    // Runs once all ready sockets were read: one pipeline for all of them.
     if (unsent.push(wanted) === 1) setImmediate(sendReads);
   }
 
@@ -273,11 +274,11 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
         read('grant', grantKey);
     },
   };
-  /** `forget`: this process changes what stands under the key. */
+  /** `forget`: call it when this process changes the value of a key. */
   return { ...records, forget, close: tracking.close };
 }
 
-/** The time that something lives, from before it was asked for: no longer here than there. */
+/** The time to live of a record, measured from before it was read: no longer here than in Redis. */
 interface Lifetime {
   readonly leftMs: number;
   readonly readAt: Moment;

@@ -12,7 +12,7 @@ import {
   readBearerToken,
 } from '../../../src/http/endpoint/message.ts';
 import { createLimiter } from '../../../src/http/limits/limiter.ts';
-import type { CallerChecks } from '../../../src/http/server/judge-protected.ts';
+import type { CallerChecks } from '../../../src/http/server/check-request.ts';
 import { joinPolicies } from '../../../src/mcp/calls/policy.ts';
 import { serveOwnCatalog } from '../../../src/mcp/catalog/own-catalog.ts';
 import { createMcp } from '../../../src/mcp/mcp.ts';

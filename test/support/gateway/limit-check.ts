@@ -7,7 +7,7 @@ export const createAdmittingLimiter = (headers?: Readonly<Record<string, string>
     countAddress: async () => {},
     countInvalid: async () => {},
     checkRememberedRefusal: () => {},
-    admit: () => ({ session: NO_SESSION, grant: NO_GRANT }),
+    admit: async () => ({ session: NO_SESSION, grant: NO_GRANT }),
     headers: () => headers,
   }),
   listRefusals: () => [],

@@ -1,0 +1,245 @@
+// Checks requests before they are counted: without effect, by token, body and message, or by what was sent.
+
+import { fail, type GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
+import { nameOwner } from '../../store/owner.ts';
+import type { SessionLookup } from '../../store/store.ts';
+import { addChallenge, type GetChallenge } from '../endpoint/bearer.ts';
+import type {
+  JudgedCall,
+  ProtectedCall,
+  ProtectedEndpoint,
+  PublicEndpoint,
+} from '../endpoint/endpoint.ts';
+import {
+  type GatewayRequest,
+  getHeader,
+  NO_BODY,
+  type Reply,
+  readBearerToken,
+  type UserContext,
+} from '../endpoint/message.ts';
+import type { CountedCall, LimitCheck, Limiter } from '../limits/limiter.ts';
+import { type CountedCaller, UNAUTHENTICATED } from '../limits/windows.ts';
+import { type Exchange, inTrace } from './exchange.ts';
+import { createBodyReader } from './read-body.ts';
+
+/** Admits all callers, or refuses them. */
+export interface CallerChecks {
+  readonly limiter: Limiter;
+  /**
+   * §5; without required logins it admits every caller. A promise only if a key has to be fetched first: `beforeFetch` is
+   * called then.
+   *
+   * @throws GatewayError with a reason of §7.1, at once or by the promise.
+   */
+  authenticate(
+    request: GatewayRequest,
+    beforeFetch: () => Promise<void>,
+  ): UserContext | undefined | Promise<UserContext | undefined>;
+  /** Called with a token that is refused with 401, before its bearer gets the reply. Never rejects. */
+  readonly noteRefusedToken?: ((token: string) => Promise<void>) | undefined;
+  /** Reads the user again from its grant. Undefined if the gateway issues no tokens. */
+  readonly reload?: ((user: UserContext) => Promise<UserContext>) | undefined;
+  /** Undefined if no login is required. */
+  readonly getChallenge?: GetChallenge | undefined;
+}
+
+/** A request whose token and body were checked; it is counted before it runs. */
+interface CheckedRequest extends CountedCall {
+  readonly limits: LimitCheck;
+  run(session: SessionLookup): Reply | Promise<Reply>;
+  /** Set if the gateway's own token admitted the caller. */
+  readonly granted: GrantedCall | undefined;
+}
+
+/** A call to check again if its grant has changed. */
+interface GrantedCall {
+  readonly endpoint: ProtectedEndpoint;
+  readonly call: ProtectedCall;
+  readonly version: string;
+  readonly bodyRefusal: unknown;
+}
+
+/** The caller as its token says, or the 401 that the caller gets once no limit refuses the request first. */
+interface VerifiedToken {
+  readonly caller: CountedCaller;
+  readonly user: UserContext | undefined;
+  readonly refusal: GatewayError | undefined;
+}
+
+/** If a body took this long, in milliseconds, its token may have expired meanwhile. */
+const LATE_MS = 1000;
+
+export function createRequestChecks(runtime: Runtime, checks: CallerChecks) {
+  const { clock } = runtime;
+  const { limiter, authenticate, noteRefusedToken, reload, getChallenge } = checks;
+  const readBody = createBodyReader(runtime);
+
+  /**
+   * Checks the token, then the body, which is read only behind a valid token, then the message. The token decides which
+   * windows count the call.
+   *
+   * @throws GatewayError if it is unknown who calls, and while a limit is known to refuse.
+   */
+  async function checkProtected(
+    exchange: Exchange,
+    endpoint: ProtectedEndpoint,
+  ): Promise<CheckedRequest> {
+    const { request, receivedAt } = exchange;
+    endpoint.checkOffered?.(request);
+    const limits = limiter.startCheck(endpoint.limit, request.clientIp);
+    exchange.limits = limits;
+    let token = await verifyToken(request, limits);
+    if (token.refusal !== undefined) return refuseToken(request, limits, token.refusal);
+    limits.checkRememberedRefusal(token.caller);
+    let body = NO_BODY;
+    let bodyRefusal: unknown;
+    if (endpoint.body !== undefined) {
+      try {
+        // There is no user if no login is required.
+        const owner = token.user === undefined ? 'authDisabled' : { user: nameOwner(token.user) };
+        body = await readBody(exchange, { accepts: endpoint.body, owner });
+      } catch (thrown) {
+        bodyRefusal = thrown;
+      }
+      if (clock.monotonic() - receivedAt > LATE_MS) token = await verifyToken(request, limits);
+      if (token.refusal !== undefined) return refuseToken(request, limits, token.refusal);
+    }
+    const { caller, user } = token;
+    const call: ProtectedCall = { request, user, body };
+    const { access, run } = checkCall(endpoint, call, bodyRefusal);
+    const { key: grantKey, version } = user?.grant ?? {};
+    const granted = version === undefined ? undefined : { endpoint, call, version, bodyRefusal };
+    return { limits, caller, access, grantKey, run, granted };
+  }
+
+  /** A promise only if a key has to be fetched. @throws GatewayError if the token could not be checked. */
+  function verifyToken(
+    request: GatewayRequest,
+    limits: LimitCheck,
+  ): VerifiedToken | Promise<VerifiedToken> {
+    try {
+      const user = authenticate(request, () => limits.countAddress());
+      return user instanceof Promise ? user.then(toVerified, toRefused) : toVerified(user);
+    } catch (thrown) {
+      return toRefused(thrown);
+    }
+  }
+
+  /** Counted like any other request, and refused once no limit does so first. */
+  const refuseToken = (
+    request: GatewayRequest,
+    limits: LimitCheck,
+    refusal: GatewayError,
+  ): CheckedRequest => ({
+    ...UNAUTHENTICATED_CALL,
+    limits,
+    granted: undefined,
+    async run() {
+      const token = readBearerToken(getHeader(request, 'authorization'));
+      if (token !== undefined) await noteRefusedToken?.(token);
+      throw refusal;
+    },
+  });
+
+  /**
+   * Checks what was sent to a limited endpoint without a login. Counts the address first, so that checks cannot be
+   * requested without end.
+   *
+   * @throws GatewayError for an invalid request, which is counted apart, and while a refusal of the address is remembered.
+   */
+  async function checkPublic(
+    exchange: Exchange,
+    endpoint: PublicEndpoint,
+  ): Promise<CheckedRequest> {
+    const { request } = exchange;
+    const { body: accepts, maxBodyBytes: maxBytes } = endpoint;
+    const read = async () =>
+      accepts ? readBody(exchange, { accepts, owner: 'unauthenticated', maxBytes }) : NO_BODY;
+
+    const reading = endpoint.chooseLimit && read();
+    const early = await reading?.catch(() => undefined);
+    const chosen = early && endpoint.chooseLimit?.(early, request);
+    const group = chosen?.group ?? endpoint.limit;
+    const limits = limiter.startCheck(group, request.clientIp, chosen?.login);
+    exchange.limits = limits;
+    await limits.countAddress();
+    try {
+      const body = await (reading ?? read());
+      const judged = await inTrace(exchange, () => endpoint.judge(request, body));
+      const [caller, run] =
+        'runAnonymous' in judged ? [UNAUTHENTICATED, judged.runAnonymous] : [UNKNOWN_USER, judged];
+      return { limits, caller, access: undefined, grantKey: undefined, run, granted: undefined };
+    } catch (thrown) {
+      await limits.countInvalid();
+      throw thrown;
+    }
+  }
+
+  /**
+   * Runs a call whose grant has changed since this process read it: checks the message again for the user as it is now, since
+   * checks have no effect. The subject never changes within a grant: the right windows have counted it, and the session is its own.
+   *
+   * @throws GatewayError `token_revoked`, or as the call.
+   */
+  async function runAgain(
+    { endpoint, call, bodyRefusal }: GrantedCall,
+    session: SessionLookup,
+  ): Promise<Reply> {
+    let { user } = call;
+    try {
+      user = (user && (await reload?.(user))) ?? fail('internal_error');
+    } catch (thrown) {
+      throw challenge(toGatewayError(thrown), call.request.path);
+    }
+    return checkCall(endpoint, { ...call, user }, bodyRefusal).run(session);
+  }
+
+  /** With the challenge of a 401 at this path. */
+  const challenge = (error: GatewayError, path: string): GatewayError =>
+    addChallenge(error, getChallenge?.(path));
+
+  return { checkProtected, checkPublic, runAgain, challenge };
+}
+
+/** The sender of a valid request to a public endpoint, where users are not known. */
+const UNKNOWN_USER: CountedCaller = { kind: 'admitted', user: undefined };
+
+export const UNAUTHENTICATED_CALL: CountedCall = {
+  caller: UNAUTHENTICATED,
+  access: undefined,
+  grantKey: undefined,
+};
+
+const toVerified = (user: UserContext | undefined): VerifiedToken => ({
+  caller: { kind: 'admitted', user: user && nameOwner(user), userMax: user?.grant?.maxCalls },
+  user,
+  refusal: undefined,
+});
+
+function toRefused(thrown: unknown): VerifiedToken {
+  const refusal = toGatewayError(thrown);
+  // Any other failure does not say whose token this is.
+  if (refusal.row.status !== 401) throw refusal;
+  return { caller: UNAUTHENTICATED, user: undefined, refusal };
+}
+
+/** A refused body leaves nothing to check. */
+function checkCall(
+  endpoint: ProtectedEndpoint,
+  call: ProtectedCall,
+  bodyRefusal: unknown,
+): JudgedCall {
+  try {
+    if (bodyRefusal !== undefined) throw bodyRefusal;
+    return endpoint.judge(call);
+  } catch (refusal) {
+    return {
+      access: undefined,
+      run() {
+        throw refusal;
+      },
+    };
+  }
+}
