@@ -3,11 +3,12 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { GuardConfig, GuardsConfig } from '../mcp/calls/guards.ts';
-import { ASK_ORDER, type RuleConfig, type RulesConfig } from '../mcp/calls/policy.ts';
+import { ASK_ORDER } from '../mcp/calls/policy.ts';
 import { compileGlob, readGlobHead } from '../platform/glob.ts';
 import { quote } from '../platform/text.ts';
 import { bindGuard } from './guards/guard-config.ts';
 import { parsePattern } from './rules/compile-rules.ts';
+import type { RuleConfig, RulesConfig } from './rules/rules.ts';
 
 /** The protections of one file. No secret is in it. */
 export const describeProtections = (

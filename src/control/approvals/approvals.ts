@@ -3,7 +3,7 @@
 import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../config/problem.ts';
 import type { GuardConfig } from '../../mcp/calls/guards.ts';
-import type { AskWhom, RuleConfig } from '../../mcp/calls/policy.ts';
+import type { AskWhom } from '../../mcp/calls/policy.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { parseExactJson, writeExactJson } from '../../platform/exact-json.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
@@ -26,6 +26,7 @@ import type { PageRequest, StoredPage } from '../../store/page.ts';
 import { type Change, createRecords, jsonFormat, textFormat } from '../../store/records.ts';
 import type { Replicas } from '../../store/replicas/replicas.ts';
 import type { Owner } from '../../store/store.ts';
+import type { RuleConfig } from '../rules/rules.ts';
 
 /** The subject of an approval: this call of this user by this client, exactly as it will be sent. */
 export interface CallToApprove {

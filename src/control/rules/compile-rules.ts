@@ -1,14 +1,9 @@
-import type {
-  PolicyCaller,
-  RuleConfig,
-  RuleDecision,
-  RuledItem,
-  RuleSubject,
-} from '../../mcp/calls/policy.ts';
+import type { PolicyCaller } from '../../mcp/calls/policy.ts';
 import type { ItemKind } from '../../mcp/protocol/list-kinds.ts';
 import { canBegin, compileGlob } from '../../platform/glob.ts';
 import { isObject, isScalar, type JsonObject } from '../../platform/json.ts';
 import { nameFacts, readScopes } from './named-facts.ts';
+import type { RuleConfig, RuleDecision, RuledItem, RuleSubject } from './rules.ts';
 import type { Condition } from './when/condition.ts';
 
 /** One rule by itself. */

@@ -6,10 +6,6 @@ import {
   type Policy,
   type PolicyCaller,
   type PolicyItem,
-  type RuleConfig,
-  type RuleDecision,
-  type RuledItem,
-  type Rules,
 } from '../../mcp/calls/policy.ts';
 import { createDecodeResource } from '../../mcp/catalog/resource-text.ts';
 import type { ItemKind } from '../../mcp/protocol/list-kinds.ts';
@@ -19,6 +15,7 @@ import { CAPACITY } from '../../platform/memory/capacity.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type CompiledRule, compileRules } from './compile-rules.ts';
 import { joinFacts } from './named-facts.ts';
+import type { RuleConfig, RuleDecision, RuledItem, Rules } from './rules.ts';
 
 /** Rules that `checkRules` has nothing against; one that it has something against allows nothing. */
 export async function createRules(

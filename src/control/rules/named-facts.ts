@@ -3,8 +3,8 @@
 
 import { parseScope } from '../../config/rules.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
-import type { Lookup, NamedFacts, RuleConfig, RuleSubject } from '../../mcp/calls/policy.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
+import type { Lookup, NamedFacts, RuleConfig, RuleSubject } from './rules.ts';
 
 export function nameFacts(who: RuleConfig['who'], ofUser: Lookup | undefined): NamedFacts {
   const { groups, scopes, claims }: RuleSubject = who === 'everyone' ? {} : who;

@@ -1,18 +1,13 @@
 // §28: what rules would say of a call that somebody made, of which not everything is known any more.
 
 import type { UserContext } from '../../http/endpoint/message.ts';
-import type {
-  PolicyCaller,
-  RuleConfig,
-  RuleDecision,
-  RuledItem,
-  RuleSubject,
-} from '../../mcp/calls/policy.ts';
+import type { PolicyCaller } from '../../mcp/calls/policy.ts';
 import { createDecodeResource } from '../../mcp/catalog/resource-text.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { type CompiledRule, compileMay, compileRules, compileWho } from './compile-rules.ts';
 import { strengthen } from './create-rules.ts';
 import { dropMissing, listUnknown, nameFacts } from './named-facts.ts';
+import type { RuleConfig, RuleDecision, RuledItem, RuleSubject } from './rules.ts';
 
 /** A call as the audit log has it. */
 export interface LoggedCall {

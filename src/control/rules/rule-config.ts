@@ -14,13 +14,13 @@ import {
 import type { FileNode } from '../../config/file/syntax/read-syntax.ts';
 import type { Problem } from '../../config/problem.ts';
 import { isScopeToken } from '../../config/rules.ts';
-import type { RuleConfig, RuleSubject } from '../../mcp/calls/policy.ts';
 import { decodeResource, NEVER_FITS } from '../../mcp/catalog/resource-text.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 import { isObject, isScalar, type JsonObject } from '../../platform/json.ts';
 import { suggestName } from '../../platform/nearest-name.ts';
 import { quote } from '../../platform/text.ts';
 import { loadConditions, parsePattern } from './compile-rules.ts';
+import type { RuleConfig, RuleSubject } from './rules.ts';
 
 const names = (what: string) =>
   list(

@@ -2,10 +2,11 @@
 
 import { type CelInput, celEnv, isCelError, parse, plan } from '@bufbuild/cel';
 import { RE2JS } from '@bufbuild/re2';
-import type { Lookup, PolicyCaller, RuledItem } from '../../../mcp/calls/policy.ts';
+import type { PolicyCaller } from '../../../mcp/calls/policy.ts';
 import { readExact } from '../../../platform/noted-json.ts';
 import { quote } from '../../../platform/text.ts';
 import { readScopes } from '../named-facts.ts';
+import type { Lookup, RuledItem } from '../rules.ts';
 import {
   type Bounds,
   type CelValue,

@@ -2,11 +2,11 @@
 // everybody's: so no expression can take longer than its length times the size of what it looks at.
 
 import type { parse } from '@bufbuild/cel';
-import type { Lookup } from '../../../mcp/calls/policy.ts';
 import { JsonNumber } from '../../../platform/exact-json.ts';
 import { isObject } from '../../../platform/json.ts';
 import { suggestName } from '../../../platform/nearest-name.ts';
 import { quote } from '../../../platform/text.ts';
+import type { Lookup } from '../rules.ts';
 
 interface Inspection {
   /** The part that is looked at of each variable that is named. */
