@@ -100,9 +100,9 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
 const WITH_CLASSES = [
   'logins/auth/parse-token.ts',
   'http/(server/(connections|send-stream)|limits/limiter).ts',
-  'mcp/calls/(call|context).ts',
+  'mcp/calls/(call|context|run-call).ts',
   'mcp/session/(kept-streams?|session-era|session-streams).ts',
-  'mcp/streaming/(notification-streams|response-stream).ts',
+  'mcp/streaming/(event-queue|notification-streams|response-stream).ts',
   'platform/(bounded-map|cancellation|clock|exact-json|note|splice-json).ts',
   'platform/http-client/(connection|content-coding|http-pool|read-response).ts',
   'mcp/protocol/fit.ts',

@@ -6,7 +6,7 @@ import { fail } from '../../errors/gateway-error.ts';
 import { askInSession, askToOpen, createPageQuestion } from '../../mcp/calls/client-answers.ts';
 import { CallStopped, toGuardCaller } from '../../mcp/calls/guards.ts';
 import type { AskWhom } from '../../mcp/calls/policy.ts';
-import type { AllowedCall, AskFirst, CallControl } from '../../mcp/calls/run-target.ts';
+import type { CallControl, ItemCall } from '../../mcp/calls/run-call.ts';
 import type { Relay } from '../../mcp/catalog/catalog.ts';
 import { digestJson, hasHalfCharacters, isObject, toCanonicalJson } from '../../platform/json.ts';
 import { readExact } from '../../platform/noted-json.ts';
@@ -23,7 +23,7 @@ import {
 
 /** A call, with what is asked about it and the way to its client. */
 interface Question {
-  readonly call: AllowedCall;
+  readonly call: ItemCall;
   readonly asked: CallToApprove;
   readonly relay: Relay;
 }
@@ -36,7 +36,7 @@ export function createAskFirst(
   approvals: CallApprovals,
   note: NoteApproval,
   getGuards: CallControl['getGuards'],
-): AskFirst {
+): CallControl['askFirst'] {
   const defaultIssuer = config.oauth.provider?.issuer;
   /** The page where users decide; undefined where they cannot log in at the gateway. */
   const pageUrl = hasApprovalsPage(config) ? `${config.server.baseUrl}/approvals` : undefined;
@@ -213,7 +213,7 @@ export function createAskFirst(
 const MAX_ARGUMENTS = 65_536;
 
 /** @throws CallStopped where it cannot be said what exactly is asked about. */
-function toQuestion(call: AllowedCall, defaultIssuer: string | undefined): Question {
+function toQuestion(call: ItemCall, defaultIssuer: string | undefined): Question {
   const { target, context } = call;
   const { user, clientId, view, relay } = context;
   const { name, server } = target.item;
@@ -254,10 +254,10 @@ function toQuestion(call: AllowedCall, defaultIssuer: string | undefined): Quest
 }
 
 /** With the login by which it is used: an app that was logged out, and comes back to its session, asks again. */
-const nameSession = ({ session, user }: AllowedCall['context']) =>
+const nameSession = ({ session, user }: ItemCall['context']) =>
   session && JSON.stringify([session.sessionId, user?.grant?.id]);
 
-const requireRounds = ({ context }: AllowedCall) =>
+const requireRounds = ({ context }: ItemCall) =>
   context.approvalRounds ?? fail('client_cannot_be_asked');
 
 // The form.
@@ -282,7 +282,7 @@ function readAnswer(response: unknown, choices: readonly Choice[]) {
   return choices.find(([value]) => value === decision)?.[0];
 }
 
-function checkOpened(call: AllowedCall, response: unknown) {
+function checkOpened(call: ItemCall, response: unknown) {
   const { action } = isObject(response) ? response : {};
   if (action !== 'accept') stop(action === 'decline' ? REFUSED(call) : UNANSWERED(call));
 }
@@ -301,7 +301,7 @@ const stop = (message: string): never => {
   throw new CallStopped(BY, message);
 };
 
-type Tell = (call: AllowedCall) => string;
+type Tell = (call: ItemCall) => string;
 
 const nameTool: Tell = ({ target: { item, own } }) =>
   item.server === '' ? item.name : `${own?.ownName ?? item.name} of ${item.server}`;

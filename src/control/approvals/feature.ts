@@ -41,7 +41,7 @@ import {
   parseBody,
   parseQuery,
 } from '../../http/endpoint/parameters.ts';
-import type { CallControl } from '../../mcp/calls/run-target.ts';
+import type { CallControl } from '../../mcp/calls/run-call.ts';
 import { defineFeature } from '../../mcp/feature.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';

@@ -10,12 +10,12 @@ import type {
   Page,
 } from '../catalog/catalog.ts';
 import type { CacheHint } from '../catalog/content.ts';
+import { readString } from '../protocol/json-rpc.ts';
 import { LIST_KINDS, type ListKind } from '../protocol/list-kinds.ts';
 import { findMethod, METHODS } from '../protocol/methods.ts';
 import { type Era, SKILLS, TASKS } from '../protocol/revisions.ts';
-import type { Call } from './call.ts';
+import type { Call, MethodResult } from './call.ts';
 import type { CallContext } from './context.ts';
-import type { MethodResult } from './outcome.ts';
 
 /** @throws GatewayError for what the caller did wrong. */
 export type RunMethod = (
@@ -131,16 +131,6 @@ export function toResourceResult(read: object & { readonly cache?: CacheHint }):
   const written = findWritten(read);
   if (written !== undefined) noteWritten(result, written);
   return { result, cache };
-}
-
-export function readString(members: Arguments, name: string, owner = 'params'): string {
-  const value = members[name];
-  return typeof value === 'string' ? value : failParams(`${owner}.${name} must be a string`);
-}
-
-/** Left out, they are none. */
-export function readArguments({ arguments: args = {} }: Arguments): Arguments {
-  return isObject(args) ? args : failParams('params.arguments must be an object');
 }
 
 function readCursor({ cursor }: Arguments): Cursor {

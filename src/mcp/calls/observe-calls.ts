@@ -10,8 +10,7 @@ import { nameOwner } from '../../store/owner.ts';
 import type { Audit, AuditedAction, AuditedEnd } from '../../telemetry/audit/audit.ts';
 import { type Attributes, readTraceContext, readTraceId } from '../../telemetry/tracing/tracing.ts';
 import { describeItem, type MethodItem } from '../protocol/methods.ts';
-import type { Call, Callers, CallRecord } from './call.ts';
-import type { Outcome } from './outcome.ts';
+import type { Call, Callers, CallRecord, Outcome } from './call.ts';
 
 /** A row of the list of observers. What one throws, but for `start`, is logged and reaches nobody. */
 export interface CallObserver {
@@ -259,9 +258,10 @@ export function createCountCall(
     const startedAt = clock.monotonic();
     const name = user && nameOwner(user);
     const known = name === undefined ? undefined : byUser.get(name);
-    if (known && maxCallsPerUser > 0 && isFull(known, maxCallsPerUser, startedAt))
+    const max = maxCallsPerUser > 0 ? maxCallsPerUser : Number.POSITIVE_INFINITY;
+    if (known !== undefined && known.size >= max && isFull(known, max, startedAt))
       fail('too_many_calls', { data: { retryAfter: 1 }, headers: { 'Retry-After': '1' } });
-    if (isFull(all, MAX_IN_ALL, startedAt))
+    if (all.size >= MAX_IN_ALL && isFull(all, MAX_IN_ALL, startedAt))
       fail('overloaded', {
         details: `${MAX_IN_ALL} calls are running in this process. Try again.`,
         headers: { 'Retry-After': '1' },
@@ -311,9 +311,8 @@ export function createCountCall(
   }
 }
 
-/** True if so many have run for long. Looks at no more than it has to. */
+/** True if so many calls have run for long. */
 function isFull(calls: RunningCalls, max: number, now: number): boolean {
-  if (calls.size < max) return false;
   let count = 0;
   for (const { startedAt } of calls) {
     if (now - startedAt <= LONG_MS) return false;

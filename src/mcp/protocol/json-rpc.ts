@@ -26,6 +26,8 @@ interface JsonRpcNotification {
 /** A client's answer to a request of ours; `result` is undefined when it is an error. */
 export interface JsonRpcResponse {
   readonly kind: 'response';
+  readonly method: undefined;
+  readonly params: undefined;
   readonly id: unknown;
   readonly result: unknown;
   readonly error: unknown;
@@ -46,7 +48,14 @@ export function parseMessage(value: unknown): JsonRpcMessage {
   const { jsonrpc, id, method, params } = value;
   if (jsonrpc !== '2.0') return failParsing('jsonrpc must be "2.0".');
   if (method === undefined && ('result' in value || 'error' in value))
-    return { kind: 'response', id, result: value.result, error: value.error };
+    return {
+      kind: 'response',
+      method,
+      params: undefined,
+      id,
+      result: value.result,
+      error: value.error,
+    };
   if (typeof method !== 'string') return failParsing('method must be a string.');
   if (!('id' in value)) return { kind: 'notification', method, params };
   return isRequestId(id)
@@ -77,6 +86,12 @@ const failParsing = (details: string): never => fail('invalid_request', { detail
 export function readParams(params: unknown): JsonObject {
   if (params === undefined) return {};
   return isObject(params) ? params : failParams('params must be an object');
+}
+
+/** @throws GatewayError `invalid_params` when the member is no string. */
+export function readString(members: JsonObject, name: string, owner = 'params'): string {
+  const value = members[name];
+  return typeof value === 'string' ? value : failParams(`${owner}.${name} must be a string`);
 }
 
 /** The `_meta` of any params; empty where there is none. */

@@ -2,7 +2,7 @@
 
 import { type Link, LinkedList } from '../../platform/bounded-map.ts';
 import type { RequestId } from '../protocol/json-rpc.ts';
-import type { EventQueue } from '../streaming/response-stream.ts';
+import type { EventQueue } from '../streaming/event-queue.ts';
 import {
   type LoggedEvent,
   type StreamLog,

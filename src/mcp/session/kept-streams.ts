@@ -5,9 +5,9 @@ import { randomUUID } from 'node:crypto';
 import type { GatewayError } from '../../errors/gateway-error.ts';
 import type { ReplyStream } from '../../http/endpoint/message.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { renderResponse } from '../calls/outcome.ts';
 import type { RequestId } from '../protocol/json-rpc.ts';
-import { type EventChannel, EventQueue } from '../streaming/response-stream.ts';
+import { EventQueue } from '../streaming/event-queue.ts';
+import { type EventChannel, renderResponse } from '../streaming/response-stream.ts';
 import { createKeptAccounts, KeptStream } from './kept-stream.ts';
 import {
   isPrimed,

@@ -2,8 +2,8 @@
 
 import { GatewayError } from '../../errors/gateway-error.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import { renderResponse } from '../calls/outcome.ts';
 import type { RequestId } from '../protocol/json-rpc.ts';
+import { renderResponse } from '../streaming/response-stream.ts';
 
 export interface WrittenStream extends StreamId {
   /** The session's. */
@@ -33,9 +33,7 @@ const RETRY_MS = 2000;
 const PRIMED_SINCE = '2025-11-25';
 
 /** The first revision whose streams have ids. */
-const RESUMABLE_SINCE = '2025-03-26';
-
-export const isResumable = (protocolVersion: string): boolean => protocolVersion >= RESUMABLE_SINCE;
+export const RESUMABLE_SINCE = '2025-03-26';
 
 export const isPrimed = (protocolVersion: string): boolean => protocolVersion >= PRIMED_SINCE;
 

@@ -5,10 +5,10 @@ import { fail } from '../../errors/gateway-error.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner, readOwner } from '../../store/owner.ts';
 import type { SessionRecord } from '../../store/store.ts';
-import type { StreamResponse } from '../calls/outcome.ts';
 import type { OutgoingMessage } from '../protocol/json-rpc.ts';
+import { EventQueue } from '../streaming/event-queue.ts';
 import type { NotificationStream } from '../streaming/notification-streams.ts';
-import { EventQueue } from '../streaming/response-stream.ts';
+import type { StreamResponse } from '../streaming/response-stream.ts';
 import type { KeptStreams } from './kept-streams.ts';
 import {
   type EventId,

@@ -8,16 +8,16 @@ import { buildChannelName } from '../../store/keys.ts';
 import { createReplicas } from '../../store/replicas/replicas.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { Call, Callers } from '../calls/call.ts';
-import { listCapabilities, readString } from '../calls/methods.ts';
-import type { McpResponse } from '../calls/outcome.ts';
+import { listCapabilities } from '../calls/methods.ts';
 import type { Calls } from '../calls/run-call.ts';
 import type { Arguments } from '../catalog/catalog.ts';
 import { readCapabilities } from '../catalog/client-requests.ts';
 import { type IdentifiedCaller, nameOwnPath } from '../catalog/served-catalog.ts';
-import { isShortId, type RequestId, readParams } from '../protocol/json-rpc.ts';
+import { isShortId, type RequestId, readParams, readString } from '../protocol/json-rpc.ts';
 import { isLogSeverity, LOG_SEVERITIES } from '../protocol/methods.ts';
 import { negotiateVersion } from '../protocol/revisions.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
+import type { McpResponse } from '../streaming/response-stream.ts';
 import { createKeptStreams } from './kept-streams.ts';
 import { createSessionQuestions } from './questions.ts';
 import { createResumptions } from './resumptions.ts';
@@ -123,11 +123,10 @@ function changeSubscription(change: 'subscribe' | 'unsubscribe'): SessionMethod 
  */
 export async function beginSession(
   call: Call,
-  params: unknown,
   { calls, sessions, sessionStreams }: SessionServices,
   closeSession: (caller: IdentifiedCaller) => void,
 ): Promise<McpResponse> {
-  const { protocolVersion: asked, capabilities, clientInfo } = readParams(params);
+  const { protocolVersion: asked, capabilities, clientInfo } = readParams(call.message.params);
   if (typeof asked !== 'string') failParams('params.protocolVersion must be a string');
   if (!isObject(capabilities)) failParams('params.capabilities must be an object');
   const protocolVersion = negotiateVersion(asked);

@@ -6,20 +6,19 @@ import { fail } from '../../errors/gateway-error.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { createPassWhenKnown } from '../../platform/single-flight.ts';
-
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildStreamNumberKey, buildSubscriptionKey } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
 import { createRecords, numberFormat } from '../../store/records.ts';
 import type { Owner } from '../../store/store.ts';
-import type { StreamResponse } from '../calls/outcome.ts';
 import type { CatalogListener } from '../catalog/catalog.ts';
 import type { IdentifiedCaller, ServedCatalog } from '../catalog/served-catalog.ts';
 import { isLessSevere, isLogSeverity, type LogSeverity } from '../protocol/methods.ts';
 import type { NotificationStream, NotificationStreams } from '../streaming/notification-streams.ts';
+import type { StreamResponse } from '../streaming/response-stream.ts';
 import type { KeptStreams } from './kept-streams.ts';
 import type { SessionQuestions } from './questions.ts';
-import { isResumable } from './resumable-events.ts';
+import { RESUMABLE_SINCE } from './resumable-events.ts';
 import { type EarlierStream, holdBack } from './resumptions.ts';
 import type { ClientSessions, McpReplicas } from './sessions.ts';
 
@@ -177,7 +176,7 @@ export function createSessionStreams(
       openStreams.get(sessionId)?.stream.end();
       const stream = notificationStreams.open({
         user: caller.user,
-        ...(isResumable(protocolVersion) && { openChannel: openKept }),
+        ...(protocolVersion >= RESUMABLE_SINCE && { openChannel: openKept }),
         listen(opened) {
           const { heard, release } = holdBack(opened, earlier);
           sendMissed = release;

@@ -8,7 +8,7 @@ import { freezeDeep, isObject, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { readOwner } from '../../store/owner.ts';
 import type { Replicas } from '../../store/replicas/replicas.ts';
-import type { Owner, SessionAccess, SessionRecord } from '../../store/store.ts';
+import type { Owner, SessionAccess, SessionLookup, SessionRecord } from '../../store/store.ts';
 import type { Call, Callers } from '../calls/call.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
 import { nameOwnPath } from '../catalog/served-catalog.ts';
@@ -16,6 +16,7 @@ import { isLogSeverity, type LogSeverity } from '../protocol/methods.ts';
 import { readClientExtensions } from '../protocol/revisions.ts';
 
 type User = UserContext | undefined;
+type SessionCall = Pick<Call, 'session' | 'user' | 'catalog'>;
 
 const SWEEP_INTERVAL_MS = 60_000;
 
@@ -53,10 +54,6 @@ export function createSessions(
     const hasEnded = await store.endSession(id, owner);
     if (hasEnded) metrics.recordSessions('terminated');
     return hasEnded;
-  }
-
-  async function countExpired(id: string): Promise<undefined> {
-    if (await store.claimExpiredSession(id)) metrics.recordSessions('expired');
   }
 
   return {
@@ -101,20 +98,22 @@ export function createSessions(
     },
 
     /**
-     * The record of the session that a call names, where it is active, its user's, and was opened at the same path;
-     * counts one that has expired: only that is waited for.
+     * The record of an active session of this user, opened at this path.
      *
-     * @throws GatewayError `internal_error` when the store did not answer: that is never "not found".
+     * @throws GatewayError `internal_error` if the store did not answer: that is never "not found".
      */
-    read(
-      id: string,
-      { session, user, catalog }: Pick<Call, 'session' | 'user' | 'catalog'>,
-    ): SessionRecord | undefined | Promise<undefined> {
+    find({ session, user, catalog }: SessionCall): SessionRecord | undefined {
       if ('failure' in session) fail('internal_error', { cause: session.failure });
       const { record } = session;
-      if (record !== undefined)
-        return isOwn(record, user) && record.server === nameOwnPath(catalog) ? record : undefined;
-      return isSessionId(id) ? countExpired(id) : undefined;
+      return record && isOwn(record, user) && record.server === nameOwnPath(catalog)
+        ? record
+        : undefined;
+    },
+
+    /** Counts a session that `find` has not found, if it has expired. */
+    async countMissing(id: string, session: SessionLookup): Promise<void> {
+      const isMissing = 'record' in session && session.record === undefined && isSessionId(id);
+      if (isMissing && (await store.claimExpiredSession(id))) metrics.recordSessions('expired');
     },
 
     /**

@@ -10,11 +10,10 @@ import { noteMembers, toRawMembers } from '../../platform/noted-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner } from '../../store/owner.ts';
 import { readVersioned, writeVersioned } from '../../store/records.ts';
-import type { Call } from '../calls/call.ts';
+import { type Call, InputRequired } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
 import type { CallClient } from '../calls/context.ts';
 import { passAnswers, passQuestions, type Question, type QuestionGuards } from '../calls/guards.ts';
-import { InputRequired } from '../calls/outcome.ts';
 import {
   type Answers,
   type ClientCapabilities,
@@ -31,6 +30,9 @@ import { checkParamHeaders, type Envelope } from './envelope.ts';
 
 /** One run of a tool, with the answers that came so far. */
 export interface Round extends CallClient {
+  isAsking(): boolean;
+  /** Set for a call that may become a task. */
+  task: TaskOffer | undefined;
   /** The result that asks the client. Only once something was asked. */
   createInputRequired(): Promise<JsonObject>;
 }
@@ -41,8 +43,6 @@ export async function startRound(
   request: JsonRpcRequest,
   { client, logLevel }: Envelope,
   requestState: RequestState,
-  /** Undefined where the client cannot have tasks. */
-  task: TaskOffer | undefined,
 ): Promise<Round> {
   const getBinding = prepareBinding(user, request);
   const { answers, relayed, approval } = await readClientAnswers(
@@ -59,20 +59,21 @@ export async function startRound(
   const isAsking = () =>
     approvalQuestion !== undefined || relayedRequests !== undefined || !isEmpty(openRequests);
 
-  return {
+  const round: Round = {
     capabilities: () => client,
     logLevel,
     isAsking,
-    task,
-    checkTarget(target, caller, args) {
+    task: undefined,
+    checkTarget({ target, context, args }) {
       const check = (params: readonly MirroredParam[]) =>
         checkParamHeaders(httpRequest, params, args);
-      const mirrored = target.listMirroredParams(caller);
+      const mirrored = target.listMirroredParams(context);
       if (mirrored instanceof Promise) return mirrored.then(check);
       check(mirrored);
       return undefined;
     },
     async ask(requests, guards) {
+      const { task } = round;
       if (task?.hasBegun() === true) return askInTask(task, requests, client, guards);
       const known = pick(answers, requests);
       Object.assign(usedAnswers, known);
@@ -138,9 +139,10 @@ export async function startRound(
       };
     },
   };
+  return round;
 }
 
-/** §29: the client answers while the task goes on. */
+/** §29: the client answers while the task runs. */
 async function askInTask<const Requests extends ClientRequests>(
   task: TaskOffer,
   requests: Requests,

@@ -16,7 +16,13 @@ import { findText, noteMembers, readExact } from '../../platform/noted-json.ts';
 import { removeMembers } from '../../platform/splice-json.ts';
 import { toSseEvent } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { Call, EraHandler } from '../calls/call.ts';
+import {
+  type Call,
+  type EraHandler,
+  type MethodResult,
+  type Outcome,
+  toAnswer,
+} from '../calls/call.ts';
 import { createContext } from '../calls/context.ts';
 import {
   failUnknownMethod,
@@ -24,16 +30,6 @@ import {
   listCapabilities,
   type RunMethod,
 } from '../calls/methods.ts';
-import {
-  ACCEPTED,
-  type Answer,
-  type MethodResult,
-  type Outcome,
-  renderResponse,
-  type StreamResponse,
-  toAnswer,
-  toErrorAnswer,
-} from '../calls/outcome.ts';
 import type { Calls } from '../calls/run-call.ts';
 import type { CatalogListener } from '../catalog/catalog.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
@@ -47,7 +43,14 @@ import {
 import { LIST_NAMES } from '../protocol/list-kinds.ts';
 import { SUPPORTED_VERSIONS, TASKS } from '../protocol/revisions.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
-import type { KeepStream } from '../streaming/response-stream.ts';
+import {
+  ACCEPTED,
+  type Answer,
+  type KeepStream,
+  renderResponse,
+  type StreamResponse,
+  toErrorAnswer,
+} from '../streaming/response-stream.ts';
 import type { TaskOffer, Tasks } from '../tasks/tasks.ts';
 import { checkNameHeader, type Envelope, readEnvelope } from './envelope.ts';
 import { createRequestState, type Round, startRound } from './multi-round-trip.ts';
@@ -94,7 +97,8 @@ export function createStatelessEraHandler(
 
   return {
     accessSession: () => undefined,
-    handle(call, message) {
+    handle(call) {
+      const { message } = call;
       if (message.kind === 'notification') return ACCEPTED;
       if (message.kind === 'response')
         fail('invalid_request', {
@@ -172,13 +176,13 @@ export function createStatelessEraHandler(
           user,
           session: call.session,
           record,
+          message,
           stream: call.stream,
           signal: () => call.signal(),
           abortSignal: () => call.abortSignal(),
         },
-        await startRound(call, message, envelope, requestState, undefined),
+        await startRound(call, message, envelope, requestState),
         calls.services,
-        message.params,
       );
       return tasks.read(taskId, context, { catalog, record });
     };
@@ -242,8 +246,9 @@ export function createStatelessEraHandler(
       call.catalog.offers.tasks === true &&
       declaresTasks(envelope.client);
     const task = mayBeTask ? tasks.offer(call) : undefined;
-    const round = await startRound(call, request, envelope, requestState, task);
-    const work = calls.run(call, round, request.params, ownRuns[request.method]);
+    const round = await startRound(call, request, envelope, requestState);
+    round.task = task;
+    const work = calls.run(call, round, ownRuns[request.method]);
     // A view (§25.1) has a title of its own.
     const { title } = call.catalog;
     const info = title === undefined ? serverInfo : createServerInfo({ title });

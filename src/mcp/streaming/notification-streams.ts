@@ -8,9 +8,9 @@ import { writeExactJson } from '../../platform/exact-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { Callers } from '../calls/call.ts';
-import type { StreamResponse } from '../calls/outcome.ts';
 import type { OutgoingMessage } from '../protocol/json-rpc.ts';
-import { type EventChannel, PlainChannel } from './response-stream.ts';
+import { PlainChannel } from './event-queue.ts';
+import type { EventChannel, StreamResponse } from './response-stream.ts';
 
 export interface NotificationStream {
   readonly response: StreamResponse;

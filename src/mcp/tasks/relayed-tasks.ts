@@ -12,10 +12,10 @@ import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toNoted, toRawJson, toRawMembers } from '../../platform/noted-json.ts';
 import { readVersioned, writeVersioned } from '../../store/records.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import type { CallRecord } from '../calls/call.ts';
+import { type CallRecord, toErrorResult } from '../calls/call.ts';
 import { URL_REQUIRED } from '../calls/client-answers.ts';
 import type { CallContext } from '../calls/context.ts';
-import { guardEnd, guardThrown } from '../calls/guard-end.ts';
+import { guardEnd, guardThrown } from '../calls/guard-call.ts';
 import {
   CallStopped,
   type Guards,
@@ -26,7 +26,6 @@ import {
   rethrowStopped,
   toGuardCaller,
 } from '../calls/guards.ts';
-import { toErrorResult } from '../calls/outcome.ts';
 import type { Context } from '../catalog/catalog.ts';
 import { pick } from '../catalog/client-requests.ts';
 import type { RelayedTask, Target, TaskRequest } from '../catalog/served-catalog.ts';

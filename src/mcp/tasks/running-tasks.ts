@@ -15,9 +15,9 @@ import { buildTaskReplicaKey } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { Replicas } from '../../store/replicas/replicas.ts';
 import type { Question } from '../calls/guards.ts';
-import type { Answer } from '../calls/outcome.ts';
 import { omit } from '../catalog/client-requests.ts';
 import { createUserCounts } from '../streaming/notification-streams.ts';
+import type { Answer } from '../streaming/response-stream.ts';
 import type { TaskEnd, TaskRecord, TaskRecords } from './task-records.ts';
 
 /** So long nobody looks at a replica that says nothing; it says something three times meanwhile, and more. */

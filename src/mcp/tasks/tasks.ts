@@ -13,9 +13,8 @@ import { createReplicas } from '../../store/replicas/replicas.ts';
 import type { Call } from '../calls/call.ts';
 import type { CallContext, CallTask } from '../calls/context.ts';
 import type { Question } from '../calls/guards.ts';
-import { type RunMethod, readString } from '../calls/methods.ts';
-import type { Answer } from '../calls/outcome.ts';
-import type { CallControl } from '../calls/run-target.ts';
+import type { RunMethod } from '../calls/methods.ts';
+import type { CallControl } from '../calls/run-call.ts';
 import { isEmpty, omit, pick } from '../catalog/client-requests.ts';
 import {
   nameOwnPath,
@@ -23,6 +22,8 @@ import {
   type Target,
   type TaskRequest,
 } from '../catalog/served-catalog.ts';
+import { readString } from '../protocol/json-rpc.ts';
+import type { Answer } from '../streaming/response-stream.ts';
 import {
   createRelayedTaskIds,
   describeHandle,
