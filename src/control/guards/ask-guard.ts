@@ -1,6 +1,6 @@
 // §26.2, §26.3: how a guard is asked: what it is told, what it answers, and how much of that there may be at once.
 import type { UserContext } from '../../http/endpoint/message.ts';
-import type { GuardCaller, GuardedItem, GuardPoint } from '../../mcp/calls/guards.ts';
+import type { GuardedItem, GuardedMessage, GuardPoint } from '../../mcp/calls/guards.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { findExceededBound, isObject } from '../../platform/json.ts';
@@ -99,14 +99,13 @@ export function describeMessage(
   guard: string,
   on: GuardPoint,
   { name, server }: GuardedItem,
-  value: unknown,
-  caller: GuardCaller | undefined,
+  { value, caller }: Pick<GuardedMessage, 'value' | 'caller'>,
 ): AskedMessage {
   const [method, phase] = POINTS[on];
   const named = name === '' ? undefined : name;
   if (caller === undefined) return { guard, on, method, phase, server, name: named, value };
   const { user, clientId, view, requestId, trace } = caller;
-  // One literal: spread from parts it took longer than all else that is done for a guard in this process.
+  // One literal: spreads took longer than everything else that a guard in this process needs.
   return {
     guard,
     on,

@@ -158,7 +158,7 @@ function runGuard(
     ): Promise<GuardVerdict> {
       const startedAt = clock.monotonic();
       try {
-        const message = describeMessage(name, point, item, value, caller);
+        const message = describeMessage(name, point, item, { value, caller });
         const decision = await ask(message, { signal, user: caller?.user });
         if (decision.kind === 'change') {
           const wrong = findProblem?.(toPlain(decision.value));
@@ -186,7 +186,7 @@ function runGuard(
         try {
           const [point = 'tools/call'] = on;
           const [, , sample] = POINTS[point];
-          const message = describeMessage(name, point, CHECKED, sample, undefined);
+          const message = describeMessage(name, point, CHECKED, { value: sample, caller: undefined });
           await ask(message, { signal: undefined, user: undefined });
           return undefined;
         } catch (thrown) {

@@ -82,7 +82,9 @@ async function loadModuleGuard(
     const asked = { ...message, value: copyPlain(message.value, originals) };
     const answer: unknown = judge(asked);
     const decision = readDecision(
-      answer instanceof Promise ? await waitAtMost(clock, timeoutMs, answer) : answer,
+      isObject(answer) && 'then' in answer
+        ? await waitAtMost(clock, timeoutMs, Promise.resolve(answer))
+        : answer,
     );
     if (decision.kind !== 'change') return decision;
     try {

@@ -103,11 +103,11 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) 
 
   async function askAll<Answer>(
     call: Call,
-    sessionId: string,
     requests: Readonly<Record<string, Question>>,
     readAnswer: (answer: ClientAnswer) => Answer,
     cancelled?: CancelSignal,
   ): Promise<readonly (readonly [string, Answer])[]> {
+    const { sessionId = '' } = call;
     const named = Object.entries(requests).map(([name, request]) => {
       // A request that JSON cannot say fails here, before anything is sent.
       writeExactJson(request);
@@ -157,7 +157,7 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) 
     ): Promise<Answers<Requests>> {
       checkCanBeAsked(call, session, requests);
       const asked = await passQuestions(requests, guards);
-      const answers = await askAll(call, session.sessionId, asked, getResult);
+      const answers = await askAll(call, asked, getResult);
       return readAnswers(
         requests,
         await passAnswers(requests, Object.fromEntries(answers), guards),
@@ -171,8 +171,7 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) 
       cancelled?: CancelSignal,
     ): Promise<RawAnswer> {
       checkCanBeAsked(call, session, { request });
-      const { sessionId } = session;
-      const [answer] = await askAll(call, sessionId, { request }, readRawAnswer, cancelled);
+      const [answer] = await askAll(call, { request }, readRawAnswer, cancelled);
       return answer?.[1] ?? failAnswer();
     },
     /** Passes a client's answer to whoever waits for it, on any replica. */

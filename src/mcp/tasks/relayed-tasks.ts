@@ -12,9 +12,9 @@ import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toNoted, toRawJson, toRawMembers } from '../../platform/noted-json.ts';
 import { readVersioned, writeVersioned } from '../../store/records.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import { type CallRecord, toErrorResult } from '../calls/call.ts';
+import { toErrorResult } from '../calls/call.ts';
 import { URL_REQUIRED } from '../calls/client-answers.ts';
-import type { CallContext } from '../calls/context.ts';
+import type { ItemCall } from '../calls/run-call.ts';
 import { guardEnd, guardThrown } from '../calls/guard-call.ts';
 import {
   CallStopped,
@@ -28,7 +28,7 @@ import {
 } from '../calls/guards.ts';
 import type { Context } from '../catalog/catalog.ts';
 import { pick } from '../catalog/client-requests.ts';
-import type { RelayedTask, Target, TaskRequest } from '../catalog/served-catalog.ts';
+import type { RelayedTask, TaskRequest } from '../catalog/served-catalog.ts';
 import { toUrlRequired } from '../upstream/failures.ts';
 import {
   findKindProblem,
@@ -94,10 +94,8 @@ export const describeHandle = (taskId: string, task: RelayedTask): JsonObject =>
 
 export async function guardTask(
   guards: Guards | undefined,
-  target: Target,
+  { target, context, record }: Pick<ItemCall, 'target' | 'context' | 'record'>,
   asking: Promise<RelayedTask | undefined>,
-  context: CallContext,
-  record: CallRecord,
 ): Promise<RelayedTask | undefined> {
   const after = guards?.find('tools/result', target.item);
   const asked = guards?.find('elicitation', target.item);

@@ -210,7 +210,8 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     const target = await findTool(place.tool, caller, call);
     if (target.relayedTasks === undefined || target.server !== place.server) failUnknownTask();
     const asking = target.relayedTasks.request({ ...request, taskId: place.id }, caller);
-    const task = await guardTask(getGuards(), target, asking, caller, call.record);
+    const guarded = { target, context: caller, record: call.record };
+    const task = await guardTask(getGuards(), guarded, asking);
     return task && describeRelayed(taskId, task);
   }
 
