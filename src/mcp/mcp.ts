@@ -102,14 +102,14 @@ export function createMcp(
 
   return {
     gives: {
-      /** The headers of MCP that pages of allowed origins may send, and those that they may read. */
+      /** Headers of MCP for CORS: request headers, and exposed response headers. */
       corsHeaders: {
         request: [...REQUEST_HEADERS, ...catalogs.all.mirrorHeaders],
-        // Servers behind the gateway name arguments to repeat at any time.
+        // Servers may mark arguments for headers at any time.
         requestPrefix: catalogs.all.offers.listChanges === true ? 'mcp-param-' : undefined,
         response: RESPONSE_HEADERS,
       },
-      /** Ends anybody's session, and its stream. False when there is none. What servers behind the gateway keep for it expires there. */
+      /** Ends a session of any user, and its stream. False if there is none. Sessions at servers expire by themselves. */
       async endSession(id: string): Promise<boolean> {
         const hasEnded = await sessions.endAnybodys(id);
         if (hasEnded) {
@@ -122,19 +122,19 @@ export function createMcp(
     },
     endpoints: createMcpEndpoints(catalogs, eras, services, callers.getChallenge),
     gauges: { activeSessions: sessions.countActive },
-    /** Ends what would wait on: open streams, whose clients come again elsewhere, and questions. */
+    /** Ends waits: open streams, whose clients reconnect to other replicas, and server-initiated requests. */
     stopWaiting(): void {
       keptStreams.startStopping();
       resumptions.close();
       notificationStreams.disconnect();
       questions.close();
     },
-    /** Calls whose clients may come back for their answers (§15.1) may end for so long, and tasks that run here, which are ended then. */
+    /** Drains calls with resumable streams (§15.1), and running tasks, which are ended after `graceMs`. */
     async drain(graceMs: number): Promise<void> {
       const isLate = pause(runtime.clock, graceMs);
       await Promise.all([Promise.race([keptStreams.drain(), isLate]), tasks.close(graceMs)]);
     },
-    /** Ends those calls, and puts into the store what their clients may come back for. */
+    /** Ends those calls, and writes their events to the store. */
     async close(): Promise<void> {
       try {
         notificationStreams.close();
@@ -146,14 +146,13 @@ export function createMcp(
   };
 }
 
-/** The answer to calls that took longer than a process that stops could wait. */
+/** The answer to calls that outlast the shutdown. */
 const STOPPED = new GatewayError('stream_lost', {
   details:
     'The replica that ran this call was stopped before it ended. The call may have run: look before you call again.',
 });
 
-// §4.1, §4.4, §4.5: the endpoints of /mcp, where a call begins. Here messages become values of the protocol, and
-// values replies.
+// §4.1, §4.4, §4.5: the endpoints of /mcp: HTTP requests to calls, responses to HTTP replies.
 
 function createMcpEndpoints(
   catalogs: Catalogs,

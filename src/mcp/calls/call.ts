@@ -18,7 +18,7 @@ import { readTraceContext, type TraceContext } from '../../telemetry/tracing/tra
 import type { CacheHint } from '../catalog/content.ts';
 import type { ServedCatalog, Target } from '../catalog/served-catalog.ts';
 import { type JsonRpcMessage, type RequestId, readMeta } from '../protocol/json-rpc.ts';
-import { findMethod, isAvailable, type Method } from '../protocol/methods.ts';
+import { isAvailable, METHODS_BY_NAME, type Method } from '../protocol/methods.ts';
 import { detectEra, type Era } from '../protocol/revisions.ts';
 import {
   type Answer,
@@ -171,7 +171,7 @@ export function createCallRecord(
 ): CallRecord {
   const { method: methodName, params } = message;
   const era = detectEra(message, request);
-  const known = methodName === undefined ? undefined : findMethod(methodName);
+  const known = METHODS_BY_NAME.get(methodName);
   const isNotified = message.kind === 'notification';
   const isThere = known && isAvailable(known, { isNotified, era, offers, hasStreams });
   // Clients send further members as they like: only the one that the method uses counts.

@@ -46,8 +46,7 @@ const POINTS = {
 >;
 
 /** The guards of the calls of one target; undefined where none looks at them. */
-export function findCallGuards(guards: Guards | undefined, { item }: Target) {
-  if (guards === undefined) return undefined;
+export function findCallGuards(guards: Guards, { item }: Target) {
   const { request, result } = POINTS[item.kind];
   const before = guards.find(request, item);
   const after = guards.find(result, item);

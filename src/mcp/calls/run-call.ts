@@ -53,9 +53,9 @@ export interface CallControl {
   askFirst(call: ItemCall, whom: AskWhom): Promise<void>;
 }
 
-/** A call of a tool, prompt or resource. Guards change its arguments; what runs is what it holds then. */
-export class ItemCall {
-  target!: Target;
+/** A call of a tool, prompt or resource. Guards change it; what runs is what it holds then. */
+export interface ItemCall {
+  target: Target;
   /** As the client named it, at the path of this catalogue. */
   readonly wanted: WantedItem;
   readonly catalog: Call['catalog'];
@@ -65,17 +65,9 @@ export class ItemCall {
   context: CallContext;
   ask: AskWhom | undefined;
   /** The message repeats a member: other parsers may read another call. */
-  isAmbiguous = false;
+  isAmbiguous: boolean;
   /** It was in the arguments of another tool (§25.3). */
-  isNested = false;
-
-  constructor(call: Call, wanted: WantedItem, args: JsonObject, context: CallContext) {
-    this.wanted = wanted;
-    this.catalog = call.catalog;
-    this.record = call.record;
-    this.args = args;
-    this.context = context;
-  }
+  readonly isNested: boolean;
 }
 
 export function createCalls(runtime: Runtime, control: CallControl, callers: Callers) {
@@ -99,7 +91,8 @@ export function createCalls(runtime: Runtime, control: CallControl, callers: Cal
     record.startedAt = clock.monotonic();
     record.clientId = findClientId(call);
     let stopCounting: (() => void) | undefined;
-    let result: MethodResult;
+    let result: MethodResult | undefined;
+    let failure: unknown;
     try {
       const context = createContext(call, client, services);
       stopCounting = count(call);
@@ -107,19 +100,24 @@ export function createCalls(runtime: Runtime, control: CallControl, callers: Cal
       result = await (item === undefined
         ? startMethod(call, context, runOwn)
         : runItem(call, openItem(call, item, context), client));
+      stopCounting();
     } catch (thrown) {
       stopCounting?.();
-      const failure = record.hasStarted ? thrown : await startRefused(record, thrown);
-      return end(record, client.isAsking?.() ? ASKED : toFailedOutcome(failure, call));
+      failure = record.hasStarted ? thrown : await startRefused(record, thrown);
     }
-    stopCounting();
-    return end(record, client.isAsking?.() ? ASKED : toOutcome(result, record));
+    let outcome = ASKED;
+    if (client.isAsking?.() !== true)
+      outcome = result === undefined ? toFailedOutcome(failure, call) : toOutcome(result, record);
+    record.outcome = outcome;
+    observer.end(record);
+    return outcome;
   }
 
   /** Observers are notified of the start of a refused call, too. Resolves to the reason of the refusal. */
   async function startRefused(record: CallRecord, refusal: unknown): Promise<unknown> {
     try {
-      await notifyStart(record);
+      record.hasStarted = true;
+      await observer.start(record);
       return refusal;
     } catch (unavailable) {
       return unavailable;
@@ -138,11 +136,15 @@ export function createCalls(runtime: Runtime, control: CallControl, callers: Cal
   }
 
   /** Resolves the target, asks the policies and notifies the observers. */
-  async function runItem(call: Call, item: ItemCall, client: CallClient): Promise<MethodResult> {
-    const { record } = item;
-    const resolving = item.catalog.resolve(item.wanted, item.context);
+  async function runItem(
+    call: Call,
+    opened: OpenedCall,
+    client: CallClient,
+  ): Promise<MethodResult> {
+    const { record } = opened;
+    const resolving = opened.catalog.resolve(opened.wanted, opened.context);
     const target = resolving instanceof Promise ? await resolving : resolving;
-    item.target = target;
+    const item: ItemCall = Object.assign(opened, { target });
     record.target = target;
     record.server = target.server ?? record.server;
     let verdict = judgeItem(control, item);
@@ -150,7 +152,8 @@ export function createCalls(runtime: Runtime, control: CallControl, callers: Cal
     const checking =
       verdict.kind === 'denied' || item.isNested ? undefined : client.checkTarget?.(item);
     if (checking !== undefined) await checking;
-    const starting = notifyStart(record);
+    record.hasStarted = true;
+    const starting = observer.start(record);
     if (starting !== undefined) await starting;
     // Rules may have been reloaded meanwhile.
     const hasWaited = checking !== undefined || starting !== undefined;
@@ -163,38 +166,35 @@ export function createCalls(runtime: Runtime, control: CallControl, callers: Cal
     return target.item.kind === 'resource' ? toResourceResult(result) : { result };
   }
 
-  function notifyStart(record: CallRecord): Promise<void> | undefined {
-    record.hasStarted = true;
-    return observer.start(record);
-  }
-
-  function end(record: CallRecord, outcome: Outcome): Outcome {
-    record.outcome = outcome;
-    observer.end(record);
-    return outcome;
-  }
-
   return { services, findClientId, observer, count, run: runCall };
 }
 
+/** Before its target is resolved. */
+type OpenedCall = Omit<ItemCall, 'target'>;
+
 /** Reads what is called. From an outer tool on (§25.3) there is one call, and it is the nested one. */
-function openItem(call: Call, { list, param, kind }: MethodItem, context: CallContext): ItemCall {
-  const { record, catalog, sentText, message } = call;
+function openItem(
+  { record, catalog, sentText, message }: Call,
+  { list, param, kind }: MethodItem,
+  context: CallContext,
+): OpenedCall {
   const params = readParams(message.params);
-  const name = readString(params, param);
-  if (kind === 'resource') return new ItemCall(call, { list, name }, NO_ARGUMENTS, context);
-  const { arguments: args = {} } = params;
-  if (!isObject(args)) return failParams('params.arguments must be an object');
-  const nested = kind === 'tool' ? catalog.unwrapCall?.(name, args) : undefined;
-  if (nested === undefined) {
-    if (sentText !== undefined) noteSource(args, sentText, SENT);
-    return new ItemCall(call, { list, name }, args, context);
+  let name = readString(params, param);
+  let args = NO_ARGUMENTS;
+  let isNested = false;
+  if (kind !== 'resource') {
+    const { arguments: sent = {} } = params;
+    args = isObject(sent) ? sent : failParams('params.arguments must be an object');
+    const nested = kind === 'tool' ? catalog.unwrapCall?.(name, args) : undefined;
+    if (nested !== undefined) {
+      ({ name, args } = nested);
+      isNested = true;
+      record.subject = name;
+    }
+    if (sentText !== undefined) noteSource(args, sentText, isNested ? SENT_NESTED : SENT);
   }
-  record.subject = nested.name;
-  if (sentText !== undefined) noteSource(nested.args, sentText, SENT_NESTED);
-  const item = new ItemCall(call, { list, name: nested.name }, nested.args, context);
-  item.isNested = true;
-  return item;
+  const wanted = { list, name };
+  return { wanted, catalog, record, args, context, ask: undefined, isAmbiguous: false, isNested };
 }
 
 /** Paths of the arguments in a message, and of those of a nested call (§25.3). */
@@ -224,7 +224,8 @@ export async function runAllowed(item: ItemCall, control: CallControl): Promise<
   // No approval is requested for a call that cannot be made.
   if (target.task?.isRequired && record.era !== 'session' && item.context.task === undefined)
     failWithoutTasks(`Calls of ${target.item.name} are tasks: this needs a client`);
-  const guards = findCallGuards(control.getGuards(), target);
+  const configured = control.getGuards();
+  const guards = configured && findCallGuards(configured, target);
   try {
     if (guards?.before !== undefined && (await guardArguments(item, guards.before))) {
       const verdict = judgeItem(control, item);

@@ -1,5 +1,5 @@
-// The session era, 2024-11-05 to 2025-11-25 (§4.4): sessions that begin with `initialize`,
-// notifications, and requests to the client.
+// The session era, 2024-11-05 to 2025-11-25 (§4.4): sessions that begin with `initialize`, notifications, and server-initiated
+// requests.
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { getHeader } from '../../http/endpoint/message.ts';
@@ -138,7 +138,7 @@ export function createSessionEraHandler(
       if ('error' in answer) {
         questions.noteRequired(sessionId, answer.error);
       } else if (stream.isAccepted && stream.mayBegin) {
-        // §18.4. Not before an error, whose status says more than an event of a stream could.
+        // §18.4. Not before an error: a stream would hide its HTTP status.
         for (const list of call.catalog.takeMissedLists?.(sessionId) ?? []) {
           stream.send({ method: `notifications/${list}/list_changed`, params: {} });
         }
@@ -212,6 +212,7 @@ class RelayInSession implements SessionRelay {
   readonly era = 'session';
   readonly signal: CancelSignal;
   readonly wantsProgress: boolean;
+  readonly logLevel: LogSeverity | undefined;
   readonly meta: JsonObject | undefined;
   readonly questionGuards: QuestionGuards | undefined;
   private readonly client: SessionClient;
@@ -222,13 +223,10 @@ class RelayInSession implements SessionRelay {
   ) {
     this.signal = signal;
     this.wantsProgress = wantsProgress;
+    this.logLevel = client.logLevel;
     this.meta = meta;
     this.questionGuards = questionGuards;
     this.client = client;
-  }
-
-  get logLevel(): LogSeverity | undefined {
-    return this.client.logLevel;
   }
 
   // Bound when they are read, as those of the context: authors' catalogues may destructure them.

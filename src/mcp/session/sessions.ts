@@ -28,11 +28,11 @@ export function createSessions(
 ) {
   const { ttlSeconds, maxPerUser } = config.mcp.sessions;
   const defaultIssuer = config.oauth.provider?.issuer;
-  /** Calls that are admitted together expire together: the last text is kept. */
+  /** Caches the last text: calls of the same millisecond share it. */
   let expiresAt = 0;
   let expiry = new Date(expiresAt).toISOString();
 
-  /** The stored owner names its issuer, so that it stays its user's own when `OIDC_ISSUER` changes. */
+  /** The stored owner names its issuer, so that sessions keep their owner when `OIDC_ISSUER` changes. */
   const toOwner = (user: Owner | undefined): Owner | undefined =>
     user && { sub: user.sub, issuer: user.issuer ?? defaultIssuer };
 
@@ -57,7 +57,7 @@ export function createSessions(
   }
 
   return {
-    /** Ends those that expire first where the user has too many then; returns their ids, too. */
+    /** Evicts the sessions that expire first if the user has too many then; returns their ids, too. */
     async create(
       user: User,
       session: Pick<
@@ -84,8 +84,8 @@ export function createSessions(
     },
 
     /**
-     * Asks for the session that a request names: to read it only, or to give it its full time
-     * again. Undefined for what cannot be a session ID, which never reaches the store.
+     * The store access for the session that a request names: reads it, or slides its expiry. Undefined for an invalid session ID,
+     * which never reaches the store.
      */
     createAccess(
       id: string | undefined,
@@ -117,33 +117,33 @@ export function createSessions(
     },
 
     /**
-     * Notes which log messages the client wants.
+     * Stores the client's log level.
      *
-     * @throws GatewayError `session_not_found` when the session ended meanwhile.
+     * @throws GatewayError `session_not_found` if the session ended meanwhile.
      */
     async setLogLevel(id: string, user: User, logLevel: LogSeverity): Promise<void> {
       const isSet = await store.setSessionLogLevel(id, toOwner(user), logLevel);
       if (!isSet) fail('session_not_found');
     },
 
-    /** Finds which log messages the client of the user's session wants now; undefined where it has ended. */
+    /** The current log level of the user's session; undefined once it has ended. */
     async readLogLevel(id: string, owner: Owner | undefined): Promise<LogSeverity | undefined> {
       const record = await find(id);
       return record && isOwn(record, owner) ? readLogLevel(record.logLevel) : undefined;
     },
 
-    /** Ends the user's session. False when there is none. */
+    /** Ends the user's session. False if there is none. */
     async end(id: string, user: User): Promise<boolean> {
       return isSessionId(id) && end(id, toOwner(user));
     },
 
-    /** Ends anybody's session. False when there is none. */
+    /** Ends a session of any user. False if there is none. */
     async endAnybodys(id: string): Promise<boolean> {
       const record = await find(id);
       return record !== undefined && end(id, readOwner(record));
     },
 
-    /** The time at which a session expires, as it is stored, for `X-Session-Expires-At`: ISO 8601, UTC. */
+    /** The stored expiry of a session, for `X-Session-Expires-At`: ISO 8601, UTC. */
     getExpiry({ lastAccessedAt }: SessionRecord): string {
       const time = lastAccessedAt + ttlSeconds * 1000;
       if (time !== expiresAt) {
@@ -159,7 +159,7 @@ export function createSessions(
       return store.countSessions();
     },
 
-    /** Sweeps until stopped; returns the stop. */
+    /** Sweeps periodically, until the returned function is called. */
     startSweeping(): () => void {
       let cancel = () => {};
       const schedule = () => {
@@ -178,13 +178,13 @@ export function createSessions(
   };
 }
 
-// MCP "Logging": which log messages a session's client wants.
+// MCP "Logging": the log level of a session.
 
-/** Until the client says more, the server decides. */
+/** The server's default, until the client sets a level. */
 export const readLogLevel = (stored: string | undefined): LogSeverity =>
   isLogSeverity(stored) ? stored : 'info';
 
-/** Reads what `initialize` stored. */
+/** Reads the capabilities that `initialize` stored. */
 export function readStoredCapabilities(clientCapabilities: string): ClientCapabilities {
   const known = knownCapabilities.get(clientCapabilities);
   if (known !== undefined) return known;
@@ -218,16 +218,16 @@ type ReplicaMessage =
       readonly error?: unknown;
     }
   | { readonly about: 'cancelled'; readonly sessionId: string; readonly id: string | number }
-  /** The session has got a new stream, or has ended: streams elsewhere are over. */
+  /** The session has a new stream, or has ended: its other streams end. */
   | { readonly about: 'stream'; readonly sessionId: string; readonly id: string }
-  /** A stream that began at the replica to which it is sent is read at the one that sends it. */
+  /** The sender reads a stream that began at the receiver. */
   | {
       readonly about: 'resume';
       readonly sessionId: string;
       readonly stream: string;
       readonly replica: string;
     }
-  /** The answer: there is more of it in the store, it is there no longer, or it is read elsewhere by now. */
+  /** The answer: news in the store, the stream is gone, or it is read elsewhere by now. */
   | {
       readonly about: 'resumed';
       readonly sessionId: string;
