@@ -3,35 +3,35 @@ import type { AskWhom, PolicyCaller, PolicyItem } from '../../mcp/calls/policy.t
 import type { Turns } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 
-/** The part of the file about who may use what. */
+/** The rules in the configuration file. */
 export interface RulesConfig {
-  /** Without any, everybody may use everything. */
+  /** Without any, all callers may use everything. */
   readonly rules: readonly RuleConfig[];
-  /** `"rules": "everyone"`: that there are none is meant. */
+  /** `"rules": "everyone"`: explicitly none. */
   readonly meansNoRules: boolean;
-  /** `"allowFewerProtections": true`: that the file protects less than the one before is meant. */
+  /** `"allowFewerProtections": true`: the file may protect less than the one before. */
   readonly allowsFewer?: true;
 }
 
-/** Lets some callers use something. Rules only add up. */
+/** Allows some callers some items. Rules only add up. */
 export interface RuleConfig {
-  /** The callers that it is about; all that is named must hold. */
+  /** The callers; all members must match. */
   readonly who: 'everyone' | RuleSubject;
-  /** A CEL expression that must hold, too. */
+  /** A CEL expression that must be true, too. */
   readonly when: string | undefined;
   /** Globs over names as clients see them: of tools, or after `prompt:` or `resource:`. */
   readonly may: readonly string[];
-  /** The one who has to agree to a call before it runs (§27); undefined where nobody has to. */
+  /** The approver of calls (§27); undefined without one. */
   readonly ask?: AskWhom | undefined;
-  /** Its place, for messages: `postern.yaml:12, rules[0]`. */
+  /** Its position, for messages: `postern.yaml:12, rules[0]`. */
   readonly place: string;
 }
 
 export interface RuleSubject {
-  /** One of them is enough, as in each of these lists. */
+  /** One is enough, as in each of these lists. */
   readonly groups?: readonly string[];
   readonly scopes?: readonly string[];
-  /** A claim's exact value, or a list of those that it may have. */
+  /** The exact value of a claim, or a list of possible values. */
   readonly claims?: JsonObject;
   /** Globs over OAuth client IDs. */
   readonly clients?: readonly string[];
@@ -43,21 +43,21 @@ export interface RuleSubject {
 export interface Rules {
   /** Facts of users that the rules name. */
   readonly namedFacts: NamedFacts;
-  /** Before many items are decided on: works out what follows from the caller alone, and gives way to others. */
+  /** Called before many items are decided: computes what depends on the caller only, yielding to other work. */
   prepareFor(caller: PolicyCaller, work: Turns): Promise<void>;
-  /** At once, and without effect. */
+  /** Synchronous and without effect. */
   decide(item: RuledItem, caller: PolicyCaller): RuleDecision;
   /** See `Policy`. */
   mayAllowSome(namesBegin: string, caller: PolicyCaller): boolean;
-  /** The same rules, which know nothing of callers of these. */
+  /** The same rules with an empty cache. */
   withOwnMemory(): Rules;
 }
 
 /** An item to be seen, or used with these arguments. */
 export interface RuledItem extends PolicyItem {
   /**
-   * The arguments of a call: `{}` where it has none. Undefined in lists, where a rule that looks at them counts as fulfilled.
-   * Resources have none: such a rule allows none.
+   * The arguments of a call, `{}` without any. Undefined in lists, where conditions on arguments count as true. Resources have
+   * none: such conditions allow none.
    */
   readonly args: JsonObject | undefined;
 }
@@ -65,27 +65,27 @@ export interface RuledItem extends PolicyItem {
 export type RuleDecision =
   | {
       readonly kind: 'allowed';
-      /** `place` of the rule that says so; absent without rules. */
+      /** `place` of the rule that allows it; absent without rules. */
       readonly rule?: string;
-      /** In a list: arguments of the call decide whether it is. */
+      /** In a list: depends on the arguments of the call. */
       readonly isByArgs?: boolean;
-      /** The one who has to agree to a call before it runs (§27). */
+      /** The approver of the call (§27). */
       readonly ask?: AskWhom;
       /** `place` of the rule that asks. */
       readonly askRule?: string;
-      /** In a list: arguments of the call decide whether it is asked about. */
+      /** In a list: the approval depends on the arguments of the call. */
       readonly isAskedByArgs?: boolean;
     }
   /**
-   * For this caller it does not exist. `rounded` is a number of the arguments at which a rule would have to look, and which no
-   * double holds.
+   * Does not exist for this caller. `rounded` is a number among the arguments that a rule would have to compare, but no double
+   * holds.
    */
   | { readonly kind: 'denied'; readonly rounded?: string }
-  /** Only these scopes are missing: it is listed, and its call is 403 `insufficient_scope`. */
+  /** Only scopes are missing: it is listed, and its call is answered by 403 `insufficient_scope`. */
   | { readonly kind: 'scopes_missing'; readonly scopes: readonly string[]; readonly rule?: string };
 
-/** The part of a variable that is looked at: all of it, or these members and what of each. */
+/** The used part of a variable: all of it, or parts of these members. */
 export type Lookup = 'all' | Map<string, Lookup>;
 
-/** Members of `user` that rules name. A rule that names all claims names none of them. */
+/** The members of `user` that rules name. A rule about all claims names none. */
 export type NamedFacts = ReadonlyMap<string, Lookup>;
