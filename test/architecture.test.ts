@@ -100,7 +100,7 @@ const PACKAGE_FOLDERS: Readonly<Record<string, RegExp>> = {
 const WITH_CLASSES = [
   'logins/auth/parse-token.ts',
   'http/(server/(connections|send-stream)|limits/limiter).ts',
-  'mcp/calls/(call|context|run-call).ts',
+  'mcp/calls/(call|context).ts',
   'mcp/session/(kept-streams?|session-era|session-streams).ts',
   'mcp/streaming/(event-queue|notification-streams|response-stream).ts',
   'platform/(bounded-map|cancellation|clock|exact-json|note|splice-json).ts',

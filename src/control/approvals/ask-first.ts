@@ -4,9 +4,10 @@
 import { randomUUID } from 'node:crypto';
 import { fail } from '../../errors/gateway-error.ts';
 import { askInSession, askToOpen, createPageQuestion } from '../../mcp/calls/client-answers.ts';
+import type { ItemCall } from '../../mcp/calls/context.ts';
 import { CallStopped, toGuardCaller } from '../../mcp/calls/guards.ts';
 import type { AskWhom } from '../../mcp/calls/policy.ts';
-import type { CallControl, ItemCall } from '../../mcp/calls/run-call.ts';
+import type { CallControl } from '../../mcp/calls/run-call.ts';
 import type { Relay } from '../../mcp/catalog/catalog.ts';
 import { digestJson, hasHalfCharacters, isObject, toCanonicalJson } from '../../platform/json.ts';
 import { readExact } from '../../platform/noted-json.ts';

@@ -6,7 +6,13 @@ import type { GetProviderToken, UserContext } from '../../http/endpoint/message.
 import type { JsonObject } from '../../platform/json.ts';
 import type { Context, Relay, ServiceInfo } from '../catalog/catalog.ts';
 import type { Answers, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
-import type { ApprovalRounds, CallerContext, RelayedTasks } from '../catalog/served-catalog.ts';
+import type {
+  ApprovalRounds,
+  CallerContext,
+  RelayedTasks,
+  Target,
+  WantedItem,
+} from '../catalog/served-catalog.ts';
 import {
   isRequestId,
   isShortId,
@@ -26,7 +32,7 @@ import {
   type QuestionGuards,
   toGuardCaller,
 } from './guards.ts';
-import type { ItemCall } from './run-call.ts';
+import type { AskWhom } from './policy.ts';
 
 /** §29: continues a call as a task. */
 export interface CallTask {
@@ -84,6 +90,23 @@ export interface CallContext extends CallerContext {
   flush(): Promise<void> | undefined;
   /** The same call with another `_meta` for the server. */
   withMeta(meta: JsonObject | undefined): CallContext;
+}
+
+/** A call of a tool, prompt or resource. Guards change it; what runs is what it holds then. */
+export interface ItemCall {
+  target: Target;
+  /** As the client named it, at the path of this catalogue. */
+  readonly wanted: WantedItem;
+  readonly catalog: Call['catalog'];
+  readonly record: CallRecord;
+  /** `{}` for a resource. */
+  args: JsonObject;
+  context: CallContext;
+  ask: AskWhom | undefined;
+  /** The message repeats a member: other parsers may read another call. */
+  isAmbiguous: boolean;
+  /** It was in the arguments of another tool (§25.3). */
+  readonly isNested: boolean;
 }
 
 /** The part of a call that its context uses. */

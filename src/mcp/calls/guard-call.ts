@@ -18,7 +18,7 @@ import { readJsonRpcError } from '../protocol/json-rpc.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
 import { toErrorResult } from './call.ts';
 import { URL_REQUIRED } from './client-answers.ts';
-import type { CallContext } from './context.ts';
+import type { CallContext, ItemCall } from './context.ts';
 import {
   findAskedProblem,
   findCompletionProblem,
@@ -35,7 +35,6 @@ import {
   toGuardCaller,
 } from './guards.ts';
 import { readKnownArguments } from './methods.ts';
-import type { ItemCall } from './run-call.ts';
 
 const POINTS = {
   tool: { request: 'tools/call', result: 'tools/result' },

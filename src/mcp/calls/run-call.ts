@@ -17,7 +17,7 @@ import { quote } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { TaskTool } from '../catalog/catalog.ts';
 import { isToolError, readFailure } from '../catalog/define/tool.ts';
-import type { Target, WantedItem } from '../catalog/served-catalog.ts';
+import type { Target } from '../catalog/served-catalog.ts';
 import { isMadeAnew, type JsonRpcRequest, readParams, readString } from '../protocol/json-rpc.ts';
 import type { MethodItem } from '../protocol/methods.ts';
 import {
@@ -29,7 +29,13 @@ import {
   type Outcome,
   toErrorResult,
 } from './call.ts';
-import { type CallClient, type CallContext, type CallTask, createContext } from './context.ts';
+import {
+  type CallClient,
+  type CallContext,
+  type CallTask,
+  createContext,
+  type ItemCall,
+} from './context.ts';
 import { findCallGuards, guardArguments, guardEnd } from './guard-call.ts';
 import { CallStopped, failStopped, type Guards, toGuardCaller } from './guards.ts';
 import { failWithoutTasks, METHOD_RUNS, type RunMethod, toResourceResult } from './methods.ts';
@@ -51,23 +57,6 @@ export interface CallControl {
    * @throws CallStopped for the client's model; GatewayError; in the stateless era what ends a call that asks.
    */
   askFirst(call: ItemCall, whom: AskWhom): Promise<void>;
-}
-
-/** A call of a tool, prompt or resource. Guards change it; what runs is what it holds then. */
-export interface ItemCall {
-  target: Target;
-  /** As the client named it, at the path of this catalogue. */
-  readonly wanted: WantedItem;
-  readonly catalog: Call['catalog'];
-  readonly record: CallRecord;
-  /** `{}` for a resource. */
-  args: JsonObject;
-  context: CallContext;
-  ask: AskWhom | undefined;
-  /** The message repeats a member: other parsers may read another call. */
-  isAmbiguous: boolean;
-  /** It was in the arguments of another tool (§25.3). */
-  readonly isNested: boolean;
 }
 
 export function createCalls(runtime: Runtime, control: CallControl, callers: Callers) {

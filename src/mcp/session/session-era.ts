@@ -31,10 +31,10 @@ import {
 } from '../protocol/json-rpc.ts';
 import type { LogSeverity } from '../protocol/methods.ts';
 import { checkVersionHeader, hasSessionVersion } from '../protocol/revisions.ts';
+import type { EventChannel } from '../streaming/event-queue.ts';
 import {
   ACCEPTED,
   type Answer,
-  type EventChannel,
   type KeepStream,
   type McpResponse,
   toErrorAnswer,

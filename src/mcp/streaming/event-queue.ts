@@ -2,7 +2,26 @@
 
 import type { ReplyStream, WaitingWatcher } from '../../http/endpoint/message.ts';
 import { toSseEvent } from '../../platform/text.ts';
-import type { EventChannel } from './response-stream.ts';
+
+/** Sends the events of one response, or of one stream of notifications. */
+export interface EventChannel {
+  /** Can be read once. */
+  readonly items: ReplyStream;
+  /** Sends the first bytes, if there are any to send. */
+  begin(): void;
+  /** Drops notifications while the client reads too slowly. */
+  send(json: string, isNotification: boolean): void;
+  /** Sends the last event and ends. */
+  end(json: string): void;
+  /** Ends without a last event. */
+  close(): void;
+  /** True if the queued events exceed the memory granted to a slow reader. */
+  isFull(): boolean;
+  /** True if half of that stays free with so many more characters. */
+  hasRoomToSpare(characters: number): boolean;
+  /** Closes the connection: clients that can, resume the stream. */
+  disconnect(): void;
+}
 
 const MAX_WAITING_CHARACTERS = 262_144;
 

@@ -8,8 +8,8 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { Callers } from '../calls/call.ts';
 import type { OutgoingMessage } from '../protocol/json-rpc.ts';
-import { PlainChannel } from './event-queue.ts';
-import type { EventChannel, StreamResponse } from './response-stream.ts';
+import { type EventChannel, PlainChannel } from './event-queue.ts';
+import type { StreamResponse } from './response-stream.ts';
 
 export interface NotificationStream {
   readonly response: StreamResponse;

@@ -13,7 +13,7 @@ import { writeExactJson } from '../../platform/exact-json.ts';
 import { findWritten, surround } from '../../platform/json.ts';
 import { findText } from '../../platform/noted-json.ts';
 import type { OutgoingMessage, RequestId } from '../protocol/json-rpc.ts';
-import { PlainChannel } from './event-queue.ts';
+import { type EventChannel, PlainChannel } from './event-queue.ts';
 
 /** The `result` or the `error` of a JSON-RPC response. `failure` is the error to log for a result that reports one. */
 export type Answer =
@@ -40,26 +40,6 @@ export interface KeepStream {
   start(): ResponseChannel;
   /** True if clients accept a stream that begins with an event id and no data. */
   readonly canPrime: boolean;
-}
-
-/** Sends the events of one response, or of one stream of notifications. */
-export interface EventChannel {
-  /** Can be read once. */
-  readonly items: ReplyStream;
-  /** Sends the first bytes, if there are any to send. */
-  begin(): void;
-  /** Drops notifications while the client reads too slowly. */
-  send(json: string, isNotification: boolean): void;
-  /** Sends the last event and ends. */
-  end(json: string): void;
-  /** Ends without a last event. */
-  close(): void;
-  /** True if the queued events exceed the memory granted to a slow reader. */
-  isFull(): boolean;
-  /** True if half of that stays free with so many more characters. */
-  hasRoomToSpare(characters: number): boolean;
-  /** Closes the connection: clients that can, resume the stream. */
-  disconnect(): void;
 }
 
 type ResponseChannel = Omit<EventChannel, 'close' | 'isFull' | 'hasRoomToSpare'>;

@@ -14,6 +14,7 @@ import { readVersioned, writeVersioned } from '../../store/records.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import { toErrorResult } from '../calls/call.ts';
 import { URL_REQUIRED } from '../calls/client-answers.ts';
+import type { ItemCall } from '../calls/context.ts';
 import { guardEnd, guardThrown } from '../calls/guard-call.ts';
 import {
   CallStopped,
@@ -25,7 +26,6 @@ import {
   rethrowStopped,
   toGuardCaller,
 } from '../calls/guards.ts';
-import type { ItemCall } from '../calls/run-call.ts';
 import type { Context } from '../catalog/catalog.ts';
 import { pick } from '../catalog/client-requests.ts';
 import type { RelayedTask, TaskRequest } from '../catalog/served-catalog.ts';
