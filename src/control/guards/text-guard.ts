@@ -287,10 +287,13 @@ const CSS_ADDRESS = /(?:url\(|@import)[^()]{0,4096}/gi;
 
 /** Reads each by its number, or by its name where it is one of ASCII. */
 const decodeHtml: ReadText = (text) =>
-  text.replace(CHARACTER, (_, ...[decimal, hex, name, old = '']: readonly (string | undefined)[]) => {
-    if (decimal !== undefined) return toCharacter(decimal, 10);
-    return hex === undefined ? (NAMES[name ?? old] ?? '') : toCharacter(hex, 16);
-  });
+  text.replace(
+    CHARACTER,
+    (_, ...[decimal, hex, name, old = '']: readonly (string | undefined)[]) => {
+      if (decimal !== undefined) return toCharacter(decimal, 10);
+      return hex === undefined ? (NAMES[name ?? old] ?? '') : toCharacter(hex, 16);
+    },
+  );
 
 const toCharacter = (digits: string, base: number): string => {
   const code = Number.parseInt(digits, base);
