@@ -5,9 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createGuards } from '../src/control/guards/create-guards.ts';
 import { createRules, createRulesPolicy } from '../src/control/rules/create-rules.ts';
+import type { RuleConfig } from '../src/control/rules/rules.ts';
+import type { ItemCall } from '../src/mcp/calls/context.ts';
 import type { GuardConfig, Guards } from '../src/mcp/calls/guards.ts';
-import { joinPolicies, type Policies, type RuleConfig } from '../src/mcp/calls/policy.ts';
-import { createRunTarget } from '../src/mcp/calls/run-target.ts';
+import { joinPolicies, type Policies } from '../src/mcp/calls/policy.ts';
+import { type CallControl, runAllowed } from '../src/mcp/calls/run-call.ts';
 import { systemClock } from '../src/platform/clock.ts';
 import { createLog } from '../src/platform/log.ts';
 import { noMetrics } from '../src/telemetry/metrics/metrics.ts';
@@ -15,7 +17,7 @@ import { noMetrics } from '../src/telemetry/metrics/metrics.ts';
 const ROUNDS = 5;
 const RUNS = 20_000;
 
-type Call = Parameters<ReturnType<typeof createRunTarget>>[0];
+type Call = ItemCall;
 
 interface Case {
   readonly name: string;
@@ -125,11 +127,11 @@ async function measure(
   policies: Policies,
   characters: number,
 ): Promise<number> {
-  const runTarget = createRunTarget({
+  const control: CallControl = {
     getGuards: () => guards,
     askFirst: async () => {},
     judge: policies.judge,
-  });
+  };
   const call = createCall(characters);
   const { target, context, args } = call;
   const rounds: number[] = [];
@@ -139,7 +141,7 @@ async function measure(
     for (let run = 0; run < runs; run += 1) {
       const verdict = policies.judge(target.item, context, args);
       if (verdict.kind !== 'allowed') throw new Error('The rules of the benchmark deny its call.');
-      await runTarget(call);
+      await runAllowed({ ...call }, control);
     }
     rounds.push(((performance.now() - start) * 1000) / runs);
   }

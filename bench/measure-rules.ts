@@ -1,7 +1,8 @@
 // npm run bench -- rules: what one decision of the rules costs.
 
 import { createRules } from '../src/control/rules/create-rules.ts';
-import type { PolicyCaller, RuleConfig, RuledItem, Rules } from '../src/mcp/calls/policy.ts';
+import type { RuleConfig, RuledItem, Rules } from '../src/control/rules/rules.ts';
+import type { PolicyCaller } from '../src/mcp/calls/policy.ts';
 import { systemClock } from '../src/platform/clock.ts';
 
 const RULES = 100;

@@ -1,7 +1,7 @@
 // §18.2: what a call is about, and how it is made: by whose server, under its own name, and what may go with it.
 
 import { fail, failUpstream, GatewayError } from '../errors/gateway-error.ts';
-import { guardCompletion, toCompletionParams } from '../mcp/calls/guard-end.ts';
+import { guardCompletion, toCompletionParams } from '../mcp/calls/guard-call.ts';
 import type { GuardedItem } from '../mcp/calls/guards.ts';
 import type { PolicyItem } from '../mcp/calls/policy.ts';
 import type { Completion, CompletionRequest, RawItem, RawResult } from '../mcp/catalog/catalog.ts';
@@ -329,7 +329,8 @@ export function createComplete(
       return failUpstream('The server is not available now; try again in a moment.', { cause });
     });
     const { server, ref } = found;
-    return guardCompletion(getPlan().guards, found.item, completion, context, async (passed) => {
+    const guarded = { guards: getPlan().guards, item: found.item, context };
+    return guardCompletion(guarded, completion, async (passed) => {
       const builtIn = server === BUILT_IN ? findBuiltIn(path) : undefined;
       if (builtIn) return builtIn.complete(passed, context);
       const description = await view.findServer(server)?.lists.describe(who.upstream, who.patience);

@@ -1,36 +1,37 @@
-// §18.1: what a configuration file protects less than the one that is served: an `ask`, a limit of a rule, or a guard that is
-// gone, or is about nothing any more. It is told by patterns: what nobody may use any more, nobody has to be asked about.
+// §18.1: compares the protections of a new configuration file with those in use: reports approvals, limits of rules and guards that
+// are gone, or match nothing any more. Compares patterns: an item that is no longer allowed needs no approval.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { GuardConfig, GuardsConfig } from '../mcp/calls/guards.ts';
-import { ASK_ORDER, type RuleConfig, type RulesConfig } from '../mcp/calls/policy.ts';
+import { ASK_ORDER } from '../mcp/calls/policy.ts';
 import { compileGlob, readGlobHead } from '../platform/glob.ts';
 import { quote } from '../platform/text.ts';
 import { bindGuard } from './guards/guard-config.ts';
 import { parsePattern } from './rules/compile-rules.ts';
+import type { RuleConfig, RulesConfig } from './rules/rules.ts';
 
-/** The protections of one file. No secret is in it. */
+/** The protections of one file, without secrets. */
 export const describeProtections = (
   { rules, guards = [] }: RulesConfig & GuardsConfig,
   starts: Readonly<Record<string, string>>,
 ) => ({
   rules,
-  /** `what` says which guard it is, whatever it is called. */
+  /** `what` identifies the guard, independent of its name. */
   guards: guards.map(({ use, ...guard }) => ({ ...guard, what: bindGuard(use).describe() })),
-  /** The beginning of the names of each server. */
+  /** The name prefix of each server. */
   starts,
 });
 
 export type Protections = ReturnType<typeof describeProtections>;
 
-/** True if the pattern of the rule at this place, or of the guard of this name, is known to fit nothing. */
+/** True if the pattern of this rule or guard is known to match nothing. */
 export type IsIdle = (subject: string, pattern: string) => boolean;
 
 interface Compared extends Protections {
   readonly isIdle: IsIdle;
 }
 
-/** Sentences, each with the place of what is gone. */
+/** Problems, each with the place of the lost protection. */
 export const findFewerProtections = (served: Compared, next: Compared): readonly string[] => [
   ...findLostAsks(served, next),
   ...findLostLimits(served, next),
@@ -47,7 +48,7 @@ function findLostAsks(served: Compared, next: Compared): readonly string[] {
       const isFree = next.rules.some(
         (other) => !asks(other) && other.may.some((one) => mayMeet(one, now)),
       );
-      // Nobody can tell which of two conditions holds more often.
+      // Conditions cannot be compared.
       const isAsked = next.rules.some(
         (other) =>
           asks(other) &&
@@ -75,7 +76,7 @@ function namesAsMany(one: RuleConfig['who'], other: RuleConfig['who']) {
   });
 }
 
-/** Rules in the place of a former one that let more of it through: without its `when`, or a member of its `who`. */
+/** Rules that replace a former one and allow more: without its `when`, or a member of its `who`. */
 function findLostLimits(served: Compared, next: Compared): readonly string[] {
   const former = served.rules.map((rule) => ({
     ...rule,
@@ -88,7 +89,7 @@ function findLostLimits(served: Compared, next: Compared): readonly string[] {
   return former
     .filter((rule) => !hasRule(next, rule))
     .flatMap((rule) => {
-      /** True if another rule let it through before with no more limits than these. */
+      /** True if another former rule allowed it with no more limits. */
       const wasFree = (pattern: string, allowed: readonly string[]) =>
         former.some(
           (other) =>
@@ -114,7 +115,7 @@ function findLostLimits(served: Compared, next: Compared): readonly string[] {
     });
 }
 
-/** The pattern for all that both fit, where that is all that one of them fits. */
+/** The intersection of two patterns, if that is one of them. */
 function findCommon(one: string, other: string) {
   if (covers(one, other)) return other;
   return covers(other, one) ? one : undefined;
@@ -123,7 +124,7 @@ function findCommon(one: string, other: string) {
 const hasRule = ({ rules }: Protections, rule: RuleConfig) =>
   rules.some((other) => isDeepStrictEqual(listMeant(other), listMeant(rule)));
 
-/** All but its place. What a worker is told lacks members that are undefined. */
+/** Without its place. Messages to a worker lack undefined members. */
 const listMeant = ({ who, when, may, ask }: RuleConfig) => [who, when, may, ask];
 
 const listLimits = ({ who, when }: RuleConfig): readonly string[] => [
@@ -131,11 +132,11 @@ const listLimits = ({ who, when }: RuleConfig): readonly string[] => [
   ...(when === undefined ? [] : ['"when"']),
 ];
 
-/** That all are gone is told otherwise. */
+/** The loss of all is reported separately. */
 function findLostGuards(served: Compared, next: Compared): readonly string[] {
   if (next.guards.length === 0) return [];
   return served.guards.flatMap((guard) => {
-    // One that keeps its name stands for itself, and not for another of its kind.
+    // A guard that keeps its name replaces itself, not another of its kind.
     const kept = next.guards.filter(
       ({ name, what }) =>
         name === guard.name ||
@@ -161,7 +162,7 @@ function findLostGuards(served: Compared, next: Compared): readonly string[] {
   });
 }
 
-/** The pattern as names are in the next file. Undefined for one that protects nothing: it fits nothing, or its server is gone. */
+/** The pattern with the names of the new file. Undefined if it protects nothing: it matches nothing, or its server is gone. */
 function translate(subject: string, pattern: string, served: Compared, next: Compared) {
   if (served.isIdle(subject, pattern)) return undefined;
   const owner = Object.entries(served.starts).find(
@@ -180,16 +181,16 @@ const coversNow = (
   { isIdle }: Compared,
 ) => patterns.some((one) => covers(one, now) && !isIdle(subject, one));
 
-/** True if all that the other fits is fitted by this one; where that is hard to tell, it is not. */
+/** True if this pattern covers the other; false if in doubt. */
 function covers(pattern: string, other: string) {
   const [one, covered] = [parsePattern(pattern), parsePattern(other)];
   if (one.kind !== covered.kind) return false;
   if (one.glob === covered.glob) return true;
-  // A star takes wildcards of the other as it takes what they stand for; a question mark does not.
+  // A star also covers wildcards of the other; a question mark does not.
   return (!one.glob.includes('?') || isName(covered.glob)) && compileGlob(one.glob)(covered.glob);
 }
 
-/** True if something may fit both. */
+/** True if both may match the same name. */
 function mayMeet(pattern: string, other: string) {
   const [one, met] = [parsePattern(pattern), parsePattern(other)];
   if (one.kind !== met.kind) return false;

@@ -11,6 +11,7 @@ import {
   type PreviewRequest,
   previewAccess,
 } from '../control/rules/create-rules.ts';
+import type { Rules } from '../control/rules/rules.ts';
 import { GatewayError } from '../errors/gateway-error.ts';
 import type { ProtectedEndpoint } from '../http/endpoint/endpoint.ts';
 import { createJsonReply } from '../http/endpoint/message.ts';
@@ -19,7 +20,7 @@ import { createLockPolicy } from '../lock/lock.ts';
 import { createLockApproval } from '../lock/lock-approval.ts';
 import type { StoredLock } from '../lock/lock-file.ts';
 import type { ClientOf } from '../mcp/calls/call.ts';
-import { joinPolicies, type Rules } from '../mcp/calls/policy.ts';
+import { joinPolicies } from '../mcp/calls/policy.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import { createToFailedResult } from '../mcp/upstream/failures.ts';
 import type { ServedFile } from '../mcp/upstream/upstream-config.ts';

@@ -2,6 +2,7 @@
 // what this process knows.
 import { WARNED_TOKENS } from '../catalog/budget/list-costs.ts';
 import type { previewAccess } from '../control/rules/create-rules.ts';
+import type { RuleDecision } from '../control/rules/rules.ts';
 import { fail } from '../errors/gateway-error.ts';
 import type { AdminPanel } from '../http/endpoint/admin-panel.ts';
 import {
@@ -12,7 +13,6 @@ import {
 } from '../http/endpoint/admin-requests.ts';
 import { readEmail } from '../http/endpoint/message.ts';
 import { createLockPanels } from '../lock/lock-approval.ts';
-import type { RuleDecision } from '../mcp/calls/policy.ts';
 import type { JsonObject } from '../platform/json.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { GatewayUpstreams } from './create-upstreams.ts';

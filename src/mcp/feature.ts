@@ -1,23 +1,23 @@
-// A feature of the gateway is one value: what it needs of those before it in the list, how it opens, and what it then gives to each
-// part of the gateway. src/gateway/gateway.ts is the list; nothing else knows all features.
+// Feature: one value with the ports that it needs, how it opens, and what it then gives to each part of the gateway.
+// src/gateway/gateway.ts lists all features.
 
 import type { AdminPanel } from '../http/endpoint/admin-panel.ts';
 import type { Endpoint } from '../http/endpoint/endpoint.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { StoredCounts } from '../telemetry/metrics/metrics.ts';
 
-/** `Needs` are ports of features that open before it, `Gives` its own, for those that open after it. */
+/** `Needs` are ports of features opened before it, `Gives` its own ports for later ones. */
 export interface Feature<Needs extends object, Gives extends object, File> {
-  /** As an error at its start or end names it. */
+  /** For errors at start and shutdown. */
   readonly name: string;
-  /** Asks nobody anything that could be down: a gateway starts without its provider, its store and its servers. */
+  /** Makes no request that could fail: a gateway starts without its provider, its store and its servers. */
   readonly open: (
     runtime: Runtime,
     needs: Needs,
   ) => OpenFeature<Gives, File> | Promise<OpenFeature<Gives, File>>;
 }
 
-/** All members but `gives` are optional; each has one consumer, which goes through all features. */
+/** All members but `gives` are optional; each has one consumer, which loops over all features. */
 interface OpenFeature<Gives extends object, File> extends FeatureParts<File> {
   readonly gives: Gives;
 }
@@ -25,26 +25,26 @@ interface OpenFeature<Gives extends object, File> extends FeatureParts<File> {
 export interface FeatureParts<File> {
   /** For the router. */
   readonly endpoints?: readonly Endpoint[];
-  /** For the operators' page, which shows them where there is one. */
+  /** For the operators' page. */
   readonly panels?: readonly AdminPanel[];
-  /** For `/health/ready`, by the names that it shows: each rejects while the gateway must not be sent requests. */
+  /** Checks of `/health/ready`, by name: each rejects while the gateway must not receive requests. */
   readonly readiness?: Readonly<Record<string, () => Promise<void>>>;
-  /** For `/metrics`. @throws StoreUnavailable: the number is left out. */
+  /** For `/metrics`. @throws StoreUnavailable: the gauge is omitted. */
   readonly gauges?: Gauges;
-  /** Begins its own work, once all features are open. */
+  /** Starts background work, once all features are open. */
   start?(): void;
   /**
-   * Another configuration file: finds all that is wrong with it, and changes nothing. What it resolves to takes the file over; it
-   * is called once no feature has refused.
+   * Validates a new configuration file, without effect. The returned function applies it, once all features have accepted the
+   * file.
    *
-   * @throws ConfigError, or what the file cannot be used for.
+   * @throws ConfigError, or the reason why the file cannot be used.
    */
   prepare?(file: File): Promise<() => void | Promise<void>>;
-  /** The process is about to stop: ends what would wait on. */
+  /** Begins the shutdown: ends waits. */
   stopWaiting?(): void;
-  /** Resolves once nothing is under way, after `graceMs` at the latest. */
+  /** Drains: resolves once nothing is in flight, after `graceMs` at the latest. */
   drain?(graceMs: number): Promise<void>;
-  /** In the reverse of the order in which they were opened, while all before it are still open. */
+  /** Called in reverse order of opening, while all earlier features are still open. */
   close?(): void | Promise<void>;
 }
 
@@ -52,22 +52,22 @@ export type Gauges = {
   readonly [Gauge in keyof StoredCounts]?: () => Promise<StoredCounts[Gauge]>;
 };
 
-/** Ports that a feature gives to those after it. */
+/** Ports that a feature gives to later ones. */
 export type Given<Opened> = Opened extends Feature<never, infer Gives, never> ? Gives : never;
 
-/** The feature itself: its types follow from `open`. */
+/** Infers the types of a feature from `open`. */
 export const defineFeature = <Needs extends object, Gives extends object, File>(
   feature: Feature<Needs, Gives, File>,
 ): Feature<Needs, Gives, File> => feature;
 
-// Features open in the order of a list. A feature that stands before one that it needs does not compile.
+// Opens features in the order of a list. A feature listed before one that it needs does not compile.
 
-/** `Ports` are those that the features of the list give, and what the list was begun with. */
+/** `Ports` are the ports that the listed features give, and those that the list began with. */
 interface FeatureList<File, Begin extends object, Ports extends object> {
   with<Gives extends object>(
     feature: Feature<Ports, Gives, File>,
   ): FeatureList<File, Begin, Ports & Gives>;
-  /** Closes those that are open where one of them does not open. @throws what that one throws. */
+  /** If one does not open, closes the open ones. @throws what that one throws. */
   open(runtime: Runtime, begin: Begin): Promise<OpenFeatures<File, Ports>>;
 }
 
@@ -100,7 +100,7 @@ function extendList<File, Begin extends object, Ports extends object>(
   };
 }
 
-/** Each is closed, also where one before it fails. @throws what the first of those throws. */
+/** Closes all, even if one fails. @throws the first error. */
 export async function closeAll(
   features: readonly Pick<FeatureParts<never>, 'close'>[],
 ): Promise<void> {

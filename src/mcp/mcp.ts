@@ -17,7 +17,6 @@ import { truncateForLog } from '../platform/log.ts';
 import { stripUri } from '../platform/secret-texts.ts';
 import { EVENT_STREAM_HEADERS } from '../platform/text.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import type { SessionLookup } from '../store/store.ts';
 import { readTraceId } from '../telemetry/tracing/tracing.ts';
 import {
   Call,
@@ -25,26 +24,24 @@ import {
   type CallRecord,
   createCallRecord,
   type EraHandler,
-  readSessionHeader,
+  SESSION_HEADER,
 } from './calls/call.ts';
-import {
-  type Answer,
-  type McpResponse,
-  renderBody,
-  type SessionInfo,
-  toErrorAnswer,
-} from './calls/outcome.ts';
-import { createCalls } from './calls/run-call.ts';
-import type { CallControl } from './calls/run-target.ts';
+import { type CallControl, createCalls } from './calls/run-call.ts';
 import type { Catalogs, ServedCatalog } from './catalog/served-catalog.ts';
 import { defineFeature } from './feature.ts';
-import { type JsonRpcMessage, parseMessage, type RequestId } from './protocol/json-rpc.ts';
-import { checkVersionHeader, detectEra, type Era } from './protocol/revisions.ts';
+import { parseMessage, type RequestId } from './protocol/json-rpc.ts';
+import { checkVersionHeader, type Era } from './protocol/revisions.ts';
 import { createSessionEraHandler } from './session/session-era.ts';
 import { openSessionServices, type SessionServices } from './session/session-services.ts';
 import { createStatelessEraHandler } from './stateless/stateless-era.ts';
 import { createNotificationStreams } from './streaming/notification-streams.ts';
-import { acceptsEventStream } from './streaming/response-stream.ts';
+import {
+  type Answer,
+  acceptsEventStream,
+  type McpResponse,
+  renderBody,
+  toErrorAnswer,
+} from './streaming/response-stream.ts';
 import { createTasks } from './tasks/tasks.ts';
 
 interface CallNeeds
@@ -105,14 +102,14 @@ export function createMcp(
 
   return {
     gives: {
-      /** The headers of MCP that pages of allowed origins may send, and those that they may read. */
+      /** Headers of MCP for CORS: request headers, and exposed response headers. */
       corsHeaders: {
         request: [...REQUEST_HEADERS, ...catalogs.all.mirrorHeaders],
-        // Servers behind the gateway name arguments to repeat at any time.
+        // Servers may mark arguments for headers at any time.
         requestPrefix: catalogs.all.offers.listChanges === true ? 'mcp-param-' : undefined,
         response: RESPONSE_HEADERS,
       },
-      /** Ends anybody's session, and its stream. False when there is none. What servers behind the gateway keep for it expires there. */
+      /** Ends a session of any user, and its stream. False if there is none. Sessions at servers expire by themselves. */
       async endSession(id: string): Promise<boolean> {
         const hasEnded = await sessions.endAnybodys(id);
         if (hasEnded) {
@@ -125,19 +122,19 @@ export function createMcp(
     },
     endpoints: createMcpEndpoints(catalogs, eras, services, callers.getChallenge),
     gauges: { activeSessions: sessions.countActive },
-    /** Ends what would wait on: open streams, whose clients come again elsewhere, and questions. */
+    /** Ends waits: open streams, whose clients reconnect to other replicas, and server-initiated requests. */
     stopWaiting(): void {
       keptStreams.startStopping();
       resumptions.close();
       notificationStreams.disconnect();
       questions.close();
     },
-    /** Calls whose clients may come back for their answers (§15.1) may end for so long, and tasks that run here, which are ended then. */
+    /** Drains calls with resumable streams (§15.1), and running tasks, which are ended after `graceMs`. */
     async drain(graceMs: number): Promise<void> {
       const isLate = pause(runtime.clock, graceMs);
       await Promise.all([Promise.race([keptStreams.drain(), isLate]), tasks.close(graceMs)]);
     },
-    /** Ends those calls, and puts into the store what their clients may come back for. */
+    /** Ends those calls, and writes their events to the store. */
     async close(): Promise<void> {
       try {
         notificationStreams.close();
@@ -149,14 +146,13 @@ export function createMcp(
   };
 }
 
-/** The answer to calls that took longer than a process that stops could wait. */
+/** The answer to calls that outlast the shutdown. */
 const STOPPED = new GatewayError('stream_lost', {
   details:
     'The replica that ran this call was stopped before it ended. The call may have run: look before you call again.',
 });
 
-// §4.1, §4.4, §4.5: the endpoints of /mcp, where a call begins. Here messages become values of the protocol, and
-// values replies.
+// §4.1, §4.4, §4.5: the endpoints of /mcp: HTTP requests to calls, responses to HTTP replies.
 
 function createMcpEndpoints(
   catalogs: Catalogs,
@@ -167,7 +163,7 @@ function createMcpEndpoints(
   const { calls, sessions, sessionStreams, keptStreams, resumptions, findStreamOwner } = services;
   const { observer } = calls;
   const hasStreams = sessionStreams !== undefined;
-  /** A server or view may go between the look at the path and here. */
+  /** A server or view may be removed after the path was matched. */
   const findCatalog = ({ path }: GatewayRequest): ServedCatalog =>
     path === '/mcp'
       ? catalogs.all
@@ -195,53 +191,45 @@ function createMcpEndpoints(
     const { request, user, body } = protectedCall;
     const catalog = findCatalog(request);
     const message = parseMessage(getJson(body));
-    const era = detectEra(message, request);
-    const record = createCallRecord(message, protectedCall, catalog, era, hasStreams);
+    const record = createCallRecord(message, protectedCall, catalog, hasStreams);
     observer.receive(record);
+    const call = new Call(record, catalog, protectedCall, message);
     return {
-      access: eras[era].accessSession(request, user),
-      run: (session) => handleMessage(catalog, protectedCall, session, message, record),
+      access: eras[record.era].accessSession(request, user),
+      run(session) {
+        call.session = session;
+        return answer(call);
+      },
     };
   }
 
-  function handleMessage(
-    catalog: ServedCatalog,
-    protectedCall: ProtectedCall,
-    session: SessionLookup,
-    message: JsonRpcMessage,
-    record: CallRecord,
-  ): Reply | Promise<Reply> {
-    const { era, id = null } = record;
+  async function answer(call: Call): Promise<Reply> {
+    const { record, request } = call;
     observer.admit(record);
-    const call = new Call(record, catalog, protectedCall, session);
+    // Of the record as sent: a nested call (§25.3) replaces its subject.
     const describe = createDescribe(record);
-    const reply = (response: McpResponse) =>
-      toReply(challenge(response, call.request.path), id, call.sessionInfo, describe);
-    const replyThrown = (thrown: unknown) => reply({ kind: 'json', answer: toErrorAnswer(thrown) });
+    let response: McpResponse;
     try {
-      const responding = eras[era].handle(call, message);
-      return responding instanceof Promise
-        ? responding.then(reply, replyThrown)
-        : reply(responding);
+      response = await eras[record.era].handle(call);
     } catch (thrown) {
-      return replyThrown(thrown);
+      response = { kind: 'json', answer: toErrorAnswer(thrown) };
     }
+    if (response.kind === 'json' && 'error' in response.answer) {
+      const error = addChallenge(response.answer.error, getChallenge?.(request.path));
+      response = { kind: 'json', answer: { error } };
+    }
+    return toReply(response, record.id ?? null, call.sessionInfo, describe);
   }
 
-  function challenge(response: McpResponse, path: string): McpResponse {
-    if (response.kind !== 'json' || !('error' in response.answer)) return response;
-    const error = addChallenge(response.answer.error, getChallenge?.(path));
-    return { ...response, answer: { error } };
-  }
-
-  /** The session is read, so that one that has expired is counted as such, and does not slide. */
+  /** Reads the session without sliding it, so that an expired one is counted as such. */
   function judgeDelete({ request, user }: ProtectedCall): JudgedCall {
     const catalog = findCatalog(request);
-    const id = readSessionHeader(request) ?? fail('missing_session_id');
+    const id = getHeader(request, SESSION_HEADER) ?? fail('missing_session_id');
     return {
       access: sessions.createAccess(id, user, 'read'),
       async run(session) {
-        const record = await sessions.read(id, { user, session, catalog });
+        const record = sessions.find({ user, session, catalog });
+        if (record === undefined) await sessions.countMissing(id, session);
         const hasEnded = record && (await sessions.end(id, user));
         if (!hasEnded) fail('session_to_end_not_found');
         catalog.endSession(findStreamOwner({ user, catalog }, record).caller);
@@ -252,20 +240,23 @@ function createMcpEndpoints(
     };
   }
 
-  /** The stream of a session, or one that its client comes back to (§15.1). */
+  /** Opens the stream of a session, or resumes a stream (§15.1). */
   function judgeGet({ request, user }: ProtectedCall): JudgedCall {
     const catalog = findCatalog(request);
     const lastEventId = getHeader(request, 'last-event-id');
-    const id = readSessionHeader(request) ?? fail('missing_session_id');
+    const id = getHeader(request, SESSION_HEADER) ?? fail('missing_session_id');
     checkVersionHeader(request);
     if (!acceptsEventStream(request)) fail('not_acceptable');
     return {
       access: sessions.createAccess(id, user, 'slide'),
       async run(session) {
-        const record =
-          (await sessions.read(id, { user, session, catalog })) ?? fail('session_not_found');
+        const record = sessions.find({ user, session, catalog });
+        if (record === undefined) {
+          await sessions.countMissing(id, session);
+          return fail('session_not_found');
+        }
         const expiresAt = sessions.getExpiry(record);
-        // HEAD asks what GET would say: a stream of the session that is open must not end for it.
+        // HEAD returns the headers of GET, and must not end the session's open stream.
         if (request.method === 'HEAD')
           return {
             status: 200,
@@ -275,7 +266,7 @@ function createMcpEndpoints(
           lastEventId === undefined ? NEW_STREAM : resumptions.resume(record, lastEventId);
         if (resumed === undefined) return NOTHING_LEFT;
         if (resumed.kind === 'stream') return toReply(resumed, null, { expiresAt });
-        // From a time with MCP_STREAMS: nothing more comes.
+        // The stream began while MCP_STREAMS was on.
         if (sessionStreams === undefined) return NOTHING_LEFT;
         const owner = findStreamOwner({ user, catalog }, record);
         const earlier = resumed.kind === 'earlier' ? resumed : undefined;
@@ -284,9 +275,7 @@ function createMcpEndpoints(
     };
   }
 
-  /**
-   * GET without MCP_STREAMS: no stream is offered, but those that clients come back to; clients probe here for the login.
-   */
+  /** GET without MCP_STREAMS: streams can only be resumed. Clients probe here for the login. */
   function refuseNewStream(request: GatewayRequest): void {
     if (getHeader(request, 'last-event-id') !== undefined) return;
     if (getChallenge !== undefined && getHeader(request, 'authorization') === undefined)
@@ -301,15 +290,15 @@ function createMcpEndpoints(
 
 const NEW_STREAM = { kind: 'new' } as const;
 
-/** Tells clients of event streams that they need not come again (WHATWG HTML §9.2.3). */
+/** Clients of event streams do not reconnect after it (WHATWG HTML §9.2.3). */
 const NOTHING_LEFT: Reply = { status: 204 };
 
 /** The one place where a response becomes HTTP. */
 function toReply(
   response: McpResponse,
   id: RequestId | null,
-  session: SessionInfo,
-  describe: DescribeForLog = describeNothing,
+  session: Call['sessionInfo'],
+  describe: Reply['describe'] = describeNothing,
 ): Reply {
   switch (response.kind) {
     case 'accepted':
@@ -320,7 +309,7 @@ function toReply(
         status: 200,
         headers: addSessionHeaders({ ...EVENT_STREAM_HEADERS }, session),
         stream: events,
-        // Not of one that answers nothing: it would be kept for as long as that stands.
+        // Absent for a stream without an answer: it would be kept for as long as the stream is open.
         ...(answer && { outcome: () => describeAnswer(answer()) }),
         describe,
       };
@@ -328,7 +317,6 @@ function toReply(
     case 'json': {
       const { body, pieces, error } = renderBody(response.answer, id);
       const type = { 'Content-Type': 'application/json' };
-      // Most have no error: then nothing has to be copied.
       if (error === undefined)
         return { status: 200, headers: addSessionHeaders(type, session), body, pieces, describe };
       const { headers, facts } = error.failure;
@@ -344,12 +332,12 @@ function toReply(
   }
 }
 
-/** Adds to the headers, which are the reply's own: a copy would cost more than all else here. */
+/** Adds to the given headers, without copying them. */
 function addSessionHeaders(
   headers: Record<string, string>,
-  { sessionId, expiresAt }: SessionInfo,
+  { sessionId, expiresAt }: Call['sessionInfo'],
 ): ReplyHeaders {
-  if (sessionId !== undefined) headers['mcp-session-id'] = sessionId;
+  if (sessionId !== undefined) headers[SESSION_HEADER] = sessionId;
   if (expiresAt !== undefined) headers['X-Session-Expires-At'] = expiresAt;
   return headers;
 }
@@ -359,12 +347,10 @@ function describeAnswer(answer: Answer | undefined): Pick<Reply, 'error' | 'fact
   return error === undefined ? {} : toLogMembers(error);
 }
 
-type DescribeForLog = () => JsonObject;
+const describeNothing = (): JsonObject => ({});
 
-const describeNothing: DescribeForLog = () => ({});
-
-/** Describes for the log what a message is about: `tools/call` of `service_ping`. Keeps nothing else of the record. */
-function createDescribe({ era, methodName, subject, trace }: CallRecord): DescribeForLog {
+/** Describes the message for the log: `tools/call` of `service_ping`. Keeps nothing else of the record. */
+function createDescribe({ era, methodName, subject, trace }: CallRecord): () => JsonObject {
   return function describe() {
     if (methodName === undefined) return { era };
     const isUri = methodName.startsWith('resources/');

@@ -5,15 +5,11 @@ import { createNaming } from '../../catalog/prepare-list.ts';
 import { createUpstreamCatalogs } from '../../catalog/upstream-catalogs.ts';
 import { parsePattern } from '../../control/rules/compile-rules.ts';
 import { createRules } from '../../control/rules/create-rules.ts';
+import type { RuledItem } from '../../control/rules/rules.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
 import { readClaimedClient, readEmail, type UserContext } from '../../http/endpoint/message.ts';
 import { createLock, createLockPolicy } from '../../lock/lock.ts';
-import {
-  joinPolicies,
-  type Policy,
-  type PolicyCaller,
-  type RuledItem,
-} from '../../mcp/calls/policy.ts';
+import { joinPolicies, type Policy, type PolicyCaller } from '../../mcp/calls/policy.ts';
 import type { Cursor } from '../../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT, serveOwnCatalog } from '../../mcp/catalog/own-catalog.ts';
 import { ALL_KINDS } from '../../mcp/protocol/list-kinds.ts';

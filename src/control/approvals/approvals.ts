@@ -1,9 +1,9 @@
-// §27: calls that somebody has to agree to before they run: what they are bound to, and the requests for approval in the store.
+// §27: approvals: the call that each is bound to, and requests for approval in the store.
 
 import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../config/problem.ts';
 import type { GuardConfig } from '../../mcp/calls/guards.ts';
-import type { AskWhom, RuleConfig } from '../../mcp/calls/policy.ts';
+import type { AskWhom } from '../../mcp/calls/policy.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { parseExactJson, writeExactJson } from '../../platform/exact-json.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
@@ -26,28 +26,29 @@ import type { PageRequest, StoredPage } from '../../store/page.ts';
 import { type Change, createRecords, jsonFormat, textFormat } from '../../store/records.ts';
 import type { Replicas } from '../../store/replicas/replicas.ts';
 import type { Owner } from '../../store/store.ts';
+import type { RuleConfig } from '../rules/rules.ts';
 
-/** The subject of an approval: this call of this user by this client, exactly as it will be sent. */
+/** The subject of an approval: one call of one user and client, exactly as it will be sent. */
 export interface CallToApprove {
-  /** Undefined without authentication: only a form can ask then. Users of `OIDC_ISSUER` have no issuer here. */
+  /** Undefined without authentication: then only a form can ask. Users of `OIDC_ISSUER` have no issuer here. */
   readonly owner: Owner | undefined;
   readonly clientId: string | undefined;
   readonly view: string | undefined;
   /** `''` for the built-in catalogue. */
   readonly server: string;
-  /** Named as the server does. */
+  /** The server's own name of the tool. */
   readonly tool: string;
   /** As clients of `/mcp` see it. */
   readonly name: string;
   /** RFC 8785. */
   readonly args: string;
-  /** `_meta`, RFC 8785; undefined where the server gets none of the client's. */
+  /** `_meta`, RFC 8785; undefined if none of the client's is sent. */
   readonly meta: string | undefined;
   /** SHA-256 (hex) over the canonical form of server, tool, its definition, the arguments and `_meta`. */
   readonly digest: string;
 }
 
-/** Decides a request that is kept: its user at the page of approvals, or an operator. */
+/** The decider of a stored request: its user at the approvals page, or an operator. */
 export type Approver = 'page' | 'operator';
 
 export type ApprovalDecision = 'approved' | 'refused';
@@ -59,7 +60,7 @@ export interface ApprovalRequest extends CallToApprove {
   readonly state: 'pending' | ApprovalDecision;
   /** Epoch milliseconds. */
   readonly createdAt: number;
-  /** Epoch milliseconds: what is decided is good for as long again. */
+  /** Epoch milliseconds: a decision extends it once. */
   readonly expiresAt: number;
 }
 
@@ -70,7 +71,7 @@ export interface DecidedBy {
   readonly name: string | undefined;
 }
 
-/** Told of all that happens: somebody was asked, has decided, or an approval is used, as the call runs. Never throws. */
+/** Records each step: asked, decided, used. Never throws. */
 export type NoteApproval = (
   call: CallToApprove,
   whom: AskedWhom,
@@ -78,14 +79,14 @@ export type NoteApproval = (
   by?: DecidedBy,
 ) => void;
 
-/** The way in which somebody was asked. */
+/** How the approval was requested. */
 export type AskedWhom = 'form' | Approver;
 
-/** The outcome of a round of questions (2026-07-28) in which a call was asked about. */
+/** The approval state of a multi round-trip call (2026-07-28). */
 export interface ApprovalRound {
-  /** `form`: its answer is the decision. `page`: the user was led there. `approved`: it goes on after other questions. */
+  /** `form`: its answer is the decision. `page`: the user was led there. `approved`: only other requests are open. */
   readonly kind: 'form' | 'page' | 'approved';
-  /** The one whom the rules wanted to be asked: where they ask others by now, or at another path, it is good for nothing. */
+  /** The approver that the rules required: invalid if they require another by now, or at another path. */
   readonly whom: AskWhom;
   /** For `page`: the request. */
   readonly requestId?: string | undefined;
@@ -93,7 +94,7 @@ export interface ApprovalRound {
 
 export type CallApprovals = ReturnType<typeof createCallApprovals>;
 
-/** Arguments or `_meta` as people are shown them: one line for short ones, and nothing in them that is not seen. */
+/** Arguments or `_meta` for people: short ones on one line, without invisible characters. */
 export const showJson = (canonical: string): string =>
   escapeInvisible(
     canonical.length <= SHORT ? canonical : writeExactJson(parseExactJson(canonical), 2),
@@ -102,9 +103,9 @@ export const showJson = (canonical: string): string =>
 /** Characters. */
 const SHORT = 80;
 
-// Settings that rules which ask need.
+// Settings required by rules with `ask`.
 
-/** Checks the file of a gateway that is about to serve. */
+/** Validates the file of a gateway that is about to serve. */
 export function findAskProblems(
   {
     rules = [],
@@ -122,7 +123,7 @@ export function findAskProblems(
   function findProblem(ask: AskWhom | undefined): string | undefined {
     if (ask === 'page' && !hasApprovalsPage(config))
       return '"ask": "page" needs OAUTH_MODE=broker: only then can users log in at the page of approvals. Set that, or write "ask": "user".';
-    // Clients that can ask need nothing else; the others are told so.
+    // Clients with forms need nothing else; others get an error that says so.
     if (ask !== 'operator') return undefined;
     if (!config.auth.required)
       return '"ask": "operator" needs to know who calls, and with AUTH_REQUIRED=false nobody logs in. Write "ask": "user".';
@@ -137,13 +138,13 @@ export function findAskProblems(
   });
 }
 
-/** True if users can log in at the gateway, and so decide at a page of its own. */
+/** True if users can log in at the gateway, and so use its approvals page. */
 export const hasApprovalsPage = ({ oauth }: Pick<Config, 'oauth'>): boolean =>
   oauth.mode === 'broker';
 
-// §27: requests for approval, as the store has them: each bound to one user, client and call, decided once, used once.
+// §27: stored requests for approval: each bound to one user, client and call, decided once, used once.
 
-/** Somebody has decided. */
+/** Between replicas: a request was decided. */
 export interface ApprovalMessage {
   readonly decided: string;
 }
@@ -151,19 +152,19 @@ export interface ApprovalMessage {
 export const isApprovalMessage = (value: unknown): value is ApprovalMessage =>
   isObject(value) && typeof value.decided === 'string';
 
-/** A request waits for so long, and what was decided is good for so long. */
+/** Time to live of a request, and again of its decision. */
 const APPROVAL_SECONDS = 600;
-/** A call waits for its decision. */
+/** How long a call waits for its decision. */
 const WAIT_MS = 300_000;
-/** For one session; no session is used for longer without a question. */
+/** Time to live of an approval for a session. */
 const SESSION_SECONDS = 28_800;
-/** As long as the state of such a call is good (2026-07-28). */
+/** The lifetime of the request state of such a call (2026-07-28). */
 const ROUND_SECONDS = 3600;
 
 const MAX_OF_USER = 20;
 const MAX_IN_ALL = 1000;
 
-/** Each user and client, and what the call is: one that belongs to somebody else, or is another, has another name. */
+/** Identifies user, client and call. */
 const nameCall = ({ owner, clientId, digest }: CallToApprove) =>
   JSON.stringify([owner === undefined ? null : nameOwner(owner), clientId ?? null, digest]);
 
@@ -179,7 +180,7 @@ export function createCallApprovals(
     getSeal,
   );
   const allowances = createRecords(store, textFormat, getSeal);
-  /** Each with the call that it is of: that of `nameCall`. */
+  /** Each is bound to a call, by `nameCall`. */
   const rounds = createRecords(
     store,
     jsonFormat<ApprovalRound & { readonly call: string }>('A round of a call'),
@@ -198,13 +199,13 @@ export function createCallApprovals(
 
   const isCurrent = (request: ApprovalRequest) => request.expiresAt > clock.now();
 
-  /** Undefined where there is none of this id, or not any more. */
+  /** Undefined if unknown or expired. */
   async function find(id: string) {
     const request = await requests.get(buildKey(id));
     return request && isCurrent(request) ? request : undefined;
   }
 
-  // The lists that it is in until it is decided.
+  // The lists of open requests.
 
   const listsOf = ({ id, owner, approver }: ApprovalRequest) => {
     const hash = hashSha256(id);
@@ -236,8 +237,8 @@ export function createCallApprovals(
   }
 
   /**
-   * False where one of them is full. Counted once it is added, so that many at the same moment count each other; that of the user
-   * first, so that one user's many never stand in that of all.
+   * False if a list is full. Counts after adding, so that concurrent requests count each other; the user's list first, so that one
+   * user cannot fill that of all.
    */
   async function addToLists(request: ApprovalRequest) {
     for (const [list, key] of listsOf(request)) {
@@ -253,17 +254,17 @@ export function createCallApprovals(
   };
 
   return {
-    /** The request under way for the call, or a new one; undefined where its user, or all together, have too many. */
+    /** The open request for the call, or a new one; undefined if its user, or all users, have too many. */
     async request(call: CallToApprove & Pick<ApprovalRequest, 'owner'>, approver: Approver) {
       const key = buildApprovedCallKey(hashSha256(`${approver} ${nameCall(call)}`));
       for (;;) {
         const standing = await store.get(key);
         const known = standing === undefined ? undefined : await find(standing);
-        // Whoever can write to the store could have it point elsewhere.
+        // Not trusted: a writer to the store could point it to another request.
         if (known !== undefined && nameCall(known) === nameCall(call)) return known;
         const request = await create(call, approver);
         const isListed = await addToLists(request);
-        // Many at the same moment all get the same.
+        // Concurrent calls share one request.
         if (
           isListed &&
           (await store.compareAndSet(key, standing, request.id, 2 * APPROVAL_SECONDS))
@@ -277,14 +278,14 @@ export function createCallApprovals(
       }
     },
     find,
-    /** The latest first. */
+    /** Latest first. */
     async listOfUser(owner: Owner) {
       const list = buildUserApprovalsKey(hashOwner(owner));
       return (await readList(list, { from: undefined, limit: MAX_OF_USER })).items;
     },
-    /** Those that operators decide, the latest first. */
+    /** For operators, latest first. */
     listForOperators: (page: PageRequest) => readList(OPERATOR_APPROVALS_KEY, page),
-    /** The request as it is then; undefined where there is none that waits. Of two decisions the first counts. */
+    /** The decided request; undefined if none is open. The first decision counts. */
     async decide(id: string, decision: ApprovalDecision, by: DecidedBy) {
       const decided = await requests.update(
         buildKey(id),
@@ -299,11 +300,11 @@ export function createCallApprovals(
       await removeFromLists(decided);
       note(decided, decided.approver, decision, by);
       tell(id);
-      // Whoever waits elsewhere looks now and then by itself, too.
+      // Best effort: waiting calls at other replicas poll, too.
       replicas.send({ decided: id }).catch(() => {});
       return decided;
     },
-    /** True for one of many at the same moment, and for this call alone: it may run, once. */
+    /** Atomic: true once, and for this call only, which may then run. */
     async take(id: string, call: CallToApprove) {
       const request = await requests.take(
         buildKey(id),
@@ -313,7 +314,7 @@ export function createCallApprovals(
       note(request, request.approver, 'used');
       return true;
     },
-    /** `pending`: nobody has decided in time, or nobody waits any more. `gone`: it has been used, or is too old. */
+    /** `pending`: timeout, or aborted. `gone`: used or expired. */
     wait: (id: string, signal: CancelSignal) =>
       waitForOutcome<ApprovalDecision | 'pending' | 'gone'>({
         async look() {
@@ -334,21 +335,21 @@ export function createCallApprovals(
         clock,
       }),
 
-    /** The same call runs in this session without a question from now on. `session` names it, and the login. */
+    /** Approves the same call for the rest of the session. `session` names session and login. */
     async allowInSession(session: string, call: CallToApprove) {
       await allowances.create(buildSessionKey(session, call), ALLOWED, SESSION_SECONDS);
     },
     isAllowedInSession: async (session: string, call: CallToApprove) =>
       (await allowances.get(buildSessionKey(session, call))) === ALLOWED,
 
-    /** The secret by which the next round is known. */
+    /** Returns the secret that identifies the next round. */
     async beginRound(call: CallToApprove, round: ApprovalRound) {
       const secret = generateSecret();
       const seconds = round.kind === 'approved' ? ROUND_SECONDS : APPROVAL_SECONDS;
       await rounds.create(buildRoundKey(secret), { ...round, call: nameCall(call) }, seconds);
       return secret;
     },
-    /** For one of many at the same moment; undefined for all others, for another call, and when it is too late. */
+    /** Atomic: the round, once; undefined for another call, and after expiry. */
     async takeRound(secret: string, call: CallToApprove): Promise<ApprovalRound | undefined> {
       const kept = await rounds.take(buildRoundKey(secret));
       if (kept === undefined) return undefined;

@@ -1,12 +1,13 @@
-// §27: who has to agree to a call is asked before it runs: by a form of the client, at the gateway's own page, or among
-// operators. Whatever the way, the approval is of this call alone, and of one run of it.
+// §27: requests approval before a call runs: by a form in the client, at the gateway's own page, or from operators. Each approval is
+// for one run of one call.
 
 import { randomUUID } from 'node:crypto';
 import { fail } from '../../errors/gateway-error.ts';
 import { askInSession, askToOpen, createPageQuestion } from '../../mcp/calls/client-answers.ts';
+import type { ItemCall } from '../../mcp/calls/context.ts';
 import { CallStopped, toGuardCaller } from '../../mcp/calls/guards.ts';
 import type { AskWhom } from '../../mcp/calls/policy.ts';
-import type { AllowedCall, AskFirst, CallControl } from '../../mcp/calls/run-target.ts';
+import type { CallControl } from '../../mcp/calls/run-call.ts';
 import type { Relay } from '../../mcp/catalog/catalog.ts';
 import { digestJson, hasHalfCharacters, isObject, toCanonicalJson } from '../../platform/json.ts';
 import { readExact } from '../../platform/noted-json.ts';
@@ -21,14 +22,14 @@ import {
   showJson,
 } from './approvals.ts';
 
-/** A call, with what is asked about it and the way to its client. */
+/** A call, the subject of its approval, and the way to its client. */
 interface Question {
-  readonly call: AllowedCall;
+  readonly call: ItemCall;
   readonly asked: CallToApprove;
   readonly relay: Relay;
 }
 
-/** Characters of a form: what is longer is shown at the page, where one can read it. */
+/** Characters of a form: longer texts are shown at the page. */
 const MAX_FORM = 2000;
 
 export function createAskFirst(
@@ -36,9 +37,9 @@ export function createAskFirst(
   approvals: CallApprovals,
   note: NoteApproval,
   getGuards: CallControl['getGuards'],
-): AskFirst {
+): CallControl['askFirst'] {
   const defaultIssuer = config.oauth.provider?.issuer;
-  /** The page where users decide; undefined where they cannot log in at the gateway. */
+  /** The page where users decide; undefined if they cannot log in at the gateway. */
   const pageUrl = hasApprovalsPage(config) ? `${config.server.baseUrl}/approvals` : undefined;
 
   return async function askFirst(call, whom) {
@@ -50,7 +51,7 @@ export function createAskFirst(
     approvalRounds?.passOn(() => approvals.beginRound(question.asked, { kind: 'approved', whom }));
   };
 
-  /** True in a later round of a call that has its approval by now. */
+  /** True in a later round of a call that is approved by now. */
   async function goOn(question: Question, whom: AskWhom): Promise<boolean> {
     const { call, asked } = question;
     const brought = call.context.approvalRounds?.brought;
@@ -65,7 +66,7 @@ export function createAskFirst(
     return true;
   }
 
-  /** Resolves to whether the approval is of this run alone: one of a session needs no further round. */
+  /** Resolves to true if the approval is for this run only: one for the session needs no further round. */
   async function ask(question: Question, whom: AskWhom): Promise<boolean> {
     if (whom === 'operator') {
       await askOperators(question);
@@ -84,7 +85,7 @@ export function createAskFirst(
 
   // Asking with a form.
 
-  /** False where it cannot reach the client. */
+  /** False if it cannot reach the client. */
   async function askByForm(question: Question, message: string): Promise<boolean> {
     const { asked, relay, call } = question;
     const session = nameSession(call.context);
@@ -110,7 +111,7 @@ export function createAskFirst(
     return true;
   }
 
-  /** @throws CallStopped where the answer is no yes. */
+  /** @throws CallStopped unless approved. */
   function settleForm(
     { call, asked }: Question,
     response: unknown,
@@ -170,16 +171,16 @@ export function createAskFirst(
       });
       const isRefused = verdict.kind === 'refused';
       const by = { kind: 'guard', name: isRefused ? verdict.by : undefined } as const;
-      // One that could not say it leaves it to operators.
+      // A failed guard leaves the decision to operators.
       if (verdict.hasFailed !== true)
         await approvals.decide(request.id, isRefused ? 'refused' : 'approved', by);
     }
     await waitForDecision(question, request.id, 'operator');
   }
 
-  // Requests that are kept until somebody has decided.
+  // Stored requests.
 
-  /** The request that waits; `taken` where it was approved before. @throws CallStopped where it was refused. */
+  /** The open request; `taken` if it was approved before. @throws CallStopped if it was refused. */
   async function requestOrTake({ call, asked }: Question, approver: Approver) {
     const { owner } = asked;
     if (owner === undefined) return stop(NO_WAY(call));
@@ -192,7 +193,7 @@ export function createAskFirst(
     }
   }
 
-  /** @throws CallStopped where it does not run; GatewayError where nobody waits any more. */
+  /** @throws CallStopped unless approved; GatewayError once the call is aborted. */
   async function waitForDecision(
     { call, asked, relay }: Question,
     id: string,
@@ -207,20 +208,20 @@ export function createAskFirst(
   }
 }
 
-// The call that an approval is bound to.
+// The subject of an approval.
 
-/** Characters of arguments in their canonical form: nobody reads more before they agree. */
+/** Characters of arguments in canonical form: no approver reads more. */
 const MAX_ARGUMENTS = 65_536;
 
-/** @throws CallStopped where it cannot be said what exactly is asked about. */
-function toQuestion(call: AllowedCall, defaultIssuer: string | undefined): Question {
+/** @throws CallStopped if the call cannot be shown exactly. */
+function toQuestion(call: ItemCall, defaultIssuer: string | undefined): Question {
   const { target, context } = call;
   const { user, clientId, view, relay } = context;
   const { name, server } = target.item;
   const tool = target.own?.ownName ?? name;
   if (call.isAmbiguous) return stop(NOT_CLEAR('the request has a member twice'));
   try {
-    // With numbers as they are spelled: to its server 7205759403792793601 is another than 7205759403792793600.
+    // Numbers as spelled: a server may distinguish 7205759403792793601 from 7205759403792793600.
     const exactArgs = readExact(call.args);
     const exactMeta = relay.meta && readExact(relay.meta);
     const args = toCanonicalJson(exactArgs);
@@ -253,18 +254,18 @@ function toQuestion(call: AllowedCall, defaultIssuer: string | undefined): Quest
   }
 }
 
-/** With the login by which it is used: an app that was logged out, and comes back to its session, asks again. */
-const nameSession = ({ session, user }: AllowedCall['context']) =>
+/** Names session and login: a client that was logged out asks again, even in the same session. */
+const nameSession = ({ session, user }: ItemCall['context']) =>
   session && JSON.stringify([session.sessionId, user?.grant?.id]);
 
-const requireRounds = ({ context }: AllowedCall) =>
+const requireRounds = ({ context }: ItemCall) =>
   context.approvalRounds ?? fail('client_cannot_be_asked');
 
 // The form.
 
 type FormAnswer = 'once' | 'session' | 'refuse';
 
-/** The answer, and how people read it. */
+/** The answer, and its label. */
 type Choice = readonly [FormAnswer, string];
 
 const listChoices = (hasSession: boolean): readonly Choice[] => [
@@ -273,7 +274,7 @@ const listChoices = (hasSession: boolean): readonly Choice[] => [
   ['refuse', 'Do not allow it'],
 ];
 
-/** Undefined where nobody has decided: who closes the form, and a client that accepts without an answer that was offered. */
+/** Undefined without a decision: the form was closed, or accepted without an offered answer. */
 function readAnswer(response: unknown, choices: readonly Choice[]) {
   const { action, content } = isObject(response) ? response : {};
   if (action === 'decline') return 'refuse';
@@ -282,12 +283,12 @@ function readAnswer(response: unknown, choices: readonly Choice[]) {
   return choices.find(([value]) => value === decision)?.[0];
 }
 
-function checkOpened(call: AllowedCall, response: unknown) {
+function checkOpened(call: ItemCall, response: unknown) {
   const { action } = isObject(response) ? response : {};
   if (action !== 'accept') stop(action === 'decline' ? REFUSED(call) : UNANSWERED(call));
 }
 
-/** Names, arguments and `_meta` as they will be sent, with nothing in them that is not seen. */
+/** Names, arguments and `_meta` as they will be sent, without invisible characters. */
 const describeQuestion = ({ call, asked: { args, meta, clientId } }: Question) =>
   `Allow this call?\n\nTool: ${nameTool(call)}\nArguments:\n${showJson(args)}\n\n${
     meta === undefined ? '' : `Metadata (_meta):\n${showJson(meta)}\n\n`
@@ -301,7 +302,7 @@ const stop = (message: string): never => {
   throw new CallStopped(BY, message);
 };
 
-type Tell = (call: AllowedCall) => string;
+type Tell = (call: ItemCall) => string;
 
 const nameTool: Tell = ({ target: { item, own } }) =>
   item.server === '' ? item.name : `${own?.ownName ?? item.name} of ${item.server}`;

@@ -1,4 +1,4 @@
-// §27 as the gateway opens it: calls that somebody has to agree to before they run.
+// §27: the approvals feature: its panel, audit log, metrics and pages.
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { AdminPanel } from '../../http/endpoint/admin-panel.ts';
@@ -41,7 +41,7 @@ import {
   parseBody,
   parseQuery,
 } from '../../http/endpoint/parameters.ts';
-import type { CallControl } from '../../mcp/calls/run-target.ts';
+import type { CallControl } from '../../mcp/calls/run-call.ts';
 import { defineFeature } from '../../mcp/feature.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
@@ -87,7 +87,7 @@ export const approvals = defineFeature({
   },
 });
 
-// §27.5: calls that wait for operators: what exactly they would do, and the decision.
+// §27.5: operators' panel of calls that wait for their approval.
 
 const createApprovalPanels = (kept: CallApprovals): readonly AdminPanel[] => [
   {
@@ -98,7 +98,7 @@ const createApprovalPanels = (kept: CallApprovals): readonly AdminPanel[] => [
       return { approvals: page.items.map(describeRequest), ...renderNext(page) };
     },
   },
-  // The audit log has a second line, of the event `approval`, that says which call it is.
+  // A second audit line, of the event `approval`, names the call.
   {
     method: 'POST',
     path: '/approvals',
@@ -114,12 +114,12 @@ const createApprovalPanels = (kept: CallApprovals): readonly AdminPanel[] => [
       return {
         action: decision === 'approved' ? 'approve_call' : 'refuse_call',
         target: id,
-        /** @throws GatewayError `approval_not_found` where nothing waits for operators under this id. */
+        /** @throws GatewayError `approval_not_found` if no call with this id waits for operators. */
         async run() {
           const request = await kept.find(id);
-          // Calls that users decide about themselves are not for operators.
+          // Operators do not decide for users.
           if (request?.approver !== 'operator') return fail('approval_not_found');
-          // The first of two decisions counts.
+          // The first decision counts.
           const by = { kind: 'operator', name: user?.sub } as const;
           const { state } = (await kept.decide(id, decision, by)) ?? fail('approval_not_found');
           return createJsonReply(200, { decided: state });
@@ -169,7 +169,7 @@ function createNote({ metrics, audit }: Runtime): NoteApproval {
         client: call.clientId,
         server: call.server === '' ? undefined : call.server,
         tool: call.name,
-        // The digest says which call it is of several with the same tool, and nothing of its arguments.
+        // The digest identifies the call without its arguments.
         target: `${whom} ${call.digest}`,
         action,
         ...(by && {
@@ -188,12 +188,12 @@ const OUTCOMES = {
   used: 'success',
 } as const;
 
-// §27.4: where users decide about calls that wait for them. A link alone does nothing: who opens it has to be who it was made for.
+// §27.4: endpoints where users decide. A link alone is no authorization: only the user of the call can open it.
 
 /** Fields of the forms. */
 const checkFieldName = createNameCheck(['csrf', 'action', 'request']);
 
-/** What the id of a request can look like in the address of its page. */
+/** The form of request ids in paths. */
 const PAGE_ID = /^[\w-]{1,128}$/;
 
 const PATH = '/approvals';
@@ -206,7 +206,7 @@ function createApprovalEndpoints(
   kept: CallApprovals,
 ): readonly PublicEndpoint[] {
   const { sessions, listClients } = ownPages;
-  /** Users of it are named without it. */
+  /** Omitted from the names of its users. */
   const issuer = oauth.provider?.issuer;
 
   const getPerson = ({ user }: BrowserSession) => withoutDefault(user, issuer);
@@ -275,12 +275,12 @@ function createApprovalEndpoints(
   ];
 }
 
-/** The error of a login that led back to a page. */
+/** The error of a login that led back to the page. */
 const readError = (query: string) => parseQuery(query, () => {}).get('error');
 
-// §27.4: the pages on which users see the calls that wait for them, each exactly as it would be sent, and decide.
+// §27.4: the pages that show waiting calls to their users, each exactly as it would be sent.
 
-/** A request, and the app that sent it. */
+/** A request, and the client that sent it. */
 interface ShownRequest {
   readonly request: ApprovalRequest;
   readonly app: ShownApp;
@@ -314,7 +314,7 @@ function renderEntry({ baseUrl }: PageOwner, { request, app }: ShownRequest): st
 </section>`;
 }
 
-/** What one is about to approve. */
+/** The subject of the approval. */
 function renderRequestPage(
   owner: PageOwner,
   session: BrowserSession,
@@ -379,7 +379,7 @@ ${renderLinks(owner)}`,
   });
 }
 
-/** Nothing of the request is shown. */
+/** Shows nothing of the request. */
 const renderForeignApprovalPage = (owner: PageOwner, session: BrowserSession, id: string) =>
   renderForeignPage(
     owner,

@@ -1,24 +1,24 @@
-// §26.2, §26.3: how a guard is asked: what it is told, what it answers, and how much of that there may be at once.
+// §26.2, §26.3: requests to a guard, its answers, and bounds on both.
 import type { UserContext } from '../../http/endpoint/message.ts';
-import type { GuardCaller, GuardedItem, GuardPoint } from '../../mcp/calls/guards.ts';
+import type { GuardedItem, GuardedMessage, GuardPoint } from '../../mcp/calls/guards.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { findExceededBound, isObject } from '../../platform/json.ts';
 import { createFairQueue, QueueFullError } from '../../platform/work-queue.ts';
 import { nameOwner } from '../../store/owner.ts';
 
-/** As a module gets it. */
+/** The message that a guard receives; a module as is. */
 export interface AskedMessage {
   readonly guard: string;
   readonly on: GuardPoint;
-  /** The method of MCP: `tools/call` for a tool's arguments and for its result. */
+  /** The method of MCP: `tools/call` for both arguments and result of a tool. */
   readonly method: string;
   readonly phase: GuardPhase;
   /** `''` for the built-in catalogue. */
   readonly server: string;
-  /** The name of the tool or prompt as clients of `/mcp` see it, or the URI; left out where it is about a server as a whole. */
+  /** The tool or prompt, as clients of `/mcp` name it, or the URI; absent for a server as a whole. */
   readonly name?: string | undefined;
-  /** As JSON, in which numbers may be `JsonNumber`: `writeExactJson` spells them as they came. */
+  /** JSON; numbers may be `JsonNumber`, which `writeExactJson` writes as received. */
   readonly value: unknown;
   readonly user?: AskedUser | undefined;
   /** OAuth client ID. */
@@ -31,7 +31,7 @@ export interface AskedMessage {
 
 type GuardPhase = 'request' | 'response';
 
-/** The caller: what the token says, never the token. */
+/** The caller: claims of the token, never the token. */
 interface AskedUser {
   readonly sub: string;
   readonly issuer?: string | undefined;
@@ -39,7 +39,7 @@ interface AskedUser {
   readonly groups?: readonly string[] | undefined;
 }
 
-/** Each point: what it is a message of, and a value in which there is nothing, to ask only whether a guard answers. */
+/** By point: method, phase, and an empty value for probes. */
 export const POINTS: Readonly<
   Record<GuardPoint, readonly [method: string, phase: GuardPhase, sample: unknown]>
 > = {
@@ -99,14 +99,13 @@ export function describeMessage(
   guard: string,
   on: GuardPoint,
   { name, server }: GuardedItem,
-  value: unknown,
-  caller: GuardCaller | undefined,
+  { value, caller }: Pick<GuardedMessage, 'value' | 'caller'>,
 ): AskedMessage {
   const [method, phase] = POINTS[on];
   const named = name === '' ? undefined : name;
   if (caller === undefined) return { guard, on, method, phase, server, name: named, value };
   const { user, clientId, view, requestId, trace } = caller;
-  // One literal: spread from parts it took longer than all else that is done for a guard in this process.
+  // One literal: spreads took longer than everything else that a guard in this process needs.
   return {
     guard,
     on,
@@ -124,19 +123,19 @@ export function describeMessage(
 }
 
 /**
- * Asks a guard about a message. Answers at once where that is at hand.
+ * Asks a guard about a message; may answer synchronously.
  *
- * @throws GuardFailure, TooMuchForGuard; and whatever else, which is a failure, too.
+ * @throws GuardFailure, TooMuchForGuard; any other error counts as a failure, too.
  */
 export type AskGuard = (message: AskedMessage, turn: GuardTurn) => Decision | Promise<Decision>;
 
 export interface GuardTurn {
   readonly signal: CancelSignal | undefined;
-  /** The user whose turn it is; undefined for what concerns nobody in particular. */
+  /** The user for fair queueing; undefined for messages of no particular caller. */
   readonly user: UserContext | undefined;
 }
 
-// Its answer, read without trust.
+// Its answer, parsed without trust.
 
 export type Decision =
   | { readonly kind: 'pass' }
@@ -145,20 +144,20 @@ export type Decision =
 
 export const PASS: Decision = { kind: 'pass' };
 
-/** The guard could not be asked, or answered what cannot be used; the message is for the log, without what it was asked. */
+/** The guard could not be asked, or its answer is invalid; the message is for the log, without the guarded value. */
 export class GuardFailure extends Error {
   override readonly name = 'GuardFailure';
 }
 
 /**
- * A message of a caller cannot be asked about: there is too much of it. It is refused whatever `onError` says, or everybody could
- * have a guard fail that lets pass.
+ * The message is too large, or waits too long: refused whatever `onError` says. Otherwise any caller could make a guard fail
+ * open.
  */
 export class TooMuchForGuard extends Error {
   override readonly name = 'TooMuchForGuard';
 }
 
-/** @throws GuardFailure for what is none. */
+/** @throws GuardFailure for an invalid answer. */
 export function readDecision(answer: unknown): Decision {
   if (!isObject(answer)) throw new GuardFailure('its answer is no object');
   const { decision, message, value } = answer;
@@ -175,17 +174,17 @@ export function readDecision(answer: unknown): Decision {
   }
 }
 
-// §26.3: bounds of what is asked of one guard at once, and of what it is sent.
+// §26.3: bounds on requests in flight to one guard, and on their size.
 
-/** Requests at once, of all users together, and of one user. */
+/** Requests in flight, of all users, and of one user. */
 const REQUESTS = { ofAll: 64, ofOne: 32 };
 const MAX_WAITING = 1_024;
 const MAX_WAITING_OF_ONE = 64;
-/** For a message as JSON text. */
+/** Bytes of a message as JSON. */
 const MAX_SENT_CHARACTERS = 4_194_304;
 /**
- * With all but ASCII escaped, as many write JSON. What is sent is well within the bounds of an answer, which may have all of it
- * in it: else whoever chooses a message could have a guard fail that lets pass.
+ * Measured with non-ASCII characters escaped, as many serializers write. Requests are well below the bound of answers, which may
+ * repeat them: otherwise a caller could make a guard fail open.
  */
 const MAX_ESCAPED = 6_291_456;
 const ESCAPE_LENGTH = 6;
@@ -196,9 +195,9 @@ const SENT_PROBLEMS = {
 };
 
 /**
- * Runs work when it is its user's turn.
+ * Fair queue: runs work when it is its user's turn.
  *
- * @throws TooMuchForGuard where too much of the caller's waits, or the caller does not any more.
+ * @throws TooMuchForGuard if too much of the caller's work waits, or the caller has disconnected.
  */
 export function createGuardLine({ ofAll, ofOne } = REQUESTS) {
   const queue = createFairQueue({
@@ -216,7 +215,7 @@ export function createGuardLine({ ofAll, ofOne } = REQUESTS) {
     } catch (error) {
       if (error instanceof QueueFullError)
         throw new TooMuchForGuard('too much waits for it; try again in a moment');
-      // Whoever leaves could have any guard fail that lets pass.
+      // Not a GuardFailure: by disconnecting, a caller could make a guard fail open.
       throw signal?.aborted ? new TooMuchForGuard('nobody waits for it any more') : error;
     }
   };

@@ -1,4 +1,4 @@
-// §26: the guards of a configuration, compiled: which look at what, and in which order.
+// §26: compiles the guards of a configuration: which look at what, and in which order.
 
 import type {
   Guard,
@@ -27,7 +27,7 @@ import { type AskServer, createRunWork, type GuardHost, type GuardKind } from '.
 import { bindGuard, GUARD_KINDS } from './guard-config.ts';
 
 /**
- * Undefined without guards. Each is of one of `kinds`.
+ * Undefined without guards.
  *
  * @throws ConfigError for a module that cannot be loaded.
  */
@@ -47,7 +47,7 @@ export async function createGuards(
     }),
   );
   const points = new Set(configs.flatMap(({ on }) => on));
-  /** An entry of a list is the same object for each call: what looks at it is looked for once. */
+  /** Cached by item: a list entry is the same object for each call. */
   const known = new WeakMap<GuardedItem, Map<GuardPoint, Guard | undefined>>();
 
   return {
@@ -72,7 +72,7 @@ export async function createGuards(
 const PASSED: GuardVerdict = { kind: 'passed' };
 const PASSED_UNSEEN: GuardVerdict = { kind: 'passed', hasFailed: true };
 
-/** Each looks at what the ones before made of it. */
+/** In sequence: each sees the value as changed by the ones before. */
 async function judgeAll(
   guards: readonly RunningGuard[],
   point: GuardPoint,
@@ -94,11 +94,11 @@ async function judgeAll(
   return hasFailed ? PASSED_UNSEEN : PASSED;
 }
 
-// §26.3: one guard: asked, watched and counted; where it fails, its `onError` decides.
+// §26.3: one guard: asks it, counts its verdicts, and applies its `onError`.
 
 type RunningGuard = ReturnType<typeof runGuard>;
 
-/** Characters of what a guard says to a caller. */
+/** Characters of a guard's message to a caller. */
 const MAX_WORDS = 2_000;
 
 function runGuard(
@@ -149,7 +149,7 @@ function runGuard(
       on.includes(point) &&
       (servers === undefined || servers.includes(item.server)) &&
       (globs === undefined || item.kind !== 'tool' || globs.some((fits) => fits(item.name))),
-    /** Never rejects. `value` is what the guards before made of the message's. */
+    /** Never rejects. `value` is the message's, as changed by the guards before. */
     async judge(
       point: GuardPoint,
       item: GuardedItem,
@@ -158,7 +158,7 @@ function runGuard(
     ): Promise<GuardVerdict> {
       const startedAt = clock.monotonic();
       try {
-        const message = describeMessage(name, point, item, value, caller);
+        const message = describeMessage(name, point, item, { value, caller });
         const decision = await ask(message, { signal, user: caller?.user });
         if (decision.kind === 'change') {
           const wrong = findProblem?.(toPlain(decision.value));
@@ -186,7 +186,10 @@ function runGuard(
         try {
           const [point = 'tools/call'] = on;
           const [, , sample] = POINTS[point];
-          const message = describeMessage(name, point, CHECKED, sample, undefined);
+          const message = describeMessage(name, point, CHECKED, {
+            value: sample,
+            caller: undefined,
+          });
           await ask(message, { signal: undefined, user: undefined });
           return undefined;
         } catch (thrown) {
@@ -201,7 +204,7 @@ const OUTCOMES = { pass: 'passed', change: 'changed', refuse: 'refused' } as con
 
 const CHECKED: GuardedItem = { kind: undefined, name: 'postern-check', server: '' };
 
-/** A module's own words may have what it was asked about: they are for the log's `cause` alone. */
+/** Errors of a module may contain the guarded value: they are for the log's `cause` only. */
 const tellFailure = (thrown: unknown) =>
   thrown instanceof GuardFailure || thrown instanceof TooMuchForGuard
     ? thrown.message

@@ -1,4 +1,4 @@
-// §26: a kind of guard: how `use` of the configuration file names it, what it needs there, and how it is opened.
+// §26: guard kinds: their members in `use` of the configuration file, and how they are opened.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { choice, wholeNumber } from '../../config/file/shapes/scalar.ts';
@@ -19,19 +19,19 @@ import {
   type GuardTurn,
 } from './ask-guard.ts';
 
-/** A file in this folder, and a row of `GUARD_KINDS`. `Use` is what `use` of such a guard becomes. */
+/** A guard kind: a file in this folder, and a row of `GUARD_KINDS`. `Use` is its parsed `use`. */
 export interface GuardKind<Use extends GuardUse = GuardUse> {
   readonly kind: Use['kind'];
-  /** The member of `use` that names it; undefined for one that comes with the gateway, which `builtIn` names. */
+  /** The member of `use` that names it; undefined for a built-in one, which `builtIn` names. */
   readonly naming: Member<unknown> | undefined;
-  /** Follows the kind of one that comes with the gateway, for editors: `finds keys and tokens`. */
+  /** The summary of a built-in kind, for editors: `finds keys and tokens`. */
   readonly summary?: string;
   /**
-   * Members that `use` may have beside. Kinds that have the same member share it, as one object. Of a guard that comes with the
-   * gateway the summary follows `With size: `, so it begins in lower case.
+   * Further members of `use`. Kinds with the same member share one object. The summary of a built-in guard's member follows `With
+   * size: `, so it begins in lower case.
    */
   readonly members: readonly Member<unknown>[];
-  /** Reads each of its members, so that all problems are told at once. Undefined where what is missing was reported. */
+  /** Reads all members, so that all problems are reported at once. Undefined if one was reported. */
   read(members: MemberReader): Use | undefined;
   /** Undefined for one of another kind. */
   bind(use: GuardUse): BoundGuard | undefined;
@@ -39,9 +39,9 @@ export interface GuardKind<Use extends GuardUse = GuardUse> {
 
 /** A guard, before it is opened. */
 export interface BoundGuard {
-  /** Describes it for operators: never a path, a query or a header of its address. */
+  /** For operators: without path, query or header of its address. */
   describe(): string;
-  /** With what its paths lead to. Reports what is wrong with it beside the rest of the file. */
+  /** Resolves its paths, and validates it against the rest of the file. */
   complete?(servers: NamedServers, files: FileAccess, report: (problem: string) => void): GuardUse;
   /** @throws ConfigError for a module that cannot be loaded. */
   open(host: GuardHost, name: string): AskGuard | Promise<AskGuard>;
@@ -56,7 +56,7 @@ export interface GuardHost extends Pick<Runtime, 'clock' | 'fetch'> {
 /**
  * Sends a request to a server of the file, on behalf of the gateway itself.
  *
- * @throws Error whose message says why there is no result, without what was sent.
+ * @throws Error with a message without the request.
  */
 export type AskServer = (
   server: string,
@@ -69,16 +69,16 @@ export type AskServer = (
   },
 ) => Promise<JsonObject>;
 
-/** Servers of the file. `personalBy` is the member by which one is another for each user; undefined where it is the same for all. */
+/** Servers of the file. `personalBy` is the member that makes one personal; undefined if it is the same for all users. */
 export type NamedServers = readonly {
   readonly name: string;
   readonly personalBy: 'auth' | 'isolation' | undefined;
 }[];
 
 export interface FileAccess {
-  /** An absolute path, for one that is relative to the file. */
+  /** Resolves a path relative to the file. */
   resolvePath(path: string): string;
-  /** @throws Error with what is wrong with the file. */
+  /** @throws Error with the problem of the file. */
   readText(path: string): string;
 }
 
@@ -100,7 +100,7 @@ export function findServerProblem(
     : `${member}: there is no server ${quote(name, 64)} in this file.${suggestName(name, names)}`;
 }
 
-// Members of those that are asked outside of the gateway's own code.
+// Members of guards outside of the gateway's own code.
 
 export const DEFAULT_TIMEOUT_MS = 2_000;
 const MIN_TIMEOUT_MS = 10;
@@ -112,19 +112,19 @@ export const timeout = defineMember(
   `Milliseconds for one answer; then the guard has failed. The default is ${DEFAULT_TIMEOUT_MS}.`,
 );
 
-// The only one so far: another becomes another choice, and this one stays the default.
+// The only format so far, and the default.
 export const version = defineMember(
   'version',
   choice('sep-2624'),
   'The shapes that are spoken: sep-2624, those of the interceptors proposal of MCP.',
 );
 
-// §26.4: guards that come with the gateway.
+// §26.4: built-in guards.
 
 export interface BuiltInGuard<Use extends GuardUse> extends GuardKind<Use> {
   /**
-   * Looks at a message, step by step. `value` may be of any size and depth: `size.ts` goes through one in steps; what looks for
-   * something in texts is made by `createTextJudge` of `text-guard.ts`.
+   * Inspects a message, step by step. `value` may be of any size and depth: `size.ts` walks one in steps; guards that search texts
+   * use `createTextJudge` of `text-guard.ts`.
    */
   createJudge(use: Use): JudgeMessage;
 }
@@ -145,30 +145,30 @@ export function defineBuiltInGuard<Use extends GuardUse>(
   return { ...defineGuard({ ...definition, naming: undefined, bind }), createJudge };
 }
 
-// Their work: what is long is done in turns of the event loop, so that it holds nobody up.
+// Long work is done in turns of the event loop, so that it does not block other calls.
 
-/** Its steps say how many characters they looked at. */
+/** Each step yields the number of characters inspected. */
 export type Steps<Result> = Generator<number, Result, void>;
 
-/** As many characters take as long as one value, or one look at a short text. */
+/** The cost of one value, or one search of a short text, in characters. */
 export const A_VALUE = 64;
-/** Members of one object after which others have their turn. */
+/** Members of one object in one turn. */
 export const MANY = 1_024;
 
-/** How much is done before the answer, and in each turn after that: so many characters, in so many milliseconds at most. */
+/** Budget of the synchronous start, and of each later turn, in characters and milliseconds. */
 const AT_ONCE = { characters: 262_144, ms: 10 };
 const IN_A_TURN = { characters: 65_536, ms: 5 };
-/** Long ones at the same time, of one user and of all: they take turns. */
+/** Concurrent long work, of one user and of all. */
 const LONG = { ofOne: 1, ofAll: 4 };
 
-/** @throws TooMuchForGuard as a guard's line does. */
+/** @throws TooMuchForGuard as the fair queue of a guard. */
 export function createRunWork(clock: Pick<Clock, 'monotonic'>) {
   const runInTurn = createGuardLine(LONG);
   let last = Promise.resolve();
 
   async function finish<Result>(work: Steps<Result>, signal: GuardTurn['signal']): Promise<Result> {
     for (;;) {
-      // One step of one work in each turn of the event loop, however many there are.
+      // One step in each turn of the event loop, for all work together.
       last = last.then(() => nextTurn());
       await last;
       if (signal?.aborted) throw new GuardFailure('nobody waits for it any more');
@@ -177,7 +177,7 @@ export function createRunWork(clock: Pick<Clock, 'monotonic'>) {
     }
   }
 
-  /** Undefined where there is more to do. */
+  /** Undefined if there is more to do. */
   function runSome<Result>(
     work: Steps<Result>,
     { characters, ms }: typeof AT_ONCE,

@@ -1,4 +1,4 @@
-// §26.1: `guards` of the configuration file, and what is wrong with them beside the rest of it, told at start.
+// §26.1: `guards` of the configuration file, and their validation against the rest of it.
 
 import { choice, freeText, globText, patternText } from '../../config/file/shapes/scalar.ts';
 import {
@@ -27,7 +27,7 @@ import { moduleGuard } from './module.ts';
 import { secretsGuard } from './secrets.ts';
 import { sizeGuard } from './size.ts';
 
-/** In the order in which people read of them. */
+/** In the order of the documentation. */
 export const GUARD_KINDS = [
   httpGuard,
   mcpGuard,
@@ -37,7 +37,7 @@ export const GUARD_KINDS = [
   linksGuard,
 ] as const;
 
-/** The guard, to be described and opened. */
+/** Binds a guard to its kind. */
 export function bindGuard(use: GuardUse, kinds: readonly GuardKind[] = GUARD_KINDS): BoundGuard {
   for (const { bind } of kinds) {
     const bound = bind(use);
@@ -46,7 +46,7 @@ export function bindGuard(use: GuardUse, kinds: readonly GuardKind[] = GUARD_KIN
   throw new Error(`There is no guard of the kind ${use.kind}`);
 }
 
-/** Members of several kinds: they stand last. */
+/** Members of several kinds stand last. */
 const ASKED_ELSEWHERE: readonly Member<unknown>[] = [timeout, version];
 
 const besideOf = ({ members }: GuardKind) =>
@@ -58,7 +58,7 @@ const listNames = (members: readonly { readonly name: string }[], last: string):
     .join(', ')
     .replace(/, (?=[^,]*$)/, ` ${last} `);
 
-/** `use` of a guard, which names one of `kinds`. */
+/** `use` of a guard. */
 export function createUseShape(kinds: readonly GuardKind[]): Shape<GuardUse> {
   const comeWithIt = kinds.filter(({ naming }) => naming === undefined);
   const builtIn = defineMember(
@@ -91,13 +91,13 @@ export function createUseShape(kinds: readonly GuardKind[]): Shape<GuardUse> {
           `It names ${given.map(({ name }) => name).join(' and ')}. Keep one of them.`,
         );
       }
-      // Members of a misspelled one are not misplaced.
+      // Members of a misspelled kind are not reported.
       const wanted = named === builtIn ? read(builtIn) : named.name;
       const kind = kinds.find((one) => one.kind === wanted);
       if (kind === undefined) return undefined;
       const hint =
         kind.naming === httpGuard.naming ? ' Write it inside of http, if it belongs there.' : '';
-      // A member that says nothing where it stands was meant to say something.
+      // A member without effect is a mistake.
       for (const member of useMembers) {
         const isRight =
           namings.includes(member) || kind.members.some(({ name }) => name === member.name);
@@ -109,7 +109,7 @@ export function createUseShape(kinds: readonly GuardKind[]): Shape<GuardUse> {
   });
 }
 
-/** Members of guards that come with the gateway, each once, with whose it is. */
+/** Members of built-in guards, each once, with its kinds. */
 const describeShared = (comeWithIt: readonly GuardKind[]): readonly Member<unknown>[] =>
   [...new Set(comeWithIt.flatMap(besideOf))].map(({ name, shape, summary }) => {
     const kinds = comeWithIt.filter(({ members }) => members.some((one) => one.name === name));
@@ -154,7 +154,7 @@ const guardMembers = {
   ),
 };
 
-/** With its place in the file, where its problems are reported. */
+/** A guard and its place in the file, for problems. */
 export interface PlacedGuard {
   readonly config: GuardConfig;
   readonly place: FilePlace;
@@ -192,7 +192,7 @@ export const guardsShape: Shape<readonly PlacedGuard[]> = list(
   { allowed: 'a list of guards' },
 );
 
-/** With what their paths lead to. Reports at each what is wrong with it. */
+/** Resolves paths and reports problems of each guard. */
 export const completeGuards = (
   placed: readonly PlacedGuard[],
   servers: NamedServers,

@@ -1,4 +1,4 @@
-// §26.2: a guard that is a service, asked over HTTP.
+// §26.2: guards over HTTP.
 
 import { requestHeaders, text } from '../../config/file/shapes/scalar.ts';
 import { defineMember, object, type Shape } from '../../config/file/shapes/shape.ts';
@@ -25,12 +25,12 @@ import { readAnswer, readInterceptorPayload, toInvocation } from './sep-2624.ts'
 export interface HttpUse {
   readonly kind: 'http';
   readonly url: string;
-  /** Secrets are among them. */
+  /** May contain secrets. */
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
 }
 
-/** Present in each request to a guard. */
+/** Headers of each request to a guard. */
 const OWN_HEADERS = new Set(['accept', 'content-type', 'traceparent']);
 
 const members = {
@@ -139,9 +139,9 @@ function createHttpGuard({ clock, fetch }: GuardHost, config: HttpUse): AskGuard
   }
 }
 
-/** The shapes of this request, and of its answer. */
+/** The format of requests and answers. */
 const VERSION = 'sep-2624';
-/** The clock of the gateway decides; this is for a clock that stands still. */
+/** A backstop for the gateway's own timeout, whose clock may stand still in tests. */
 const GRACE_MS = 5_000;
 
 function parseAnswer(body: Buffer): unknown {

@@ -1,4 +1,4 @@
-// §26.2: a guard that is an MCP server of the file, by its interceptors (SEP-2624).
+// §26.2: guards that are MCP servers of the file, by their interceptors (SEP-2624).
 
 import { freeText } from '../../config/file/shapes/scalar.ts';
 import { defineMember } from '../../config/file/shapes/shape.ts';
@@ -27,7 +27,7 @@ export interface McpUse {
   readonly kind: 'mcp';
   /** A server of the file. */
   readonly server: string;
-  /** Which of its interceptors; undefined for all that look at what the guard does. */
+  /** The interceptors to use; undefined for all that match the guard's points. */
   readonly interceptor: string | undefined;
   readonly timeoutMs: number;
 }
@@ -70,14 +70,14 @@ export const mcpGuard = defineGuard<McpUse>({
   }),
 });
 
-/** The gateway itself asks a guard, and has nobody's token or process. */
+/** The gateway itself asks: without a user's token or process. */
 const PERSONAL = {
   auth: 'is told who calls ("auth"), and a guard is asked by the gateway itself. Give it "headers" in place of "auth".',
   isolation:
     'has processes of its own for each user or session, and a guard is asked by the gateway itself. Give it "isolation": "shared".',
 } as const;
 
-/** The time for which a list of interceptors is gone by. */
+/** Time to live of the list of interceptors. */
 const LIST_MS = 60_000;
 const MAX_PAGES = 20;
 
@@ -133,11 +133,11 @@ function createMcpGuard({ clock, askServer }: GuardHost, config: McpUse): AskGua
         ? selectInterceptors(all, event, phase)
         : all.filter(({ name }) => name === wanted);
     if (chosen.length > 0) return chosen;
-    // A guard that looks at nothing would let all pass, and nobody would know.
+    // Fails closed: a guard without interceptors would pass everything, unnoticed.
     throw new GuardFailure(`it has no interceptor ${wanted ?? `for ${event} (${phase})`}`);
   }
 
-  /** One after the other, each about what the ones before made of it. */
+  /** In sequence: each sees the value as changed by the ones before. */
   return async function askInterceptors(message, turn) {
     const { method, phase, traceparent } = message;
     let { value } = message;
@@ -160,19 +160,19 @@ function createMcpGuard({ clock, askServer }: GuardHost, config: McpUse): AskGua
   };
 }
 
-// SEP-2624 "Interceptor Discovery": which interceptors a server has.
+// SEP-2624 "Interceptor Discovery": the interceptors of a server.
 
 interface Interceptor {
   readonly name: string;
   readonly type: 'validation' | 'mutation';
   readonly hooks: readonly { readonly events: readonly string[]; readonly phase: string }[];
-  /** Its answers change nothing. */
+  /** Its answers have no effect. */
   readonly isAudit: boolean;
   /** A number, or one for each phase. */
   readonly priorityHint: unknown;
 }
 
-/** One that cannot be read could be the one that refuses. */
+/** Fails closed: an invalid interceptor could be one that refuses. */
 function readInterceptor(value: unknown): Interceptor {
   const { name, type, hook, hooks, mode, priorityHint } = isObject(value) ? value : {};
   if (typeof name !== 'string' || (type !== 'validation' && type !== 'mutation'))
@@ -199,8 +199,8 @@ function readPriority({ priorityHint: hint }: Interceptor, phase: string) {
 }
 
 /**
- * Those that look at the event, in their order. SEP-2624 "Execution Model": what is sent is changed, then validated; what is
- * received is validated before it is changed.
+ * The interceptors of the event, in order. SEP-2624 "Execution Model": sent messages are changed, then validated; received ones are
+ * validated first.
  */
 function selectInterceptors(
   interceptors: readonly Interceptor[],

@@ -1,4 +1,4 @@
-// §26.2: a guard that is a module of the operator's, in this process.
+// §26.2: guards that are JavaScript modules of the operator, in this process.
 
 import { statSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
@@ -19,7 +19,7 @@ import { DEFAULT_TIMEOUT_MS, defineGuard, type GuardHost, timeout } from './defi
 
 export interface ModuleUse {
   readonly kind: 'module';
-  /** Absolute once the file is complete. */
+  /** Absolute after `complete`. */
   readonly path: string;
   readonly timeoutMs: number;
 }
@@ -55,7 +55,7 @@ export const moduleGuard = defineGuard<ModuleUse>({
   }),
 });
 
-/** @throws ConfigError where the module cannot be loaded, or exports no guard. */
+/** @throws ConfigError if the module cannot be loaded, or exports no guard. */
 async function loadModuleGuard(
   { clock }: GuardHost,
   name: string,
@@ -66,7 +66,7 @@ async function loadModuleGuard(
   };
   let exported: unknown;
   try {
-    // Node.js keeps each address that it has imported: a file that was written since has another one.
+    // Node.js caches modules by address: a file that was modified since needs another one.
     const address = pathToFileURL(path);
     address.search = `written=${statSync(path).mtimeMs}`;
     exported = await import(address.href);
@@ -78,11 +78,13 @@ async function loadModuleGuard(
 
   return async function askModule(message) {
     const originals: Originals = new Map();
-    // A copy: of the value itself it may be known how it was written, and the guard may change it in place.
+    // A copy: the guard may mutate it, and the value itself may carry notes about its text.
     const asked = { ...message, value: copyPlain(message.value, originals) };
     const answer: unknown = judge(asked);
     const decision = readDecision(
-      answer instanceof Promise ? await waitAtMost(clock, timeoutMs, answer) : answer,
+      isObject(answer) && 'then' in answer
+        ? await waitAtMost(clock, timeoutMs, Promise.resolve(answer))
+        : answer,
     );
     if (decision.kind !== 'change') return decision;
     try {
@@ -96,7 +98,7 @@ async function loadModuleGuard(
 const UNCLEAR =
   'it made a list shorter, or longer, in which JavaScript takes several numbers for one; look at such lists with a guard over HTTP';
 
-/** @throws GuardFailure when it takes longer. */
+/** @throws GuardFailure after a timeout. */
 function waitAtMost<Answer>(clock: Clock, ms: number, answer: Promise<Answer>): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const stop = clock.after(ms, () =>

@@ -1,4 +1,4 @@
-// §26.4: keys and tokens of usual providers do not go through.
+// §26.4: guard against keys and tokens of common providers.
 
 import { defineBuiltInGuard } from './define-guard.ts';
 import {
@@ -30,22 +30,22 @@ export const secretsGuard = defineBuiltInGuard<SecretsUse>({
     ),
 });
 
-// Their forms, as the providers themselves say. Each begins with a text by which it is found without trying an expression at
-// every character, and no part of an expression repeats another without a bound.
+// Forms of secrets, as documented by their providers. Each has a literal mark, so that no expression is tried at every character,
+// and no part of an expression repeats another without a bound.
 
 interface SecretPattern {
-  /** Written in its place, as `[redacted:github-token]`. */
+  /** The name in its replacement: `[redacted:github-token]`. */
   readonly name: string;
-  /** One of these is in each such secret; in lower case where the expression looks at no case. */
+  /** Each such secret contains one of these; in lower case if the expression ignores case. */
   readonly marks: readonly string[];
-  /** Global. A group `secret` is what of it is the secret; all of it without one. */
+  /** Global. The group `secret` is the secret; without one the whole match. */
   readonly expression: RegExp;
 }
 
-/** Not behind a letter or digit, with which it would be another text. */
+/** Not after a letter or digit. */
 const START = '(?<![A-Za-z0-9])';
 
-/** One that begins with one of `marks`, which spaces separate. */
+/** A secret that begins with one of `marks`, separated by spaces. */
 function token(name: string, marks: string, rest: string): SecretPattern {
   const all = marks.split(' ');
   const begin = all.map(escapeRegExp).join('|');
@@ -131,7 +131,7 @@ const SECRET_PATTERNS: readonly SecretPattern[] = [
   {
     name: 'private-key',
     marks: ['PRIVATE KEY'],
-    // The rest of one that was cut is a secret, too.
+    // The rest of a truncated one is a secret, too.
     expression:
       /-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----END)){0,20000}(?:-----END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----)?/g,
   },
@@ -154,16 +154,16 @@ const SECRET_PATTERNS: readonly SecretPattern[] = [
   },
 ];
 
-/** Shorter texts are no key of any provider. */
+/** No provider has shorter keys. */
 const MIN_LENGTH = 16;
 const NONE: readonly FoundText[] = [];
 
-/** Names of members that say what the text is, which shows it by nothing else. */
+/** Names of members whose text is a secret without any other mark. */
 const TELLING = /aws|secretaccesskey/i;
 
 function findSecrets(text: string, _form: Form, name: string): readonly FoundText[] {
   if (text.length < MIN_LENGTH) return NONE;
-  // No more of a name counts: it may be long, and stand over many texts.
+  // Only the end of a name counts: it may be long, and apply to many texts.
   const before = `${name.slice(-64)}=`;
   if (!TELLING.test(before)) return findInText(text);
   return findInText(before + text).flatMap(({ start, end, ...found }) =>
@@ -184,15 +184,15 @@ function findInText(text: string): readonly FoundText[] {
 const findAll = (text: string, { name, expression }: SecretPattern): readonly FoundText[] =>
   [...text.matchAll(expression)].map(({ 0: match, index, groups }) => {
     const secret = groups?.secret ?? match;
-    // The text before a secret may be the same by chance, the text behind it is too short.
+    // The text before a secret may match by chance; the text after it is too short.
     const start = index + match.lastIndexOf(secret);
     return { start, end: start + secret.length, name };
   });
 
-// All marks are looked for at once: to look for one after the other takes ten times as long.
+// Searches for all marks at once: one after the other takes ten times as long.
 
 const MARKS = [...new Set(SECRET_PATTERNS.flatMap(({ marks }) => marks))];
-/** Marks that begin with no other one. */
+/** Marks that do not begin with another mark. */
 const STEMS = MARKS.filter((mark) => !MARKS.some((one) => one !== mark && mark.startsWith(one)));
 const IGNORING_CASE = new Set(
   SECRET_PATTERNS.flatMap(({ marks, expression }) => (expression.ignoreCase ? marks : [])),
@@ -215,7 +215,7 @@ function findStems(text: string): ReadonlySet<string> {
   for (let match = ANY_STEM.exec(text); match !== null; match = ANY_STEM.exec(text)) {
     const [stem] = match;
     found.add(STEMS.includes(stem) ? stem : stem.toLowerCase());
-    // One may begin within another.
+    // Matches may overlap.
     ANY_STEM.lastIndex = match.index + 1;
   }
   return found;

@@ -1,4 +1,4 @@
-// §26.2: SEP-2624, the interceptors proposal of MCP: what its guards are sent, and what they answer.
+// §26.2: SEP-2624, the interceptors proposal of MCP: requests to guards and their answers.
 
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { type AskedMessage, type Decision, GuardFailure, PASS, readDecision } from './ask-guard.ts';
@@ -30,7 +30,7 @@ export function toInvocation(
       traceId: traceparent?.slice(3, 35),
       traceparent,
       timestamp: new Date(now).toISOString(),
-      // Beyond the proposal: what a policy of a gateway goes by.
+      // Beyond the proposal: facts that policies of a gateway need.
       server,
       item: name,
       view,
@@ -46,7 +46,7 @@ export const nameEvent = (method: string, value: unknown): string =>
     ? value.method
     : method;
 
-/** Lists are asked about item by item: each is sent as a list of one. */
+/** Lists are guarded item by item: each is sent as a list of one. */
 const LIST_MEMBERS: Readonly<Record<string, string>> = {
   'tools/list': 'tools',
   'prompts/list': 'prompts',
@@ -60,7 +60,7 @@ function toPayload({ method, value }: AskedMessage) {
   return method === 'notifications' && isObject(value) ? value.params : value;
 }
 
-/** Reads what takes the place of the message; a list from which the item was taken away refuses it. */
+/** Reads the replacement of the message; an empty list refuses the item. */
 export function readInterceptorPayload(
   decision: Decision,
   { method, value }: Pick<AskedMessage, 'method' | 'value'>,
@@ -79,7 +79,7 @@ export function readInterceptorPayload(
   return decision;
 }
 
-/** Reads what may be in the shapes of SEP-2624, too. @throws GuardFailure */
+/** Reads the gateway's own format or SEP-2624. @throws GuardFailure */
 export function readAnswer(answer: unknown): Decision {
   if (!isObject(answer) || 'decision' in answer) return readDecision(answer);
   if (typeof answer.valid === 'boolean') return readValidation(answer);
@@ -93,7 +93,7 @@ export function readAnswer(answer: unknown): Decision {
   throw new GuardFailure('its answer has neither "decision" nor "valid" nor "modified"');
 }
 
-/** SEP-2624 "Validator": what is no error does not block. */
+/** SEP-2624 "Validator": only errors block. */
 function readValidation({ valid, severity = 'error', messages }: JsonObject): Decision {
   if (valid === true || severity === 'warn' || severity === 'info') return PASS;
   const said = Array.isArray(messages) ? messages : [];

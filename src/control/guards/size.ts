@@ -1,4 +1,4 @@
-// §26.4: messages that are larger than what a model should read.
+// §26.4: guard against messages that are too large for a model.
 
 import { wholeNumber } from '../../config/file/shapes/scalar.ts';
 import { defineMember } from '../../config/file/shapes/shape.ts';
@@ -65,10 +65,10 @@ const BRACKETS = 2;
 const COMMA = 1;
 const COLON = 1;
 const QUOTES = 2;
-/** Characters of a text that are written at a time. */
+/** Characters of a text in one step. */
 const PIECE = 65_536;
 
-/** Neither a long text nor anything that has members. */
+/** True for short texts and values without members. */
 const isShort = (value: unknown): boolean =>
   typeof value === 'string' ? value.length < A_VALUE : !Array.isArray(value) && !isObject(value);
 
@@ -78,7 +78,7 @@ const countBytes = (value: unknown): number =>
 function* measureText(text: string): Steps<number> {
   let bytes = QUOTES;
   for (let at = 0; at < text.length; ) {
-    // Both halves of a character are written together.
+    // Surrogate pairs stay together.
     const last = text.charCodeAt(at + PIECE - 1);
     const isCut = last >= 0xd800 && last <= 0xdbff;
     const piece = text.slice(at, at + PIECE + (isCut ? 1 : 0));

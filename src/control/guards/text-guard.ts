@@ -245,7 +245,7 @@ export type ReadText = (text: string) => string;
 const unescapeStrings: ReadText = (text) =>
   text.replace(
     /\\(?:(["\\/bfnrtv]|0(?![0-7]{2})|e(?=[[\]]))|(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))|([0-3][0-7]{2}))/g,
-    (_, letter: string | undefined, code: string | undefined, byte: string | undefined, octal) => {
+    (_, ...[letter, code, byte, octal = '']: readonly (string | undefined)[]) => {
       if (letter !== undefined) return LETTERS[letter] ?? letter;
       const hex = code ?? byte;
       return hex === undefined ? toCharacter(octal, 8) : toCharacter(hex, 16);
@@ -287,10 +287,13 @@ const CSS_ADDRESS = /(?:url\(|@import)[^()]{0,4096}/gi;
 
 /** Reads each by its number, or by its name where it is one of ASCII. */
 const decodeHtml: ReadText = (text) =>
-  text.replace(CHARACTER, (_, decimal, hex, name, old) => {
-    if (decimal !== undefined) return toCharacter(decimal, 10);
-    return hex === undefined ? (NAMES[name ?? old] ?? '') : toCharacter(hex, 16);
-  });
+  text.replace(
+    CHARACTER,
+    (_, ...[decimal, hex, name, old = '']: readonly (string | undefined)[]) => {
+      if (decimal !== undefined) return toCharacter(decimal, 10);
+      return hex === undefined ? (NAMES[name ?? old] ?? '') : toCharacter(hex, 16);
+    },
+  );
 
 const toCharacter = (digits: string, base: number): string => {
   const code = Number.parseInt(digits, base);

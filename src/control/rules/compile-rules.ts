@@ -1,20 +1,15 @@
-import type {
-  PolicyCaller,
-  RuleConfig,
-  RuleDecision,
-  RuledItem,
-  RuleSubject,
-} from '../../mcp/calls/policy.ts';
+import type { PolicyCaller } from '../../mcp/calls/policy.ts';
 import type { ItemKind } from '../../mcp/protocol/list-kinds.ts';
 import { canBegin, compileGlob } from '../../platform/glob.ts';
 import { isObject, isScalar, type JsonObject } from '../../platform/json.ts';
 import { nameFacts, readScopes } from './named-facts.ts';
+import type { RuleConfig, RuleDecision, RuledItem, RuleSubject } from './rules.ts';
 import type { Condition } from './when/condition.ts';
 
-/** One rule by itself. */
+/** A single compiled rule. */
 export type CompiledRule = ReturnType<typeof compileRule>;
 
-/** The language of conditions is loaded where there is one. */
+/** Loads the condition language only if a rule has a condition. */
 export async function compileRules(
   configs: readonly RuleConfig[],
 ): Promise<readonly CompiledRule[]> {
@@ -29,7 +24,7 @@ export async function compileRules(
   });
 }
 
-/** Undefined where no rule has a condition. */
+/** Undefined without conditions. */
 export async function loadConditions(configs: readonly RuleConfig[]) {
   if (configs.every(({ when }) => when === undefined)) return undefined;
   return (await import('./when/condition.ts')).compileCondition;
@@ -48,7 +43,7 @@ const NEVER: Condition = { ...NOTHING, evaluate: () => undefined };
 
 const DENIED: RuleDecision = { kind: 'denied' };
 
-/** For conditions that look at the user and the client alone. */
+/** Stands for the item in conditions about user and client only. */
 const ANYTHING: RuledItem = {
   kind: 'resource',
   name: '',
@@ -62,7 +57,7 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
   const { fits, scopes } = compileWho(who);
   const { looksAtArgs, looksAtTool, looksAtAnnotations, evaluate } = condition;
   const allowed: RuleDecision = { kind: 'allowed', rule: place };
-  // One of them is enough: the client is told the first.
+  // One is enough: the client is told the first.
   const missing: RuleDecision = {
     kind: 'scopes_missing',
     scopes: scopes?.slice(0, 1) ?? [],
@@ -83,47 +78,45 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
     place,
     ask,
     looksAtTool,
-    /** True if arguments of the call decide, by `holds`. */
+    /** True if the arguments of the call decide, by `holds`. */
     looksAtArgs,
     looksAtAnnotations,
     namedFacts: nameFacts(who, condition.ofUser),
-    /** Its decision for the caller on all that it is about, by `who` alone. */
+    /** The decision for the caller, by `who` only. */
     address(caller: PolicyCaller) {
       if (!fits(caller, false)) return DENIED;
       return hasScope(caller) ? allowed : missing;
     },
-    /** True if it is about the caller, by `who` alone; what is not known of them counts as fulfilled. */
+    /** True if it applies to the caller, by `who` only; unknown facts count as matching. */
     mayAddress: (caller: PolicyCaller) => fits(caller, true) && hasScope(caller),
     /**
-     * Goes by the text that patterns are compared with. There is nothing at a read that a condition on arguments could look
-     * at.
+     * Matches the text that patterns are compared with. Reads have no arguments: conditions on them never match.
      */
     isAbout: ({ kind }: RuledItem, text: string) =>
       !(looksAtArgs && kind === 'resource') && mayUse(kind, text),
     /**
-     * True if it may hold for something whose name begins so, whatever that is. A condition that looks at the tool or its
-     * arguments may.
+     * True if it may match any item with this prefix. A condition on the tool or its arguments may.
      */
     mayHoldFor: (namesBegin: string, item: RuledItem, caller: PolicyCaller) =>
       fitsSome(namesBegin) && mayHoldSomewhere(item, caller),
-    /** The same of all that a server may have, resources included. */
+    /** The same for any item of a server, resources included. */
     mayAllowSome: (namesBegin: string, caller: PolicyCaller) =>
       (hasKind('resource') || fitsSome(namesBegin)) && mayHoldSomewhere(ANYTHING, caller),
     bindCaller: condition.bindCaller,
-    /** A number of the arguments at which its condition looks, and which no double holds. */
+    /** A number among the arguments that its condition uses, but no double holds. */
     findRounded: condition.findRounded,
-    /** True if its condition is fulfilled; one that fails is not. */
+    /** True if its condition is true; an error counts as false. */
     holds,
     /**
-     * True if its condition is false whatever is not known: `item` where not all of it is, and the user of `caller`. One that fails
-     * is not: nobody gets around a question by arguments that it cannot be applied to.
+     * True if its condition is false for any value of unknown facts: of `item` if incomplete, and of the user of `caller`. An error
+     * counts as not false: arguments that break a condition must not avoid an approval.
      */
     isRefuted: (item: RuledItem | undefined, caller: PolicyCaller) =>
       evaluate(item, caller) === false,
   };
 }
 
-// `who`: the callers that a rule is about.
+// `who`: the callers that a rule applies to.
 
 export function compileWho(who: RuleConfig['who']) {
   const { groups, scopes, claims, clients, views }: RuleSubject = who === 'everyone' ? {} : who;
@@ -135,32 +128,32 @@ export function compileWho(who: RuleConfig['who']) {
     tests.push(
       ({ user }) =>
         user !== undefined &&
-        // An address that may be somebody else's is none.
+        // An unverified address may belong to another user.
         !(namesEmail && user.emailVerified === false) &&
         hasClaims(user.claims, claims),
     );
   }
-  // Nobody who is not logged in can ask for a scope.
+  // Anonymous callers cannot request scopes.
   if (scopes !== undefined) tests.push(({ user }) => user !== undefined);
   if (views !== undefined) tests.push(({ view }) => view !== undefined && views.includes(view));
   const globs = clients?.map(compileGlob);
-  // Nobody is meant by nothing.
+  // Fails closed: an empty `who` matches no caller.
   const isEmpty = who !== 'everyone' && tests.length === 0 && globs === undefined;
 
   return {
-    /** All but the scopes: those a client can ask for. A client that is not known may be any if `ifUnknown` is true. */
+    /** All members but scopes, which a client can request. An unknown client matches if `ifUnknown` is true. */
     fits(caller: PolicyCaller, ifUnknown: boolean) {
       if (isEmpty || !tests.every((test) => test(caller))) return false;
       const { clientId } = caller;
       if (globs === undefined) return true;
       return clientId === undefined ? ifUnknown : globs.some((matches) => matches(clientId));
     },
-    /** One of them is enough; undefined where none is needed. */
+    /** One is enough; undefined if none is needed. */
     scopes,
   };
 }
 
-/** Each member that the rule names is there, and its own: nothing is inherited, and no name is a path. */
+/** Compares own members only: nothing is inherited, and names are no paths. */
 function hasClaims(claims: JsonObject, wanted: JsonObject): boolean {
   const names = Object.keys(wanted);
   return (
@@ -169,7 +162,7 @@ function hasClaims(claims: JsonObject, wanted: JsonObject): boolean {
   );
 }
 
-/** A claim that is a list has each of its values. */
+/** A list claim matches by each of its values. */
 function hasValue(claim: unknown, wanted: unknown): boolean {
   if (isObject(wanted)) return isObject(claim) && hasClaims(claim, wanted);
   const allowed: readonly unknown[] = Array.isArray(wanted) ? wanted : [wanted];
@@ -184,7 +177,7 @@ interface Pattern {
   readonly glob: string;
 }
 
-/** `prompt:…` and `resource:…` are about those, all else about tools. */
+/** `prompt:…` and `resource:…`; all other patterns are about tools. */
 export function parsePattern(pattern: string): Pattern {
   const [, kind, glob] = /^(prompt|resource):(.*)$/s.exec(pattern) ?? [];
   if (glob === undefined) return { kind: 'tool', glob: pattern };
@@ -199,11 +192,11 @@ export function compileMay(patterns: readonly string[]) {
   }));
   const ofNames = parsed.filter(({ kind }) => kind !== 'resource');
   return {
-    /** True if one of the patterns fits an item of that kind, by the text that it is compared by. */
+    /** True if a pattern matches the text of an item of that kind. */
     fits: (kind: ItemKind, text: string) =>
       parsed.some((one) => one.kind === kind && one.matches(text)),
     hasKind: (kind: ItemKind) => parsed.some((one) => one.kind === kind),
-    /** True if one of them fits some tool or prompt whose name begins so. */
+    /** True if a pattern may match a tool or prompt with this prefix. */
     fitsSome: (namesBegin: string) => ofNames.some(({ glob }) => canBegin(glob, namesBegin)),
   };
 }

@@ -1,4 +1,4 @@
-// §18.5: one predicate decides what a caller may list, call, get, read, complete and subscribe to.
+// §18.5: rules: one predicate decides what a caller may list, call, get, read, complete and subscribe to.
 
 import { identifyCredential, type UserContext } from '../../http/endpoint/message.ts';
 import {
@@ -6,10 +6,6 @@ import {
   type Policy,
   type PolicyCaller,
   type PolicyItem,
-  type RuleConfig,
-  type RuleDecision,
-  type RuledItem,
-  type Rules,
 } from '../../mcp/calls/policy.ts';
 import { createDecodeResource } from '../../mcp/catalog/resource-text.ts';
 import type { ItemKind } from '../../mcp/protocol/list-kinds.ts';
@@ -19,8 +15,9 @@ import { CAPACITY } from '../../platform/memory/capacity.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { type CompiledRule, compileRules } from './compile-rules.ts';
 import { joinFacts } from './named-facts.ts';
+import type { RuleConfig, RuleDecision, RuledItem, Rules } from './rules.ts';
 
-/** Rules that `checkRules` has nothing against; one that it has something against allows nothing. */
+/** Compiles rules; one that `checkRules` rejects allows nothing. */
 export async function createRules(
   { clock }: Pick<Runtime, 'clock'>,
   configs: readonly RuleConfig[],
@@ -32,7 +29,7 @@ export async function createRules(
 function createJudge(rules: readonly CompiledRule[], clock: Clock): Rules {
   const looksAtTool = rules.some((rule) => rule.looksAtTool);
   const decodeResource = createDecodeResource();
-  // Those that say something to the caller: most rules are about others.
+  // The rules that apply to the caller: most are about others.
   const openMemory = createRuleMemory<Opinion, RulesOfCaller>(clock, (caller) => ({
     addressed: rules
       .map((rule) => ({ rule, decision: rule.address(caller) }))
@@ -90,14 +87,14 @@ const NO_RULES: Rules = {
 
 const NO_PATTERN: Judgement = { decision: DENIED, pending: [], asked: undefined, pendingAsks: [] };
 
-/** The rules' judgement of an item for a caller, but for what depends on the arguments of the call. */
+/** The decision about an item for a caller, before the arguments of the call are known. */
 interface Judgement {
   readonly decision: RuleDecision;
-  /** Rules that say more, if the arguments fulfil them. */
+  /** Rules that allow more if the arguments match. */
   readonly pending: readonly AddressedRule[];
-  /** Asked whatever the arguments are. */
+  /** Asks for any arguments. */
   readonly asked: Asked | undefined;
-  /** Rules that ask somebody else before that one, if the arguments fulfil them. */
+  /** Rules that ask an approver of higher precedence if the arguments match. */
   readonly pendingAsks: readonly CompiledRule[];
 }
 
@@ -109,11 +106,11 @@ type Asked = Required<Pick<RuleDecision & { kind: 'allowed' }, 'ask' | 'askRule'
 
 interface RulesOfCaller {
   readonly addressed: readonly AddressedRule[];
-  /** Whichever rule allows a call, all of these are looked at. Without any, the first that allows it is enough. */
+  /** All of these are evaluated for any allowed call. Without any, the first rule that allows it is enough. */
   readonly asking: readonly CompiledRule[];
 }
 
-/** A rule, and what it says to one caller of all that it is about. */
+/** A rule, and its decision for one caller. */
 interface AddressedRule {
   readonly rule: CompiledRule;
   readonly decision: RuleDecision;
@@ -126,7 +123,7 @@ function judge(
   caller: PolicyCaller,
 ) {
   const allowed = judgeAllowed(addressed, item, text, caller);
-  // To connect a server is no call of a tool of it.
+  // Connecting a server is no call of its tools.
   if (asking.length === 0 || item.namesBegin !== undefined || item.kind !== 'tool') return allowed;
   const about = asking.filter((rule) => rule.isAbout(item, text));
   const asked = about
@@ -159,7 +156,7 @@ function judgeAllowed(
   return { ...NO_PATTERN, decision, pending };
 }
 
-/** Among rules that ask the same one, the first says so. */
+/** Among rules with the same approver, the first is named. */
 export function strengthen(
   asked: Asked | undefined,
   { ask, place }: Pick<CompiledRule, 'ask' | 'place'>,
@@ -192,12 +189,12 @@ function decideByArgs(
   return DENIED;
 }
 
-/** Whoever is allowed something by one rule needs no other; else the first rule that lacks a scope alone. */
+/** One rule that allows is enough; else the first that only lacks a scope. */
 const choose = (one: RuleDecision, other: RuleDecision) =>
   other.kind === 'allowed' || one.kind === 'denied' ? other : one;
 
 /**
- * True if the server says of the item what it said then. Annotations are few and flat; of others the same object is asked for.
+ * True if the server's annotations are unchanged. They are few and flat; others are compared by identity.
  */
 function isAbout({ server, annotations: known }: Opinion, item: RuledItem) {
   const { annotations } = item;
@@ -209,7 +206,7 @@ function isAbout({ server, annotations: known }: Opinion, item: RuledItem) {
   );
 }
 
-/** Undefined without rules: then everybody may use everything. */
+/** Undefined without rules: then all callers may use everything. */
 export function createRulesPolicy(rules: Rules): Policy | undefined {
   if (rules === NO_RULES) return undefined;
   return {
@@ -227,15 +224,14 @@ export function createRulesPolicy(rules: Rules): Policy | undefined {
 
 const DENIED_BY_RULES = { kind: 'denied', by: 'rules' } as const;
 
-// Decisions are remembered for each token, so that a list of many tools under many rules costs little.
+// Decisions are cached by token, so that a list of many tools under many rules costs little.
 
 /**
- * No name is longer, but one that is made up. URIs may be: longer ones, which a server may list by the thousand, are kept
- * by their SHA-256.
+ * Real names are not longer. Longer URIs, which a server may list by the thousand, are cached by their SHA-256.
  */
 const MAX_NAME_LENGTH = 256;
 
-/** The memory of one caller. */
+/** The cache of one caller. */
 interface Caller<Value, Facts> {
   /** Facts that follow from the caller alone. */
   readonly facts: Facts;
@@ -243,11 +239,11 @@ interface Caller<Value, Facts> {
   remember(item: RuledItem, value: Value): void;
   /** Epoch milliseconds. */
   readonly expiresAt: number;
-  /** Values that are kept. */
+  /** Cached values. */
   count: number;
 }
 
-/** The result finds the memory of a caller. Forgotten when the token expires, and those who called longest ago first where there are many. */
+/** Returns the function that finds the cache of a caller. LRU, and evicted when the token expires. */
 export function createRuleMemory<Value, Facts>(
   clock: Clock,
   computeFacts: (caller: PolicyCaller) => Facts,
@@ -255,7 +251,7 @@ export function createRuleMemory<Value, Facts>(
   type Known = Caller<Value, Facts>;
   /** Keyed by token, view and client; the latest caller is last. */
   const callers = new Map<string, Known>();
-  /** A request asks about many names: its token is hashed once. */
+  /** A request asks about many names: hashes its token once. */
   const opened = new WeakMap<
     UserContext,
     Pick<PolicyCaller, 'clientId' | 'view'> & { readonly it: Known }
@@ -267,7 +263,7 @@ export function createRuleMemory<Value, Facts>(
     total -= caller.count;
   }
 
-  /** Forgets tokens that have expired, then the oldest ones. */
+  /** Evicts expired tokens, then the least recently used. */
   function makeRoom() {
     const now = clock.now();
     for (const [key, caller] of callers) if (caller.expiresAt <= now) forget(key, caller);
@@ -283,7 +279,7 @@ export function createRuleMemory<Value, Facts>(
       prompt: new Map(),
       resource: new Map(),
     };
-    /** Keyed by SHA-256: apart from the others, since a URI may look like such a key. */
+    /** By SHA-256: a map of its own, since a URI may look like such a key. */
     const longUris = new Map<string, Value>();
     function findPlace({ kind, name }: RuledItem) {
       if (name.length <= MAX_NAME_LENGTH) return { values: kinds[kind], id: name };
@@ -298,7 +294,7 @@ export function createRuleMemory<Value, Facts>(
       },
       remember(item, value) {
         if (total >= CAPACITY.decisions) makeRoom();
-        // Whoever was forgotten meanwhile is not filled any more.
+        // Evicted meanwhile.
         if (callers.get(key) !== created) return;
         const place = findPlace(item);
         if (place === undefined) return;
@@ -315,7 +311,7 @@ export function createRuleMemory<Value, Facts>(
 
   function find(caller: PolicyCaller, now: number): Known {
     const { user, clientId, view = '' } = caller;
-    // A digest and a view's name have no spaces: nothing that a client is called can be taken for another's.
+    // Digests and names of views contain no spaces: the key is unambiguous for any client.
     const key = user === undefined ? view : `${identifyCredential(user)} ${view} ${clientId ?? ''}`;
     const expiresAt = readExpiry(user);
     const known = callers.get(key);
@@ -340,15 +336,15 @@ export function createRuleMemory<Value, Facts>(
   };
 }
 
-/** Without a time at which a token ends, nothing of it is kept beyond its request. */
+/** Without an expiry of the token, nothing is cached beyond its request. */
 function readExpiry(user: UserContext | undefined) {
-  // The memory of a grant is by its version: others take its place.
+  // Grants are cached by version.
   if (user === undefined || user.grant !== undefined) return Number.POSITIVE_INFINITY;
   const { exp } = user.claims;
   return typeof exp === 'number' ? exp * 1000 : 0;
 }
 
-// §22.4: which tools somebody would see, and by which rule, for operators. Nobody's token is needed, and no server is asked.
+// §22.4: preview for operators: the tools that a user would see, and by which rule. Without a token or requests to servers.
 
 export interface PreviewRequest {
   readonly caller: PolicyCaller;
@@ -362,7 +358,7 @@ export async function previewAccess(
   listed: { readonly tools: readonly PolicyItem[]; readonly personal: readonly string[] },
   { caller, skip, limit }: PreviewRequest,
 ) {
-  // Rules remember callers: a preview must not change what a real one gets.
+  // A cache of its own: a preview must not affect real callers.
   const rules = compiled.withOwnMemory();
   const work = createTurns(clock);
   await rules.prepareFor(caller, work);
@@ -374,11 +370,11 @@ export async function previewAccess(
   }
   return {
     total: judged.length,
-    /** The number of those that are seen. */
+    /** The number of visible tools. */
     seen: judged.filter(({ decision }) => decision.kind !== 'denied').length,
     /** In the order of the joined list. */
     tools: judged.slice(skip, skip + limit),
-    /** Servers whose tools differ between users: which they are is not known here. */
+    /** Servers whose tools differ between users: unknown here. */
     personal: listed.personal,
   };
 }

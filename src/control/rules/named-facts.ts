@@ -1,10 +1,9 @@
-// §28: what rules name of users: the members of `user` in conditions, which `who` names by words of its own. The audit log
-// writes these, and nothing else of a token.
+// §28: the facts of users that rules name, in conditions or in `who`. The audit log writes these, and nothing else of a token.
 
 import { parseScope } from '../../config/rules.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
-import type { Lookup, NamedFacts, RuleConfig, RuleSubject } from '../../mcp/calls/policy.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
+import type { Lookup, NamedFacts, RuleConfig, RuleSubject } from './rules.ts';
 
 export function nameFacts(who: RuleConfig['who'], ofUser: Lookup | undefined): NamedFacts {
   const { groups, scopes, claims }: RuleSubject = who === 'everyone' ? {} : who;
@@ -13,7 +12,7 @@ export function nameFacts(who: RuleConfig['who'], ofUser: Lookup | undefined): N
   if (scopes !== undefined) ofWho.set('scopes', 'all');
   if (claims !== undefined) {
     ofWho.set('claims', toLookup(claims));
-    // An address that may be somebody else's is none.
+    // An unverified address may belong to another user.
     if (Object.hasOwn(claims, 'email')) ofWho.set('email_verified', 'all');
   }
   return joinFacts([ofWho, ofUser === undefined || ofUser === 'all' ? new Map() : ofUser]);
@@ -44,8 +43,8 @@ function joinLookups(one: Lookup | undefined, other: Lookup | undefined): Lookup
 }
 
 /**
- * Lists what is named of a user, for the audit log: `null` for what they do not have, and nothing for what is `null` itself, or all
- * claims. Undefined where nothing is named.
+ * The named facts of a user, for the audit log: `null` for missing ones; omits those that are `null` themselves, and rules about all
+ * claims. Undefined if none are named.
  */
 export function describeNamed(user: UserContext, named: NamedFacts): JsonObject | undefined {
   const { email, emailVerified, name, groups, claims } = user;
@@ -57,7 +56,7 @@ export function describeNamed(user: UserContext, named: NamedFacts): JsonObject 
     scopes: readScopes(user),
     claims,
   };
-  // Each line has the `user` already.
+  // Each line has `user` already.
   const written = [...named].filter(
     ([fact, lookup]) => fact !== 'sub' && !(fact === 'claims' && lookup === 'all'),
   );
@@ -78,11 +77,11 @@ function pick(source: JsonObject, wanted: NamedFacts): JsonObject {
 const readOwn = (source: JsonObject, name: string) =>
   Object.hasOwn(source, name) ? source[name] : undefined;
 
-/** In lists `null` is what it is. */
+/** Keeps `null` in lists. */
 const hasNull = (value: unknown) =>
   value === null || (isObject(value) && Object.values(value).some(hasNull));
 
-/** Leaves the members that are there, as `describeNamed` made them. */
+/** Restores the facts written by `describeNamed`. */
 export const dropMissing = (described: JsonObject): JsonObject =>
   Object.fromEntries(
     Object.entries(described)
@@ -90,7 +89,7 @@ export const dropMissing = (described: JsonObject): JsonObject =>
       .map(([name, value]) => [name, isObject(value) ? dropMissing(value) : value]),
   );
 
-/** Lists the named that `describeNamed` did not write, as conditions would name it. */
+/** Lists named facts that `describeNamed` has not written, as conditions name them. */
 export const listUnknown = (described: JsonObject, named: NamedFacts): readonly string[] =>
   [...named]
     .filter(([name]) => name !== 'sub')
@@ -108,7 +107,7 @@ function listUnknownIn(value: unknown, wanted: Lookup, path: string): readonly s
   );
 }
 
-/** Reads what the token may be used for: `scope`, or `scp` of some providers, as text or as a list. */
+/** Reads the scopes of a token: `scope`, or `scp` of some providers, a text or a list. */
 export function readScopes(user: UserContext | undefined): readonly string[] {
   const { scope, scp } = user?.claims ?? {};
   return [scope, scp].flatMap((claim) => {

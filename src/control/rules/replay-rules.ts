@@ -1,29 +1,24 @@
-// §28: what rules would say of a call that somebody made, of which not everything is known any more.
+// §28: replays recorded calls against rules; some facts of a call are no longer known.
 
 import type { UserContext } from '../../http/endpoint/message.ts';
-import type {
-  PolicyCaller,
-  RuleConfig,
-  RuleDecision,
-  RuledItem,
-  RuleSubject,
-} from '../../mcp/calls/policy.ts';
+import type { PolicyCaller } from '../../mcp/calls/policy.ts';
 import { createDecodeResource } from '../../mcp/catalog/resource-text.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { type CompiledRule, compileMay, compileRules, compileWho } from './compile-rules.ts';
 import { strengthen } from './create-rules.ts';
 import { dropMissing, listUnknown, nameFacts } from './named-facts.ts';
+import type { RuleConfig, RuleDecision, RuledItem, RuleSubject } from './rules.ts';
 
-/** A call as the audit log has it. */
+/** A call of the audit log. */
 export interface LoggedCall {
   readonly item: Omit<RuledItem, 'annotations' | 'args'>;
-  /** True if the log has all of the name. */
+  /** True if the log has the complete name. */
   readonly isWhole: boolean;
-  /** `sub`; undefined where nobody was logged in. */
+  /** `sub`; undefined for an anonymous call. */
   readonly user: string | undefined;
   /** The issuer of that user; undefined for those of `OIDC_ISSUER`. */
   readonly issuer: string | undefined;
-  /** Written of the user by `describeNamed`; `{}` without `AUDIT_CLAIMS`. */
+  /** The facts written by `describeNamed`; `{}` without `AUDIT_CLAIMS`. */
   readonly described: JsonObject;
   readonly clientId: string | undefined;
   readonly view: string | undefined;
@@ -31,25 +26,25 @@ export interface LoggedCall {
 
 export type ReplayVerdict =
   | (Extract<RuleDecision, { kind: 'allowed' }> & {
-      /** Rules of which nobody can tell whether they ask somebody before that one. */
+      /** Rules that may or may not ask an approver of higher precedence. */
       readonly mayAsk?: Untold;
     })
   | Extract<RuleDecision, { kind: 'scopes_missing' }>
   | {
       readonly kind: 'denied';
-      /** Places of the rules about this name, which are for others, or whose conditions do not hold. */
+      /** Places of the rules about this name that apply to others, or whose conditions are false. */
       readonly about: readonly string[];
     }
   | ({ readonly kind: 'unknown' } & Untold);
 
 export interface Untold {
-  /** Missing in the log, as conditions name it: `args`, `user.claims.level`. */
+  /** Facts missing in the log, as conditions name them: `args`, `user.claims.level`. */
   readonly missing: readonly string[];
-  /** Places of the rules that name it. */
+  /** Places of the rules that name them. */
   readonly rules: readonly string[];
 }
 
-/** Takes rules that `checkRules` has nothing against. */
+/** Expects rules that `checkRules` accepts. */
 export async function createReplay(
   configs: readonly RuleConfig[],
 ): Promise<(call: LoggedCall) => ReplayVerdict> {
@@ -60,7 +55,7 @@ export async function createReplay(
     const { item, isWhole, described, clientId, view } = call;
     if (rules.length === 0 || item.isOpen === true) return ALLOWED;
     const asked = {
-      // Neither is in the log.
+      // Not in the log.
       item: { ...item, annotations: {}, args: undefined },
       text: item.kind === 'resource' ? decodeResource(item.name) : item.name,
       caller: { user: toUser(call), clientId, view },
@@ -79,7 +74,7 @@ export async function createReplay(
   };
 
   function askFirst(call: AskedCall) {
-    // To connect a server is no call of a tool of it.
+    // Connecting a server is no call of its tools.
     if (call.item.kind !== 'tool' || call.item.namesBegin !== undefined) return {};
     const said = rules
       .filter(({ ask }) => ask !== undefined)
@@ -92,10 +87,10 @@ export async function createReplay(
   }
 }
 
-/** A call as each rule is asked about it. */
+/** A call, prepared for evaluation. */
 interface AskedCall extends Pick<LoggedCall, 'isWhole' | 'described'> {
   readonly item: RuledItem;
-  /** That patterns are compared with. */
+  /** The text that patterns are compared with. */
   readonly text: string | undefined;
   readonly caller: PolicyCaller;
 }
@@ -128,7 +123,7 @@ function toReplayedRule(rule: CompiledRule) {
   const { fitsSome, hasKind } = compileMay(rule.may);
   const parts = who === 'everyone' ? [] : splitSubject(who);
 
-  /** Undefined where the log does not have enough of the name. */
+  /** Undefined if the name in the log is too incomplete. */
   function findIsAbout({ item, isWhole, text }: AskedCall) {
     if (item.namesBegin !== undefined) return fitsSome(item.namesBegin);
     if (!isWhole) return hasKind(item.kind) ? undefined : false;
@@ -145,7 +140,7 @@ function toReplayedRule(rule: CompiledRule) {
     ];
   }
 
-  /** Undefined where all is known that the rule looks at. A client that is not known may be any if `ifUnknown` is true. */
+  /** Undefined if all facts that the rule uses are known. An unknown client matches if `ifUnknown` is true. */
   function judgeUnknown(call: AskedCall, ifUnknown: boolean): Opinion | undefined {
     const isAbout = findIsAbout(call);
     if (isAbout === false) return ABOUT_OTHERS;
@@ -168,7 +163,7 @@ function toReplayedRule(rule: CompiledRule) {
   }
 
   function judgeKnown({ item, caller }: AskedCall) {
-    // For a tool by which somebody logs in, what looks at tools counts as fulfilled.
+    // Conditions on tools count as true for a tool for logging in.
     const countsAsFulfilled = item.namesBegin !== undefined && (looksAtTool || looksAtArgs);
     if (!countsAsFulfilled && !rule.holds(item, caller)) return FOR_OTHERS;
     const decision = rule.address(caller);
@@ -181,21 +176,21 @@ function toReplayedRule(rule: CompiledRule) {
     place,
     ask,
     judge: (call: AskedCall) => judgeUnknown(call, false) ?? judgeKnown(call),
-    /** `allowed` where the rule asks about the call. */
+    /** `allowed` if the rule asks for approval of the call. */
     judgeAsk: (call: AskedCall) => judgeUnknown(call, true) ?? judgeKnownAsk(call),
   };
 }
 
 const ASKS: Opinion = { kind: 'allowed' };
 
-/** Each member by itself: of those that are known, one that does not hold is enough. */
+/** Member by member: one known mismatch is enough. */
 const splitSubject = (who: RuleSubject) =>
   Object.entries(who).map(([name, value]) => {
     const part: RuleSubject = { [name]: value };
     return { subject: compileWho(part), names: nameFacts(part, undefined) };
   });
 
-/** As far as rules can tell from a token with these claims. */
+/** The user of a token with these claims, as far as rules use it. */
 function toUser({ user, described }: LoggedCall): UserContext | undefined {
   if (user === undefined) return undefined;
   const {
@@ -207,7 +202,7 @@ function toUser({ user, described }: LoggedCall): UserContext | undefined {
     claims,
   } = dropMissing(described);
   const known = isObject(claims) ? claims : {};
-  // Which of both claims they stood in makes no difference to a rule that asks for scopes.
+  // Rules do not distinguish the two scope claims.
   const place = known.scp === undefined ? 'scp' : 'scope';
   return {
     sub: user,

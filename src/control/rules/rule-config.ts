@@ -1,4 +1,4 @@
-// §18.5: `rules` of the configuration file, and what is wrong with them, told at start.
+// §18.5: `rules` of the configuration file, and their validation.
 
 import { choice, freeText, nonBlank, text, trueOrFalse } from '../../config/file/shapes/scalar.ts';
 import {
@@ -14,13 +14,13 @@ import {
 import type { FileNode } from '../../config/file/syntax/read-syntax.ts';
 import type { Problem } from '../../config/problem.ts';
 import { isScopeToken } from '../../config/rules.ts';
-import type { RuleConfig, RuleSubject } from '../../mcp/calls/policy.ts';
 import { decodeResource, NEVER_FITS } from '../../mcp/catalog/resource-text.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 import { isObject, isScalar, type JsonObject } from '../../platform/json.ts';
 import { suggestName } from '../../platform/nearest-name.ts';
 import { quote } from '../../platform/text.ts';
 import { loadConditions, parsePattern } from './compile-rules.ts';
+import type { RuleConfig, RuleSubject } from './rules.ts';
 
 const names = (what: string) =>
   list(
@@ -34,7 +34,7 @@ const names = (what: string) =>
 const CLAIM_VALUES =
   'text, a number, true or false, a list of those that are allowed, or an object of such values';
 
-/** A claim's value is compared as it is: of its own type. */
+/** Values of claims are compared with their type. */
 const claimScalar: Shape<string | number | boolean> = {
   schema: { type: ['string', 'number', 'boolean'] },
   read(node, place) {
@@ -42,7 +42,7 @@ const claimScalar: Shape<string | number | boolean> = {
       return report(place, node.line, `This is not valid. It must be ${CLAIM_VALUES}.`);
     if (typeof node.value !== 'number')
       return (typeof node.value === 'boolean' ? trueOrFalse : freeText()).read(node, place);
-    // Beyond, several numbers of a token are read as the same one.
+    // Beyond safe integers, different numbers would be equal.
     return Math.abs(node.value) <= Number.MAX_SAFE_INTEGER
       ? node.value
       : report(place, node.line, INEXACT);
@@ -142,7 +142,7 @@ const ruleMembers = {
   ),
 };
 
-/** Without its place, which the file knows. */
+/** Without its place in the file. */
 const ruleShape: Shape<Omit<RuleConfig, 'place'>> = object({
   allowed: 'an object with who or when, may, and perhaps ask',
   members: Object.values(ruleMembers),
@@ -154,7 +154,7 @@ const ruleShape: Shape<Omit<RuleConfig, 'place'>> = object({
     const ask = read(ruleMembers.ask);
     if (!has(ruleMembers.may))
       reportHere('"may" is missing: a list of what they may use, such as ["github__*"].');
-    // Nobody should get everything because a line was forgotten.
+    // Fails closed: a forgotten line must not allow everything.
     if (!has(ruleMembers.who) && !has(ruleMembers.when))
       return reportHere('"who" is missing. For everybody write "who": "everyone".');
     const isRead = (!has(ruleMembers.who) || subjectGiven) && (!has(ruleMembers.when) || when);
@@ -163,7 +163,7 @@ const ruleShape: Shape<Omit<RuleConfig, 'place'>> = object({
   },
 });
 
-/** A rule, and where the file has it, which is where its problems are reported. */
+/** A rule and its place in the file, for problems. */
 export interface PlacedRule {
   readonly rule: Omit<RuleConfig, 'place'>;
   readonly place: FilePlace;
@@ -175,7 +175,7 @@ export interface PlacedRules {
   readonly meansNoRules: boolean;
 }
 
-/** A rule of which a member was reported is left out: what was read of it would be reported again, as if it were meant so. */
+/** Skips a rule with a reported member, which would cause further problems. */
 const placedRule: Shape<PlacedRule> = {
   schema: ruleShape.schema,
   read(node, place) {
@@ -192,7 +192,7 @@ const placedRule: Shape<PlacedRule> = {
   },
 };
 
-// Whoever takes the last rule away should not give everything to everybody.
+// Removing the last rule must not allow everything to all callers.
 const ruleList = list(placedRule, {
   allowed:
     'a list of one rule or more. To let everybody use everything, write "everyone" in its place; to let nobody, write one with a group that nobody is in',
@@ -208,9 +208,9 @@ export const rulesShape: Shape<PlacedRules> = {
   },
 };
 
-// Problems of rules beside their shape.
+// Problems of rules beyond their shape.
 
-/** The rules of a file, each with its place for messages. Reports at each what is wrong with it. */
+/** The rules of a file with their places. Reports the problems of each. */
 export async function completeRules(
   placedRules: readonly PlacedRule[],
   fileName: string,
@@ -226,7 +226,7 @@ export async function completeRules(
   return rules;
 }
 
-/** A sentence for each view that `who` names and the file does not have: such a rule is about nobody. */
+/** A problem for each unknown view in `who`: such a rule applies to no caller. */
 export const describeMissingViews = (
   rules: readonly RuleConfig[],
   views: readonly string[],
@@ -240,12 +240,12 @@ export const describeMissingViews = (
       ),
   );
 
-/** All that is wrong, at the rules' places. Types are those of `RuleConfig`: who parses the file has seen to that. */
+/** All problems, with the rules' places. The parser has checked the types of `RuleConfig`. */
 export async function checkRules(rules: readonly RuleConfig[]): Promise<readonly Problem[]> {
   const compileCondition = await loadConditions(rules);
 
   return rules.flatMap(({ may, who, when, ask, place }) => {
-    // Prompts and resources are read: what happens by a call is what somebody can agree to.
+    // Prompts and resources are only read: approvals are for calls with effects.
     const notAsked =
       ask === undefined ? [] : may.filter((pattern) => parsePattern(pattern).kind !== 'tool');
     const condition = when === undefined ? undefined : compileCondition?.(when);
@@ -264,7 +264,7 @@ export async function checkRules(rules: readonly RuleConfig[]): Promise<readonly
 
 const NO_PATTERN = 'may is empty: name what the rule allows, or remove the rule.';
 
-/** Words that somebody could take for a kind; a pattern without a kind is about tools. */
+/** Words that look like a kind; patterns without a kind are about tools. */
 const NO_KIND = /^(tools?|prompts|resources|resource[_-]?templates?|templates?|Prompt|Resource):/;
 
 function checkPattern(pattern: string): string | undefined {

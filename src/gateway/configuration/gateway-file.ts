@@ -33,13 +33,13 @@ import {
   type PlacedRule,
   rulesShape,
 } from '../../control/rules/rule-config.ts';
+import type { RulesConfig } from '../../control/rules/rules.ts';
 import type { MachineClientsConfig } from '../../logins/auth/machine-clients.ts';
 import {
   clientsShape,
   completeClients,
 } from '../../logins/client-authentication/machine-client-shape.ts';
 import type { GuardsConfig } from '../../mcp/calls/guards.ts';
-import type { RulesConfig } from '../../mcp/calls/policy.ts';
 import type { Lock } from '../../mcp/catalog/approved-items.ts';
 import type { ServersConfig } from '../../mcp/upstream/upstream-config.ts';
 import type { JsonObject } from '../../platform/json.ts';

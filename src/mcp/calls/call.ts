@@ -1,5 +1,6 @@
-// One call of POST /mcp: what all of its steps need, made once.
-import type { GatewayError } from '../../errors/gateway-error.ts';
+// A call of POST /mcp: its message, the record that observers read, and its outcome.
+import { catalogue } from '../../errors/catalogue.ts';
+import { GatewayError, getStackFacts } from '../../errors/gateway-error.ts';
 import type { GetChallenge } from '../../http/endpoint/bearer.ts';
 import type { ProtectedCall } from '../../http/endpoint/endpoint.ts';
 import type { EndedGrants } from '../../http/endpoint/grants.ts';
@@ -12,40 +13,43 @@ import {
 } from '../../http/endpoint/message.ts';
 import { Cancellation, type CancelSignal, toAbortSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import type { SessionAccess, SessionLookup } from '../../store/store.ts';
+import { NO_SESSION, type SessionAccess, type SessionLookup } from '../../store/store.ts';
 import { readTraceContext, type TraceContext } from '../../telemetry/tracing/tracing.ts';
+import type { CacheHint } from '../catalog/content.ts';
 import type { ServedCatalog, Target } from '../catalog/served-catalog.ts';
 import { type JsonRpcMessage, type RequestId, readMeta } from '../protocol/json-rpc.ts';
-import { findMethod, isAvailable, type Method } from '../protocol/methods.ts';
-import type { Era } from '../protocol/revisions.ts';
-import { acceptsEventStream, ResponseStream } from '../streaming/response-stream.ts';
-import type { McpResponse, Outcome, SessionInfo } from './outcome.ts';
+import { isAvailable, METHODS_BY_NAME, type Method } from '../protocol/methods.ts';
+import { detectEra, type Era } from '../protocol/revisions.ts';
+import {
+  type Answer,
+  acceptsEventStream,
+  type McpResponse,
+  ResponseStream,
+} from '../streaming/response-stream.ts';
 
 /**
- * Has neither body nor message: a call that waits keeps this, and nothing of what was sent. A class: as closures each call's
- * had half a kilobyte more.
+ * One message of `POST /mcp`, and the way to its client. Before a call runs, message and text are cleared: calls may wait for
+ * minutes. A class: closures took half a kilobyte more for each call.
  */
 export class Call {
-  /** Known of it, for those that observe calls. */
+  /** The facts that observers of calls read. */
   readonly record: CallRecord;
-  /** Served at its path. */
+  /** The catalogue at its path. */
   readonly catalog: ServedCatalog;
   readonly request: GatewayRequest;
   readonly user: UserContext | undefined;
   /** Value of the header `mcp-session-id`. */
   readonly sessionId: string | undefined;
-  /** The store's answer about that session. */
-  readonly session: SessionLookup;
+  /** The store's answer about that session, once the limits have admitted the call. */
+  session: SessionLookup = NO_SESSION;
   /** The way to the client until the call is answered. */
   readonly stream: ResponseStream;
-  /** Said of its session by its response; unset while that is not found, and in the stateless era. */
-  sessionInfo: SessionInfo = NO_SESSION;
-  /**
-   * As it was sent: what of it goes on, or is judged, is as its client wrote it. Unset before the call runs, as what waits
-   * keeps nothing of it.
-   */
+  /** Sent with the response; unset until the session is found, and in the stateless era. */
+  sessionInfo: SessionInfo = NO_SESSION_INFO;
+  message: JsonRpcMessage;
+  /** The message as sent: its parts are relayed and checked exactly as the client wrote them. */
   sentText: string | undefined;
-  /** Counts the bytes of the body as held until what it returns is called. */
+  /** Counts the bytes of the body as held until the returned function is called. */
   readonly holdBody: () => () => void;
   private cancellation: Cancellation | undefined;
   private madeAbortSignal: AbortSignal | undefined;
@@ -56,25 +60,25 @@ export class Call {
     record: CallRecord,
     catalog: ServedCatalog,
     { request, user, body }: ProtectedCall,
-    session: SessionLookup,
+    message: JsonRpcMessage,
   ) {
     this.record = record;
     this.catalog = catalog;
     this.request = request;
     this.user = user;
-    this.sessionId = readSessionHeader(request);
-    this.session = session;
+    this.sessionId = getHeader(request, SESSION_HEADER);
     this.stream = new ResponseStream(acceptsEventStream(request), record.id ?? null);
+    this.message = message;
     this.sentText = body.text;
     this.holdBody = body.hold;
   }
 
-  /** Aborted when the caller hangs up, or by `abort`. Made on first use: most calls never ask for it. */
+  /** Aborted when the client hangs up, or by `abort`. Created on first use: most calls never ask for it. */
   signal(): CancelSignal {
     if (this.cancellation !== undefined) return this.cancellation;
     const created = new Cancellation();
     const hangUp = this.request.signal();
-    // A client that may come back for the answer has not hung up for good: `abort` says when it has.
+    // A client that can resume the stream has not hung up for good: `abort` is called once it has.
     const noteHangUp = () => {
       if (this.tellTask === undefined && !this.stream.isKept()) created.abort();
     };
@@ -85,13 +89,13 @@ export class Call {
     return created;
   }
 
-  /** The same for tools. */
+  /** The same, as tools expect it. */
   abortSignal(): AbortSignal {
     this.madeAbortSignal ??= toAbortSignal(this.signal());
     return this.madeAbortSignal;
   }
 
-  /** Tells the tool that nobody waits for its result; with an error that is the answer. */
+  /** Cancels the tool; an `error` becomes the answer. */
   abort(error?: GatewayError): void {
     this.isAborted = true;
     this.cancellation?.abort();
@@ -99,57 +103,63 @@ export class Call {
     this.tellTask?.(error);
   }
 
-  /** It goes on as a task (§29): that the caller hangs up means nothing any more; `onAbort` hears of `abort`. */
+  /** Continues as a task (§29): a disconnect no longer cancels it; `abort` calls `onAbort`. */
   detach(onAbort: (error: GatewayError | undefined) => void): void {
     this.tellTask = onAbort;
   }
 }
 
-const NO_SESSION: SessionInfo = {};
+export const SESSION_HEADER = 'mcp-session-id';
+
+/** Headers of a response about its session; none in the stateless era. */
+interface SessionInfo {
+  /** Set when the session was just created. */
+  readonly sessionId?: string;
+  /** ISO 8601. */
+  readonly expiresAt?: string;
+}
+
+const NO_SESSION_INFO: SessionInfo = {};
 
 /** An era of the protocol: answers its messages. */
 export interface EraHandler {
-  /** Asks the store for the session that its request names; undefined where the era has none. */
+  /** The store access for the session that the request names; undefined where the era has none. */
   accessSession(request: GatewayRequest, user: UserContext | undefined): SessionAccess | undefined;
-  /** @throws GatewayError that says, in the era's own terms, why the message is refused; at once, or by the promise. */
-  handle(call: Call, message: JsonRpcMessage): McpResponse | Promise<McpResponse>;
+  /** @throws GatewayError in the era's own terms, synchronously or by the promise. */
+  handle(call: Call): McpResponse | Promise<McpResponse>;
 }
 
-export const readSessionHeader = (request: GatewayRequest): string | undefined =>
-  getHeader(request, 'mcp-session-id');
-
-// One message of a client, from its arrival to its end: made once, and told to all who observe calls.
-
+/** The facts of a message from its arrival to its end, as observers read them. */
 export interface CallRecord {
   readonly request: GatewayRequest;
   readonly user: UserContext | undefined;
   readonly era: Era;
   readonly id: RequestId | undefined;
-  /** As the client wrote it; undefined for a response. */
+  /** As sent; undefined for a response. */
   readonly methodName: string | undefined;
-  /** Undefined where this path does not have it in this era. */
+  /** Undefined if this path does not offer it in this era. */
   readonly method: Method | undefined;
-  /** The name or URI that the message is about, as the client wrote it; of a call in another (§25.3) the inner one's. */
+  /** The name or URI in the message, as sent; for a nested call (§25.3) that of the inner call. */
   subject: string | undefined;
-  /** W3C Trace Context: of the client, or of the span that stands for the call. */
+  /** W3C Trace Context of the client, or of the call's span. */
   trace: TraceContext;
-  /** OAuth client ID, where it is known; from `start` on. */
+  /** OAuth client ID, if known; set at `start`. */
   clientId: string | undefined;
-  /** When it began, in milliseconds of the monotonic clock; from `start` on. */
+  /** Milliseconds of the monotonic clock; set at `start`. */
   startedAt: number;
-  /** The server at whose path it came; undefined for `/mcp`. */
+  /** The server whose path received it; undefined for `/mcp`. */
   readonly ownServer: string | undefined;
-  /** The view (§25) at whose path it came. */
+  /** The view (§25) whose path received it. */
   readonly view: string | undefined;
-  /** The server that it is about, as far as that is known; undefined for the gateway's own. */
+  /** The server that the call goes to, once known; undefined for the gateway's own items. */
   server: string | undefined;
-  /** True if observers were told that it starts. */
+  /** True once observers have been notified of the start. */
   hasStarted: boolean;
-  /** Its tool, prompt or resource, once that is found. */
+  /** Its tool, prompt or resource, once resolved. */
   target: Target | undefined;
-  /** The policy that denied the call; undefined where none did. */
+  /** The policy, guard or approver that denied the call. */
   deniedBy: string | undefined;
-  /** Set at its end. */
+  /** Set at the end. */
   outcome: Outcome | undefined;
 }
 
@@ -157,14 +167,14 @@ export function createCallRecord(
   message: JsonRpcMessage,
   { request, user }: Pick<CallRecord, 'request' | 'user'>,
   { offers, server, view }: Pick<ServedCatalog, 'offers' | 'server' | 'view'>,
-  era: Era,
   hasStreams: boolean,
 ): CallRecord {
-  const { method: methodName, params } = message.kind === 'response' ? NO_METHOD : message;
-  const known = methodName === undefined ? undefined : findMethod(methodName);
+  const { method: methodName, params } = message;
+  const era = detectEra(message, request);
+  const known = METHODS_BY_NAME.get(methodName);
   const isNotified = message.kind === 'notification';
   const isThere = known && isAvailable(known, { isNotified, era, offers, hasStreams });
-  // Callers send further members as they like: the one that the method goes by counts.
+  // Clients send further members as they like: only the one that the method uses counts.
   const { name, uri } = isObject(params) ? params : NO_NAMES;
   const isUri = known?.item?.param === 'uri' || methodName?.startsWith('resources/') === true;
   const subject = isUri && typeof uri === 'string' ? uri : name;
@@ -189,39 +199,101 @@ export function createCallRecord(
   };
 }
 
-const NO_METHOD = { method: undefined, params: undefined };
 const NO_NAMES: JsonObject = {};
 
-// Knowledge of the rest of the gateway about those who call.
+// §4.4, §4.11: the outcome of a call, and the answer that both eras make of it.
+
+export type Outcome =
+  | { readonly kind: 'success'; readonly result: MethodResult }
+  /** The tool reports a failure in its result. */
+  | { readonly kind: 'tool_error'; readonly result: MethodResult }
+  /** Ends with a request to the client, which calls again with the answer (MCP, MRTR). */
+  | { readonly kind: 'asked' }
+  /** Refused by a policy; `error` is the answer. */
+  | { readonly kind: 'denied'; readonly by: string; readonly error: GatewayError }
+  /** Stopped by a guard or an approver, as its result says (§26, §27). */
+  | { readonly kind: 'denied'; readonly by: string; readonly result: MethodResult }
+  | { readonly kind: 'failure'; readonly error: GatewayError };
+
+export interface MethodResult {
+  readonly result: object;
+  /** Set only where clients may cache the result; sent in the stateless era. */
+  readonly cache?: CacheHint;
+}
+
+/** Ends a run in the stateless era: it starts again when the client has answered (MCP, MRTR). */
+export class InputRequired extends Error {
+  override readonly name = 'InputRequired';
+
+  constructor() {
+    super('The client is asked; the call starts again with its answers');
+  }
+}
+
+/**
+ * `showResult` makes the result as it is sent. With `hasFailureResults` a tool's failure, and invalid arguments, are
+ * results: the model reads them and can react, while a JSON-RPC error would end at its client (MCP 2025-11-25 "Error
+ * Handling").
+ */
+export function toAnswer(
+  outcome: Exclude<Outcome, { kind: 'asked' }>,
+  hasFailureResults: boolean,
+  showResult: (result: MethodResult) => object,
+): Answer {
+  if ('result' in outcome) {
+    try {
+      return { result: showResult(outcome.result) };
+    } catch (cause) {
+      // Not every catalogue checks its results.
+      return {
+        error: new GatewayError('method_failed', { cause, facts: getStackFacts(cause) }),
+      };
+    }
+  }
+  const { error } = outcome;
+  const show = (text: string) => showResult({ result: toErrorResult(text) });
+  if (hasFailureResults && error.key === 'tool_failed')
+    return { result: show(error.message), failure: error };
+  // The caller's mistake: no failure to be logged.
+  return hasFailureResults && error.key === 'invalid_tool_input'
+    ? { result: show(`${catalogue.invalid_tool_input.details}\n${error.message}`) }
+    : { error };
+}
+
+/** For the model to read. */
+export const toErrorResult = (text: string) => ({
+  content: [{ type: 'text', text }],
+  isError: true,
+});
+
+// The callers, as the rest of the gateway knows them.
 
 export interface Callers {
   readonly findClientId: ClientOf;
   readonly getProviderToken: GetProviderToken;
-  /** Headers of a 401 at a path; undefined when nobody has to log in. */
+  /** Headers of a 401 at a path; undefined without authentication. */
   readonly getChallenge?: GetChallenge | undefined;
-  /** As far as rules name it, for the audit log with `AUDIT_CLAIMS`. */
+  /** The facts of a user that rules name, for the audit log with `AUDIT_CLAIMS`. */
   readonly describeUser?: ((user: UserContext) => JsonObject | undefined) | undefined;
   /**
-   * Name and e-mail of the user of a session, sealed for it; undefined where the token has neither. Undefined as a whole
-   * without operators who could see it.
+   * Seals name and e-mail of a session's user; undefined if the token has neither. Undefined as a whole without operators to
+   * show them to.
    */
   readonly sealPerson?:
     | ((user: UserContext, sessionId: string) => Promise<string | undefined>)
     | undefined;
-  /** Called with each request of a user that needs no session; undefined without operators. */
+  /** Called with each stateless request of a user; undefined without operators. */
   readonly noteStatelessUser?: ((user: UserContext) => void) | undefined;
   /** Undefined where the gateway issues no tokens of its own. */
   readonly endedGrants?: EndedGrants | undefined;
 }
 
-// §18.5: which OAuth client a token was made for.
-
-/** Undefined where it is not known: no rule about clients holds then. */
+/** §18.5: the OAuth client of a token. Undefined if unknown: then no rule about clients applies. */
 export type ClientOf = (caller: { readonly user: UserContext | undefined }) => string | undefined;
 
 /**
- * `ownClientId` is the client that the gateway is at the provider in broker mode: a token of the provider that was made for it does
- * not say who got it.
+ * `ownClientId` is the gateway's own client at the provider in broker mode: a provider token issued to it does not say which
+ * client uses it.
  */
 export const createClientOf = (ownClientId: string | undefined): ClientOf =>
   function clientOf({ user }) {

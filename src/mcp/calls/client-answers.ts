@@ -1,4 +1,4 @@
-// Clients' answers to our questions, read without trust; and the question that leads to a page.
+// Answers of clients to server-initiated requests, parsed without trust; and the request that leads to a page.
 
 import type { Ajv, ValidateFunction } from 'ajv';
 import { fail, failParams, GatewayError } from '../../errors/gateway-error.ts';
@@ -10,9 +10,9 @@ import { describeErrors } from '../catalog/define/describe-errors.ts';
 import type { Question } from './guards.ts';
 
 /**
- * The answers to all of `requests`, checked.
+ * The validated answers to all of `requests`.
  *
- * @throws GatewayError `invalid_params` naming the answer that does not fit.
+ * @throws GatewayError `invalid_params`, naming the invalid answer.
  */
 export function readAnswers<Requests extends ClientRequests>(
   requests: Requests,
@@ -27,7 +27,7 @@ export function readAnswers<Requests extends ClientRequests>(
   return Object.fromEntries(answers) as Answers<Requests>;
 }
 
-/** Says what is wrong with the answer to one question; undefined where it fits. */
+/** The problem of the answer to one request; undefined if it is valid. */
 export function findClientAnswerProblem(
   { method, params }: { readonly method: string; readonly params: object },
   answer: unknown,
@@ -70,14 +70,14 @@ const isRoots = ({ roots }: JsonObject): boolean =>
       (root.name === undefined || typeof root.name === 'string'),
   );
 
-// JSON Schemas of questions, which tools make while they run. What is compiled goes with the schema: one that was made for a
-// single question leaves nothing behind.
+// JSON Schemas of forms, which tools create while they run. Validators are kept by schema object: one that was created for a single
+// form leaves nothing behind.
 
 const loadAjv = createLoader<typeof import('ajv')>('ajv');
 
 const validators = new WeakMap<object, ValidateFunction>();
 
-/** An Ajv keeps something of all that it has compiled: after so many schemas comes the next one. */
+/** An Ajv instance keeps something of each schema: it is replaced after so many. */
 const SCHEMAS_PER_AJV = 100;
 
 let schemasLeft = 0;
@@ -96,13 +96,13 @@ function compileQuestionSchema(schema: object): ValidateFunction {
   }
   schemasLeft -= 1;
   const validate = ajv.compile(schema);
-  // Or the next one with its `$id` would be refused.
+  // Otherwise the next schema with the same `$id` would be refused.
   ajv.removeSchema(schema);
   validators.set(schema, validate);
   return validate;
 }
 
-// MCP "URL mode elicitation": a client is asked to lead its user to a page of the gateway's.
+// MCP "URL mode elicitation": the client leads its user to a page of the gateway.
 
 export const createPageQuestion = (params: {
   readonly elicitationId: string;
@@ -110,7 +110,7 @@ export const createPageQuestion = (params: {
   readonly message: string;
 }): Question => ({ method: 'elicitation/create', params: { mode: 'url', ...params } });
 
-/** The client's response, whatever its user wants; undefined where the question would not reach the client. */
+/** The client's response; undefined if the request cannot reach the client. */
 export async function askInSession(
   relay: SessionRelay,
   question: Question,
@@ -127,7 +127,7 @@ export async function askInSession(
 /**
  * Resolves to the client's response.
  *
- * @throws GatewayError; MCP 2025-11-25 "URL Elicitation Required Errors" where a question would not reach the client.
+ * @throws GatewayError; MCP 2025-11-25 "URL Elicitation Required Errors" if the request cannot reach the client.
  */
 export async function askToOpen(relay: SessionRelay, question: Question): Promise<JsonObject> {
   const { params } = question;
@@ -141,5 +141,5 @@ export async function askToOpen(relay: SessionRelay, question: Question): Promis
 
 export const URL_REQUIRED = -32042;
 
-/** As somebody who does not want to decide. */
+/** As if the user had closed the form. */
 export const NO_ANSWER = { action: 'cancel' } as const;

@@ -1,4 +1,4 @@
-// The context that a tool, prompt or resource gets of one call, whatever the era.
+// Call context: what a tool, prompt or resource can do in a call, the same in both eras.
 
 import { isDeepStrictEqual } from 'node:util';
 import { failParams } from '../../errors/gateway-error.ts';
@@ -9,9 +9,9 @@ import type { Answers, ClientCapabilities, ClientRequests } from '../catalog/cli
 import type {
   ApprovalRounds,
   CallerContext,
-  IdentifiedCaller,
   RelayedTasks,
   Target,
+  WantedItem,
 } from '../catalog/served-catalog.ts';
 import {
   isRequestId,
@@ -19,6 +19,7 @@ import {
   type RequestId,
   readForeignMeta,
   readMeta,
+  readParams,
 } from '../protocol/json-rpc.ts';
 import { isLessSevere, type LogSeverity } from '../protocol/methods.ts';
 import type { Call, CallRecord } from './call.ts';
@@ -31,26 +32,27 @@ import {
   type QuestionGuards,
   toGuardCaller,
 } from './guards.ts';
+import type { AskWhom } from './policy.ts';
 
-/** §29: how a call goes on as a task. */
+/** §29: continues a call as a task. */
 export interface CallTask {
-  /** From here on the call is a task: its client has been answered. @throws GatewayError where there is no room for it. */
+  /** Answers the client: from here on the call is a task. @throws GatewayError if there is no room for it. */
   begin(): Promise<void>;
   hasBegun(): boolean;
-  /** §29.5: what the server of the target answered, as its client gets it: a task under an id of the gateway's. */
+  /** §29.5: converts the server's answer for the client: a task gets an id of the gateway's own. */
   adopt(tasks: RelayedTasks, server: string, result: object): object | Promise<object>;
-  /** True if it is what `adopt` made of a task of a server: a server may write what looks like one. */
+  /** True for a handle that `adopt` made: a server may write what looks like one. */
   isHandle(result: object): boolean;
-  /** In place of sending it to the client before the answer. */
+  /** Takes a notification of a call that has become a task. */
   send(message: GuardedNotification): void;
 }
 
 /** The client of a call, as its era reaches it. */
 export interface CallClient {
   capabilities(): ClientCapabilities;
-  /** Least severe log message that it wants; undefined for none. */
+  /** The least severe log message that it wants; undefined for none. */
   readonly logLevel: LogSeverity | undefined;
-  /** As the context's, where guards look at what is asked (§26). */
+  /** `ask` of the context; `guards` look at requests and answers (§26). */
   ask<const Requests extends ClientRequests>(
     requests: Requests,
     guards: QuestionGuards | undefined,
@@ -62,47 +64,54 @@ export interface CallClient {
       readonly canAsk: boolean;
     },
   ): Relay;
-  /** True if the call ends with a question, whatever its tool returns. */
-  isAsking(): boolean;
-  /** Undefined where the client cannot have tasks. */
+  /** True if the call ends with a request to the client, whatever its tool returns. Absent where calls never do. */
+  isAsking?(): boolean;
+  /** Undefined if the client does not support tasks. */
   readonly task?: CallTask | undefined;
-  /** Undefined where calls do not end with questions. */
+  /** Undefined where calls never end with a request to the client. */
   readonly approvalRounds?: ApprovalRounds | undefined;
-  readonly checkTarget?: CheckTarget | undefined;
+  /** Checks of the era, once the target is known and before it runs. @throws GatewayError */
+  checkTarget?(call: Pick<ItemCall, 'target' | 'context' | 'args'>): Promise<void> | undefined;
 }
 
-/**
- * A check of the era, once the target of a call is known and before it is made.
- *
- * @throws GatewayError where it is not so.
- */
-export type CheckTarget = (
-  target: Target,
-  caller: IdentifiedCaller,
-  args: JsonObject | undefined,
-) => Promise<void> | undefined;
-
-/** The same for the contexts of all calls. */
+/** Shared by the contexts of all calls. */
 interface ContextServices {
   readonly service: ServiceInfo;
   readonly getProviderToken: GetProviderToken;
-  /** Those of the configuration as it is now; undefined where it has none. */
+  /** The guards of the current configuration; undefined without any. */
   getGuards(): Guards | undefined;
 }
 
-/** Given to the methods; authors see the Context in it. */
+/** Passed to methods; authors see it as `Context`. */
 export interface CallContext extends CallerContext {
   readonly task: CallTask | undefined;
   isAsking(): boolean;
-  /** Resolves once what was sent to the client so far has passed the guards; undefined where it waits for none. */
+  /** Resolves once all messages sent so far have passed the guards; undefined if none wait. */
   flush(): Promise<void> | undefined;
-  /** The same call, of which whoever answers it is told another `_meta`. */
+  /** The same call with another `_meta` for the server. */
   withMeta(meta: JsonObject | undefined): CallContext;
 }
 
-/** The part of a call that reaches its tool. */
+/** A call of a tool, prompt or resource. Guards change it; what runs is what it holds then. */
+export interface ItemCall {
+  target: Target;
+  /** As the client named it, at the path of this catalogue. */
+  readonly wanted: WantedItem;
+  readonly catalog: Call['catalog'];
+  readonly record: CallRecord;
+  /** `{}` for a resource. */
+  args: JsonObject;
+  context: CallContext;
+  ask: AskWhom | undefined;
+  /** The message repeats a member: other parsers may read another call. */
+  isAmbiguous: boolean;
+  /** It was in the arguments of another tool (§25.3). */
+  readonly isNested: boolean;
+}
+
+/** The part of a call that its context uses. */
 interface ContextSource
-  extends Pick<Call, 'user' | 'session' | 'stream' | 'signal' | 'abortSignal'>,
+  extends Pick<Call, 'user' | 'session' | 'stream' | 'signal' | 'abortSignal' | 'message'>,
     Partial<Pick<Call, 'sentText'>> {
   readonly record: Pick<
     CallRecord,
@@ -110,14 +119,13 @@ interface ContextSource
   >;
 }
 
-/** The params are not kept: a call that waits keeps what its tool has of them. */
+/** Does not keep the params: calls may wait for minutes. @throws GatewayError `invalid_params` */
 export function createContext(
   source: ContextSource,
   client: CallClient,
   services: ContextServices,
-  params: unknown,
 ): CallContext {
-  const meta = readMeta(params);
+  const meta = readMeta(readParams(source.message.params));
   const { progressToken } = meta;
   const token = isRequestId(progressToken) ? progressToken : undefined;
   if (token !== undefined && !isShortId(token))
@@ -128,7 +136,7 @@ export function createContext(
   );
 }
 
-/** The way from a call to its client while it runs. */
+/** The way from a running call to its client. */
 class ClientAccess {
   readonly source: ContextSource;
   readonly client: CallClient;
@@ -151,7 +159,7 @@ class ClientAccess {
 
   progress(done: number, total?: number, message?: string): void {
     const { progressToken } = this;
-    // For a task it is the status, whether it was asked for or not.
+    // For a task this is its status, requested or not.
     if (progressToken === undefined && !this.isTask()) return;
     const params = { progressToken, progress: done, total, message };
     this.send({ method: 'notifications/progress', params });
@@ -164,11 +172,12 @@ class ClientAccess {
   }
 
   async ask<const Requests extends ClientRequests>(requests: Requests): Promise<Answers<Requests>> {
-    // MCP 2026-07-28 "Supported Requests"; a list or a completion that asks would not be portable.
-    if (!this.canAsk()) throw new Error('Only tools, prompts and resources may ask the client');
+    // MCP 2026-07-28 "Supported Requests"; other methods that ask would not be portable.
+    if (this.source.record.method?.item === undefined)
+      throw new Error('Only tools, prompts and resources may ask the client');
     this.askedKeys ??= new Set();
     for (const key of Object.keys(requests)) {
-      // In the stateless era the second would get the answer to the first.
+      // In the stateless era the second would receive the answer to the first.
       if (this.askedKeys.has(key))
         throw new Error(`"${key}" was asked twice; each question needs a key of its own`);
       this.askedKeys.add(key);
@@ -177,21 +186,18 @@ class ClientAccess {
   }
 
   createRelay(meta: JsonObject | undefined): Relay {
-    return this.client.createRelay({
-      wantsProgress: this.source.stream.isAccepted && this.progressToken !== undefined,
-      signal: this.source.signal(),
+    const { source, client, services } = this;
+    return client.createRelay({
+      wantsProgress: source.stream.isAccepted && this.progressToken !== undefined,
+      signal: source.signal(),
       meta,
-      canAsk: this.canAsk(),
-      questionGuards: this.findQuestionGuards(),
+      canAsk: source.record.method?.item !== undefined,
+      questionGuards: services.getGuards() && this.findQuestionGuards(),
     });
   }
 
   flush(): Promise<void> | undefined {
     return this.gate?.flush();
-  }
-
-  private canAsk(): boolean {
-    return this.source.record.method?.item !== undefined;
   }
 
   private isTask(): boolean {
@@ -205,7 +211,7 @@ class ClientAccess {
       return;
     }
     const { record, stream } = this.source;
-    // Without a known target, as in a completion, nobody can tell which guard looks at it.
+    // Without a known target, as in a completion, it is unknown which guard looks at it.
     const item = record.target?.item;
     if (item === undefined || !(stream.isAccepted || this.isTask())) return;
     const guard = guards.find('notifications', item);
@@ -237,9 +243,9 @@ class ClientAccess {
 }
 
 /**
- * Members that authors see are either at hand or made when they are looked at, bound to its call, so that it can be destructured. All of
- * it is on the prototype: as functions and accessors of its own, each context had a kilobyte more and outlived its call,
- * and collecting them was a quarter of a call's work. Nothing else of the call can be reached from here.
+ * The context as authors see it. Its functions are bound when they are read, so that it can be destructured. All are on the
+ * prototype: own functions and accessors took a kilobyte for each context, which outlived its call, and a quarter of the call's
+ * CPU for their collection. Nothing else of the call can be reached from here.
  */
 class ClientContext implements CallContext {
   readonly user: UserContext | undefined;
@@ -264,7 +270,7 @@ class ClientContext implements CallContext {
     this.#meta = meta;
   }
 
-  /** Authors' catalogues may pass on an object that has it as its prototype, with some members of their own. */
+  /** Authors' catalogues may pass on an object whose prototype is the context. */
   static #find(made: object): ClientContext {
     let context = made;
     while (!(#access in context)) context = Object.getPrototypeOf(context);
@@ -293,7 +299,7 @@ class ClientContext implements CallContext {
     const access = ClientContext.#find(this).#access;
     return (requests) => {
       const answers = access.ask(requests);
-      // A tool may look at it later, or never: that must not end the process.
+      // A tool may await it later, or never: an unhandled rejection would end the process.
       answers.catch(() => {});
       return answers;
     };
@@ -330,7 +336,7 @@ class ClientContext implements CallContext {
   }
 
   isAsking(): boolean {
-    return this.#access.client.isAsking();
+    return this.#access.client.isAsking?.() === true;
   }
 
   flush(): Promise<void> | undefined {

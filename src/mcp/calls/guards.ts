@@ -1,4 +1,4 @@
-// §26: guards see what goes through the gateway, and let it pass, change it or refuse it.
+// §26: guards: they inspect messages, and pass, change or refuse them.
 import { failParams, failUpstream } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
@@ -9,7 +9,7 @@ import { isQuestionMethod, QUESTIONS } from '../catalog/client-requests.ts';
 import type { RequestId } from '../protocol/json-rpc.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
 
-/** The points that a guard can look at, as `on` in the configuration file names it (§26.1). */
+/** The points at which guards can look: `on` in the configuration file (§26.1). */
 export const GUARD_POINTS = [
   'tools/list',
   'tools/call',
@@ -37,11 +37,11 @@ export const GUARD_POINTS = [
 
 export type GuardPoint = (typeof GUARD_POINTS)[number];
 
-/** The part of the file about who looks at what goes through. */
+/** The guards in the configuration file. */
 export interface GuardsConfig {
-  /** In their order; left out where there are none. */
+  /** In their order; absent without any. */
   readonly guards?: readonly GuardConfig[];
-  /** `"guards": []`: that there are none is meant. */
+  /** `"guards": []`: explicitly none. */
   readonly meansNoGuards?: true;
 }
 
@@ -50,29 +50,29 @@ export interface GuardConfig {
   readonly on: readonly GuardPoint[];
   /** Names of servers; undefined for all, and the built-in catalogue. */
   readonly servers: readonly string[] | undefined;
-  /** Globs over names of tools as at `/mcp`; undefined for all. What is about no tool is looked at whatever it says. */
+  /** Globs over names of tools at `/mcp`; undefined for all. Messages about anything but tools are always inspected. */
   readonly tools: readonly string[] | undefined;
   readonly use: GuardUse;
   readonly onError: 'refuse' | 'pass';
 }
 
-/** Which guard it is. Its kind knows what else belongs to it. */
+/** The guard in use; its kind defines further members. */
 export interface GuardUse {
   readonly kind: string;
-  /** A server of the file that is asked: no client sees it. */
+  /** The server that acts as the guard: hidden from clients. */
   readonly server?: string | undefined;
 }
 
-/** The subject of a message: of a server, and as clients of `/mcp` see it. Guards are chosen by it. */
+/** The subject of a message, as clients of `/mcp` see it. Guards are chosen by it. */
 export interface GuardedItem {
   readonly kind: ItemKind | undefined;
-  /** `''` where it is about a server as a whole. */
+  /** `''` for a server as a whole. */
   readonly name: string;
   /** `''` for the built-in catalogue. */
   readonly server: string;
 }
 
-/** The caller. A guard is told who it is, never a token. */
+/** The caller, as guards see it: never a token. */
 export interface GuardCaller {
   readonly user: UserContext | undefined;
   readonly clientId: string | undefined;
@@ -85,11 +85,11 @@ export interface GuardCaller {
 /** All guards of a configuration. */
 export interface Guards {
   /**
-   * Those that look at this, in their order, as one; undefined where none does: then nothing is parsed, kept or waited for.
-   * Costs no more than a look-up for the same object.
+   * The guards of an item at a point, in their order, as one; undefined without any: then nothing is parsed, kept or awaited.
+   * Costs a look-up for an object seen before.
    */
   find(point: GuardPoint, item: GuardedItem): Guard | undefined;
-  /** True if some guard looks at this point, whatever it is about. */
+  /** True if any guard looks at this point. */
   looksAt(point: GuardPoint): boolean;
   /** In the order of the file. */
   listGuards(): readonly GuardFacts[];
@@ -97,73 +97,73 @@ export interface Guards {
 
 /** Some guards as one. */
 export interface Guard {
-  /** Never rejects: a guard that fails refuses, or lets pass, as its `onError` says. */
+  /** Never rejects: a failing guard fails closed or open, by its `onError`. */
   judge(message: GuardedMessage): Promise<GuardVerdict>;
 }
 
 export interface GuardedMessage {
-  /** Params of a request, a result, or `{"error": …}`: a JSON value, as it would go on. It is not changed. */
+  /** Params of a request, a result, or `{"error": …}`: the JSON value to be relayed. Guards do not mutate it. */
   readonly value: unknown;
-  /** Undefined for what concerns nobody in particular, such as lists that all callers share. */
+  /** Undefined for messages of no particular caller, such as shared lists. */
   readonly caller: GuardCaller | undefined;
-  /** Aborted when nobody waits for the verdict any more. */
+  /** Aborted when the verdict is no longer needed. */
   readonly signal?: CancelSignal | undefined;
-  /** Says what is wrong with a value that a guard put in its place: then that guard has failed. */
+  /** The problem of a value that a guard put in its place: then that guard has failed. */
   findProblem?(changed: unknown): string | undefined;
 }
 
 export type GuardVerdict = (
   | { readonly kind: 'passed' }
   | { readonly kind: 'changed'; readonly value: unknown }
-  /** `by` names the guard; `message` is its word to the caller. */
+  /** `by` names the guard; `message` is for the caller. */
   | { readonly kind: 'refused'; readonly by: string; readonly message: string }
 ) & {
-  /** A guard could not say it, and its `onError` did: not to be remembered. */
+  /** Decided by `onError` of a failed guard: not to be cached. */
   readonly hasFailed?: true;
 };
 
 /** For operators. */
 export interface GuardFacts {
   readonly name: string;
-  /** Its kind, in a few words without a secret: `http guard.example.com`, `built in: secrets`. */
+  /** Its kind, without secrets: `http guard.example.com`, `built in: secrets`. */
   readonly kind: string;
   readonly on: readonly GuardPoint[];
   readonly onError: 'refuse' | 'pass';
   /** Since the configuration was loaded. */
   readonly counts: Readonly<Record<GuardOutcome, number>>;
-  /** Why it failed last; undefined where it never did, or has answered since. */
+  /** The reason of its last failure; undefined once it has answered. */
   readonly problem: string | undefined;
-  /** Asks it once, about nothing: why it cannot be asked; undefined where it answers. */
+  /** Probes it with an empty message: the reason of a failure; undefined if it answers. */
   check(): Promise<string | undefined>;
 }
 
 export type GuardOutcome = 'passed' | 'changed' | 'refused' | 'failed';
 
-// §26: guards of messages while a call goes on: questions to its client, answers, notifications.
+// §26: guards of messages during a call: server-initiated requests, their answers, notifications.
 
 export interface Question {
   readonly method: string;
   readonly params: JsonObject;
 }
 
-/** For one call. */
+/** The guards of one call. */
 export interface QuestionGuards {
-  /** The question as it goes on. @throws CallStopped where it does not. */
+  /** The request to relay. @throws CallStopped if refused. */
   passQuestion(question: Question): Promise<Question>;
-  /** The client's answer to a question of that method. @throws CallStopped where it does not go on. */
+  /** The client's answer to relay. @throws CallStopped if refused. */
   passAnswer(method: string, answer: JsonObject): Promise<JsonObject>;
   looksAtAnswer(method: string): boolean;
 }
 
-/** Answers have the same points, with `/result`. */
+/** The points of requests to the client, and of answers (`/result`). */
 export const QUESTION_POINTS: readonly GuardPoint[] = Object.values(QUESTIONS).flatMap(
   (asked) => [asked, `${asked}/result`] as const,
 );
 
-/** Undefined where no guard looks at questions: then they are not looked at. */
+/** Undefined if no guard looks at requests to the client. */
 export function createQuestionGuards(
   guards: Guards,
-  /** Undefined where it is not known what the call is about. */
+  /** Undefined if the item is unknown. */
   item: GuardedItem | undefined,
   caller: GuardCaller,
   signal: CancelSignal,
@@ -172,7 +172,7 @@ export function createQuestionGuards(
 
   function find(point: GuardPoint): Guard | undefined {
     if (item !== undefined) return guards.find(point, item);
-    // A question of which nobody can tell whether a guard is about it does not go on.
+    // Fails closed: the guard may be about it.
     return guards.looksAt(point) ? REFUSE : undefined;
   }
 
@@ -211,7 +211,7 @@ const REFUSE: Guard = {
   }),
 };
 
-/** All questions of one author's tool at once, as they go on; without guards all do. @throws CallStopped */
+/** The requests of one tool to relay; unchanged without guards. @throws CallStopped */
 export async function passQuestions(
   requests: Readonly<Record<string, { readonly method: string; readonly params: object }>>,
   guards: QuestionGuards | undefined,
@@ -224,7 +224,7 @@ export async function passQuestions(
   return Object.fromEntries(passed);
 }
 
-/** Passes answers to them, by the same keys. @throws CallStopped; GatewayError `invalid_params` for what is no answer. */
+/** The answers to relay, by the same keys. @throws CallStopped; GatewayError `invalid_params` for an invalid answer. */
 export async function passAnswers(
   requests: Readonly<Record<string, { readonly method: string }>>,
   received: JsonObject,
@@ -234,7 +234,7 @@ export async function passAnswers(
   const passed: [string, JsonObject][] = [];
   for (const [key, answer] of Object.entries(received)) {
     const method = requests[key]?.method;
-    // No guard looks at anything else, and servers that are asked again would get it.
+    // Guards would not see anything else, but servers that run again would receive it.
     if (method === undefined || !isObject(answer))
       return failParams(`The client's answer "${key.slice(0, 100)}" must be an object`);
     passed.push([key, await guards.passAnswer(method, answer)]);
@@ -242,7 +242,7 @@ export async function passAnswers(
   return Object.fromEntries(passed);
 }
 
-// Progress and log messages of a call, where guards look at them: in their order, and before the answer.
+// Progress and log messages of a call with guards: in order, and before the answer.
 
 export interface GuardedNotification {
   readonly method: string;
@@ -251,7 +251,7 @@ export interface GuardedNotification {
 
 export type NotificationGate = ReturnType<typeof createNotificationGate>;
 
-/** That wait for the guard; more are dropped, as for a client that reads too slowly. */
+/** Messages that wait for the guard; more are dropped, as for a client that reads too slowly. */
 const MAX_WAITING = 100;
 
 export function createNotificationGate(
@@ -280,18 +280,18 @@ export function createNotificationGate(
   }
 
   return {
-    /** Passes it on once the guard has. */
+    /** Relays it once the guard has passed it. */
     send(message: GuardedNotification) {
       if (waiting >= MAX_WAITING) return;
       waiting += 1;
       tail = tail.then(() => judge(message));
     },
-    /** Resolves once all that came before was passed on, or not. */
+    /** Resolves once all messages so far were relayed or dropped. */
     flush: () => tail,
   };
 }
 
-/** Returns what the guard puts in place of the value; undefined where it lets it pass. @throws CallStopped where it refuses. */
+/** The changed value; undefined if the guard lets it pass. @throws CallStopped if it refuses. */
 export async function passGuard(
   guard: Guard,
   message: GuardedMessage,
@@ -301,7 +301,7 @@ export async function passGuard(
   return verdict.kind === 'changed' ? verdict : undefined;
 }
 
-/** Derived from what is known of a call. */
+/** The caller of a recorded call. */
 export const toGuardCaller = ({
   id: requestId,
   user,
@@ -316,10 +316,10 @@ export const toGuardCaller = ({
   trace,
 });
 
-/** The call was not made, or its result is not passed on; the message is for the client's model and its user. */
+/** A guard or an approver stopped the call or its result; the message is for the client's model and its user. */
 export class CallStopped extends Error {
   override readonly name = 'CallStopped';
-  /** The name in the audit log of what stopped it. */
+  /** Names the guard or approver in the audit log. */
   readonly by: string;
 
   constructor(by: string, message: string) {
@@ -328,16 +328,16 @@ export class CallStopped extends Error {
   }
 }
 
-/** As an error, for whoever gets no result that says so. */
+/** As an error, for callers that expect no tool result. */
 export const failStopped = ({ by, message }: CallStopped): never =>
   failUpstream(message, { facts: { deniedBy: by } });
 
-/** What a guard stopped, as an error that says so; anything else as it is. @throws always. */
+/** Converts `CallStopped` to an error for the client. @throws always. */
 export function rethrowStopped(thrown: unknown): never {
   throw thrown instanceof CallStopped ? failStopped(thrown) : thrown;
 }
 
-// §26.3: a guard that puts something in place of a message has to put a message there. Problems are the rest of a sentence.
+// §26.3: validates what a guard puts in place of a message. Problems are the rest of a sentence.
 
 type FindProblem = (value: JsonObject) => string | undefined;
 
@@ -347,7 +347,7 @@ const isListOf =
   (value: unknown): boolean =>
     Array.isArray(value) && value.every(isItem);
 
-/** MCP "Content": further members, and types that nobody knows yet, are its author's matter. */
+/** MCP "Content": further members and unknown types are allowed. */
 const isContent = (value: unknown): boolean => isObject(value) && isText(value.type);
 const isMessage = (value: unknown): boolean =>
   isObject(value) &&

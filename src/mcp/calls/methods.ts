@@ -1,4 +1,4 @@
-// §4.4: how the methods run that both eras share, beside those about one item (run-call.ts).
+// §4.4: methods of both eras, except those about one item (run-call.ts).
 import { fail, failParams, GatewayError } from '../../errors/gateway-error.ts';
 import { findWritten, isObject, type JsonObject, noteWritten } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
@@ -10,14 +10,14 @@ import type {
   Page,
 } from '../catalog/catalog.ts';
 import type { CacheHint } from '../catalog/content.ts';
+import { readString } from '../protocol/json-rpc.ts';
 import { LIST_KINDS, type ListKind } from '../protocol/list-kinds.ts';
-import { findMethod, METHODS } from '../protocol/methods.ts';
+import { METHODS, METHODS_BY_NAME } from '../protocol/methods.ts';
 import { type Era, SKILLS, TASKS } from '../protocol/revisions.ts';
-import type { Call } from './call.ts';
+import type { Call, MethodResult } from './call.ts';
 import type { CallContext } from './context.ts';
-import type { MethodResult } from './outcome.ts';
 
-/** @throws GatewayError for what the caller did wrong. */
+/** @throws GatewayError for mistakes of the caller. */
 export type RunMethod = (
   params: JsonObject,
   context: CallContext,
@@ -35,7 +35,7 @@ function runList(kind: ListKind): RunMethod {
     catalog.list(kind, readCursor(params), context).then(toResult);
 }
 
-/** None of them awaits the catalogue: that would keep the params until it has answered. */
+/** None awaits the catalogue: that would keep the params until it has answered. */
 export const METHOD_RUNS: Readonly<Record<string, RunMethod>> = {
   ...Object.fromEntries(
     METHODS.flatMap(({ name, list }) => (list === undefined ? [] : [[name, runList(list)]])),
@@ -50,7 +50,7 @@ export const METHOD_RUNS: Readonly<Record<string, RunMethod>> = {
       .getSkill(readString(params, 'uri'), context)
       .then(({ skill, cache = NOT_CACHED }) => ({ result: { skill }, cache })),
   ),
-  // SEP-2640: it is what there is at this moment, and is kept by nobody.
+  // SEP-2640: the current state, never cached.
   'resources/directory/read': runOfSkills('directories', (params, context, { catalog }) =>
     catalog
       .readDirectory(readString(params, 'uri'), readCursor(params), context)
@@ -60,7 +60,7 @@ export const METHOD_RUNS: Readonly<Record<string, RunMethod>> = {
   ),
 };
 
-/** A server behind the gateway may have skills tomorrow; where nobody has any now, there is no such method. */
+/** Servers may add skills at any time: while there are none, the method does not exist. */
 function runOfSkills(offer: 'skills' | 'directories', run: RunMethod): RunMethod {
   async function requireOffer(context: CallContext, { catalog, record }: Call): Promise<void> {
     const { offers } = await catalog.describe(context);
@@ -88,24 +88,24 @@ export function failUnknownMethod(
   method: string,
 ): never {
   const hint =
-    findMethod(method)?.needsStreams === true
+    METHODS_BY_NAME.get(method)?.needsStreams === true
       ? '; it needs MCP_STREAMS=true, and resources that announce their changes'
       : '';
   return fail(key, { details: `Unknown method ${quote(method, 100)}${hint}` });
 }
 
-/** `needs` begins a sentence: who or what needs a client that can have tasks. */
+/** `needs` is the start of a sentence, up to the client that supports tasks. */
 export const failWithoutTasks = (needs: string): never =>
   fail('missing_client_capability', {
     details: `${needs} that declares the extension ${TASKS}.`,
     data: { requiredCapabilities: { extensions: { [TASKS]: {} } } },
   });
 
-/** `capabilities` of `initialize` and `server/discover`: nothing that is not there. */
+/** `capabilities` of `initialize` and `server/discover`. */
 export function listCapabilities({ offers }: CatalogDescription, hasStreams: boolean, era: Era) {
   const listChanged = offers.listChanges === true && hasStreams && { listChanged: true };
   const subscribe = offers.subscriptions && hasStreams && { subscribe: true };
-  // SEP-2133: those that are there. Sessions have no tasks: there such a call is a long one (§29).
+  // SEP-2133. Sessions have no tasks: there such a call is a long one (§29).
   const extensions = {
     ...(offers.tasks === true && era === 'stateless' && { [TASKS]: {} }),
     ...(offers.skills && { [SKILLS]: offers.directories === true ? { directoryRead: true } : {} }),
@@ -122,25 +122,15 @@ export function listCapabilities({ offers }: CatalogDescription, hasStreams: boo
 
 const NOT_CACHED: CacheHint = { ttlMs: 0, scope: 'private' };
 
-/** The result of a resource, which says itself how long it may be kept. */
+/** The result of a resource, which may carry its own cache hint. */
 export function toResourceResult(read: object & { readonly cache?: CacheHint }): MethodResult {
-  // The same object: of what a server wrote the bytes are known (platform/json.ts).
+  // The same object, whose bytes are known (platform/json.ts).
   if (read.cache === undefined) return { result: read, cache: NOT_CACHED };
   const { cache, ...result } = read;
-  // The text has only what the server wrote.
+  // The bytes are the server's, without `cache`.
   const written = findWritten(read);
   if (written !== undefined) noteWritten(result, written);
   return { result, cache };
-}
-
-export function readString(members: Arguments, name: string, owner = 'params'): string {
-  const value = members[name];
-  return typeof value === 'string' ? value : failParams(`${owner}.${name} must be a string`);
-}
-
-/** Left out, they are none. */
-export function readArguments({ arguments: args = {} }: Arguments): Arguments {
-  return isObject(args) ? args : failParams('params.arguments must be an object');
 }
 
 function readCursor({ cursor }: Arguments): Cursor {
@@ -169,7 +159,7 @@ function readReference({ type, name, uri }: Arguments): CompletionRequest['ref']
   return failParams('params.ref must be a ref/prompt with a name or a ref/resource with a uri');
 }
 
-/** Those that are texts. */
+/** Arguments that are texts; others are ignored. */
 export const readKnownArguments = (context: unknown): Readonly<Record<string, string>> =>
   isObject(context) && isObject(context.arguments)
     ? Object.fromEntries(

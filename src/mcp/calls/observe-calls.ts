@@ -1,4 +1,4 @@
-// Told of calls: metrics, the audit log, traces.
+// Observers of calls (metrics, audit log, traces), and the count of running calls.
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { type GrantCheck, getHeader } from '../../http/endpoint/message.ts';
@@ -10,18 +10,17 @@ import { nameOwner } from '../../store/owner.ts';
 import type { Audit, AuditedAction, AuditedEnd } from '../../telemetry/audit/audit.ts';
 import { type Attributes, readTraceContext, readTraceId } from '../../telemetry/tracing/tracing.ts';
 import { describeItem, type MethodItem } from '../protocol/methods.ts';
-import type { Call, Callers, CallRecord } from './call.ts';
-import type { Outcome } from './outcome.ts';
+import type { Call, Callers, CallRecord, Outcome } from './call.ts';
 
-/** A row of the list of observers. What one throws, but for `start`, is logged and reaches nobody. */
+/** An observer. Errors are logged and affect nothing else, except those of `start`. */
 export interface CallObserver {
-  /** A message has come and can be understood; nothing has been done of it. */
+  /** A valid message was received; nothing has happened yet. */
   receive?(record: CallRecord): void;
-  /** The limits let it through: it is answered from here on. */
+  /** The rate limits admitted it: it will be answered. */
   admit?(record: CallRecord): void;
-  /** It is known what the call is about, and it is about to run. What rejects keeps it from running. */
+  /** The target is resolved, and the call is about to run. A rejection prevents that. */
   start?(record: CallRecord): Promise<void> | undefined;
-  /** It has ended: `outcome` says how. */
+  /** It has ended with `outcome`. */
   end?(record: CallRecord): void;
 }
 
@@ -45,12 +44,12 @@ export function joinObservers(
     receive: tellAll('receive'),
     admit: tellAll('admit'),
     start(record) {
-      // Nearly always nobody has to be waited for.
+      // Nearly always nothing has to be awaited.
       let waiting: Promise<void> | undefined;
       for (const { start } of observers) {
         const starting = start?.(record);
         if (starting === undefined) continue;
-        // All at once: what rejects while another is waited for would be nobody's.
+        // Concurrently: a rejection while another is awaited would be unhandled.
         waiting =
           waiting === undefined ? starting : Promise.all([waiting, starting]).then(() => {});
       }
@@ -67,7 +66,7 @@ export function observeCalls(
 ): Required<CallObserver> {
   const { config, clock, log, audit, tracing } = runtime;
   const described = config.audit.claims ? describeUser : undefined;
-  /** Users whose calls need no session, which are seen by their requests alone. */
+  /** Users of the stateless era, who are only visible by their requests. */
   const noteUsers: CallObserver | undefined = noteStatelessUser && {
     admit({ era, id, user }) {
       if (era === 'stateless' && id !== undefined && user !== undefined) noteStatelessUser(user);
@@ -85,15 +84,15 @@ export function observeCalls(
   );
 }
 
-// §4.11: calls in numbers.
+// §4.11: metrics of calls.
 
 const countCalls = ({ metrics, clock }: Runtime): CallObserver => ({
   admit({ id, method, era, view = '' }) {
     if (id !== undefined) metrics.recordMcpRequest(method?.name ?? 'other', era, view);
   },
   /**
-   * Known tools only: series are named after them, as `/mcp` lists them. A refused call (wrong input, a question) is not
-   * counted.
+   * Known tools only, under the names that `/mcp` lists: they name the series. Refused calls (invalid input, a request to the
+   * client) are not counted.
    */
   end({ target, method, era, startedAt, outcome }) {
     if (method?.item?.kind !== 'tool' || target === undefined || outcome === undefined) return;
@@ -106,7 +105,7 @@ const countCalls = ({ metrics, clock }: Runtime): CallObserver => ({
   },
 });
 
-// §21.1: calls in the audit log: of tools, prompts and resources, those that policies deny included. Never an argument.
+// §21.1: calls of tools, prompts and resources in the audit log, including denied ones. Never an argument.
 
 const auditCalls = (
   audit: Audit,
@@ -116,14 +115,14 @@ const auditCalls = (
   start(record) {
     const item = record.method?.item;
     if (item === undefined || !audit.isRequired) return undefined;
-    // The owner of a URI may depend on what was linked to before: the line of the end says it.
+    // The server of a URI may depend on earlier links: the line of the end names it.
     const server = item.kind === 'resource' ? record.ownServer : record.server;
     return audit.writeStart({ ...describeCall(item, record), server });
   },
   end(record) {
     const { method, outcome, startedAt } = record;
     if (method?.item === undefined || outcome === undefined) return;
-    // A call that could not begin for want of its first line has no last one.
+    // A call whose first line could not be written has no last one.
     if (outcome.kind === 'failure' && outcome.error.key === 'audit_unavailable') return;
     const seconds = (clock.monotonic() - startedAt) / 1000;
     const who = record.user && describeUser?.(record.user);
@@ -163,20 +162,19 @@ function toAuditedEnd(outcome: Outcome): AuditedEnd {
   }
 }
 
-// §21.2: the span of a request to /mcp says what it asks and whether that failed, by OpenTelemetry's conventions for MCP.
-// Never an argument.
+// §21.2: attributes of the span of a request to /mcp, by OpenTelemetry's conventions for MCP. Never an argument.
 
 const traceCalls: CallObserver = {
   receive(record) {
     const { trace } = record.request;
     if (trace === undefined) return;
     trace.offerParent(record.trace);
-    // Whatever the message is passed on to belongs to its span from here on.
+    // Requests to servers are children of this span.
     record.trace = trace.getContext();
     trace.getSpan()?.setAttributes(describeMessage(record));
   },
   admit({ request: { trace }, method }) {
-    // Only known methods name a span: callers could otherwise make any number of names.
+    // Only known methods name a span: callers could create any number of names.
     if (method !== undefined) trace?.setName(method.name);
   },
   end({ request: { trace }, method, subject, outcome }) {
@@ -188,7 +186,7 @@ const traceCalls: CallObserver = {
       const code = String(failure.jsonRpc?.code ?? row.jsonrpc?.code ?? '_OTHER');
       span.setAttributes({ 'rpc.response.status_code': code });
       span.fail(code);
-      // Whoever has an answer named something that there is; URIs are too many.
+      // An answer means that the item exists; URIs are too many for names.
     } else if (method?.item?.param === 'name' && subject !== undefined) {
       trace.setName(`${method.name} ${truncateForLog(subject)}`);
     }
@@ -218,9 +216,9 @@ function describeMessage({
   };
 }
 
-// §12: how many calls run, for each user and in all; §5.11: those of a login that has ended end.
+// §12: counts running calls, of each user and in all; §5.11: ends the calls of an ended login.
 
-/** Milliseconds after which a call counts: short ones are the business of the rate limits. */
+/** Milliseconds after which a call counts: rate limits bound short ones. */
 const LONG_MS = 1000;
 const MAX_IN_ALL = 4096;
 
@@ -230,16 +228,16 @@ export interface RunningCall extends Pick<Call, 'user' | 'holdBody' | 'abort'> {
   readonly stream: Pick<Call['stream'], 'begin'>;
 }
 
-/** §15: milliseconds between looks for calls that have run for so long that their answers should become streams. */
+/** §15: interval of checks for long calls, whose answers become streams, in milliseconds. */
 const LOOK_FOR_LONG_MS = 250;
 
 export function createCountCall(
   { config, clock }: Pick<Runtime, 'config' | 'clock'>,
   endedGrants?: Callers['endedGrants'],
 ) {
-  // 0 means no bound, and that no answer becomes a stream only because its call takes long.
+  // 0 means no bound, and no streams for long calls.
   const { maxCallsPerUser, streamAfterMs } = config.mcp;
-  // §15.1: a stream that can outlive its connection begins earlier, so that its client gets an id.
+  // §15.1: a resumable stream begins earlier, so that its client has an event id.
   const beginAfterMs = Math.min(LONG_MS, streamAfterMs);
   const all: RunningCalls = new LinkedList();
   let isLooking = false;
@@ -248,20 +246,21 @@ export function createCountCall(
   endedGrants?.listen((grantId) => endCallsOf(({ id }) => id === grantId));
 
   /**
-   * Counts the call, and the bytes of its body, until what it returns is called.
+   * Counts the call, and the bytes of its body, until the returned function is called.
    *
    * @throws GatewayError `too_many_calls` for its user, `overloaded` for the process, `token_revoked`.
    */
   return function countCall(call: RunningCall): () => void {
     const { user } = call;
-    // Let in just before, and not among those that ended then.
+    // The login ended just after the token was verified.
     if (user?.grant !== undefined && endedGrants?.hasEnded(user.grant.id)) fail('token_revoked');
     const startedAt = clock.monotonic();
     const name = user && nameOwner(user);
     const known = name === undefined ? undefined : byUser.get(name);
-    if (known && maxCallsPerUser > 0 && isFull(known, maxCallsPerUser, startedAt))
+    const max = maxCallsPerUser > 0 ? maxCallsPerUser : Number.POSITIVE_INFINITY;
+    if (known !== undefined && known.size >= max && isFull(known, max, startedAt))
       fail('too_many_calls', { data: { retryAfter: 1 }, headers: { 'Retry-After': '1' } });
-    if (isFull(all, MAX_IN_ALL, startedAt))
+    if (all.size >= MAX_IN_ALL && isFull(all, MAX_IN_ALL, startedAt))
       fail('overloaded', {
         details: `${MAX_IN_ALL} calls are running in this process. Try again.`,
         headers: { 'Retry-After': '1' },
@@ -289,7 +288,7 @@ export function createCountCall(
     for (const { call } of ended) call.abort(new GatewayError('token_revoked'));
   }
 
-  /** One timer for all calls: short ones, which are nearly all, need none. */
+  /** One timer for all calls: nearly all are short, and need none. */
   function lookForLong(): void {
     isLooking = true;
     clock.after(LOOK_FOR_LONG_MS, () => {
@@ -304,16 +303,15 @@ export function createCountCall(
           call.stream.begin(ranMs >= streamAfterMs);
         }
       }
-      // Not at the end of each call: see LinkedList of Maps that grow and shrink with calls.
+      // Not at the end of each call: see `LinkedList` about Maps that grow and shrink with calls.
       for (const [user, { size }] of byUser) if (size === 0) byUser.delete(user);
       if (all.size > 0) lookForLong();
     });
   }
 }
 
-/** True if so many have run for long. Looks at no more than it has to. */
+/** True if so many calls have run for long. */
 function isFull(calls: RunningCalls, max: number, now: number): boolean {
-  if (calls.size < max) return false;
   let count = 0;
   for (const { startedAt } of calls) {
     if (now - startedAt <= LONG_MS) return false;

@@ -1,4 +1,4 @@
-// Policies, who may see and use what: each reason why somebody may not is a policy, and policies are asked in the order of a list.
+// Policies: each is a reason to deny a caller an item. They are asked in the order of a list.
 
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { Turns } from '../../platform/clock.ts';
@@ -6,76 +6,75 @@ import type { JsonObject } from '../../platform/json.ts';
 import type { LockedKind } from '../catalog/approved-items.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
 
-/** A tool, prompt, resource or template that somebody would see, or use. */
+/** A tool, prompt, resource or template to be seen or used. */
 export interface PolicyItem {
   readonly kind: ItemKind;
-  /** As clients of `/mcp` see it, at whatever path they are: the name, or the URI or URI template. */
+  /** The name, URI or URI template at `/mcp`, for calls of all paths. */
   readonly name: string;
   /** The name of the server behind the gateway; `''` for the built-in catalogue. */
   readonly server: string;
-  /** The server's own claim; `{}` where it makes none. */
+  /** The server's own claims; `{}` without any. */
   readonly annotations: JsonObject;
   /**
-   * Set where it stands for all that the server may have, as the tool by which its users log in there (§24.3): how the names of
-   * that begin. Who may use something of such a name may use it.
+   * Set for an item that stands for all items of a server, such as the tool for logging in there (§24.3): the prefix of their
+   * names. A caller who may use any item with this prefix may use it.
    */
   readonly namesBegin?: string | undefined;
-  /** It needs no rule: by itself it does nothing, and what it shows is what its caller may see (§25.3). */
+  /** Needs no rule: it only shows what its caller may see (§25.3). */
   readonly isOpen?: boolean | undefined;
 }
 
 /** The caller. */
 export interface PolicyCaller {
   readonly user: UserContext | undefined;
-  /** OAuth client ID; undefined where it is not known. */
+  /** OAuth client ID; undefined if unknown. */
   readonly clientId: string | undefined;
-  /** The view (§25) at whose path the call came; undefined for `/mcp` and the paths of servers. */
+  /** The view (§25) whose path was called; undefined for `/mcp` and the paths of servers. */
   readonly view?: string | undefined;
 }
 
 export type Verdict =
-  /** `ask` is who has to agree to a call before it runs (§27); in lists it says nothing. */
+  /** `ask` names who has to approve a call before it runs (§27); without meaning in lists. */
   | { readonly kind: 'allowed'; readonly ask?: AskWhom | undefined }
   /**
-   * For this caller it does not exist. `by` is the policy, as the audit log names it; `rounded` a number of the arguments that it
-   * could not look at, since no double holds it.
+   * Does not exist for this caller. `by` names the policy in the audit log; `rounded` is a number among the arguments that could
+   * not be compared, as no double holds it.
    */
   | { readonly kind: 'denied'; readonly by: string; readonly rounded?: string }
-  /** Only these scopes are missing: it is listed, and its call is 403 `insufficient_scope`. */
+  /** Only scopes are missing: it is listed, and its call is answered by 403 `insufficient_scope`. */
   | { readonly kind: 'scopes_missing'; readonly scopes: readonly string[] };
 
 /**
- * §27: `user` is asked in their client where that can show a question, `page` at the gateway's own page always, `operator` at
- * the operators' page. Each beats those before it.
+ * §27: `user` is asked in the client if it can show a form, `page` always at the gateway's own page, `operator` at the operators'
+ * page. Each takes precedence over those before it.
  */
 export type AskWhom = 'user' | 'page' | 'operator';
 
 export const ASK_ORDER: readonly (AskWhom | undefined)[] = [undefined, 'user', 'page', 'operator'];
 
 export interface Policy {
-  /** Before many items are judged: works out what follows from the caller alone, and gives way to others. */
+  /** Called before many items are judged: computes what depends on the caller only, yielding to other work. */
   prepareFor?(caller: PolicyCaller, work: Turns): Promise<void>;
   /**
-   * At once, and without effect. `args` are those of a call, `{}` where it has none; in lists, and of resources, they are
-   * undefined, and what depends on them is allowed in lists.
+   * Synchronous and without effect. `args` are the arguments of a call, `{}` without any; undefined in lists, where items that
+   * depend on them are allowed, and for resources.
    */
   judge?(item: PolicyItem, caller: PolicyCaller, args: JsonObject | undefined): Verdict;
   /**
-   * True if it may let the caller have something of a server, whatever that has. Names of its tools and prompts begin like this;
-   * its URIs may be any.
+   * True if it may allow the caller any item of a server: tools and prompts with this prefix, and any URI.
    */
   mayAllowSome?(namesBegin: string, caller: PolicyCaller): boolean;
   /**
-   * Why nobody sees what a server says of itself: the rest of a sentence that begins with its name. `said` is an item as the
-   * server wrote it, or the text of its instructions. Asked when the server has listed its items, and whenever its instructions are told.
-   * Resources and templates come and go: no policy hides them from everybody, but for skills.
+   * The reason for hiding a server's item or instructions from all callers: the rest of a sentence that begins with its name.
+   * `said` is the item as the server wrote it, or the text of its instructions. Called when the server has listed its items, and
+   * whenever its instructions are sent. Resources and templates are never hidden from all callers, except skills.
    */
   findHidden?(server: string, kind: LockedKind, said: unknown): string | undefined;
 }
 
 /** All policies as one. */
 export interface Policies extends Required<Policy> {
-  /** True if everybody may see and use everything. */
+  /** True if all callers may see and use everything. */
   readonly allowAll: boolean;
   /** True if callers may see different things. */
   readonly dependOnCaller: boolean;
@@ -84,8 +83,8 @@ export interface Policies extends Required<Policy> {
 const ALLOWED: Verdict = { kind: 'allowed' };
 
 /**
- * In the order in which they are asked: the first that does not allow it decides. A configuration that needs one of them not has
- * undefined in its place.
+ * In the order in which they are asked: the first denial decides. Undefined stands for a policy that the configuration does not
+ * need.
  */
 export function joinPolicies(all: readonly (Policy | undefined)[]): Policies {
   const policies = all.filter((policy) => policy !== undefined);
@@ -117,92 +116,3 @@ export function joinPolicies(all: readonly (Policy | undefined)[]): Policies {
     },
   };
 }
-
-// §18.5: rules, as the rest of the gateway knows them: what the configuration file says, and what they decide.
-
-/** The part of the file about who may use what. */
-export interface RulesConfig {
-  /** Without any, everybody may use everything. */
-  readonly rules: readonly RuleConfig[];
-  /** `"rules": "everyone"`: that there are none is meant. */
-  readonly meansNoRules: boolean;
-  /** `"allowFewerProtections": true`: that the file protects less than the one before is meant. */
-  readonly allowsFewer?: true;
-}
-
-/** Lets some callers use something. Rules only add up. */
-export interface RuleConfig {
-  /** The callers that it is about; all that is named must hold. */
-  readonly who: 'everyone' | RuleSubject;
-  /** A CEL expression that must hold, too. */
-  readonly when: string | undefined;
-  /** Globs over names as clients see them: of tools, or after `prompt:` or `resource:`. */
-  readonly may: readonly string[];
-  /** The one who has to agree to a call before it runs (§27); undefined where nobody has to. */
-  readonly ask?: AskWhom | undefined;
-  /** Its place, for messages: `postern.yaml:12, rules[0]`. */
-  readonly place: string;
-}
-
-export interface RuleSubject {
-  /** One of them is enough, as in each of these lists. */
-  readonly groups?: readonly string[];
-  readonly scopes?: readonly string[];
-  /** A claim's exact value, or a list of those that it may have. */
-  readonly claims?: JsonObject;
-  /** Globs over OAuth client IDs. */
-  readonly clients?: readonly string[];
-  /** Names of views (§25). */
-  readonly views?: readonly string[];
-}
-
-/** One predicate decides list, call, get, read, completion, templates and subscriptions. */
-export interface Rules {
-  /** Facts of users that the rules name. */
-  readonly namedFacts: NamedFacts;
-  /** Before many items are decided on: works out what follows from the caller alone, and gives way to others. */
-  prepareFor(caller: PolicyCaller, work: Turns): Promise<void>;
-  /** At once, and without effect. */
-  decide(item: RuledItem, caller: PolicyCaller): RuleDecision;
-  /** See `Policy`. */
-  mayAllowSome(namesBegin: string, caller: PolicyCaller): boolean;
-  /** The same rules, which know nothing of callers of these. */
-  withOwnMemory(): Rules;
-}
-
-/** An item to be seen, or used with these arguments. */
-export interface RuledItem extends PolicyItem {
-  /**
-   * The arguments of a call: `{}` where it has none. Undefined in lists, where a rule that looks at them counts as fulfilled.
-   * Resources have none: such a rule allows none.
-   */
-  readonly args: JsonObject | undefined;
-}
-
-export type RuleDecision =
-  | {
-      readonly kind: 'allowed';
-      /** `place` of the rule that says so; absent without rules. */
-      readonly rule?: string;
-      /** In a list: arguments of the call decide whether it is. */
-      readonly isByArgs?: boolean;
-      /** The one who has to agree to a call before it runs (§27). */
-      readonly ask?: AskWhom;
-      /** `place` of the rule that asks. */
-      readonly askRule?: string;
-      /** In a list: arguments of the call decide whether it is asked about. */
-      readonly isAskedByArgs?: boolean;
-    }
-  /**
-   * For this caller it does not exist. `rounded` is a number of the arguments at which a rule would have to look, and which no
-   * double holds.
-   */
-  | { readonly kind: 'denied'; readonly rounded?: string }
-  /** Only these scopes are missing: it is listed, and its call is 403 `insufficient_scope`. */
-  | { readonly kind: 'scopes_missing'; readonly scopes: readonly string[]; readonly rule?: string };
-
-/** The part of a variable that is looked at: all of it, or these members and what of each. */
-export type Lookup = 'all' | Map<string, Lookup>;
-
-/** Members of `user` that rules name. A rule that names all claims names none of them. */
-export type NamedFacts = ReadonlyMap<string, Lookup>;

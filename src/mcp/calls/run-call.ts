@@ -1,38 +1,63 @@
-// The path of a call: what it is about is found, judged by all policies, and run; whoever observes calls is told.
+// The path of a call: resolve the target, ask the policies, notify observers, apply guards and approvals, run, conclude.
 
-import { fail, GatewayError, getStackFacts, toGatewayError } from '../../errors/gateway-error.ts';
+import { isDeepStrictEqual } from 'node:util';
+import {
+  fail,
+  failParams,
+  GatewayError,
+  getStackFacts,
+  toGatewayError,
+} from '../../errors/gateway-error.ts';
 import { generateReference } from '../../platform/ids.ts';
-import { hasRepeatedNames, type JsonObject } from '../../platform/json.ts';
-import { noteSource } from '../../platform/noted-json.ts';
+import { hasRepeatedNames, isObject, type JsonObject } from '../../platform/json.ts';
+import { forgetSource, noteSource, readExact, toNoted } from '../../platform/noted-json.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
 import type { JsonPath } from '../../platform/splice-json.ts';
+import { quote } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import type { TaskTool } from '../catalog/catalog.ts';
 import { isToolError, readFailure } from '../catalog/define/tool.ts';
-import type { Target, WantedItem } from '../catalog/served-catalog.ts';
-import { readParams } from '../protocol/json-rpc.ts';
+import type { Target } from '../catalog/served-catalog.ts';
+import { isMadeAnew, type JsonRpcRequest, readParams, readString } from '../protocol/json-rpc.ts';
 import type { MethodItem } from '../protocol/methods.ts';
-import type { Call, Callers, CallRecord } from './call.ts';
-import { type CallClient, type CallContext, type CheckTarget, createContext } from './context.ts';
 import {
-  METHOD_RUNS,
-  type RunMethod,
-  readArguments,
-  readString,
-  toResourceResult,
-} from './methods.ts';
+  type Call,
+  type Callers,
+  type CallRecord,
+  InputRequired,
+  type MethodResult,
+  type Outcome,
+  toErrorResult,
+} from './call.ts';
+import {
+  type CallClient,
+  type CallContext,
+  type CallTask,
+  createContext,
+  type ItemCall,
+} from './context.ts';
+import { findCallGuards, guardArguments, guardEnd } from './guard-call.ts';
+import { CallStopped, failStopped, type Guards, toGuardCaller } from './guards.ts';
+import { failWithoutTasks, METHOD_RUNS, type RunMethod, toResourceResult } from './methods.ts';
 import { createCountCall, observeCalls } from './observe-calls.ts';
-import { InputRequired, type MethodResult, type Outcome, toErrorResult } from './outcome.ts';
-import type { Verdict } from './policy.ts';
-import {
-  type AllowedCall,
-  type CallControl,
-  createRunTarget,
-  judgeAgain,
-  refuse,
-} from './run-target.ts';
+import type { AskWhom, Policies, Verdict } from './policy.ts';
 
 /** Shared by both eras: all that they do with calls. */
 export type Calls = ReturnType<typeof createCalls>;
+
+/** Policies, guards and approvals, as calls meet them. */
+export interface CallControl {
+  /** All policies as one. */
+  readonly judge: Policies['judge'];
+  /** The guards of the current configuration; undefined without any. */
+  getGuards(): Guards | undefined;
+  /**
+   * Resolves once everyone who has to has agreed to the call as it will be sent.
+   *
+   * @throws CallStopped for the client's model; GatewayError; in the stateless era what ends a call that asks.
+   */
+  askFirst(call: ItemCall, whom: AskWhom): Promise<void>;
+}
 
 export function createCalls(runtime: Runtime, control: CallControl, callers: Callers) {
   const { config, clock } = runtime;
@@ -45,219 +70,292 @@ export function createCalls(runtime: Runtime, control: CallControl, callers: Cal
   };
   const observer = observeCalls(runtime, callers);
   const count = createCountCall(runtime, endedGrants);
-  const runTarget = createRunTarget(control);
 
-  // None of these functions awaits anything while it has the params: V8 would keep them until the call ends, even those that were
-  // only arguments of a call within. Waiting is apart from what need not wait: a function whose closures may have to be made pays
-  // for what they use in each call.
+  // V8 keeps the registers of an async function while it waits, those of temporaries included: params and arguments are read
+  // by synchronous functions, and reach async ones as members of what they hold only.
 
-  /**
-   * Runs the method of the call, or `runOwn` in its place. Never rejects. The call, and the bytes of its body, count until the
-   * work is done, whether somebody waits for it or not.
-   */
-  function run(
-    call: Call,
-    client: CallClient,
-    params: unknown,
-    runOwn?: RunMethod,
-  ): Promise<Outcome> {
+  /** Runs the method of the call, or `runOwn` in its place. Never rejects. The call and the bytes of its body count until it ends. */
+  async function runCall(call: Call, client: CallClient, runOwn?: RunMethod): Promise<Outcome> {
     const { record } = call;
     record.startedAt = clock.monotonic();
     record.clientId = findClientId(call);
     let stopCounting: (() => void) | undefined;
-    let work: Promise<MethodResult>;
+    let result: MethodResult | undefined;
+    let failure: unknown;
     try {
-      const context = createContext(call, client, services, params);
-      const members = readParams(params);
+      const context = createContext(call, client, services);
       stopCounting = count(call);
-      const { item, name = '' } = record.method ?? {};
-      if (item === undefined) {
-        call.sentText = undefined;
-        const runMethod = runOwn ?? METHOD_RUNS[name] ?? fail('method_not_found');
-        work = runMethod(members, context, call);
-      } else {
-        work = runItem(item, members, context, call, client);
-      }
+      const item = record.method?.item;
+      result = await (item === undefined
+        ? startMethod(call, context, runOwn)
+        : runItem(call, openItem(call, item, context), client));
+      stopCounting();
     } catch (thrown) {
-      work = Promise.reject(thrown);
+      stopCounting?.();
+      failure = record.hasStarted ? thrown : await startRefused(record, thrown);
     }
-    return watch(work, call, client, stopCounting);
-  }
-
-  /** Finds what the call is about. */
-  function runItem(
-    { list, param, kind }: MethodItem,
-    params: JsonObject,
-    context: CallContext,
-    call: Call,
-    client: CallClient,
-  ): Promise<MethodResult> {
-    const { record, catalog, sentText } = call;
-    let name = readString(params, param);
-    let args = kind === 'resource' ? undefined : readArguments(params);
-    const inner = kind === 'tool' && args ? catalog.unwrapCall?.(name, args) : undefined;
-    // §25.3: from here on there is one call, and it is the inner one.
-    if (inner !== undefined) {
-      ({ name, args } = inner);
-      record.subject = name;
-    }
-    if (args !== undefined && sentText !== undefined)
-      noteSource(args, sentText, inner === undefined ? SENT : SENT_INNER);
-    // The headers of the request repeat arguments of the outer tool: they are not checked.
-    const checkTarget = inner === undefined ? client.checkTarget : undefined;
-    const wanted = { list, name };
-    const resolving = catalog.resolve(wanted, context);
-    return resolving instanceof Promise
-      ? admitOnceFound(resolving, wanted, args, context, call, checkTarget)
-      : admit(resolving, wanted, args, context, call, checkTarget);
-  }
-
-  function admitOnceFound(
-    resolving: Promise<Target>,
-    wanted: WantedItem,
-    args: JsonObject | undefined,
-    context: CallContext,
-    call: Call,
-    checkTarget: CheckTarget | undefined,
-  ): Promise<MethodResult> {
-    return resolving.then((target) => admit(target, wanted, args, context, call, checkTarget));
-  }
-
-  /** Asks the policies, and tells the observers. */
-  function admit(
-    target: Target,
-    wanted: WantedItem,
-    args: JsonObject | undefined,
-    context: CallContext,
-    call: Call,
-    checkTarget: CheckTarget | undefined,
-  ): Promise<MethodResult> {
-    const { record, catalog } = call;
-    record.target = target;
-    record.server = target.server ?? record.server;
-    const verdict = control.judge(target.item, context, args);
-    const checking = verdict.kind === 'denied' ? undefined : checkTarget?.(target, context, args);
-    const starting = checking === undefined ? tellStart(record) : tellStartAfter(checking, record);
-    const item: AllowedCall = {
-      target,
-      wanted,
-      catalog,
-      args: args ?? NO_ARGUMENTS,
-      ask: undefined,
-      isAmbiguous: false,
-      context,
-      record,
-    };
-    return starting === undefined
-      ? runJudged(item, verdict, call)
-      : runOnceTold(starting, item, verdict, call);
-  }
-
-  function tellStartAfter(checking: Promise<void>, record: CallRecord): Promise<void> {
-    return checking.then(() => tellStart(record));
-  }
-
-  function runOnceTold(
-    starting: Promise<void>,
-    item: AllowedCall,
-    verdict: Verdict,
-    call: Call,
-  ): Promise<MethodResult> {
-    return starting.then(() => {
-      // Rules may have been loaded anew meanwhile.
-      const now = verdict.kind === 'denied' ? verdict : judgeAgain(control, item, item.args);
-      return runJudged(item, now, call);
-    });
-  }
-
-  function runJudged(item: AllowedCall, verdict: Verdict, call: Call): Promise<MethodResult> {
-    const { sentText } = call;
-    call.sentText = undefined;
-    if (verdict.kind !== 'allowed') return refuse(item, verdict);
-    item.ask = verdict.ask;
-    // Looked at of calls that somebody is asked about alone.
-    if (item.ask !== undefined) item.isAmbiguous = hasRepeatedNames(sentText ?? '');
-    return runTarget(item).then(
-      item.target.item.kind === 'resource' ? toResourceResult : toItemResult,
-    );
-  }
-
-  function tellStart(record: CallRecord): Promise<void> | undefined {
-    record.hasStarted = true;
-    return observer.start(record);
-  }
-
-  /** Apart from the call, so that nothing of it is kept while it runs. */
-  function watch(
-    work: Promise<MethodResult>,
-    call: Call,
-    client: CallClient,
-    stopCounting: (() => void) | undefined,
-  ): Promise<Outcome> {
-    return work.then(
-      (result) => {
-        stopCounting?.();
-        return end(call, client.isAsking() ? ASKED : judgeResult(result, call.record));
-      },
-      (thrown: unknown) => {
-        stopCounting?.();
-        // A call that is refused before its target is known has a start, too.
-        const starting = call.record.hasStarted ? undefined : tellStart(call.record);
-        return starting === undefined
-          ? endThrown(call, client, thrown)
-          : starting.then(
-              () => endThrown(call, client, thrown),
-              (unavailable: unknown) => endThrown(call, client, unavailable),
-            );
-      },
-    );
-  }
-
-  function endThrown(call: Call, client: CallClient, thrown: unknown): Outcome {
-    return end(call, client.isAsking() ? ASKED : judgeThrown(thrown, call));
-  }
-
-  function end({ record }: Call, outcome: Outcome): Outcome {
+    let outcome = ASKED;
+    if (client.isAsking?.() !== true)
+      outcome = result === undefined ? toFailedOutcome(failure, call) : toOutcome(result, record);
     record.outcome = outcome;
     observer.end(record);
     return outcome;
   }
 
-  return { services, findClientId, observer, count, run };
+  /** Observers are notified of the start of a refused call, too. Resolves to the reason of the refusal. */
+  async function startRefused(record: CallRecord, refusal: unknown): Promise<unknown> {
+    try {
+      record.hasStarted = true;
+      await observer.start(record);
+      return refusal;
+    } catch (unavailable) {
+      return unavailable;
+    }
+  }
+
+  function startMethod(
+    call: Call,
+    context: CallContext,
+    runOwn: RunMethod | undefined,
+  ): Promise<MethodResult> {
+    const run = runOwn ?? METHOD_RUNS[call.record.method?.name ?? ''] ?? fail('method_not_found');
+    const params = readParams(call.message.params);
+    forgetMessage(call);
+    return run(params, context, call);
+  }
+
+  /** Resolves the target, asks the policies and notifies the observers. */
+  async function runItem(
+    call: Call,
+    opened: OpenedCall,
+    client: CallClient,
+  ): Promise<MethodResult> {
+    const { record } = opened;
+    const resolving = opened.catalog.resolve(opened.wanted, opened.context);
+    const target = resolving instanceof Promise ? await resolving : resolving;
+    const item: ItemCall = Object.assign(opened, { target });
+    record.target = target;
+    record.server = target.server ?? record.server;
+    let verdict = judgeItem(control, item);
+    // Headers repeat arguments of the outer tool: they are not compared with those of a nested call.
+    const checking =
+      verdict.kind === 'denied' || item.isNested ? undefined : client.checkTarget?.(item);
+    if (checking !== undefined) await checking;
+    record.hasStarted = true;
+    const starting = observer.start(record);
+    if (starting !== undefined) await starting;
+    // Rules may have been reloaded meanwhile.
+    const hasWaited = checking !== undefined || starting !== undefined;
+    if (hasWaited && verdict.kind !== 'denied') verdict = judgeItem(control, item);
+    item.ask = verdict.kind === 'allowed' ? verdict.ask : undefined;
+    item.isAmbiguous = item.ask !== undefined && hasRepeatedMembers(call);
+    forgetMessage(call);
+    if (verdict.kind !== 'allowed') return refuse(item, verdict);
+    const result = await runAllowed(item, control);
+    return target.item.kind === 'resource' ? toResourceResult(result) : { result };
+  }
+
+  return { services, findClientId, observer, count, run: runCall };
 }
 
-/** Paths of arguments in a message, and in the arguments of the tool that calls another (§25.3). */
+/** Before its target is resolved. */
+type OpenedCall = Omit<ItemCall, 'target'>;
+
+/** Reads what is called. From an outer tool on (§25.3) there is one call, and it is the nested one. */
+function openItem(
+  { record, catalog, sentText, message }: Call,
+  { list, param, kind }: MethodItem,
+  context: CallContext,
+): OpenedCall {
+  const params = readParams(message.params);
+  let name = readString(params, param);
+  let args = NO_ARGUMENTS;
+  let isNested = false;
+  if (kind !== 'resource') {
+    const { arguments: sent = {} } = params;
+    args = isObject(sent) ? sent : failParams('params.arguments must be an object');
+    const nested = kind === 'tool' ? catalog.unwrapCall?.(name, args) : undefined;
+    if (nested !== undefined) {
+      ({ name, args } = nested);
+      isNested = true;
+      record.subject = name;
+    }
+    if (sentText !== undefined) noteSource(args, sentText, isNested ? SENT_NESTED : SENT);
+  }
+  const wanted = { list, name };
+  return { wanted, catalog, record, args, context, ask: undefined, isAmbiguous: false, isNested };
+}
+
+/** Paths of the arguments in a message, and of those of a nested call (§25.3). */
 const SENT: JsonPath = ['params', 'arguments'];
-const SENT_INNER: JsonPath = [...SENT, 'arguments'];
+const SENT_NESTED: JsonPath = [...SENT, 'arguments'];
 
 const NO_ARGUMENTS: JsonObject = {};
+
+/** Calls may wait for minutes: memory for what was sent is released before. */
+function forgetMessage(call: Call): void {
+  call.message = FORGOTTEN;
+  call.sentText = undefined;
+}
+
+const hasRepeatedMembers = ({ sentText = '' }: Call): boolean => hasRepeatedNames(sentText);
+
+const FORGOTTEN: JsonRpcRequest = { kind: 'request', id: '', method: '', params: undefined };
+
+const judgeItem = (
+  { judge }: CallControl,
+  { target: { item }, context, args }: ItemCall,
+): Verdict => judge(item, context, item.kind === 'resource' ? undefined : args);
+
+/** Runs a call that the policies allow: guards on the request, approval, the target, guards on the result (§26, §27). */
+export async function runAllowed(item: ItemCall, control: CallControl): Promise<object> {
+  const { target, record } = item;
+  // No approval is requested for a call that cannot be made.
+  if (target.task?.isRequired && record.era !== 'session' && item.context.task === undefined)
+    failWithoutTasks(`Calls of ${target.item.name} are tasks: this needs a client`);
+  const configured = control.getGuards();
+  const guards = configured && findCallGuards(configured, target);
+  try {
+    if (guards?.before !== undefined && (await guardArguments(item, guards.before))) {
+      const verdict = judgeItem(control, item);
+      if (verdict.kind !== 'allowed') return await refuse(item, verdict);
+      item.ask = verdict.ask;
+      item.isAmbiguous = false;
+    }
+    if (item.ask !== undefined && target.isAbsent !== true) await getApproval(item, control);
+    const running = startTarget(item);
+    if (guards === undefined) return await running;
+    const { context } = item;
+    const { signal } = context.relay;
+    const message = { caller: toGuardCaller(record), signal };
+    try {
+      return await guardEnd(running, { ...guards, target, message, context });
+    } finally {
+      // Messages that were sent before the answer come before it.
+      await context.flush();
+    }
+  } catch (thrown) {
+    if (!(thrown instanceof CallStopped)) throw thrown;
+    // The caller of a tool gets a result, which its model reads; anything else is an error.
+    record.deniedBy = thrown.by;
+    return target.item.kind === 'tool' ? toErrorResult(thrown.message) : failStopped(thrown);
+  }
+}
+
+/** Waits for approval. Minutes may pass: what was approved is what runs, if the caller may still call it. */
+async function getApproval(item: ItemCall, control: CallControl): Promise<void> {
+  const { target, ask } = item;
+  if (ask === undefined) return;
+  // `_meta` is part of what is approved, and the same call may be made again with that approval: members that the client creates
+  // for each call are neither shown nor sent.
+  const { meta } = item.context.relay;
+  if (meta !== undefined && Object.keys(meta).some(isMadeAnew)) {
+    const kept = Object.entries(readExact(meta)).filter(([key]) => !isMadeAnew(key));
+    const lasting = kept.length === 0 ? undefined : toNoted(Object.fromEntries(kept));
+    item.context = item.context.withMeta(lasting);
+  }
+  await control.askFirst(item, ask);
+  const now = await item.catalog.resolve(item.wanted, item.context);
+  const verdict = judgeItem(control, item);
+  if (verdict.kind !== 'allowed') return refuse(item, verdict);
+  const isAsApproved = verdict.ask === undefined || verdict.ask === ask;
+  if (!isSameTool(target, now) || !isAsApproved) throw new CallStopped('approval', CHANGED);
+  item.target = now;
+}
+
+/** What is approved includes the server's description of the tool. */
+const isSameTool = (one: Target, other: Target): boolean =>
+  one.item.server === other.item.server &&
+  one.own?.ownName === other.own?.ownName &&
+  isDeepStrictEqual(one.own?.ownItem, other.own?.ownItem);
+
+const CHANGED =
+  'The tool, or the rules about it, have changed since this call was approved, so nothing was done. Call again to ask anew.';
+
+/** Starts the target. §29: from here on a call may continue as a task; guards and approvers have been asked before. */
+function startTarget(item: ItemCall): Promise<object> {
+  const { target, args, context } = item;
+  // A waiting call keeps no arguments: the target keeps what it needs.
+  item.args = NO_ARGUMENTS;
+  // Tools in this process get values, and may keep them: the text of the message would be kept, too.
+  if (target.server === undefined) forgetSource(args);
+  const { task } = context;
+  if (task === undefined) return target.run(args, context);
+  if (target.task !== undefined) return runAsTask(target.task, args, context, task);
+  const running = target.run(args, context);
+  return target.relayedTasks === undefined ? running : adoptTask(running, target, task);
+}
+
+/** §29.5: the server may answer with a task of its own. */
+async function adoptTask(
+  running: Promise<object>,
+  { relayedTasks, server }: Target,
+  task: CallTask,
+): Promise<object> {
+  const result = await running;
+  return relayedTasks === undefined || server === undefined
+    ? result
+    : task.adopt(relayedTasks, server, result);
+}
+
+async function runAsTask(
+  { prepare }: TaskTool,
+  args: JsonObject,
+  context: CallContext,
+  task: CallTask,
+): Promise<object> {
+  const work = await prepare(args, context);
+  await task.begin();
+  return work(context);
+}
+
+/** Characters of a number that an error shows. */
+const MAX_NUMBER = 40;
+
+/** A denied item is unknown to its caller; RFC 6750 §3.1 for scopes. */
+async function refuse(
+  { record, target, context }: ItemCall,
+  verdict: Exclude<Verdict, { kind: 'allowed' }>,
+): Promise<never> {
+  const deniedBy = verdict.kind === 'denied' ? verdict.by : 'insufficient_scope';
+  const facts = { deniedBy, server: target.item.server };
+  record.deniedBy = deniedBy;
+  if (verdict.kind === 'scopes_missing')
+    fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
+  if (verdict.rounded !== undefined)
+    fail(target.item.kind === 'tool' ? 'invalid_tool_input' : 'invalid_params', {
+      details: `A rule looks at the number ${quote(verdict.rounded, MAX_NUMBER)}, which cannot be compared exactly here. Send one of at most 15 digits.`,
+      facts,
+    });
+  return target.failAsUnknown(context, facts);
+}
+
+// §4.11: the outcome, which answers, metrics, the log and the audit log share.
+
 const ASKED: Outcome = { kind: 'asked' };
-const toItemResult = (result: object): MethodResult => ({ result });
 
-// §4.11: how it ended. Judged here, once; whoever answers, counts, logs or audits it goes by this.
-
-function judgeResult(result: MethodResult, { deniedBy }: CallRecord): Outcome {
+function toOutcome(result: MethodResult, { deniedBy }: CallRecord): Outcome {
   if (deniedBy !== undefined) return { kind: 'denied', by: deniedBy, result };
   return 'isError' in result.result && result.result.isError === true
     ? { kind: 'tool_error', result }
     : { kind: 'success', result };
 }
 
-/** Anything that a method throws beside GatewayErrors is unexpected: its cause is for the log alone. */
-function judgeThrown(thrown: unknown, call: Call): Outcome {
+/** Anything but a GatewayError is unexpected: its cause goes to the log only. */
+function toFailedOutcome(thrown: unknown, call: Call): Outcome {
   const { method, subject = '', deniedBy } = call.record;
-  if (thrown instanceof InputRequired) return { kind: 'asked' };
+  if (thrown instanceof InputRequired) return ASKED;
   if (deniedBy !== undefined)
     return { kind: 'denied', by: deniedBy, error: toGatewayError(thrown) };
   if (thrown instanceof GatewayError) return { kind: 'failure', error: thrown };
-  // The client has cancelled the call, and most tools throw when they are told.
+  // The client has cancelled the call: most tools throw when they are aborted.
   if (call.signal().aborted)
     return toFailure('request_cancelled', { facts: getStackFacts(thrown) });
   if (method?.item?.kind !== 'tool')
     return toFailure('method_failed', { cause: thrown, facts: getStackFacts(thrown) });
   if (isToolError(thrown))
     return { kind: 'tool_error', result: { result: toErrorResult(readFailure(thrown)) } };
-  // The message may have secrets, such as an address with a password: it is for the log alone.
+  // The message may contain secrets, such as an address with a password: it goes to the log only.
   const reference = generateReference();
   return toFailure('tool_failed', {
     details: `${subject} failed; reference ${reference}.`,

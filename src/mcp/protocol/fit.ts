@@ -1,5 +1,5 @@
-// Checks what servers answer by tables of members: first the rules, then the tables of MCP. Members that MCP makes optional are left out if they are `null` or do not fit, so that
-// clients still get the rest.
+// Validates answers of servers by tables of members: first the rules, then the tables of MCP. Invalid or `null` members that MCP
+// makes optional are removed, so that clients still get the rest.
 
 import { JsonNumber } from '../../platform/exact-json.ts';
 import { isObject } from '../../platform/json.ts';
@@ -7,23 +7,23 @@ import type { JsonPath } from '../../platform/splice-json.ts';
 import type { ListKind } from './list-kinds.ts';
 import type { Era } from './revisions.ts';
 
-/** True if the value fits once the edits in `found` are made. */
+/** True if the value is valid once the edits in `found` are made. */
 type Fit = (value: unknown, found: Findings) => boolean;
 
 export interface Misfit {
   readonly path: JsonPath;
-  /** Makes of the JSON that stands there what is written in its place; it is left out where this is absent. */
+  /** Replaces the JSON at the path; without it the part is removed. */
   readonly rewrite?: ((json: string) => string) | undefined;
 }
 
-/** The parts of one value that cannot be passed on as they are. */
+/** The invalid parts of one value. */
 export class Findings {
   readonly list: Misfit[] = [];
-  /** The path, from the inside, to a part that does not fit and cannot be left out. */
+  /** The path to an invalid part that cannot be removed. */
   misfit: JsonPath | undefined;
   readonly #path: (string | number)[] = [];
 
-  /** The member, which has to be there. */
+  /** Checks a required member. */
   fits(key: string | number, value: unknown, rule: Fit): boolean {
     this.#path.push(key);
     const isFitting = rule(value, this);
@@ -32,12 +32,12 @@ export class Findings {
     return isFitting;
   }
 
-  /** The member is left out, or written in another way, where it does not fit. */
+  /** Checks a member that can be removed or rewritten. */
   fitOrMend(key: string | number, value: unknown, rule: Fit, rewrite?: Misfit['rewrite']): void {
     const count = this.list.length;
     if (this.fits(key, value, rule)) return;
     this.misfit = undefined;
-    // Its own members are removed with it.
+    // Findings within it go with it.
     this.list.length = count;
     this.list.push({ path: [...this.#path, key], rewrite });
   }
@@ -48,7 +48,7 @@ type Members = Readonly<Record<string, Fit>>;
 interface ObjectMembers {
   readonly required?: Members;
   readonly optional?: Members;
-  /** May be absent, but is not left out for what is in it: without it the object would say something else. */
+  /** May be absent, but is never removed when invalid: the object would mean something else. */
   readonly whole?: Members;
 }
 
@@ -85,13 +85,13 @@ const number =
     return typeof plain === 'number' && isRight(plain);
   };
 
-/** Fits as a whole. */
+/** Valid or invalid as a whole. */
 const listOf =
   (fit: Fit): Fit =>
   (value, found) =>
     Array.isArray(value) && value.every((one, index) => found.fits(index, one, fit));
 
-/** Entries that do not fit are left out, or rewritten. */
+/** Invalid entries are removed or rewritten. */
 const mendedList =
   (fit: Fit, rewrite?: Misfit['rewrite']): Fit =>
   (value, found) => {
@@ -100,7 +100,7 @@ const mendedList =
     return true;
   };
 
-/** Members by any name; those that do not fit are left out. */
+/** Members of any name; invalid ones are removed. */
 const recordOf =
   (fit: Fit): Fit =>
   (value, found) => {
@@ -112,19 +112,19 @@ const recordOf =
 const DATE_TIME =
   /^(\d{4})-(\d\d)-(\d\d)T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
 
-/** ISO 8601 with a time zone, and of a day that there is. */
+/** ISO 8601 with a time zone, and an existing day. */
 const dateTime: Fit = (value) => {
   const [, year, month, day] = (typeof value === 'string' && DATE_TIME.exec(value)) || [];
   const date = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)));
   return date.getUTCMonth() === Number(month) - 1 && date.getUTCDate() === Number(day);
 };
 
-/** Characters that are checked of a longer one: a wrong one, such as a `data:` URL, shows in its beginning. */
+/** Only so many characters of a long value are checked: common mistakes, such as a `data:` URL, show at its start. */
 const LOOKED_AT = 1024;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/;
 const BASE64_BEGINNING = /^[A-Za-z0-9+/\t\n\f\r ]*$/;
 
-/** In the form that `atob` takes. */
+/** As `atob` accepts it. */
 const base64: Fit = (value) => {
   if (typeof value !== 'string') return false;
   return value.length > LOOKED_AT
@@ -132,8 +132,8 @@ const base64: Fit = (value) => {
     : BASE64.test(value.replace(/[\t\n\f\r ]/g, ''));
 };
 
-// MCP, the schemas of all revisions: what entries of lists and results are made of. A member has one form in each revision that
-// has it, so that one table serves all of them; what the session era wants otherwise of schemas is in catalog/list-page.ts.
+// MCP, the schemas of all revisions: entries of lists, and results. A member has the same form in all revisions that have it: one
+// table serves them all; differences of the session era in schemas are in catalog/list-page.ts.
 
 const icon = object({
   required: { src: text },
@@ -223,7 +223,7 @@ const read = object({
   optional: { mimeType: text, _meta: anyObject, text, blob: base64 },
 });
 
-/** With a text, or bytes. */
+/** With text or bytes. */
 const resourceContents: Fit = (value, found) =>
   read(value, found) && (text(Object(value).text, found) || base64(Object(value).blob, found));
 
@@ -241,11 +241,11 @@ const content: Fit = (value, found) => {
   return ofType ? ofType(value, found) : false;
 };
 
-// A part that nothing can be left out of reaches the model as what the server wrote: as text.
+// A part that cannot be mended reaches the model as the text that the server sent.
 
 const toContent = (json: string): string => JSON.stringify({ type: 'text', text: json });
 
-/** Some servers write the text itself, or one part alone, in place of a list. */
+/** Some servers send a text, or a single part, in place of a list. */
 function toContents(json: string): string {
   if (json === 'null') return '[]';
   return `[${json.startsWith('"') ? `{"type":"text","text":${json}}` : toContent(json)}]`;
@@ -283,7 +283,7 @@ const resourceResult = object({
   optional: { _meta: anyObject },
 });
 
-/** Results of what is called, by its method and the era of the client. */
+/** Results, by method and the era of the client. */
 export const RESULTS: ReadonlyMap<string, Readonly<Record<Era, Fit>>> = new Map([
   [
     'tools/call',

@@ -23,15 +23,17 @@ interface JsonRpcNotification {
   readonly params: unknown;
 }
 
-/** A client's answer to a request of ours; `result` is undefined when it is an error. */
+/** A client's response to a server-initiated request; `result` is undefined for an error. */
 export interface JsonRpcResponse {
   readonly kind: 'response';
+  readonly method: undefined;
+  readonly params: undefined;
   readonly id: unknown;
   readonly result: unknown;
   readonly error: unknown;
 }
 
-/** A message before the response to a request: a notification, or a request of ours. */
+/** A message before the response to a request: a notification, or a server-initiated request. */
 export interface OutgoingMessage {
   readonly method: string;
   readonly params: object;
@@ -39,14 +41,21 @@ export interface OutgoingMessage {
   readonly id?: string;
 }
 
-/** @throws GatewayError `invalid_request` saying which member is wrong. */
+/** @throws GatewayError `invalid_request`, naming the invalid member. */
 export function parseMessage(value: unknown): JsonRpcMessage {
   if (Array.isArray(value)) return failParsing('Batches are not supported; send one request.');
   if (!isObject(value)) return failParsing('The body must be a JSON object.');
   const { jsonrpc, id, method, params } = value;
   if (jsonrpc !== '2.0') return failParsing('jsonrpc must be "2.0".');
   if (method === undefined && ('result' in value || 'error' in value))
-    return { kind: 'response', id, result: value.result, error: value.error };
+    return {
+      kind: 'response',
+      method,
+      params: undefined,
+      id,
+      result: value.result,
+      error: value.error,
+    };
   if (typeof method !== 'string') return failParsing('method must be a string.');
   if (!('id' in value)) return { kind: 'notification', method, params };
   return isRequestId(id)
@@ -54,17 +63,17 @@ export function parseMessage(value: unknown): JsonRpcMessage {
     : failParsing('id must be a string or a number.');
 }
 
-/** The `error` of a response, or of a task; undefined where it is none. */
+/** The `error` of a response or a task; undefined if invalid. */
 export const readJsonRpcError = (error: unknown): JsonRpcErrorObject | undefined =>
   isObject(error) && typeof error.code === 'number' && typeof error.message === 'string'
     ? { code: error.code, message: error.message, ...('data' in error && { data: error.data }) }
     : undefined;
 
-// A number that JSON or a double cannot give back unchanged would be answered under another id.
+// A number beyond the safe integers would be echoed as another id.
 export const isRequestId = (id: unknown): id is RequestId =>
   typeof id === 'string' || (typeof id === 'number' && Math.abs(id) <= Number.MAX_SAFE_INTEGER);
 
-/** An id that is repeated in each notification must be short: a progress token, or a subscription's. */
+/** Ids that are repeated in each notification must be short: progress tokens, and those of subscriptions. */
 export const isShortId = (id: RequestId): boolean => typeof id === 'number' || id.length <= 256;
 
 const failParsing = (details: string): never => fail('invalid_request', { details });
@@ -79,7 +88,13 @@ export function readParams(params: unknown): JsonObject {
   return isObject(params) ? params : failParams('params must be an object');
 }
 
-/** The `_meta` of any params; empty where there is none. */
+/** @throws GatewayError `invalid_params` when the member is no string. */
+export function readString(members: JsonObject, name: string, owner = 'params'): string {
+  const value = members[name];
+  return typeof value === 'string' ? value : failParams(`${owner}.${name} must be a string`);
+}
+
+/** The `_meta` of any params; `{}` without one. */
 export function readMeta(params: unknown): JsonObject {
   const meta = isObject(params) ? params._meta : undefined;
   return isObject(meta) ? meta : NO_META;
@@ -87,13 +102,13 @@ export function readMeta(params: unknown): JsonObject {
 
 const NO_META: JsonObject = Object.freeze({});
 
-// Members that a client writes into `_meta` for whoever answers its request: MCP has no word for it, and the gateway neither.
+// Custom members of `_meta`, from clients to servers: unknown to MCP and to the gateway.
 
-/** It is kept for as long as its call goes on, beside the arguments. */
+/** Kept with the arguments for as long as the call runs. */
 const MAX_BYTES = 8_192;
 const MAX_LEVELS = 16;
 
-/** `sentText` is that of the message. Undefined where there is none; and where there is too much, as no part of it means anything by itself. */
+/** `sentText` is the text of the message. Undefined without custom members, and if they are too large: they only mean something together. */
 export function readForeignMeta(meta: JsonObject, sentText = ''): JsonObject | undefined {
   let foreign: [string, unknown][] | undefined;
   for (const key of Object.keys(meta)) {
@@ -109,8 +124,8 @@ export function readForeignMeta(meta: JsonObject, sentText = ''): JsonObject | u
 }
 
 /**
- * Names that MCP keeps for itself (the second label of the prefix says so), and those that carry a trace or its baggage under other
- * names: servers would take it for the gateway's word.
+ * True for names that MCP reserves (by the second label of the prefix), and for other names of traces and baggage: servers would
+ * attribute them to the gateway.
  */
 const isReserved = (key: string): boolean => {
   const name = key.toLowerCase();
@@ -120,21 +135,21 @@ const isReserved = (key: string): boolean => {
 const RESERVED =
   /^(?:[^/]*\.)?(?:modelcontextprotocol|mcp)(?:\.[^/]*)?\/|^(?:b3|x-b3-.*|uber-trace-id|uberctx-.*|__proto__)$/;
 
-// `_meta` of MCP: members that are about one connection, and mean nothing on the next.
+// `_meta` of MCP: hop-by-hop members.
 
 const PREFIX = 'io.modelcontextprotocol/';
-/** `baggage` is nobody's: no server is told any. */
+/** `baggage` is never sent to servers. */
 const NAMES: readonly string[] = ['progressToken', 'traceparent', 'tracestate', 'baggage'];
 
-/** True if the gateway writes it itself towards a server, or nobody does. */
+/** True for members that only the gateway itself may send to a server. */
 export const isOfOneHop = (key: string): boolean => key.startsWith(PREFIX) || NAMES.includes(key);
 
-/** In which clients write an id of their own for each call: Claude Code, VS Code, Codex. */
+/** Call ids of clients: Claude Code, VS Code, Codex. */
 const CALL_IDS: readonly string[] = [
   'claudecode/toolUseId',
   'vscode.requestId',
   'x-codex-turn-metadata',
 ];
 
-/** True if the same call, made again, has another value there. */
+/** True if its value differs when the same call is made again. */
 export const isMadeAnew = (key: string): boolean => isOfOneHop(key) || CALL_IDS.includes(key);

@@ -2,7 +2,7 @@ import { failUnknown } from '../../errors/gateway-error.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
 
-// MCP: the lists of a server, and what stands in them.
+// MCP: the lists of a server and their items.
 
 export const LIST_NAMES = ['tools', 'prompts', 'resources'] as const;
 
@@ -18,9 +18,9 @@ export type ListKind = (typeof ALL_KINDS)[number];
 
 interface ListKindRow {
   readonly method: string;
-  /** The member of the result that has the items. */
+  /** The member of the result with the items. */
   readonly member: string;
-  /** The member of an item by which it is found. */
+  /** The member that identifies an item. */
   readonly key: 'name' | 'uri' | 'uriTemplate';
   /** In `notifications/<list>/list_changed`, and among the server's capabilities. */
   readonly list: ListName;
@@ -62,7 +62,7 @@ export const LIST_KINDS = {
     ruled: 'resource',
     noun: 'resource template',
   },
-  // SEP-2640: each is a folder of resources. That they change is told with the list of resources.
+  // SEP-2640: each is a folder of resources; changes are announced with the list of resources.
   skills: {
     method: 'skills/list',
     member: 'skills',
@@ -74,8 +74,8 @@ export const LIST_KINDS = {
 } as const satisfies Readonly<Record<ListKind, ListKindRow>>;
 
 /**
- * `nearest` is a similar name among those that this caller sees; `facts` are for the log only. A denied item looks the same, but
- * in the log.
+ * `nearest` is a similar name that this caller sees; `facts` are for the log only. Denied and unknown items look the same to the
+ * caller.
  *
  * @throws GatewayError `invalid_params`.
  */
@@ -94,6 +94,6 @@ export function failUnknownItem(
   });
 }
 
-/** SEP-2640: a directory that there is not, and a resource that is none. @throws GatewayError `invalid_params`. */
+/** SEP-2640: an unknown directory, or a resource that is no directory. @throws GatewayError `invalid_params`. */
 export const failNoDirectory = (uri: string, facts?: JsonObject): never =>
   failUnknown({ noun: 'directory', name: stripUri(uri), data: { uri }, ...(facts && { facts }) });

@@ -1,5 +1,5 @@
-// §4.4, §21.1, §21.2: the methods of MCP, a row each: all that is known of a method before it runs. What runs it stands with
-// its era (mcp).
+// §4.4, §21.1, §21.2: table of the methods of MCP: the facts about each before it runs. Its code is in calls/methods.ts, or
+// with its era.
 import { truncateForLog } from '../../platform/log.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
 import type { AuditEvent } from '../../telemetry/audit/audit.ts';
@@ -9,19 +9,19 @@ import type { Era } from './revisions.ts';
 
 export interface Method {
   readonly name: string;
-  /** The one era that has it; undefined where both do. */
+  /** The only era that has it; undefined for both. */
   readonly era?: Era;
-  /** Nothing is answered. */
+  /** It has no response. */
   readonly isNotification?: boolean;
-  /** It exists where the catalogue offers one of these; always where there are none. */
+  /** Requires one of these offers of the catalogue; undefined for none. */
   readonly offers?: readonly Offer[];
-  /** It exists with `MCP_STREAMS` only. */
+  /** Requires `MCP_STREAMS`. */
   readonly needsStreams?: true;
-  /** The kind of list that it answers with. */
+  /** The list in its result. */
   readonly list?: ListKind;
-  /** The parameter that `Mcp-Name` repeats, of a method that is about something else. */
+  /** The parameter that `Mcp-Name` repeats, for methods without `item`. */
   readonly namedBy?: 'taskId';
-  /** The one tool, prompt or resource that it is about; such a method may ask the client (2026-07-28 "Supported Requests"). */
+  /** Set for methods about one tool, prompt or resource: these may ask the client (2026-07-28 "Supported Requests"). */
   readonly item?: MethodItem;
 }
 
@@ -48,7 +48,7 @@ export interface MethodItem {
   readonly spanAttribute: string;
 }
 
-/** The attribute of a span that says what it is about. */
+/** The span attribute that names the item. */
 export const describeItem = (
   item: MethodItem | undefined,
   subject: string | undefined,
@@ -111,14 +111,14 @@ export const METHODS: readonly Method[] = [
   { name: 'completion/complete', offers: ['completions'] },
 ];
 
-const BY_NAME: ReadonlyMap<string, Method> = new Map(METHODS.map((row) => [row.name, row]));
+/** In all eras, offered or not. */
+export const METHODS_BY_NAME: ReadonlyMap<string | undefined, Method> = new Map(
+  METHODS.map((row) => [row.name, row]),
+);
 
-/** Finds it by the name that a client wrote, in whatever era and wherever it is offered. */
-export const findMethod = (name: string): Method | undefined => BY_NAME.get(name);
-
-/** The place and the form in which a method is asked for. */
+/** The circumstances of a request for a method. */
 interface Availability {
-  /** True if no answer is asked for. */
+  /** True for a notification. */
   readonly isNotified: boolean;
   readonly era: Era;
   readonly offers: Readonly<Partial<Record<Offer, boolean>>>;
@@ -127,14 +127,16 @@ interface Availability {
 }
 
 /** A method that is not available does not exist for its caller. */
-export const isAvailable = (
+export function isAvailable(
   { era: onlyEra, offers: needed, needsStreams, isNotification = false }: Method,
   { isNotified, era, offers, hasStreams }: Availability,
-): boolean =>
-  isNotification === isNotified &&
-  (onlyEra === undefined || onlyEra === era) &&
-  (needsStreams !== true || hasStreams) &&
-  (needed === undefined || needed.some((offer) => offers[offer] === true));
+): boolean {
+  if (isNotification !== isNotified || (onlyEra !== undefined && onlyEra !== era)) return false;
+  if (needsStreams === true && !hasStreams) return false;
+  if (needed === undefined) return true;
+  for (const offer of needed) if (offers[offer] === true) return true;
+  return false;
+}
 
 /** RFC 5424 severities, least severe first. */
 export const LOG_SEVERITIES = [
@@ -150,8 +152,9 @@ export const LOG_SEVERITIES = [
 
 export type LogSeverity = (typeof LOG_SEVERITIES)[number];
 
-export const isLogSeverity = (value: unknown): value is LogSeverity =>
-  LOG_SEVERITIES.some((severity) => severity === value);
+const SEVERITIES: ReadonlySet<unknown> = new Set(LOG_SEVERITIES);
+
+export const isLogSeverity = (value: unknown): value is LogSeverity => SEVERITIES.has(value);
 
 export const isLessSevere = (level: LogSeverity, than: LogSeverity): boolean =>
   LOG_SEVERITIES.indexOf(level) < LOG_SEVERITIES.indexOf(than);

@@ -1,11 +1,11 @@
-// §9, MCP "Versioning": the revisions that are spoken, and in which era each is; and the extensions that are known.
+// §9, MCP "Versioning": supported revisions and their eras, and known extensions.
 
 import { fail } from '../../errors/gateway-error.ts';
 import { type GatewayRequest, getHeader } from '../../http/endpoint/message.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { type JsonRpcMessage, readMeta } from './json-rpc.ts';
 
-/** Sessions that begin with `initialize`, or requests that each bring all that is needed. */
+/** Sessions that begin with `initialize`, or self-contained requests. */
 export type Era = 'session' | 'stateless';
 
 /** Newest first. `0.1.0` is no revision of MCP; §9 lists it. */
@@ -18,11 +18,11 @@ const REVISIONS: Readonly<Record<string, Era>> = {
   '0.1.0': 'session',
 };
 
-/** The era of a revision; undefined for one that is not spoken. */
+/** The era of a revision; undefined for an unsupported one. */
 export const findEra = (version: string): Era | undefined =>
   Object.hasOwn(REVISIONS, version) ? REVISIONS[version] : undefined;
 
-/** Revisions of MCP that are spoken here in any era: what `server/discover` says. */
+/** Supported revisions of MCP in both eras, for `server/discover`. */
 export const SUPPORTED_VERSIONS: readonly string[] = Object.keys(REVISIONS).filter((version) =>
   /^\d{4}-/.test(version),
 );
@@ -34,7 +34,7 @@ const SESSION_VERSIONS: readonly string[] = Object.keys(REVISIONS).filter(
 
 const [NEWEST_OF_SESSIONS = ''] = SESSION_VERSIONS;
 
-/** The version that `initialize` answers: the caller's where it is known, else the newest. */
+/** The version in the result of `initialize`: the requested one if supported, else the newest. */
 export const negotiateVersion = (asked: string): string =>
   SESSION_VERSIONS.includes(asked) ? asked : NEWEST_OF_SESSIONS;
 
@@ -42,24 +42,24 @@ export const negotiateVersion = (asked: string): string =>
 export const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion';
 
 /**
- * MCP 2026-07-28 "Versioning": the body decides. A claim, of whatever version, is the stateless era's;
- * without one the header says.
+ * MCP 2026-07-28 "Versioning": the body decides. Any version in it means the stateless era; without one the header decides.
  */
 export function detectEra(message: JsonRpcMessage, request: GatewayRequest): Era {
-  if (message.kind !== 'response' && PROTOCOL_VERSION in readMeta(message.params))
-    return 'stateless';
+  if (PROTOCOL_VERSION in readMeta(message.params)) return 'stateless';
   const version = getHeader(request, 'mcp-protocol-version');
-  return (version === undefined ? undefined : findEra(version)) ?? 'session';
+  return version !== undefined && Object.hasOwn(REVISIONS, version)
+    ? (REVISIONS[version] ?? 'session')
+    : 'session';
 }
 
-/** True if a request names a version that a session may have, or none. */
+/** True if the request names a session version, or none. */
 export function hasSessionVersion(request: GatewayRequest): boolean {
   const version = getHeader(request, 'mcp-protocol-version');
   return version === undefined || SESSION_VERSIONS.includes(version);
 }
 
 /**
- * A request within a session names the version of the session, or none.
+ * Requests of a session name a session version, or none.
  *
  * @throws GatewayError `unsupported_protocol_version`.
  */
@@ -70,24 +70,23 @@ export function checkVersionHeader(request: GatewayRequest): void {
   });
 }
 
-// MCP "Extensions" (SEP-2133): what both sides declare of them, beside their capabilities. A row for each that the gateway knows;
-// it passes on what it knows, and nothing else.
+// MCP "Extensions" (SEP-2133): declared by both sides beside their capabilities. Only known extensions are relayed.
 
-/** A call may be answered by a handle, and its result fetched later (ext-tasks, 2026-07-28). */
+/** A call may be answered by a handle, for fetching the result later (ext-tasks, 2026-07-28). */
 export const TASKS = 'io.modelcontextprotocol/tasks';
 /** Tools have pages that hosts show (ext-apps, 2026-01-26). */
 export const APPS = 'io.modelcontextprotocol/ui';
 /** Instructions for agents, as files among the resources (SEP-2640). */
 export const SKILLS = 'io.modelcontextprotocol/skills';
 
-/** A client's declaration: the settings of each extension that matters to whom it calls, by its identifier. */
+/** The settings that a client declares, by extension. */
 export type ClientExtensions = Readonly<Record<string, JsonObject>>;
 
-/** A caller must not fill the store with what it likes. */
+/** Bounds on what a caller can store. */
 const MAX_MIME_TYPES = 10;
 const MAX_MIME_TYPE_LENGTH = 100;
 
-/** Reads the settings of each that a client may declare; undefined for what does not count as declared. */
+/** Readers of client settings; undefined for an invalid declaration. */
 const CLIENT_SETTINGS: Readonly<Record<string, (settings: unknown) => JsonObject | undefined>> = {
   [TASKS]: (settings) => (isDeclared(settings) ? {} : undefined),
   [APPS](settings) {
@@ -99,7 +98,7 @@ const CLIENT_SETTINGS: Readonly<Record<string, (settings: unknown) => JsonObject
   },
 };
 
-/** Reads `extensions` of a client's capabilities; undefined where it declares none that is known here. */
+/** Reads `extensions` of a client's capabilities; undefined without a known one. */
 export function readClientExtensions(declared: unknown): ClientExtensions | undefined {
   if (!isObject(declared)) return undefined;
   const known = Object.entries(CLIENT_SETTINGS).flatMap(([id, read]) => {

@@ -1,41 +1,34 @@
-// §15.1: what the streams of this replica have sent, kept for clients whose connections break. What another replica could
-// need goes to the store: the log of a stream that took long, whose connection broke, or for which somebody asks there.
+// §15.1: resumable streams that began at this replica: their connections, and when their events go to the shared store: of a
+// stream that took long, whose connection broke, or that is resumed at another replica.
 
 import { randomUUID } from 'node:crypto';
 import type { GatewayError } from '../../errors/gateway-error.ts';
 import type { ReplyStream } from '../../http/endpoint/message.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { renderResponse } from '../calls/outcome.ts';
 import type { RequestId } from '../protocol/json-rpc.ts';
-import { type EventChannel, EventQueue } from '../streaming/response-stream.ts';
-import { createKeptAccounts, KeptStream } from './kept-stream.ts';
-import {
-  isPrimed,
-  readIdOf,
-  splitEvents,
-  toEvent,
-  toPrimer,
-  toReplay,
-} from './resumable-events.ts';
+import { type EventChannel, EventQueue } from '../streaming/event-queue.ts';
+import { renderResponse } from '../streaming/response-stream.ts';
+import { createEventStore } from './event-store.ts';
+import { KeptStream } from './kept-stream.ts';
+import { isPrimed, KEPT_MS, toEvent, toPrimer, toReplay } from './resumable-events.ts';
 import type { McpReplicas } from './sessions.ts';
-import { createShortStreams, type ShortStream } from './short-streams.ts';
-import { KEPT_MS, type StoredStreams } from './stored-streams.ts';
+import type { StoredStreams } from './stored-streams.ts';
 
 export interface NewKeptStream extends Pick<KeptStream, 'sessionId' | 'protocolVersion' | 'user'> {
-  /** The id of the call that it answers. */
+  /** The id of the answered request. */
   readonly requestId: RequestId | undefined;
-  /** It is the stream of the session, which answers nothing. */
+  /** The stream of the session, which answers no request. */
   readonly isOfSession: boolean;
-  /** Nobody came back in time. */
+  /** Called when the client has not resumed the stream in time. */
   abandon(): void;
 }
 
-/** Milliseconds. What has ended sooner is written to the store when it ends only if its connection is broken by then. */
+/** Milliseconds. A shorter stream is written to the store only if its connection is broken when it ends. */
 const LONG_MS = 1000;
-/** Streams that ended within this time before the process stops are written then: its client may be on the way. */
+/** Streams that ended within this time before a shutdown are written: their clients may be about to resume. */
 const RECENT_MS = 10_000;
 const SWEEP_MS = 10_000;
-/** For how long what a session would hear is heard after its connection broke: many clients only leave. */
+/** How long a session's stream listens after its connection broke: many clients just leave. */
 const LISTEN_MS = 30_000;
 
 export type KeptStreams = ReturnType<typeof createKeptStreams>;
@@ -45,10 +38,9 @@ export function createKeptStreams(
   stored: StoredStreams,
   replicas: McpReplicas,
 ) {
-  const accounts = createKeptAccounts();
-  const shortStreams = createShortStreams(accounts.release);
+  const store = createEventStore(clock, replicas.ownName);
   const broken = new Set<KeptStream>();
-  /** Calls under way. */
+  /** Calls in flight. */
   let running = 0;
   let isStopping = false;
   let isSweeping = false;
@@ -57,62 +49,16 @@ export function createKeptStreams(
   replicas.listen((message) => {
     if (message.about !== 'resume') return;
     const { sessionId, stream: name, replica } = message;
-    const stream = find(sessionId, name);
+    const stream = store.find(sessionId, name);
     if (stream === undefined) return stored.tellReader({ sessionId, name }, replica, 'gone');
-    // To be read there from now on.
     if (stream.readBy !== replica) stored.releaseReader(stream);
     stream.queue?.end();
     stream.queue = undefined;
     stream.readBy = replica;
-    // Its client counts as there for as long as that replica asks.
+    // Its client counts as connected for as long as that replica asks.
     noteBroken(stream);
     void stored.saveForReader(stream);
   });
-
-  function find(sessionId: string, name: string): KeptStream | undefined {
-    const session = accounts.findSession(sessionId);
-    if (session === undefined) return undefined;
-    const known = session.streams.find((one) => one.name === name);
-    if (known !== undefined) return known;
-    const short = shortStreams.find(session, name, clock.monotonic());
-    if (short === undefined) return undefined;
-    const stream = openAgain(short);
-    accounts.addAgain(stream);
-    return stream;
-  }
-
-  // Streams that were short, and sent whole.
-
-  /** False where it is kept as others are. */
-  function keepAsShort(stream: KeptStream): boolean {
-    const { session, name, events } = stream;
-    const wasNeeded = stream.storedBytes > 0 || stream.saving !== undefined;
-    // Nothing but notifications and the answer: so nothing has to be known of them.
-    const isWhole =
-      stream.firstPosition === 1 &&
-      events.every(({ isNotification }, at) => isNotification === at < events.length - 1);
-    if (wasNeeded || !isWhole || session.isOver) return false;
-    const texts = events.map(({ text }) => text);
-    if (!shortStreams.add(session, name, texts, clock.monotonic())) return false;
-    accounts.drop(stream);
-    return true;
-  }
-
-  /** Somebody comes back to it. */
-  function openAgain({ session, name, text, endedAt }: ShortStream): KeptStream {
-    const texts = splitEvents(text);
-    const stream = new KeptStream(session, {
-      name,
-      replica: replicas.ownName,
-      requestId: readIdOf(text)?.requestId,
-      isOfSession: false,
-      startedAt: endedAt,
-      events: texts.map((event, at) => ({ text: event, isNotification: at < texts.length - 1 })),
-      abandon: undefined,
-    });
-    stream.endedAt = endedAt;
-    return stream;
-  }
 
   // Sending.
 
@@ -120,7 +66,7 @@ export function createKeptStreams(
     if (stream.endedAt !== undefined) return;
     const text = toEvent(stream, 'end', json);
     push(stream, text);
-    accounts.append(stream, { text, isNotification: false });
+    store.append(stream, { text, isNotification: false });
     close(stream);
   }
 
@@ -138,18 +84,17 @@ export function createKeptStreams(
     if (!stream.isOfSession) running -= 1;
     broken.delete(stream);
     stream.endedAt = clock.monotonic();
-    if (isNeeded || !keepAsShort(stream)) accounts.addFinished(stream);
+    store.finish(stream, isNeeded);
     scheduleSweep();
     if (isNeeded) void stored.saveForReader(stream);
     if (running === 0) tellDrained?.();
   }
 
-  /** Its client has left without an id to come back with. */
+  /** Its client has left without an event id to resume from. */
   function forget(stream: KeptStream): void {
     stream.abandon = undefined;
     stream.endedAt = clock.monotonic();
-    accounts.drop(stream);
-    accounts.release(stream.session);
+    store.forget(stream);
     running -= 1;
     if (running === 0) tellDrained?.();
   }
@@ -180,23 +125,21 @@ export function createKeptStreams(
     return queue;
   }
 
-  // Streams that nobody came back for.
+  // Streams that were not resumed.
 
   function scheduleSweep(): void {
     if (isSweeping) return;
     isSweeping = true;
     clock.after(SWEEP_MS, () => {
       isSweeping = false;
-      sweep(clock.monotonic());
-      const hasKept = accounts.hasFinished || !shortStreams.isEmpty;
+      const now = clock.monotonic();
+      const hasKept = store.sweep(now);
+      abandonBroken(now - KEPT_MS);
       if (running > 0 || broken.size > 0 || hasKept) scheduleSweep();
     });
   }
 
-  function sweep(now: number): void {
-    const before = now - KEPT_MS;
-    accounts.sweep(before);
-    shortStreams.sweep(now);
+  function abandonBroken(before: number): void {
     for (const stream of broken) {
       const patience = stream.isOfSession ? KEPT_MS - LISTEN_MS : 0;
       if (stream.brokenAt === undefined || stream.brokenAt > before + patience) continue;
@@ -205,7 +148,7 @@ export function createKeptStreams(
     }
   }
 
-  /** A class: thousands of them stand for minutes, and closures would take ten times the memory. */
+  /** A class: thousands stand for minutes, and closures would take ten times the memory. */
   class StreamChannel implements EventChannel {
     readonly items: ReplyStream;
     private readonly stream: KeptStream;
@@ -221,12 +164,12 @@ export function createKeptStreams(
 
     send(json: string, isNotification: boolean): void {
       const { stream } = this;
-      // A client that reads far slower than notifications come does without some of them.
+      // Back-pressure: notifications are dropped while the client reads too slowly.
       if (stream.endedAt !== undefined || (isNotification && stream.queue?.isFull())) return;
       const position = stream.firstPosition + stream.events.length;
       const text = toEvent(stream, position, json);
       push(stream, text);
-      accounts.append(stream, { text, isNotification });
+      store.append(stream, { text, isNotification });
       if (stream.readBy !== undefined) stored.scheduleNews(stream);
     }
 
@@ -258,26 +201,25 @@ export function createKeptStreams(
   }
 
   return {
-    /** A stream of the session that is kept here. */
-    find,
-    /** A stream that is sent for the first time. */
+    find: store.find,
+    /** Begins a stream. */
     start(begun: NewKeptStream): EventChannel {
       const { sessionId, user, protocolVersion } = begun;
-      const stream = new KeptStream(accounts.openSession(sessionId, user, protocolVersion), {
+      const stream = new KeptStream(store.openSession(sessionId, user, protocolVersion), {
         ...begun,
         name: randomUUID().slice(-12),
         replica: replicas.ownName,
         startedAt: clock.monotonic(),
         events: [],
       });
-      accounts.add(stream);
+      store.add(stream);
       if (!stream.isOfSession) running += 1;
       scheduleSweep();
       const queue = openQueue(stream);
       stream.unsent = toPrimer(stream, 0);
       return new StreamChannel(stream, queue);
     },
-    /** Sends what came after the position, and what comes, on a connection of its own: the one before is over. */
+    /** Replays the events after the position and continues on a new connection, which replaces the one before. */
     attach(stream: KeptStream, position: number): ReplyStream {
       stored.releaseReader(stream);
       const queue = openQueue(stream);
@@ -288,39 +230,35 @@ export function createKeptStreams(
       stream.queue = undefined;
       return queue;
     },
-    /** The session has ended: nobody may come back. */
+    /** Forgets the streams of a session that has ended. */
     endSession(sessionId: string): void {
-      for (const stream of accounts.endSession(sessionId)) {
+      for (const stream of store.endSession(sessionId)) {
         if (stream.queue === undefined) stream.abandon?.();
       }
     },
-    /** From now on what ends is written to the store. */
+    /** From now on, all streams are written to the store when they end. */
     startStopping(): void {
       isStopping = true;
     },
-    /** Resolves once all calls with such streams have ended and what they came to is in the store. */
+    /** Resolves once all calls with resumable streams have ended. */
     drain: (): Promise<void> =>
       running === 0
         ? Promise.resolve()
         : new Promise((resolve) => {
             tellDrained = resolve;
           }),
-    /** Ends what has not ended, with what its clients are told, and writes it to the store. */
+    /** Ends open streams with an error, and writes them and recent ones to the store. */
     async stop(error: GatewayError): Promise<void> {
-      const streams = accounts.listStreams();
-      for (const stream of streams.filter(({ isOfSession }) => !isOfSession)) {
+      for (const stream of store.listStreams().filter(({ isOfSession }) => !isOfSession)) {
         end(stream, renderResponse({ error }, stream.requestId ?? null).text);
       }
       const recent = clock.monotonic() - RECENT_MS;
-      for (const stream of accounts.listStreams()) {
-        if (stream.isUnsaved && (stream.endedAt ?? 0) > recent) void stored.save(stream);
-      }
-      for (const short of shortStreams.list(recent)) void stored.save(openAgain(short));
+      for (const stream of store.listUnsaved(recent)) void stored.save(stream);
       await stored.finish();
     },
   };
 }
 
-/** True once an event id was sent, with which the client can come back. */
+/** True once an event id was sent: the client can resume. */
 const hasId = ({ isOfSession, protocolVersion, firstPosition, events }: KeptStream): boolean =>
   isOfSession || isPrimed(protocolVersion) || firstPosition + events.length > 1;

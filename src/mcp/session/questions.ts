@@ -1,5 +1,5 @@
-// MCP "Elicitation", "Sampling", "Roots" up to 2025-11-25: requests to the client on the stream of
-// its own request; the answers come by POSTs, to any replica.
+// MCP "Elicitation", "Sampling", "Roots" up to 2025-11-25: server-initiated requests on the stream of the client's own request;
+// answers arrive as POSTs, at any replica.
 
 import {
   fail,
@@ -30,7 +30,7 @@ import { type McpReplicas, readStoredCapabilities } from './sessions.ts';
 
 /** Long enough for a person to answer. */
 const ANSWER_TIMEOUT_MS = 300_000;
-/** Time to live of the note which replica waits; a little longer than an answer may take. */
+/** Time to live of the record that names the waiting replica; a little longer than the timeout. */
 const NOTE_TTL_SECONDS = ANSWER_TIMEOUT_MS / 1000 + 10;
 
 /** @throws GatewayError `client_cannot_be_asked`. */
@@ -66,14 +66,14 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) 
 
   const buildWaiterKey = (sessionId: string, id: string) => `${sessionId} ${id}`;
 
-  /** False when nobody waits here. */
+  /** False if no call waits for it here. */
   function passToWaiter(sessionId: string, id: string, answer: ClientAnswer): boolean {
     const waiter = waiters.get(buildWaiterKey(sessionId, id));
     waiter?.receive(answer);
     return waiter !== undefined;
   }
 
-  /** Waits for an answer until the signal is aborted, or it takes too long. */
+  /** Waits for an answer, until `signal` or the timeout. */
   function wait(sessionId: string, id: string, signal: CancelSignal) {
     const key = buildWaiterKey(sessionId, id);
     let receive: Waiter['receive'] = () => {};
@@ -92,7 +92,7 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) 
     return {
       answer,
       giveUp,
-      /** To be called when nobody waits for the answer any more. */
+      /** To be called once the answer is no longer needed. */
       forget() {
         cancelTimeout();
         signal.removeEventListener('abort', giveUpOnAbort);
@@ -103,13 +103,13 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) 
 
   async function askAll<Answer>(
     call: Call,
-    sessionId: string,
     requests: Readonly<Record<string, Question>>,
     readAnswer: (answer: ClientAnswer) => Answer,
     cancelled?: CancelSignal,
   ): Promise<readonly (readonly [string, Answer])[]> {
+    const { sessionId = '' } = call;
     const named = Object.entries(requests).map(([name, request]) => {
-      // A request that JSON cannot say fails here, before anything is sent.
+      // A request that cannot be serialized fails here, before anything is sent.
       writeExactJson(request);
       return { name, request, id: generateQuestionId() };
     });
@@ -146,8 +146,7 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) 
   return {
     ...elicitations,
     /**
-     * Asks the client on the stream of one call, and resolves to its answers by key. A client that
-     * cannot answer is never asked.
+     * Asks the client on the stream of one call, and resolves to its answers by key. Clients without the capability are not asked.
      */
     async ask<const Requests extends ClientRequests>(
       call: Call,
@@ -157,13 +156,13 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) 
     ): Promise<Answers<Requests>> {
       checkCanBeAsked(call, session, requests);
       const asked = await passQuestions(requests, guards);
-      const answers = await askAll(call, session.sessionId, asked, getResult);
+      const answers = await askAll(call, asked, getResult);
       return readAnswers(
         requests,
         await passAnswers(requests, Object.fromEntries(answers), guards),
       );
     },
-    /** Sends one request of a server behind the gateway as it is; resolves to the client's response as it is. */
+    /** Relays one request of a server unchanged; resolves to the client's response, unchanged. */
     async askRaw(
       call: Call,
       session: SessionRecord,
@@ -171,22 +170,21 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) 
       cancelled?: CancelSignal,
     ): Promise<RawAnswer> {
       checkCanBeAsked(call, session, { request });
-      const { sessionId } = session;
-      const [answer] = await askAll(call, sessionId, { request }, readRawAnswer, cancelled);
+      const [answer] = await askAll(call, { request }, readRawAnswer, cancelled);
       return answer?.[1] ?? failAnswer();
     },
-    /** Passes a client's answer to whoever waits for it, on any replica. */
+    /** Delivers a client's answer to the waiting call, on any replica. */
     async receiveAnswer(sessionId: string, { id, result, error }: JsonRpcResponse): Promise<void> {
       const answer = { result, error };
       if (!isQuestionId(id) || passToWaiter(sessionId, id, answer)) return;
-      // Sent only to the replica that asked: what nobody asked for is sent to none.
+      // Sent only to the replica that asked: unsolicited answers are dropped.
       const key = buildQuestionKey(keyPrefix, sessionId, id);
       const replica = await store.get(key);
       if (replica === undefined || replica === replicas.ownName) return;
       await replicas.send({ about: 'answer', sessionId, id, ...toRawMembers(answer) }, replica);
       await store.delete(key);
     },
-    /** Waits no longer: a process that stops answers what it can. */
+    /** Gives up all waits: the process stops. */
     close(): void {
       for (const { giveUp } of waiters.values()) giveUp('The service is stopping; call again.');
     },
@@ -211,9 +209,9 @@ function readRawAnswer({ result, error }: ClientAnswer): RawAnswer {
 const isJsonRpcError = (value: unknown): value is JsonRpcErrorObject =>
   isObject(value) && Number.isInteger(value.code) && typeof value.message === 'string';
 
-// Questions that this replica waits on.
+// Requests that this replica waits for.
 
-/** As the client wrote it; `result` is undefined where it failed. */
+/** As sent by the client; `result` is undefined for an error. */
 interface ClientAnswer {
   readonly result?: unknown;
   readonly error?: unknown;
@@ -224,12 +222,12 @@ interface Waiter {
   giveUp(details: string): void;
 }
 
-// MCP 2025-11-25 "URL mode elicitation": questions that lead to a page, as sessions got them. Only those can be said to be done:
-// any other id is a server's word that no guard saw, or is another session's, or one that another server named.
+// MCP 2025-11-25 "URL mode elicitation": the requests that a session was sent. Only these can be completed: any other id was seen by
+// no guard, or belongs to another session or server.
 
 /** Time for the user to open the page. */
 const TTL_SECONDS = 3600;
-/** For one call, and for one error; earlier ones beyond that are forgotten. */
+/** Ids remembered for one call, and for one error; the oldest are forgotten first. */
 const MAX_REMEMBERED = 100;
 const MAX_OF_ERROR = 16;
 
@@ -240,7 +238,7 @@ function createElicitations({ config, store }: Runtime) {
   const buildKey = (sessionId: string, elicitationId: string, server: unknown = ''): string =>
     buildElicitationKey(keyPrefix, sessionId, hashSha256(`${server} ${elicitationId}`));
 
-  /** Not waited for, and not missed where the store does not answer: its client then goes on without being told. */
+  /** Best effort: if the store does not answer, the client continues without the notification. */
   function note(sessionId: string, elicitationId: string | undefined, server: unknown): void {
     if (elicitationId === undefined) return;
     const key = buildKey(sessionId, elicitationId, server);
@@ -248,7 +246,7 @@ function createElicitations({ config, store }: Runtime) {
   }
 
   return {
-    /** The client of the call has been sent this question. */
+    /** Records a request that the client of the call was sent. */
     noteAsked(call: Call, sessionId: string, params: object): void {
       const elicitationId = readId(params);
       if (elicitationId === undefined) return;
@@ -258,21 +256,21 @@ function createElicitations({ config, store }: Runtime) {
       if (asked.size > MAX_REMEMBERED && first !== undefined) asked.delete(first);
       note(sessionId, elicitationId, call.record.server);
     },
-    /** Tells the client of a call that it is done; false where the call did not ask it, or it was told before. */
+    /** Notifies the client of a call; false if the call did not ask it, or was notified before. */
     completeElicitation(call: Call, sessionId: string, elicitationId: string): boolean {
       if (ofCalls.get(call)?.delete(elicitationId) !== true) return false;
       call.stream.send({ method: 'notifications/elicitation/complete', params: { elicitationId } });
       store.delete(buildKey(sessionId, elicitationId, call.record.server)).catch(() => {});
       return true;
     },
-    /** An error says that the user of the session has to open pages first. */
+    /** Records the pages in an error that asks the user of the session to open them first. */
     noteRequired(sessionId: string, { failure: { jsonRpc, facts } }: GatewayError): void {
       const { elicitations }: JsonObject = isObject(jsonRpc?.data) ? jsonRpc.data : {};
       if (jsonRpc?.code !== URL_REQUIRED || !Array.isArray(elicitations)) return;
       for (const params of elicitations.slice(0, MAX_OF_ERROR))
         note(sessionId, readId(params), facts?.server);
     },
-    /** True once, where the session got it, at any replica, and was not told yet that it is done. */
+    /** True once, if the session was sent the request at any replica, and has not been notified. */
     takeElicitation: async (
       sessionId: string,
       elicitationId: string,

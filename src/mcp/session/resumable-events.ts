@@ -1,19 +1,19 @@
-// §15.1: how the events of a stream that can be resumed are written (WHATWG HTML §9.2).
+// §15.1: events of a resumable stream: their text (WHATWG HTML §9.2), their ids, and how much of them is kept.
 
 import { GatewayError } from '../../errors/gateway-error.ts';
 import { hashSha256 } from '../../platform/ids.ts';
-import { renderResponse } from '../calls/outcome.ts';
 import type { RequestId } from '../protocol/json-rpc.ts';
+import { renderResponse } from '../streaming/response-stream.ts';
 
 export interface WrittenStream extends StreamId {
   /** The session's. */
   readonly protocolVersion: string;
 }
 
-/** An event as it is sent, id and all. */
+/** An event as sent, with its id. */
 export interface LoggedEvent {
   readonly text: string;
-  /** A notification: a client can do without it, but not without an answer or a question. */
+  /** Clients can do without a notification, but not without an answer or a server-initiated request. */
   readonly isNotification: boolean;
 }
 
@@ -22,51 +22,55 @@ export interface StreamLog {
   readonly firstPosition: number;
   readonly events: readonly LoggedEvent[];
   readonly hasEnded: boolean;
-  /** Position of the last answer or question that fell out; 0 where none did. */
+  /** Position of the last evicted answer or server-initiated request; 0 without any. */
   readonly lostPosition: number;
 }
 
-/** For clients: when to come back. Two tries of the official SDKs outlast the restart of a gateway that is alone. */
+/** How long an answer waits for its client, in milliseconds. */
+export const KEPT_MS = 300_000;
+/** Kept of one session. */
+export const SESSION_EVENTS = 1000;
+export const SESSION_BYTES = 1_048_576;
+
+/** The reconnection time of clients. Two attempts of the official SDKs outlast the restart of a single gateway. */
 const RETRY_MS = 2000;
 
-/** The first revision whose clients take an event without data. */
+/** The first revision whose clients accept an event without data. */
 const PRIMED_SINCE = '2025-11-25';
 
-/** The first revision whose streams have ids. */
-const RESUMABLE_SINCE = '2025-03-26';
-
-export const isResumable = (protocolVersion: string): boolean => protocolVersion >= RESUMABLE_SINCE;
+/** The first revision whose events have ids. */
+export const RESUMABLE_SINCE = '2025-03-26';
 
 export const isPrimed = (protocolVersion: string): boolean => protocolVersion >= PRIMED_SINCE;
 
 export const toEvent = (stream: StreamId, position: number | 'end', json: string): string =>
   `${ID}${writeEventId(stream, position)}\nevent: message\ndata: ${json}\n\n`;
 
-/** Events as they were sent, one after another, each by itself. JSON has no empty lines. */
+/** Splits concatenated events. JSON has no empty lines. */
 export const splitEvents = (text: string): readonly string[] => text.split(/(?<=\n\n)/);
 
-/** The id of such an event. */
+/** Reads the id of an event. */
 export const readIdOf = (event: string): EventId | undefined =>
   readEventId(event.slice(ID.length, event.indexOf('\n')));
 
 const ID = 'id: ';
 
-/** The JSON of such an event. */
+/** Reads the JSON of an event. */
 export const readJson = (event: string): string =>
   event.slice(event.indexOf(DATA) + DATA.length, -2);
 
 const DATA = '\ndata: ';
 
 /**
- * Begins a connection: an id to come back with, before there is anything to say. Clients of older revisions
- * would take an event without data for a message: they are told when to come back, and nothing else.
+ * The start of a connection: an event id to resume from, before the first message. Clients of older revisions would take an
+ * event without data for a message: they are sent the reconnection time only.
  */
 export const toPrimer = (stream: WrittenStream, position: number): string =>
   isPrimed(stream.protocolVersion)
     ? `id: ${writeEventId(stream, position)}\nretry: ${RETRY_MS}\ndata:\n\n`
     : `retry: ${RETRY_MS}\n\n`;
 
-/** Events after the position; where an answer or a question among them is lost, the loss. */
+/** The events after the position; an error if an answer or a server-initiated request among them was evicted. */
 export function toReplay(stream: WrittenStream, log: StreamLog, position: number): string {
   if (log.lostPosition > position) return toLoss(stream);
   const missing = log.firstPosition - 1 - position;
@@ -76,31 +80,30 @@ export function toReplay(stream: WrittenStream, log: StreamLog, position: number
     : kept.join('');
 }
 
-/** Ends the stream. Its client hears of it as of the answer, and need not wait until its time is over. */
+/** The last event of a stream whose answer is lost: an error, so that the client does not wait until its timeout. */
 export function toLoss(stream: WrittenStream, details?: string): string {
   const error = new GatewayError('stream_lost', details === undefined ? {} : { details });
   return toEvent(stream, 'end', renderResponse({ error }, stream.requestId ?? null).text);
 }
 
-// MCP "Resumability and Redelivery" (§15.1): the ids of events, by which a client says what it has got when its connection
-// broke.
+// MCP "Resumability and Redelivery" (§15.1): event ids, by which a client says what it has received.
 
-/** Said by all ids of a stream. */
+/** The part that all event ids of a stream share. */
 interface StreamId {
-  /** The replica that has the stream, as it is called on the bus. */
+  /** The name on the bus of the replica that has the stream. */
   readonly replica: string;
-  /** Identifies the session: in another one it is no id. */
+  /** Identifies the session: the id is not valid in another one. */
   readonly sessionTag: string;
   readonly name: string;
-  /** The id of the call that the stream answers, where it is short: so that it can be told when its answer is lost. */
+  /** The id of the answered request, if it is short: the error for a lost answer needs it. */
   readonly requestId: RequestId | undefined;
-  /** It is the stream of the session (GET), which answers nothing. */
+  /** The stream of the session (GET), which answers no request. */
   readonly isOfSession: boolean;
 }
 
-/** The meaning of an id. Clients know it as a text without meaning. */
+/** A parsed event id. To clients it is opaque. */
 export interface EventId extends StreamId {
-  /** Counts events of the stream from 0 on; `end` is that of the last one, after which nothing is left to be sent. */
+  /** Counts events from 0; `end` for the last event. */
   readonly position: number | 'end';
 }
 
@@ -108,7 +111,7 @@ const MAX_TEXT = 64;
 
 export const tagSession = (sessionId: string): string => hashSha256(sessionId).slice(0, 8);
 
-/** Written anew for each event: what they have in common would take more memory than all else of a silent stream here. */
+/** Built for each event: a stored common part would be most of the memory of an idle stream. */
 const writeEventId = (
   { replica, sessionTag, name, requestId, isOfSession }: StreamId,
   position: EventId['position'],
@@ -124,7 +127,7 @@ function writeRequestId(id: RequestId | undefined): string {
 const PATTERN =
   /^([0-9a-f-]{36})\.([\w-]{8})\.([0-9a-f]{12})\.(\d{1,9}|end)(?:\.(?:(g)|n([-+.\de]{1,30})|s([\w-]{0,400})))?$/;
 
-/** Undefined for what this gateway has not written. */
+/** Undefined for ids that this gateway has not written. */
 export function readEventId(text: string): EventId | undefined {
   const [, replica, sessionTag, name, position, session, number, base64] = PATTERN.exec(text) ?? [];
   if (replica === undefined || sessionTag === undefined || name === undefined) return undefined;

@@ -1,14 +1,14 @@
-// §15.1: GET /mcp with Last-Event-ID, at whatever replica. What the stream has sent is kept where it began, which
-// writes it to the store when it is asked for it here, and says so when there is more.
+// §15.1: GET /mcp with Last-Event-ID, at any replica. The replica where a stream began holds its events: on request it writes them to
+// the shared store, and announces news.
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner, readOwner } from '../../store/owner.ts';
 import type { SessionRecord } from '../../store/store.ts';
-import type { StreamResponse } from '../calls/outcome.ts';
 import type { OutgoingMessage } from '../protocol/json-rpc.ts';
+import { EventQueue } from '../streaming/event-queue.ts';
 import type { NotificationStream } from '../streaming/notification-streams.ts';
-import { EventQueue } from '../streaming/response-stream.ts';
+import type { StreamResponse } from '../streaming/response-stream.ts';
 import type { KeptStreams } from './kept-streams.ts';
 import {
   type EventId,
@@ -26,18 +26,18 @@ import type { StoredStreams } from './stored-streams.ts';
 
 export interface EarlierStream {
   readonly kind: 'earlier';
-  /** To be called once the new one has ended it. Never rejects. */
+  /** To be called once the new stream has replaced it. Never rejects. */
   readMissed(): Promise<Missed>;
 }
 
 interface Missed {
   /** JSON-RPC messages. */
   readonly messages: readonly string[];
-  /** True if there were more, which nobody has any more. */
+  /** True if some are lost. */
   readonly isIncomplete: boolean;
 }
 
-/** A stream that began elsewhere, while it is read here. */
+/** A stream of another replica that is read here. */
 interface Reader {
   readonly sessionId: string;
   /** As `nameOwner` has it; undefined without authentication. */
@@ -45,24 +45,24 @@ interface Reader {
   readonly stream: WrittenStream;
   readonly queue: EventQueue;
   position: number;
-  /** The replica where it began has said that it has it no more. */
+  /** The replica where it began no longer has it. */
   isGone: boolean;
   isOver: boolean;
-  /** True if anything was heard since the store was read. */
+  /** True if news arrived since the last read of the store. */
   hasNews: boolean;
-  /** Ends the wait for news. */
+  /** Wakes the wait for news. */
   wake: () => void;
 }
 
-/** Milliseconds until the replica where a stream began is asked again, and how often. */
+/** Timeout of a request to the replica where a stream began, in milliseconds, and the number of retries. */
 const ASK_AGAIN_MS = 1000;
 const MAX_SILENCES = 5;
-/** While it answers. By being asked it knows that somebody reads; and news may have been lost. */
+/** Heartbeat while it answers: tells it that the stream is read, and makes up for lost news. */
 const SIGN_OF_LIFE_MS = 5000;
 
-/** Each waits, and holds a connection. */
+/** Each reader holds a connection. */
 const MAX_PER_SESSION = 50;
-/** Ids can be made up, and sessions opened: one user must not take the place of all. */
+/** Event ids can be forged, and sessions opened: one user must not use up the bound of all. */
 const MAX_PER_USER = 200;
 const MAX_READERS = 2000;
 
@@ -95,7 +95,7 @@ export function createResumptions(
     tellNews(reader);
   }
 
-  /** A reader that reads it already gives way to the new one. Undefined where there is no room for another. */
+  /** Replaces a reader of the same stream. Undefined without room for another. */
   function openReader(session: SessionRecord, id: EventId, position: number): Reader | undefined {
     const { sessionId, protocolVersion } = session;
     const owner = readOwner(session);
@@ -126,7 +126,7 @@ export function createResumptions(
     return reader;
   }
 
-  /** What a stream that ends now has sent, here or elsewhere. */
+  /** Reads what a replaced stream has sent since, here or elsewhere. */
   async function readMissed(
     session: SessionRecord,
     id: EventId,
@@ -135,7 +135,7 @@ export function createResumptions(
     const own = kept.find(session.sessionId, id.name);
     if (own !== undefined) return toMissed(own.toLog(), position);
     const reader = openReader(session, id, position);
-    // Without room for another reader here, it is as if nobody had it.
+    // Without room for another reader: as if it were lost.
     if (reader === undefined) return toMissed(undefined, position);
     for (let silences = 0; ; ) {
       const { isGone } = reader;
@@ -178,7 +178,7 @@ export function createResumptions(
     }
   }
 
-  /** False where there was no answer in time. */
+  /** False after a timeout. */
   async function ask(reader: Reader): Promise<boolean> {
     const { sessionId, stream } = reader;
     const { ownName: replica } = replicas;
@@ -199,7 +199,7 @@ export function createResumptions(
     }
   }
 
-  /** False where none came in time. */
+  /** False after a timeout. */
   function waitForNews(reader: Reader, ms: number): Promise<boolean> {
     if (reader.hasNews) return Promise.resolve(true);
     return new Promise((resolve) => {
@@ -218,8 +218,8 @@ export function createResumptions(
 
   return {
     /**
-     * Returns what the stream of that event has sent since, and sends; undefined where nothing is left to be sent. The stream of
-     * a session goes on as a new one, which begins with what the earlier one has sent since.
+     * Replays and continues the stream of that event; undefined if it is complete. The stream of a session continues as a new one
+     * that begins with a replay.
      *
      * @throws GatewayError `unknown_event_id`, `too_many_streams`.
      */
@@ -241,7 +241,7 @@ export function createResumptions(
       void follow(reader);
       return { kind: 'stream', events: reader.queue };
     },
-    /** Ends those that are read here: their clients come again elsewhere. */
+    /** Ends all readers: their clients reconnect to other replicas. */
     close(): void {
       for (const reader of readers.values()) endReader(reader);
     },
@@ -262,12 +262,12 @@ function toMissed(streamLog: StreamLog | undefined, position: number): Missed {
 const REPLICA_GONE =
   'The replica that ran this call does not answer any more. The call may have run: look before you call again.';
 
-// §15.1: a client that comes back gets first what it has missed.
+// §15.1: a resumed session stream begins with the replay.
 
-/** As much as is kept of a session. */
+/** The bound of a session's events. */
 const MAX_HELD = 1000;
 
-/** Messages that come meanwhile wait for those before. `release` never rejects. */
+/** Holds new messages back until the replay is complete. `release` never rejects. */
 export function holdBack(
   stream: NotificationStream,
   earlier: EarlierStream | undefined,
@@ -299,7 +299,7 @@ export function holdBack(
   };
 }
 
-/** For a client that cannot be told what it missed: it looks again at what it knows. */
+/** For a client whose missed messages are lost: it refreshes all lists. */
 const MAY_HAVE_CHANGED: readonly OutgoingMessage[] = ['tools', 'prompts', 'resources'].map(
   (list) => ({ method: `notifications/${list}/list_changed`, params: {} }),
 );

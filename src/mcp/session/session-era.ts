@@ -1,24 +1,23 @@
-// The session era, 2024-11-05 to 2025-11-25 (§4.4): sessions that begin with `initialize`,
-// notifications, and requests to the client.
+// The session era, 2024-11-05 to 2025-11-25 (§4.4): sessions that begin with `initialize`, notifications, and server-initiated
+// requests.
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
+import { getHeader } from '../../http/endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { noteMembers } from '../../platform/noted-json.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { SessionRecord } from '../../store/store.ts';
-import { type Call, type EraHandler, readSessionHeader } from '../calls/call.ts';
+import {
+  type Call,
+  type EraHandler,
+  type Outcome,
+  SESSION_HEADER,
+  toAnswer,
+} from '../calls/call.ts';
 import type { CallClient } from '../calls/context.ts';
 import type { QuestionGuards } from '../calls/guards.ts';
 import { failUnknownMethod } from '../calls/methods.ts';
-import {
-  ACCEPTED,
-  type Answer,
-  type McpResponse,
-  type Outcome,
-  toAnswer,
-  toErrorAnswer,
-} from '../calls/outcome.ts';
 import type { SessionRelay } from '../catalog/catalog.ts';
 import type { Answers, ClientCapabilities, ClientRequests } from '../catalog/client-requests.ts';
 import { adaptContent, NEWEST_KINDS } from '../catalog/content.ts';
@@ -27,12 +26,20 @@ import {
   isRequestId,
   type JsonRpcMessage,
   type JsonRpcRequest,
+  type RequestId,
   readParams,
 } from '../protocol/json-rpc.ts';
 import type { LogSeverity } from '../protocol/methods.ts';
 import { checkVersionHeader, hasSessionVersion } from '../protocol/revisions.ts';
-import type { EventChannel, KeepStream } from '../streaming/response-stream.ts';
-import { isPrimed, isResumable } from './resumable-events.ts';
+import type { EventChannel } from '../streaming/event-queue.ts';
+import {
+  ACCEPTED,
+  type Answer,
+  type KeepStream,
+  type McpResponse,
+  toErrorAnswer,
+} from '../streaming/response-stream.ts';
+import { isPrimed, RESUMABLE_SINCE } from './resumable-events.ts';
 import { beginSession, SESSION_METHODS, type SessionServices } from './session-services.ts';
 import { readLogLevel, readStoredCapabilities } from './sessions.ts';
 
@@ -40,115 +47,107 @@ export function createSessionEraHandler(
   services: SessionServices,
   closeSession: (caller: IdentifiedCaller) => void,
 ): EraHandler {
-  const { sessions, questions, cancellations } = services;
+  const { calls, sessions, questions, cancellations } = services;
 
   return {
-    // A message of an unknown protocol version is of no era, and does not slide its session.
+    // A message of an unknown protocol version does not slide its session.
     accessSession: (request, user) =>
       sessions.createAccess(
-        readSessionHeader(request),
+        getHeader(request, SESSION_HEADER),
         user,
         hasSessionVersion(request) ? 'slide' : 'read',
       ),
-    handle(call, message) {
-      const { sessionId } = call;
+    handle(call) {
+      const { sessionId, message } = call;
       if (sessionId === undefined)
         return isInitialize(message)
-          ? beginSession(call, message.params, services, closeSession)
+          ? beginSession(call, services, closeSession)
           : fail('missing_session_id');
-      const session = sessions.read(sessionId, call);
-      return session instanceof Promise
-        ? session.then((found) => respond(call, found, message))
-        : respond(call, session, message);
+      const session = sessions.find(call);
+      if (session === undefined) return failNotFound(call, sessionId);
+      checkVersionHeader(call.request);
+      // All further responses tell the expiry, errors included.
+      call.sessionInfo = { expiresAt: sessions.getExpiry(session) };
+      switch (message.kind) {
+        case 'request':
+          return answerRequest(call, session, message);
+        case 'notification':
+          return receiveNotification(sessionId, message);
+        case 'response':
+          noteMembers(message, call.sentText ?? '', []);
+          return questions.receiveAnswer(sessionId, message).then(() => ACCEPTED);
+      }
     },
   };
 
-  function respond(
-    call: Call,
-    found: SessionRecord | undefined,
-    message: JsonRpcMessage,
-  ): Promise<McpResponse> {
-    if (found === undefined) {
-      fail('session_not_found', {
-        // A client that sends `initialize` with the id of a session that is over does what it was told, and must hear more.
-        ...(isInitialize(message) && {
-          details: `The session does not exist or has expired. ${WITHOUT_SESSION}`,
-        }),
-      });
-    }
-    checkVersionHeader(call.request);
-    // From here on every response says it, errors too.
-    call.sessionInfo = { expiresAt: sessions.getExpiry(found) };
-    const { sessionId } = found;
-    switch (message.kind) {
-      case 'request':
-        return respondToRequest(call, found, message);
-      case 'notification': {
-        const { requestId }: JsonObject = isObject(message.params) ? message.params : {};
-        return message.method === 'notifications/cancelled' && isRequestId(requestId)
-          ? cancellations.cancel(sessionId, requestId).then(() => ACCEPTED)
-          : Promise.resolve(ACCEPTED);
-      }
-      case 'response':
-        noteMembers(message, call.sentText ?? '', []);
-        return questions.receiveAnswer(sessionId, message).then(() => ACCEPTED);
-    }
+  async function failNotFound({ session, message }: Call, sessionId: string): Promise<never> {
+    await sessions.countMissing(sessionId, session);
+    return fail('session_not_found', {
+      // A client that sends `initialize` with the id of an expired session follows its instructions, and needs more of them.
+      ...(isInitialize(message) && {
+        details: `The session does not exist or has expired. ${WITHOUT_SESSION}`,
+      }),
+    });
   }
 
-  /** Answers a request in a session: of a method that only sessions have, or that both eras have. */
-  function respondToRequest(
+  async function receiveNotification(
+    sessionId: string,
+    { method, params }: JsonRpcMessage,
+  ): Promise<McpResponse> {
+    const { requestId }: JsonObject = isObject(params) ? params : {};
+    if (method === 'notifications/cancelled' && isRequestId(requestId))
+      await cancellations.cancel(sessionId, requestId);
+    return ACCEPTED;
+  }
+
+  /** Answers a request: of a method that only sessions have, or that both eras have. */
+  function answerRequest(
     call: Call,
     session: SessionRecord,
     request: JsonRpcRequest,
   ): Promise<McpResponse> {
-    if (request.method === 'initialize')
+    const { method } = request;
+    if (method === 'initialize')
       fail('invalid_request', {
         details: `The session is already initialized. ${WITHOUT_SESSION}`,
       });
-    if (call.record.method === undefined) failUnknownMethod('method_not_found', request.method);
+    if (call.record.method === undefined) failUnknownMethod('method_not_found', method);
     const { stream } = call;
-    stream.mayBegin = isResumable(session.protocolVersion);
-    const runMethod = SESSION_METHODS[request.method];
-    if (runMethod === undefined) return answerCall(call, session, request);
-    runMethod(readParams(request.params), session, call, services).then(
-      () => stream.end({ result: {} }),
-      (thrown: unknown) => stream.end(toErrorAnswer(thrown)),
-    );
+    stream.mayBegin = session.protocolVersion >= RESUMABLE_SINCE;
+    const runMethod = SESSION_METHODS[method];
+    if (runMethod === undefined) void run(call, session, request.id);
+    else
+      runMethod(readParams(request.params), session, call, services).then(
+        () => stream.end({ result: {} }),
+        (thrown: unknown) => stream.end(toErrorAnswer(thrown)),
+      );
     return stream.respond();
   }
 
-  function answerCall(
-    call: Call,
-    session: SessionRecord,
-    { id, params }: JsonRpcRequest,
-  ): Promise<McpResponse> {
+  /** Runs the call and ends its stream with the answer. Never rejects. */
+  async function run(call: Call, session: SessionRecord, id: RequestId): Promise<void> {
     const { stream } = call;
-    const { protocolVersion } = session;
+    const { sessionId } = session;
     const client = new SessionClient(call, session, services);
     if (stream.mayBegin) stream.keep(client);
-    const working = services.calls.run(call, client, params);
-    const running = cancellations.add(call, session.sessionId, id);
-    // One reaction for all that is left to do: each further promise would cost every call as much again.
-    working.then(
-      (outcome) => {
-        running.remove();
-        const answer = answerInVersion(protocolVersion, outcome);
-        if ('error' in answer) {
-          questions.noteRequired(session.sessionId, answer.error);
-        } else if (stream.isAccepted && stream.mayBegin) {
-          // §18.4. Not before an error, whose status says more than an event of a stream could.
-          for (const list of call.catalog.takeMissedLists?.(session.sessionId) ?? []) {
-            stream.send({ method: `notifications/${list}/list_changed`, params: {} });
-          }
+    const running = cancellations.add(call, sessionId, id);
+    try {
+      const outcome = await calls.run(call, client);
+      running.remove();
+      const answer = answerInVersion(session.protocolVersion, outcome);
+      if ('error' in answer) {
+        questions.noteRequired(sessionId, answer.error);
+      } else if (stream.isAccepted && stream.mayBegin) {
+        // §18.4. Not before an error: a stream would hide its HTTP status.
+        for (const list of call.catalog.takeMissedLists?.(sessionId) ?? []) {
+          stream.send({ method: `notifications/${list}/list_changed`, params: {} });
         }
-        stream.end(answer);
-      },
-      (thrown: unknown) => {
-        running.remove();
-        stream.end(toErrorAnswer(thrown));
-      },
-    );
-    return stream.respond();
+      }
+      stream.end(answer);
+    } catch (thrown) {
+      running.remove();
+      stream.end(toErrorAnswer(thrown));
+    }
   }
 }
 
@@ -158,19 +157,20 @@ const isInitialize = (message: JsonRpcMessage): message is JsonRpcRequest =>
 const WITHOUT_SESSION =
   'To start a new session with initialize, send it without the mcp-session-id header.';
 
-/** The client of a call in its session: it can be asked, and, with newer revisions, come back for the answer (§15.1). */
+/** The client of a call in its session: it can be asked, and resume the stream since 2025-03-26 (§15.1). */
 class SessionClient implements CallClient, KeepStream {
-  readonly logLevel: LogSeverity | undefined;
   readonly call: Call;
   readonly session: SessionRecord;
   readonly services: SessionServices;
 
   constructor(call: Call, session: SessionRecord, services: SessionServices) {
-    const { offers } = call.catalog;
-    this.logLevel = offers.logging ? readLogLevel(session.logLevel) : undefined;
     this.call = call;
     this.session = session;
     this.services = services;
+  }
+
+  get logLevel(): LogSeverity | undefined {
+    return this.call.catalog.offers.logging ? readLogLevel(this.session.logLevel) : undefined;
   }
 
   capabilities(): ClientCapabilities {
@@ -186,11 +186,6 @@ class SessionClient implements CallClient, KeepStream {
 
   createRelay(relayed: RelayedThrough): SessionRelay {
     return new RelayInSession(this, relayed);
-  }
-
-  /** Sessions are asked while a call goes on: none of their calls ends with a question. */
-  isAsking(): boolean {
-    return false;
   }
 
   get canPrime(): boolean {
@@ -234,7 +229,7 @@ class RelayInSession implements SessionRelay {
     this.client = client;
   }
 
-  // Functions made when they are looked at, as those of the context: authors' catalogues may take them off.
+  // Bound when they are read, as those of the context: authors' catalogues may destructure them.
 
   get ask(): SessionRelay['ask'] {
     const { call, session, services } = this.client;
@@ -255,5 +250,5 @@ function answerInVersion(version: string, outcome: Outcome): Answer {
   );
 }
 
-/** The revision that asks for results where a tool's arguments do not fit or it fails. Versions compare as text. */
+/** The first revision in which failures of tools and invalid arguments are results. Versions compare as text. */
 const FAILURE_RESULTS = '2025-11-25';

@@ -1,4 +1,4 @@
-// The session era: its parts that stand for as long as the process does, and the methods that only sessions have.
+// The session era: its long-lived parts, `initialize`, cancellation, and methods that only sessions have.
 
 import { failParams, GatewayError } from '../../errors/gateway-error.ts';
 import { type Link, LinkedList } from '../../platform/bounded-map.ts';
@@ -8,16 +8,16 @@ import { buildChannelName } from '../../store/keys.ts';
 import { createReplicas } from '../../store/replicas/replicas.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { Call, Callers } from '../calls/call.ts';
-import { listCapabilities, readString } from '../calls/methods.ts';
-import type { McpResponse } from '../calls/outcome.ts';
+import { listCapabilities } from '../calls/methods.ts';
 import type { Calls } from '../calls/run-call.ts';
 import type { Arguments } from '../catalog/catalog.ts';
 import { readCapabilities } from '../catalog/client-requests.ts';
 import { type IdentifiedCaller, nameOwnPath } from '../catalog/served-catalog.ts';
-import { isShortId, type RequestId, readParams } from '../protocol/json-rpc.ts';
+import { isShortId, type RequestId, readParams, readString } from '../protocol/json-rpc.ts';
 import { isLogSeverity, LOG_SEVERITIES } from '../protocol/methods.ts';
 import { negotiateVersion } from '../protocol/revisions.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
+import type { McpResponse } from '../streaming/response-stream.ts';
 import { createKeptStreams } from './kept-streams.ts';
 import { createSessionQuestions } from './questions.ts';
 import { createResumptions } from './resumptions.ts';
@@ -80,7 +80,7 @@ export function openSessionServices(
   };
 }
 
-// Methods that only sessions have, and cancellation. Where a method is not available (mcp/protocol/methods.ts), it is not asked for.
+// Methods that only sessions have. Called only if available (mcp/protocol/methods.ts).
 
 type SessionMethod = (
   params: Arguments,
@@ -89,7 +89,7 @@ type SessionMethod = (
   services: SessionServices,
 ) => Promise<void>;
 
-/** Keyed by the method's name; all of them answer `{}`. */
+/** By method; the result is always `{}`. */
 export const SESSION_METHODS: Readonly<Record<string, SessionMethod>> = {
   async ping() {},
   async 'logging/setLevel'({ level }, { sessionId }, { user }, { sessions }) {
@@ -101,7 +101,7 @@ export const SESSION_METHODS: Readonly<Record<string, SessionMethod>> = {
   'resources/unsubscribe': changeSubscription('unsubscribe'),
 };
 
-/** A server is asked, and may take its time. */
+/** Counts as a running call: servers may be slow. */
 function changeSubscription(change: 'subscribe' | 'unsubscribe'): SessionMethod {
   return async (params, session, call, { calls, sessionStreams, findStreamOwner }) => {
     const stopCounting = calls.count(call);
@@ -114,20 +114,19 @@ function changeSubscription(change: 'subscribe' | 'unsubscribe'): SessionMethod 
   };
 }
 
-// §4.4: initialize, which makes a session.
+// §4.4: `initialize` creates a session.
 
 /**
- * `closeSession` closes what catalogues opened for a session, at whatever path it was.
+ * `closeSession` closes what catalogues opened for a session, at any path.
  *
- * @throws GatewayError `invalid_params` naming the member.
+ * @throws GatewayError `invalid_params`, naming the member.
  */
 export async function beginSession(
   call: Call,
-  params: unknown,
   { calls, sessions, sessionStreams }: SessionServices,
   closeSession: (caller: IdentifiedCaller) => void,
 ): Promise<McpResponse> {
-  const { protocolVersion: asked, capabilities, clientInfo } = readParams(params);
+  const { protocolVersion: asked, capabilities, clientInfo } = readParams(call.message.params);
   if (typeof asked !== 'string') failParams('params.protocolVersion must be a string');
   if (!isObject(capabilities)) failParams('params.capabilities must be an object');
   const protocolVersion = negotiateVersion(asked);
@@ -142,7 +141,7 @@ export async function beginSession(
     ...(isObject(clientInfo) && { clientInfo: JSON.stringify(pickNameAndVersion(clientInfo)) }),
     server: nameOwnPath(catalog),
   });
-  // As after DELETE; nobody waits for it, and it never rejects.
+  // As after DELETE, in the background; never rejects.
   for (const endedId of endedIds) {
     closeSession({ ...caller, session: { sessionId: endedId, protocolVersion } });
     void sessionStreams?.end(endedId);
@@ -159,14 +158,13 @@ export async function beginSession(
   return { kind: 'json', answer: { result } };
 }
 
-// Only what §4.4 names, and short: a caller must not fill the store with what it likes.
+// Only what §4.4 names, truncated: a bound on what a caller can store.
 const pickNameAndVersion = ({ name, version }: JsonObject) => ({
   ...(typeof name === 'string' && { name: name.slice(0, 200) }),
   ...(typeof version === 'string' && { version: version.slice(0, 200) }),
 });
 
-// MCP "Cancellation": calls that run, by session and request id, so that they can be cancelled from
-// any replica.
+// MCP "Cancellation": running calls by session and request id, cancelled from any replica.
 
 interface RunningCall {
   readonly sessionId: string;
@@ -175,8 +173,8 @@ interface RunningCall {
 }
 
 /**
- * Calls are looked for in one part of so many, chosen by the last two digits of the session's id, a UUID: so few share it that all
- * can be looked at. A Map would grow and shrink with each call (`LinkedList` in platform/bounded-map.ts).
+ * Calls are partitioned by the last two digits of the session id, a UUID: a partition is small enough to be searched. A Map would
+ * grow and shrink with each call (`LinkedList` in platform/bounded-map.ts).
  */
 const PARTS = 256;
 
@@ -200,10 +198,10 @@ function createCancellations(replicas: McpReplicas) {
   });
 
   return {
-    /** Until it is removed, its client can cancel it: it is answered at once, with `request_cancelled`. */
+    /** Until removed, its client can cancel it: the answer is `request_cancelled`, immediately. */
     add: (call: Call, sessionId: string, id: RequestId): Link<RunningCall> =>
       findPart(sessionId).add({ sessionId, id, call }),
-    /** Cancels the call wherever it runs; one that is over already, or never was, is no matter. */
+    /** Cancels the call at any replica. Idempotent. */
     async cancel(sessionId: string, id: RequestId): Promise<void> {
       if (cancelHere(sessionId, id) || !isShortId(id)) return;
       await replicas.send({ about: 'cancelled', sessionId, id });

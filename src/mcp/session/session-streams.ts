@@ -1,25 +1,24 @@
-// MCP up to 2025-11-25: GET /mcp with MCP_STREAMS=true, and resources/subscribe. Whatever replica
-// has the stream, and whatever replica took the subscription.
+// MCP up to 2025-11-25: GET /mcp with MCP_STREAMS=true, and resources/subscribe; stream and subscription may be at different
+// replicas.
 
 import { randomUUID } from 'node:crypto';
 import { fail } from '../../errors/gateway-error.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { createPassWhenKnown } from '../../platform/single-flight.ts';
-
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildStreamNumberKey, buildSubscriptionKey } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
 import { createRecords, numberFormat } from '../../store/records.ts';
 import type { Owner } from '../../store/store.ts';
-import type { StreamResponse } from '../calls/outcome.ts';
 import type { CatalogListener } from '../catalog/catalog.ts';
 import type { IdentifiedCaller, ServedCatalog } from '../catalog/served-catalog.ts';
 import { isLessSevere, isLogSeverity, type LogSeverity } from '../protocol/methods.ts';
 import type { NotificationStream, NotificationStreams } from '../streaming/notification-streams.ts';
+import type { StreamResponse } from '../streaming/response-stream.ts';
 import type { KeptStreams } from './kept-streams.ts';
 import type { SessionQuestions } from './questions.ts';
-import { isResumable } from './resumable-events.ts';
+import { RESUMABLE_SINCE } from './resumable-events.ts';
 import { type EarlierStream, holdBack } from './resumptions.ts';
 import type { ClientSessions, McpReplicas } from './sessions.ts';
 
@@ -62,11 +61,10 @@ export function createSessionStreams(
   });
 
   /**
-   * Among the streams of a session the one with the highest id stays: the one that was opened last. The store counts them,
-   * whichever replicas they are opened at, and whatever their clocks say. The higher one may arrive before the lower one is
-   * open: a replica that receives a lower id than that of its open stream sends its own once more, also in case the message
-   * was lost.
-   * Numbers begin with the time, so that the newer stream has the higher one also where the store has lost the last one.
+   * The stream with the highest id wins: the one opened last. A counter in the store orders them across replicas, independent of
+   * clocks. A higher id may arrive before the lower stream is open: a replica that receives a lower id than that of its open
+   * stream sends its own again, which also makes up for lost messages. Numbers start from the time, so that newer streams have
+   * higher ones even if the store has lost the counter.
    */
   const generateId = (sessionId: string): Promise<string> =>
     numbers.update(buildStreamNumberKey(keyPrefix, sessionId), (last = 0) => {
@@ -75,7 +73,7 @@ export function createSessionStreams(
       return { value: number, ttlSeconds: NUMBER_TTL_SECONDS, result: id };
     });
 
-  /** Apart from its caller, so that an open stream does not keep that. */
+  /** A separate function, so that an open stream does not keep its caller alive. */
   function createStop(sessionId: string, id: string, stopListening: () => void): () => void {
     return () => {
       if (openStreams.get(sessionId)?.id === id) openStreams.delete(sessionId);
@@ -84,14 +82,14 @@ export function createSessionStreams(
   }
 
   /**
-   * The news of a catalogue that a session hears while its stream is open. A class: thousands of them stand for minutes, and
-   * closures would take four times the memory.
+   * Sends the changes of a catalogue to the stream of a session. A class: thousands stand for minutes, and closures would take four
+   * times the memory.
    */
   class SessionListener implements CatalogListener {
     private readonly stream: NotificationStream;
     private readonly sessionId: string;
     private readonly user: Owner | undefined;
-    /** Most sessions hear no message of a server: made for the first one. */
+    /** Created for the first log message: most sessions receive none. */
     private passLog: ((message: LogMessage) => void) | undefined;
 
     constructor(stream: NotificationStream, sessionId: string, user: Owner | undefined) {
@@ -123,12 +121,12 @@ export function createSessionStreams(
       }
     }
 
-    /** MCP "Logging": messages that belong to no call, as a server wrote them; what does not fit is dropped. */
+    /** MCP "Logging": log messages of servers outside of calls; invalid ones are dropped. */
     logged({ level, logger, data }: JsonObject): void {
       if (!isLogSeverity(level)) return;
       this.passLog ??= createPassWhenKnown<LogMessage, LogSeverity | undefined>({
         clock,
-        // Undefined where the session has ended.
+        // Undefined once the session has ended.
         learn: () => sessions.readLogLevel(this.sessionId, this.user),
         pass: (params, wanted) => {
           if (wanted === undefined || isLessSevere(params.level, wanted)) return;
@@ -147,7 +145,7 @@ export function createSessionStreams(
       }
     }
 
-    /** After a wait: its client may have come back meanwhile, on another stream. */
+    /** Sends after a wait: the client may have reconnected meanwhile. */
     private sendNow(method: string, params: JsonObject): void {
       const current = openStreams.get(this.sessionId)?.stream ?? this.stream;
       current.send({ method, params });
@@ -156,8 +154,7 @@ export function createSessionStreams(
 
   return {
     /**
-     * The stream of a session; one that it has elsewhere is over. It begins with what is left of an earlier one, where it is
-     * that one that its client comes back to.
+     * Opens the stream of a session, which replaces any other. Begins with the replay of an earlier one, if the client resumes that.
      */
     async open(owner: StreamOwner, earlier?: EarlierStream): Promise<StreamResponse> {
       const { sessionId, caller, catalog } = owner;
@@ -173,11 +170,11 @@ export function createSessionStreams(
           abandon: createAbandon(opened),
         });
       let sendMissed: (() => Promise<void>) | undefined;
-      // First, so that it does not count against the new one.
+      // Before the new one is counted.
       openStreams.get(sessionId)?.stream.end();
       const stream = notificationStreams.open({
         user: caller.user,
-        ...(isResumable(protocolVersion) && { openChannel: openKept }),
+        ...(protocolVersion >= RESUMABLE_SINCE && { openChannel: openKept }),
         listen(opened) {
           const { heard, release } = holdBack(opened, earlier);
           sendMissed = release;
@@ -195,10 +192,10 @@ export function createSessionStreams(
       return stream.response;
     },
 
-    /** Ends the session's stream, wherever it is. */
+    /** Ends the session's stream, at any replica. */
     async end(sessionId: string): Promise<void> {
       openStreams.get(sessionId)?.stream.end();
-      // The session has ended in any case: its streams elsewhere do after their five minutes.
+      // Best effort: streams at other replicas end after five minutes at the latest.
       await replicas
         .send({ about: 'stream', sessionId, id: AFTER_ALL_IDS })
         .catch((cause: unknown) =>
@@ -211,29 +208,29 @@ export function createSessionStreams(
   };
 }
 
-/** Apart from its caller, so that an open stream does not keep that. */
+/** A separate function, so that an open stream does not keep its caller alive. */
 const createAbandon = (stream: Pick<NotificationStream, 'end'>) => () => stream.end();
 
-// MCP "Streamable HTTP" up to 2025-11-25: a session has one stream, whichever replicas it is opened at.
+// MCP "Streamable HTTP" up to 2025-11-25: a session has one stream across all replicas.
 
-/** Stands for the end of a session: higher than the id of every stream. */
+/** The end of a session: sorts after all stream ids. */
 const AFTER_ALL_IDS = '~';
 
-/** Longer than any stream lives. */
+/** Longer than the lifetime of a stream. */
 const NUMBER_TTL_SECONDS = 600;
 const DIGITS = 16;
 
-// MCP up to 2025-11-25, resources/subscribe: which resources a session watches, in the store.
+// MCP up to 2025-11-25, resources/subscribe: the subscriptions of sessions, in the store.
 
 /** The owner of a stream, or of a subscription. */
 export interface StreamOwner {
   readonly sessionId: string;
   readonly caller: IdentifiedCaller;
-  /** Served at the session's path. */
+  /** The catalogue at the session's path. */
   readonly catalog: ServedCatalog;
 }
 
-/** From the subscription, or the last update that was sent a day or more after it. */
+/** Time to live, from the subscription or its last renewal. */
 const TTL_SECONDS = 604_800;
 const RENEW_AFTER_MS = 86_400_000;
 
@@ -243,7 +240,7 @@ export function createSessionSubscriptions({ config, store, clock }: Runtime) {
     buildSubscriptionKey(keyPrefix, sessionId, hashSha256(uri));
 
   return {
-    /** @throws GatewayError `invalid_params` for a resource that does not tell when it changes. */
+    /** @throws GatewayError `invalid_params` for a resource without change notifications. */
     async subscribe({ catalog, caller, sessionId }: StreamOwner, uri: string): Promise<void> {
       if (!(await catalog.canWatch(uri, caller)))
         fail('invalid_params', {
@@ -259,13 +256,13 @@ export function createSessionSubscriptions({ config, store, clock }: Runtime) {
       await catalog.setWatched(uri, false, caller);
     },
 
-    /** When the subscription was last saved, in epoch milliseconds; undefined when there is none. */
+    /** The time of the last save, in epoch milliseconds; undefined without a subscription. */
     async findSavedAt(sessionId: string, uri: string): Promise<number | undefined> {
       const savedAt = await store.get(buildKey(sessionId, uri));
       return savedAt === undefined ? undefined : Number(savedAt);
     },
 
-    /** Saves it again when that was long ago. */
+    /** Renews a subscription that was saved long ago. */
     async renew(sessionId: string, uri: string, savedAt: number): Promise<void> {
       const now = clock.now();
       if (now - savedAt <= RENEW_AFTER_MS) return;

@@ -8,7 +8,7 @@ import { freezeDeep, isObject, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { readOwner } from '../../store/owner.ts';
 import type { Replicas } from '../../store/replicas/replicas.ts';
-import type { Owner, SessionAccess, SessionRecord } from '../../store/store.ts';
+import type { Owner, SessionAccess, SessionLookup, SessionRecord } from '../../store/store.ts';
 import type { Call, Callers } from '../calls/call.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
 import { nameOwnPath } from '../catalog/served-catalog.ts';
@@ -16,6 +16,7 @@ import { isLogSeverity, type LogSeverity } from '../protocol/methods.ts';
 import { readClientExtensions } from '../protocol/revisions.ts';
 
 type User = UserContext | undefined;
+type SessionCall = Pick<Call, 'session' | 'user' | 'catalog'>;
 
 const SWEEP_INTERVAL_MS = 60_000;
 
@@ -27,11 +28,11 @@ export function createSessions(
 ) {
   const { ttlSeconds, maxPerUser } = config.mcp.sessions;
   const defaultIssuer = config.oauth.provider?.issuer;
-  /** Calls that are admitted together expire together: the last text is kept. */
+  /** Caches the last text: calls of the same millisecond share it. */
   let expiresAt = 0;
   let expiry = new Date(expiresAt).toISOString();
 
-  /** The stored owner names its issuer, so that it stays its user's own when `OIDC_ISSUER` changes. */
+  /** The stored owner names its issuer, so that sessions keep their owner when `OIDC_ISSUER` changes. */
   const toOwner = (user: Owner | undefined): Owner | undefined =>
     user && { sub: user.sub, issuer: user.issuer ?? defaultIssuer };
 
@@ -55,12 +56,8 @@ export function createSessions(
     return hasEnded;
   }
 
-  async function countExpired(id: string): Promise<undefined> {
-    if (await store.claimExpiredSession(id)) metrics.recordSessions('expired');
-  }
-
   return {
-    /** Ends those that expire first where the user has too many then; returns their ids, too. */
+    /** Evicts the sessions that expire first if the user has too many then; returns their ids, too. */
     async create(
       user: User,
       session: Pick<
@@ -87,8 +84,8 @@ export function createSessions(
     },
 
     /**
-     * Asks for the session that a request names: to read it only, or to give it its full time
-     * again. Undefined for what cannot be a session ID, which never reaches the store.
+     * The store access for the session that a request names: reads it, or slides its expiry. Undefined for an invalid session ID,
+     * which never reaches the store.
      */
     createAccess(
       id: string | undefined,
@@ -101,50 +98,52 @@ export function createSessions(
     },
 
     /**
-     * The record of the session that a call names, where it is active, its user's, and was opened at the same path;
-     * counts one that has expired: only that is waited for.
+     * The record of an active session of this user, opened at this path.
      *
-     * @throws GatewayError `internal_error` when the store did not answer: that is never "not found".
+     * @throws GatewayError `internal_error` if the store did not answer: that is never "not found".
      */
-    read(
-      id: string,
-      { session, user, catalog }: Pick<Call, 'session' | 'user' | 'catalog'>,
-    ): SessionRecord | undefined | Promise<undefined> {
+    find({ session, user, catalog }: SessionCall): SessionRecord | undefined {
       if ('failure' in session) fail('internal_error', { cause: session.failure });
       const { record } = session;
-      if (record !== undefined)
-        return isOwn(record, user) && record.server === nameOwnPath(catalog) ? record : undefined;
-      return isSessionId(id) ? countExpired(id) : undefined;
+      return record && isOwn(record, user) && record.server === nameOwnPath(catalog)
+        ? record
+        : undefined;
+    },
+
+    /** Counts a session that `find` has not found, if it has expired. */
+    async countMissing(id: string, session: SessionLookup): Promise<void> {
+      const isMissing = 'record' in session && session.record === undefined && isSessionId(id);
+      if (isMissing && (await store.claimExpiredSession(id))) metrics.recordSessions('expired');
     },
 
     /**
-     * Notes which log messages the client wants.
+     * Stores the client's log level.
      *
-     * @throws GatewayError `session_not_found` when the session ended meanwhile.
+     * @throws GatewayError `session_not_found` if the session ended meanwhile.
      */
     async setLogLevel(id: string, user: User, logLevel: LogSeverity): Promise<void> {
       const isSet = await store.setSessionLogLevel(id, toOwner(user), logLevel);
       if (!isSet) fail('session_not_found');
     },
 
-    /** Finds which log messages the client of the user's session wants now; undefined where it has ended. */
+    /** The current log level of the user's session; undefined once it has ended. */
     async readLogLevel(id: string, owner: Owner | undefined): Promise<LogSeverity | undefined> {
       const record = await find(id);
       return record && isOwn(record, owner) ? readLogLevel(record.logLevel) : undefined;
     },
 
-    /** Ends the user's session. False when there is none. */
+    /** Ends the user's session. False if there is none. */
     async end(id: string, user: User): Promise<boolean> {
       return isSessionId(id) && end(id, toOwner(user));
     },
 
-    /** Ends anybody's session. False when there is none. */
+    /** Ends a session of any user. False if there is none. */
     async endAnybodys(id: string): Promise<boolean> {
       const record = await find(id);
       return record !== undefined && end(id, readOwner(record));
     },
 
-    /** The time at which a session expires, as it is stored, for `X-Session-Expires-At`: ISO 8601, UTC. */
+    /** The stored expiry of a session, for `X-Session-Expires-At`: ISO 8601, UTC. */
     getExpiry({ lastAccessedAt }: SessionRecord): string {
       const time = lastAccessedAt + ttlSeconds * 1000;
       if (time !== expiresAt) {
@@ -160,7 +159,7 @@ export function createSessions(
       return store.countSessions();
     },
 
-    /** Sweeps until stopped; returns the stop. */
+    /** Sweeps periodically, until the returned function is called. */
     startSweeping(): () => void {
       let cancel = () => {};
       const schedule = () => {
@@ -179,13 +178,13 @@ export function createSessions(
   };
 }
 
-// MCP "Logging": which log messages a session's client wants.
+// MCP "Logging": the log level of a session.
 
-/** Until the client says more, the server decides. */
+/** The server's default, until the client sets a level. */
 export const readLogLevel = (stored: string | undefined): LogSeverity =>
   isLogSeverity(stored) ? stored : 'info';
 
-/** Reads what `initialize` stored. */
+/** Reads the capabilities that `initialize` stored. */
 export function readStoredCapabilities(clientCapabilities: string): ClientCapabilities {
   const known = knownCapabilities.get(clientCapabilities);
   if (known !== undefined) return known;
@@ -219,16 +218,16 @@ type ReplicaMessage =
       readonly error?: unknown;
     }
   | { readonly about: 'cancelled'; readonly sessionId: string; readonly id: string | number }
-  /** The session has got a new stream, or has ended: streams elsewhere are over. */
+  /** The session has a new stream, or has ended: its other streams end. */
   | { readonly about: 'stream'; readonly sessionId: string; readonly id: string }
-  /** A stream that began at the replica to which it is sent is read at the one that sends it. */
+  /** The sender reads a stream that began at the receiver. */
   | {
       readonly about: 'resume';
       readonly sessionId: string;
       readonly stream: string;
       readonly replica: string;
     }
-  /** The answer: there is more of it in the store, it is there no longer, or it is read elsewhere by now. */
+  /** The answer: news in the store, the stream is gone, or it is read elsewhere by now. */
   | {
       readonly about: 'resumed';
       readonly sessionId: string;

@@ -1,9 +1,9 @@
-// §15.1: what short streams have sent whole. Nearly all streams are of this kind, and nearly nobody comes back to one: they
-// are kept as bytes in one buffer, with arrays of numbers that say where, so that the garbage collector has nothing of
-// them to look at, to copy and to give up again. What is new takes the place of what is oldest.
+// Ring buffer of the event store (§15.1) for short streams that were sent completely. Nearly all streams are short, and hardly
+// any is resumed: their events are bytes in one buffer, indexed by typed arrays, so that the garbage collector neither marks nor
+// copies them. New streams replace the oldest.
 
-import { SESSION_BYTES, SESSION_EVENTS, type SessionAccount } from './kept-stream.ts';
-import { KEPT_MS } from './stored-streams.ts';
+import type { SessionAccount } from './kept-stream.ts';
+import { KEPT_MS, SESSION_BYTES, SESSION_EVENTS } from './resumable-events.ts';
 
 export interface ShortStream {
   readonly session: SessionAccount;
@@ -14,14 +14,14 @@ export interface ShortStream {
 
 /** For all sessions. */
 const ALL_BYTES = 8_388_608;
-/** More are not kept. Two events and their ids take more bytes than this leaves to each. */
+/** At most so many streams. Two events and their ids take more bytes than this leaves to each. */
 const SLOTS = 32_768;
-/** Longer ones are few, and of a kind that is not copied by the collector either. */
+/** Longer streams are rare, and the garbage collector does not copy large strings either. */
 const MAX_BYTES = 65_536;
 
 const NAME_DIGITS = 12;
 
-/** Made when it is used first: most gateways of one's own machine never need it. */
+/** Allocated on first use: most local gateways never need it. */
 function createMemory() {
   return {
     bytes: Buffer.allocUnsafeSlow(ALL_BYTES),
@@ -30,19 +30,19 @@ function createMemory() {
     eventCounts: new Uint16Array(SLOTS),
     names: new Float64Array(SLOTS),
     endTimes: new Float64Array(SLOTS),
-    /** The number of the same session's stream before. */
+    /** The number of the session's previous stream. */
     predecessors: new Float64Array(SLOTS),
     sessions: new Array<SessionAccount | undefined>(SLOTS).fill(undefined),
   };
 }
 
-/** `onEmpty` is called when a session has none here any more. */
+/** Calls `onEmpty` when the last stream of a session is evicted. */
 export function createShortStreams(onEmpty: (session: SessionAccount) => void) {
   let memory: ReturnType<typeof createMemory> | undefined;
-  /** Numbers of streams, in the order in which they lie in the buffer: those from `oldest` on, before `next`, are kept. */
+  /** Streams are numbered in the order of the buffer: it holds those from `oldest` up to `next`. */
   let oldest = 0;
   let next = 0;
-  /** The place in the buffer for the next one. */
+  /** The offset for the next stream. */
   let position = 0;
   let totalBytes = 0;
   let userCount = 0;
@@ -59,7 +59,7 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void) {
     if (user.shortBytes === 0) userCount -= 1;
   }
 
-  /** So many bytes from `position` on, and a slot. */
+  /** Frees so many bytes at `position`, and a slot. */
   function makeRoom(length: number, now: number): void {
     const { offsets } = getMemory();
     for (;;) {
@@ -76,20 +76,19 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void) {
           continue;
         }
       }
-      giveUpOldest(now);
+      evictOldest(now);
     }
   }
 
   /**
-   * Whoever has less than half of what each would have if all had the same keeps it: it goes on with what is new. All of
-   * these have less than half of everything together, so no more is copied than is written, and one user's streams push
-   * out only those of users who have many themselves.
+   * A user with less than half of an equal share keeps its streams: they are copied forward. All such users together have less
+   * than half of the buffer, so no more is copied than written, and one user evicts the streams only of users with many.
    */
   function isSpared({ user, isOver }: SessionAccount): boolean {
     return !isOver && user.shortBytes * userCount * 2 < totalBytes;
   }
 
-  function giveUpOldest(now: number): void {
+  function evictOldest(now: number): void {
     const { bytes, offsets, lengths, eventCounts, names, endTimes, sessions } = getMemory();
     const slot = oldest % SLOTS;
     const session = sessions[slot];
@@ -101,7 +100,7 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void) {
     const endedAt = endTimes[slot] ?? 0;
     if (offset >= position && endedAt > now - KEPT_MS && isSpared(session)) {
       bytes.copyWithin(position, offset, offset + length);
-      note(session, names[slot] ?? 0, eventCounts[slot] ?? 0, length, endedAt);
+      place(session, names[slot] ?? 0, { eventCount: eventCounts[slot] ?? 0, length, endedAt });
       return;
     }
     count(session, -length);
@@ -109,13 +108,11 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void) {
     if (session.shortStreams === 0) onEmpty(session);
   }
 
-  /** Notes what lies at `position` now. */
-  function note(
+  /** Indexes the stream at `position`. */
+  function place(
     session: SessionAccount,
     name: number,
-    eventCount: number,
-    length: number,
-    endedAt: number,
+    { eventCount, length, endedAt }: Record<'eventCount' | 'length' | 'endedAt', number>,
   ): void {
     const { offsets, lengths, eventCounts, names, endTimes, predecessors, sessions } = getMemory();
     const slot = next % SLOTS;
@@ -146,10 +143,10 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void) {
     get isEmpty(): boolean {
       return oldest === next;
     },
-    /** Its events, at the time at which it ended. False where they are too long. */
+    /** Adds the events of a stream that ends now. False if they are too long. */
     add(session: SessionAccount, name: string, events: readonly string[], now: number): boolean {
       const text = events.join('');
-      // Characters first: to count the bytes of what is far too long is work, too.
+      // Characters first: counting the bytes of a long text takes time.
       if (text.length > MAX_BYTES) return false;
       const length = Buffer.byteLength(text);
       if (length > MAX_BYTES) return false;
@@ -157,10 +154,11 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void) {
       getMemory().bytes.write(text, position, length, 'utf8');
       count(session, length);
       session.shortStreams += 1;
-      note(session, Number.parseInt(name, 16), events.length, length, now);
+      const facts = { eventCount: events.length, length, endedAt: now };
+      place(session, Number.parseInt(name, 16), facts);
       return true;
     },
-    /** The events of a stream, as one text. */
+    /** Finds a stream within the budget of its session. */
     find(session: SessionAccount, name: string, now: number): ShortStream | undefined {
       if (memory === undefined) return undefined;
       const { lengths, eventCounts, names, endTimes, predecessors } = memory;
@@ -170,7 +168,6 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void) {
         const slot = number % SLOTS;
         events += eventCounts[slot] ?? 0;
         bytes += lengths[slot] ?? 0;
-        // With all else that is kept of the session.
         if (events > SESSION_EVENTS || bytes > SESSION_BYTES) return undefined;
         if (names[slot] === wanted)
           return (endTimes[slot] ?? 0) > now - KEPT_MS ? read(session, slot) : undefined;
@@ -178,7 +175,7 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void) {
       }
       return undefined;
     },
-    /** Those that ended after that. */
+    /** Lists streams that ended after that. */
     list(after: number): readonly ShortStream[] {
       const found: ShortStream[] = [];
       for (let number = oldest; number < next; number += 1) {
@@ -189,10 +186,10 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void) {
       }
       return found;
     },
-    /** Gives up what has been kept for long enough. */
+    /** Evicts streams that ended long ago. */
     sweep(now: number): void {
       const isOld = (number: number) => (memory?.endTimes[number % SLOTS] ?? 0) <= now - KEPT_MS;
-      while (oldest < next && isOld(oldest)) giveUpOldest(now);
+      while (oldest < next && isOld(oldest)) evictOldest(now);
     },
   };
 }

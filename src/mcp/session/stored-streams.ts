@@ -1,4 +1,4 @@
-// §15.1: what a stream has sent, in the store: for the replica at which its client comes back, which is told when there is more.
+// §15.1: event logs in the shared store, for the replica at which the client resumes a stream; it is notified of news.
 
 import { pause } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -6,20 +6,18 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { createBudgets, releaseInAll, reserveInAll } from '../../store/budgets.ts';
 import { buildStreamBytesKey, buildStreamLogKey } from '../../store/keys.ts';
 import { readVersioned, writeVersioned } from '../../store/records.ts';
-import { type KeptStream, type SaveResult, SESSION_BYTES } from './kept-stream.ts';
-import type { StreamLog } from './resumable-events.ts';
+import type { KeptStream, SaveResult } from './kept-stream.ts';
+import { KEPT_MS, SESSION_BYTES, type StreamLog } from './resumable-events.ts';
 import type { McpReplicas } from './sessions.ts';
 
-/** For how long an answer waits for its client. */
-export const KEPT_MS = 300_000;
 const TTL_SECONDS = KEPT_MS / 1000;
 
 const MEBIBYTE = 1_048_576;
-/** Bytes in the store of one user's streams, and of all: a user whose budget is full takes nothing of the others'. */
+/** Bytes in the store of one user's streams, and of all: a user with a full budget takes no room from others. */
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 256 * MEBIBYTE;
 
-/** Milliseconds until what is read at another replica is written: a long log not so often. */
+/** Debounce of writes for a reader at another replica, in milliseconds; longer for a long log. */
 const NEWS_MS = 50;
 const MS_PER_BYTE = 0.002;
 
@@ -43,9 +41,9 @@ export function createStoredStreams(
     ALL_BYTES,
   );
 
-  /** In place of what was written of it before. */
+  /** Replaces the log written before. */
   async function write(stream: KeptStream): Promise<SaveResult> {
-    // It has made room meanwhile.
+    // Evicted meanwhile.
     if (stream.isForgotten) return 'no_room';
     stream.isUnsaved = false;
     try {
@@ -59,7 +57,7 @@ export function createStoredStreams(
       const before = { name: key, bytes: stream.storedBytes };
       if (before.bytes > 0) await releaseInAll(store, budgets, before);
       if (!(await reserveInAll(store, budgets, entry, TTL_SECONDS))) {
-        // The bytes that were written before count no longer.
+        // The bytes written before were released.
         if (before.bytes > 0) await store.delete(key);
         stream.storedBytes = 0;
         return 'no_room';
@@ -70,14 +68,14 @@ export function createStoredStreams(
     } catch (cause) {
       stream.isUnsaved = true;
       log.warn(
-        'What a client may come back for could not be written to the store: only this replica has it.',
+        'The events of a resumable stream could not be written to the store: only this replica has them.',
         { cause },
       );
       return 'failed';
     }
   }
 
-  /** One write at a time; what comes meanwhile is written by the next. Never rejects. */
+  /** One write at a time: later events are written by the next one. Never rejects. */
   function save(stream: KeptStream): Promise<SaveResult> {
     if (stream.saving !== undefined && !stream.isUnsaved) return stream.saving;
     const before = stream.saving ?? Promise.resolve();
@@ -99,11 +97,11 @@ export function createStoredStreams(
   ): void {
     replicas
       .send({ about: 'resumed', sessionId, stream: name, news }, replica)
-      // It asks again.
+      // Best effort: the reader asks again.
       .catch((cause: unknown) => log.debug('Another replica was not told of a stream.', { cause }));
   }
 
-  /** Writes it, and says so to the replica at which it is read. */
+  /** Writes the log, and notifies the replica that reads it. */
   async function saveForReader(stream: KeptStream): Promise<SaveResult> {
     const saved = await save(stream);
     if (stream.readBy !== undefined && saved !== 'failed')
@@ -117,7 +115,7 @@ export function createStoredStreams(
       const sealed = await store.get(key);
       const text = sealed && (await getSeal()).open(key, sealed);
       if (!text) return undefined;
-      // Any record that opens was written by a replica, perhaps of a later version.
+      // Written by a replica, perhaps of a later version.
       const { firstPosition, events, hasEnded, lostPosition } = readVersioned<JsonObject>(
         text,
         'The log of a stream',
@@ -135,7 +133,7 @@ export function createStoredStreams(
     },
     save,
     saveForReader,
-    /** There is more: soon, with what comes until then. */
+    /** Schedules a write of new events. */
     scheduleNews(stream: KeptStream): void {
       if (stream.saving !== undefined) return;
       const bytes = Math.min(stream.storedBytes, SESSION_BYTES);
@@ -145,12 +143,12 @@ export function createStoredStreams(
       });
     },
     tellReader,
-    /** Its client has come back to this replica, or to a third one. */
+    /** Its client resumes it here, or at a third replica. */
     releaseReader(stream: KeptStream): void {
       if (stream.readBy !== undefined) tellReader(stream, stream.readBy, 'taken');
       stream.readBy = undefined;
     },
-    /** Resolves once nothing is under way. */
+    /** Resolves once all writes have ended. */
     async finish(): Promise<void> {
       while (saving.size > 0) await Promise.allSettled(saving);
     },

@@ -1,5 +1,4 @@
-// MCP 2026-07-28 "_meta", "Request Metadata": what each request says of itself, in the body and in
-// headers that must say the same.
+// MCP 2026-07-28 "_meta", "Request Metadata": the envelope of each request, in the body and in headers that must match it.
 
 import { fail } from '../../errors/gateway-error.ts';
 import { type GatewayRequest, getHeader } from '../../http/endpoint/message.ts';
@@ -17,7 +16,7 @@ import { findEra, PROTOCOL_VERSION, SUPPORTED_VERSIONS } from '../protocol/revis
 
 export interface Envelope {
   readonly client: ClientCapabilities;
-  /** Least severe log message that the client wants; undefined for none, or where none are written. */
+  /** The least severe log message that the client wants; undefined for none, or if none are written. */
   readonly logLevel: LogSeverity | undefined;
 }
 
@@ -46,7 +45,7 @@ export function readEnvelope(
         ? `Clients of ${claimed} begin with initialize, and send no version in _meta.`
         : `This service supports ${SUPPORTED_VERSIONS.join(', ')}.`,
       data: {
-        // A client that claims a revision with sessions but sends no initialize needs one without.
+        // A client that claims a session revision without `initialize` needs a stateless one.
         supported: SUPPORTED_VERSIONS.filter((one) => !hasSessions || findEra(one) === 'stateless'),
         requested: claimed,
       },
@@ -68,15 +67,15 @@ const failMissing = (key: string, type: string): never =>
     details: `params._meta["${key}"] must be ${type}, in each request of 2026-07-28`,
   });
 
-// MCP 2026-07-28 "Request Metadata": headers that repeat what the body says, for whoever routes or
-// limits without reading bodies; so they must not say anything else.
+// MCP 2026-07-28 "Request Metadata": headers that repeat the body, for proxies that route or limit without reading bodies: they
+// must match it.
 
 /** @throws GatewayError `header_mismatch` naming the header. */
 function checkHeader(name: string, value: string | undefined, bodyValue: unknown): void {
   if (value !== bodyValue) failMismatch(name, value, bodyValue);
 }
 
-/** `Mcp-Name` names the tool, prompt, resource or task; a body without one is the method's matter. */
+/** `Mcp-Name` names the tool, prompt, resource or task; the method itself checks a body without a name. */
 export function checkNameHeader(
   request: GatewayRequest,
   { item, namedBy: ownParam }: Method,
@@ -89,13 +88,13 @@ export function checkNameHeader(
   if (value === undefined && typeof name !== 'string') return;
   const told = decodeHeader('Mcp-Name', value);
   if (told === name) return;
-  // The log has the details, too.
+  // The details are logged, too.
   const show = (one: unknown) =>
     namedBy === 'uri' && typeof one === 'string' ? stripUri(one) : one;
   failMismatch('Mcp-Name', show(told), show(name));
 }
 
-/** `Mcp-Param-*` of a tool's arguments: neither without the other. */
+/** `Mcp-Param-*` of a tool's arguments: each requires the other. */
 export function checkParamHeaders(
   request: GatewayRequest,
   mirroredParams: readonly MirroredParam[],
@@ -115,7 +114,7 @@ const getMember = (value: unknown, [key, ...rest]: readonly string[]): unknown =
     ? value
     : getMember(isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined, rest);
 
-/** Values that no header can say (null, an object) are the schema's matter. */
+/** Values that no header can carry (null, objects) are checked by the schema. */
 function isSame(value: string | undefined, argument: unknown): boolean {
   if (argument instanceof JsonNumber)
     return value === argument.text || isSameNumber(value, argument.valueOf());
@@ -125,7 +124,7 @@ function isSame(value: string | undefined, argument: unknown): boolean {
   return value === undefined;
 }
 
-/** 42 and 42.0 are one number; beyond the safe ones two may look like one. */
+/** 42 and 42.0 are equal; beyond safe integers two numbers may look equal. */
 const isSameNumber = (value: string | undefined, argument: number): boolean =>
   value !== undefined &&
   /^-?\d+(\.\d+)?$/.test(value) &&
@@ -143,7 +142,7 @@ function failMismatch(name: string, value: unknown, bodyValue: unknown): never {
   return fail('header_mismatch', { details: `The header ${name} ${problem}.` });
 }
 
-/** Values that a header cannot carry come as `=?base64?…?=`. */
+/** Decodes `=?base64?…?=`, which carries all other text. */
 function decodeHeader(name: string, value: string | undefined): string | undefined {
   if (value === undefined) return undefined;
   const base64 = /^=\?base64\?(.*)\?=$/.exec(value)?.[1];

@@ -1,5 +1,4 @@
-// MCP 2026-07-28 "Multi Round-Trip Requests": a tool that asks runs again when the client has
-// answered, and finds the answers of all rounds by their keys.
+// MCP 2026-07-28 "Multi Round-Trip Requests": a tool that asks the client runs again with the answers of all rounds, by key.
 
 import { fail, failInternal, failParams, failUpstream } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
@@ -10,11 +9,10 @@ import { noteMembers, toRawMembers } from '../../platform/noted-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner } from '../../store/owner.ts';
 import { readVersioned, writeVersioned } from '../../store/records.ts';
-import type { Call } from '../calls/call.ts';
+import { type Call, InputRequired } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';
 import type { CallClient } from '../calls/context.ts';
 import { passAnswers, passQuestions, type Question, type QuestionGuards } from '../calls/guards.ts';
-import { InputRequired } from '../calls/outcome.ts';
 import {
   type Answers,
   type ClientCapabilities,
@@ -29,20 +27,21 @@ import type { JsonRpcRequest } from '../protocol/json-rpc.ts';
 import type { TaskOffer } from '../tasks/tasks.ts';
 import { checkParamHeaders, type Envelope } from './envelope.ts';
 
-/** One run of a tool, with the answers that came so far. */
+/** One run of a tool, with the answers so far. */
 export interface Round extends CallClient {
-  /** The result that asks the client. Only once something was asked. */
+  isAsking(): boolean;
+  /** Set for a call that may become a task. */
+  task: TaskOffer | undefined;
+  /** The result that asks the client; for a call that `isAsking`. */
   createInputRequired(): Promise<JsonObject>;
 }
 
-/** @throws GatewayError `invalid_params` for answers or a state that cannot be read. */
+/** @throws GatewayError `invalid_params` for invalid answers, or an invalid state. */
 export async function startRound(
   { user, request: httpRequest }: Call,
   request: JsonRpcRequest,
   { client, logLevel }: Envelope,
   requestState: RequestState,
-  /** Undefined where the client cannot have tasks. */
-  task: TaskOffer | undefined,
 ): Promise<Round> {
   const getBinding = prepareBinding(user, request);
   const { answers, relayed, approval } = await readClientAnswers(
@@ -59,26 +58,27 @@ export async function startRound(
   const isAsking = () =>
     approvalQuestion !== undefined || relayedRequests !== undefined || !isEmpty(openRequests);
 
-  return {
+  const round: Round = {
     capabilities: () => client,
     logLevel,
     isAsking,
-    task,
-    checkTarget(target, caller, args) {
+    task: undefined,
+    checkTarget({ target, context, args }) {
       const check = (params: readonly MirroredParam[]) =>
         checkParamHeaders(httpRequest, params, args);
-      const mirrored = target.listMirroredParams(caller);
+      const mirrored = target.listMirroredParams(context);
       if (mirrored instanceof Promise) return mirrored.then(check);
       check(mirrored);
       return undefined;
     },
     async ask(requests, guards) {
+      const { task } = round;
       if (task?.hasBegun() === true) return askInTask(task, requests, client, guards);
       const known = pick(answers, requests);
       Object.assign(usedAnswers, known);
       const answered = pick(requests, answers);
       const unanswered = omit(requests, answers);
-      // Those of rounds before as well: a tool that starts again has seen none of them.
+      // Those of earlier rounds, too: a tool that runs again has seen none of them.
       const passed = await passAnswers(answered, known, guards);
       if (isEmpty(unanswered)) return readAnswers(requests, passed);
       readAnswers(answered, passed);
@@ -119,7 +119,7 @@ export async function startRound(
 
     async createInputRequired() {
       const inputRequests = approvalQuestion ?? relayedRequests ?? openRequests;
-      // A call that has not run has what it brought once it does.
+      // A call that has not run yet passes on the state that it brought.
       const kept =
         approvalQuestion === undefined
           ? { answers: usedAnswers, relayed: relayedState }
@@ -138,9 +138,10 @@ export async function startRound(
       };
     },
   };
+  return round;
 }
 
-/** §29: the client answers while the task goes on. */
+/** §29: the client answers while the task runs. */
 async function askInTask<const Requests extends ClientRequests>(
   task: TaskOffer,
   requests: Requests,
@@ -163,12 +164,12 @@ function checkCapabilities(requests: ClientRequests, client: ClientCapabilities)
   });
 }
 
-/** The key of the question about the call itself. */
+/** The key of the approval request. */
 const APPROVAL = 'approval';
 
 /**
- * Reads what was answered to this call. Answers that nobody asked for are left alone, as MCP says ("Server
- * Requirements"), and the tool asks: a form that nobody was shown must not count as filled in.
+ * Reads the answers to this call. Unsolicited answers are ignored (MCP "Server Requirements"), and the tool asks: a form that was
+ * never shown must not count as filled in.
  */
 async function readClientAnswers(
   getBinding: () => string,
@@ -186,34 +187,33 @@ async function readClientAnswers(
   if (approval === undefined) return { answers: { ...received, ...answers }, relayed };
   const { secret, isQuestion } = approval;
   return {
-    // Servers and authors may call a question of theirs so: that is asked in another round.
+    // Servers and authors may use the same key: theirs is asked in another round.
     answers: isQuestion ? answers : { ...received, ...answers },
     relayed,
     approval: { secret, response: isQuestion ? received[APPROVAL] : undefined },
   };
 }
 
-// MCP 2026-07-28 "Multi Round-Trip Requests": requestState goes through the client, so it is sealed,
-// and bound to its user, to the call and to its time.
+// MCP 2026-07-28 "Multi Round-Trip Requests": `requestState` passes through the client: it is sealed, bound to user and call,
+// and expires.
 
 /** The state of a call when it asks. */
 interface RequestProgress {
   /** The client's answers so far, by key. */
   readonly answers: JsonObject;
-  /** Keys of the questions that the client is asked now: answers to others do not count. */
+  /** Keys of the open requests: other answers do not count. */
   readonly asked: readonly string[];
-  /** Kept of its call by a catalogue that passes calls on. */
+  /** The state of a relayed call. */
   readonly relayed?: JsonObject | undefined;
-  /** Present for a call that somebody has been asked about, or is now (§27). */
+  /** Set for a call that needs approval (§27). */
   readonly approval?: { readonly secret: string; readonly isQuestion: boolean } | undefined;
 }
 
-/** Characters that a call which waits may keep. */
+/** Characters that a waiting call may keep. */
 const MAX_KEPT = 4096;
 
 /**
- * The text is made before the tool runs, which may change its arguments. Nearly no call asks: it is hashed in advance
- * only where a call that waits would keep too much.
+ * Serializes before the tool runs, which may change its arguments. Hardly any call asks: only long texts are hashed in advance.
  */
 function prepareBinding(
   user: UserContext | undefined,
@@ -221,12 +221,12 @@ function prepareBinding(
 ): () => string {
   const { name, uri, arguments: args, ref, argument } = isObject(params) ? params : {};
   const owner = user ? nameOwner(user) : null;
-  // The call that a state is good for, and no other.
+  // The only call for which a state is valid.
   const call = JSON.stringify([owner, method, name, uri, args, ref, argument]);
   return call.length > MAX_KEPT ? keep(toBinding(call)) : () => toBinding(call);
 }
 
-/** A function of its own: another would keep all that its neighbours use. */
+/** A separate function: a shared closure scope would keep the text as well. */
 const keep = (binding: string) => () => binding;
 
 const toBinding = (call: string): string => `mcp:request-state:${hashSha256(call)}`;
@@ -240,7 +240,7 @@ export function createRequestState({ getSeal, clock }: Runtime) {
   const requireSeal = () => getSeal().catch(failInternal);
 
   return {
-    /** `binding` is that of the call, by `prepareBinding`. */
+    /** `binding` comes from `prepareBinding`. */
     async seal(
       binding: string,
       { answers, asked, relayed, approval }: RequestProgress,
@@ -250,7 +250,7 @@ export function createRequestState({ getSeal, clock }: Runtime) {
       const text = writeVersioned(state, writeExactJson);
       return (await requireSeal()).seal(binding, text);
     },
-    /** @throws GatewayError `invalid_params` for a state of another call, user or time. */
+    /** @throws GatewayError `invalid_params` for a state of another call or user, and an expired one. */
     async open(binding: string, state: string): Promise<RequestProgress> {
       const text = (await requireSeal()).open(binding, state);
       const { expiresAt, answers, asked, relayed, approval }: JsonObject =

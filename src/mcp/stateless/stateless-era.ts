@@ -1,5 +1,4 @@
-// The stateless era, 2026-07-28: every request brings its version and what its client can do; no
-// session, no requests to the client.
+// The stateless era, 2026-07-28: each request carries version and client capabilities; no sessions, no server-initiated requests.
 import { fail, failParams, GatewayError } from '../../errors/gateway-error.ts';
 import type { ReplyStream } from '../../http/endpoint/message.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
@@ -16,7 +15,13 @@ import { findText, noteMembers, readExact } from '../../platform/noted-json.ts';
 import { removeMembers } from '../../platform/splice-json.ts';
 import { toSseEvent } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { Call, EraHandler } from '../calls/call.ts';
+import {
+  type Call,
+  type EraHandler,
+  type MethodResult,
+  type Outcome,
+  toAnswer,
+} from '../calls/call.ts';
 import { createContext } from '../calls/context.ts';
 import {
   failUnknownMethod,
@@ -24,16 +29,6 @@ import {
   listCapabilities,
   type RunMethod,
 } from '../calls/methods.ts';
-import {
-  ACCEPTED,
-  type Answer,
-  type MethodResult,
-  type Outcome,
-  renderResponse,
-  type StreamResponse,
-  toAnswer,
-  toErrorAnswer,
-} from '../calls/outcome.ts';
 import type { Calls } from '../calls/run-call.ts';
 import type { CatalogListener } from '../catalog/catalog.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
@@ -47,7 +42,14 @@ import {
 import { LIST_NAMES } from '../protocol/list-kinds.ts';
 import { SUPPORTED_VERSIONS, TASKS } from '../protocol/revisions.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
-import type { KeepStream } from '../streaming/response-stream.ts';
+import {
+  ACCEPTED,
+  type Answer,
+  type KeepStream,
+  renderResponse,
+  type StreamResponse,
+  toErrorAnswer,
+} from '../streaming/response-stream.ts';
 import type { TaskOffer, Tasks } from '../tasks/tasks.ts';
 import { checkNameHeader, type Envelope, readEnvelope } from './envelope.ts';
 import { createRequestState, type Round, startRound } from './multi-round-trip.ts';
@@ -68,7 +70,7 @@ export function createStatelessEraHandler(
     'io.modelcontextprotocol/serverInfo': { name, version, ...members },
   });
   const serverInfo = createServerInfo({});
-  // It is in each result.
+  // Part of each result.
   noteWritten(serverInfo, JSON.stringify(serverInfo));
   const ownRuns: Readonly<Record<string, RunMethod>> = {
     async 'server/discover'(_, context, { catalog }) {
@@ -94,7 +96,8 @@ export function createStatelessEraHandler(
 
   return {
     accessSession: () => undefined,
-    handle(call, message) {
+    handle(call) {
+      const { message } = call;
       if (message.kind === 'notification') return ACCEPTED;
       if (message.kind === 'response')
         fail('invalid_request', {
@@ -119,7 +122,7 @@ export function createStatelessEraHandler(
       const { inputResponses: answers }: JsonObject = isObject(message.params)
         ? message.params
         : {};
-      // Answers of clients reach servers as they were written.
+      // Answers of clients reach servers exactly as written.
       if (answers) noteMembers(answers, call.sentText ?? '', ['params', 'inputResponses']);
       answerCall(call, message, envelope).then(
         (answer) => stream.end(answer),
@@ -129,7 +132,7 @@ export function createStatelessEraHandler(
     },
   };
 
-  /** Until the stream is open it is a call like any other: what it names may be asked about at servers. */
+  /** Counts as a running call until the stream is open: servers may be asked first. */
   async function listen(
     call: Call,
     message: JsonRpcRequest,
@@ -148,7 +151,7 @@ export function createStatelessEraHandler(
     }
   }
 
-  /** Answers with a stream of what the client opted in to, and this service can tell. */
+  /** Opens a stream of the notifications that the client requests and the catalogue offers. */
   async function openSubscription(
     call: Call,
     message: JsonRpcRequest,
@@ -162,30 +165,30 @@ export function createStatelessEraHandler(
     if (!isShortId(id)) failParams('The id of a subscription may have at most 256 characters');
     const lists = catalog.offers.listChanges === true ? filter.lists : [];
     const uris = new Set<string>();
-    // One after the other: each may ask a server.
+    // Sequentially: each may ask a server.
     for (const uri of filter.uris) if (await catalog.canWatch(uri, caller)) uris.add(uri);
     const readTask = async (taskId: string): Promise<JsonObject> => {
-      // Which guards look at a task, its own record says: whoever asks for it is not whoever waits for the answer of this call.
+      // A record of its own: guards are chosen by the task's tool, not by this call.
       const record = { ...call.record, target: undefined };
       const context = createContext(
         {
           user,
           session: call.session,
           record,
+          message,
           stream: call.stream,
           signal: () => call.signal(),
           abortSignal: () => call.abortSignal(),
         },
-        await startRound(call, message, envelope, requestState, undefined),
+        await startRound(call, message, envelope, requestState),
         calls.services,
-        message.params,
       );
       return tasks.read(taskId, context, { catalog, record });
     };
     const wanted = [...new Set(filter.taskIds)];
     const release = tasks.reserveWatches(user, wanted.length);
     try {
-      // Those that the caller may read; of others nothing is told.
+      // Only tasks that the caller may read.
       const taskIds: string[] = [];
       for (const taskId of wanted) if (await canRead(readTask(taskId))) taskIds.push(taskId);
       const subscription = { [SUBSCRIPTION_ID]: id };
@@ -231,7 +234,7 @@ export function createStatelessEraHandler(
     }
   }
 
-  /** Does not await the work: that would keep the request until it ends. */
+  /** Does not await the call: that would keep the request until it ends. */
   async function answerCall(
     call: Call,
     request: JsonRpcRequest,
@@ -242,15 +245,16 @@ export function createStatelessEraHandler(
       call.catalog.offers.tasks === true &&
       declaresTasks(envelope.client);
     const task = mayBeTask ? tasks.offer(call) : undefined;
-    const round = await startRound(call, request, envelope, requestState, task);
-    const work = calls.run(call, round, request.params, ownRuns[request.method]);
-    // A view (§25.1) has a title of its own.
+    const round = await startRound(call, request, envelope, requestState);
+    round.task = task;
+    const work = calls.run(call, round, ownRuns[request.method]);
+    // Views (§25.1) have their own title.
     const { title } = call.catalog;
     const info = title === undefined ? serverInfo : createServerInfo({ title });
     return task === undefined ? endRound(round, work, info) : answerOrGoOn(task, round, work, info);
   }
 
-  /** §29: once the call goes on as a task, its end is the task's. */
+  /** §29: the end of a call that has become a task is the task's. */
   function answerOrGoOn(
     task: TaskOffer,
     round: Round,
@@ -279,9 +283,9 @@ export function createStatelessEraHandler(
   function showResult({ result, cache }: MethodResult, info: JsonObject): JsonObject {
     const hint = cache && { ttlMs: cache.ttlMs, cacheScope: cache.scope };
     const meta = addServerInfo(result, info);
-    // Begins with a member, so that all results have one shape (docs/decisions/0024).
+    // Begins with a member, so that all results have one hidden class (docs/decisions/0024).
     const shown = { resultType: 'complete', ...result, ...hint, _meta: meta };
-    // As it is written it goes on, between what is added.
+    // Relays the text of the result between the added members.
     const kept = findTextWithout(result, hint === undefined ? ADDED : ADDED_WITH_HINT);
     if (kept === undefined) return shown;
     const added = `"_meta":${findText(meta) ?? writeExactJson(meta)}`;
@@ -304,21 +308,21 @@ const withServerInfo = (result: JsonObject, info: JsonObject): JsonObject => ({
   _meta: addServerInfo(result, info),
 });
 
-/** Every result says whose it is. */
+/** Every result names the server. */
 function addServerInfo(result: object, info: JsonObject): JsonObject {
   if (!('_meta' in result)) return info;
   const { _meta: meta } = readExact(result);
   return isObject(meta) ? { ...meta, ...info } : info;
 }
 
-/** Anything that depends on the caller is private. */
+/** Private: it depends on the caller. */
 const NOT_SHARED = { ttlMs: 10_000, scope: 'private' } as const;
 
-/** Members that the gateway adds, and, of what may be kept, how long. */
+/** The members that the gateway adds; with those of cacheable results. */
 const ADDED = ['resultType', '_meta'] as const;
 const ADDED_WITH_HINT = [...ADDED, 'ttlMs', 'cacheScope'] as const;
 
-/** The text of the result without these members; undefined if it is not known, or there are no others. */
+/** The text of the result without these members; undefined if it is unknown, or nothing is left. */
 function findTextWithout(result: object, names: readonly string[]): Written | undefined {
   const replaced = names.filter((name) => Object.hasOwn(result, name));
   if (replaced.length === Object.keys(result).length) return undefined;
@@ -342,7 +346,7 @@ const canRead = (reading: Promise<JsonObject>): Promise<boolean> =>
 
 const HIDDEN = new Set(['invalid_params', 'insufficient_scope']);
 
-/** As many as a session may have at one server. */
+/** The bound of a session at one server. */
 const MAX_SUBSCRIPTIONS = 200;
 
 function readFilter(params: unknown) {
@@ -366,10 +370,10 @@ function readNames(notifications: JsonObject, member: string, what: string): rea
     : failParams(`params.notifications.${member} must be an array of ${what}`);
 }
 
-// The stream of a subscription that takes long to open, as servers are asked first. It
-// begins before that, so that nobody on its way takes its silence for an end.
+// The stream of a subscription that is slow to open, as servers are asked first: heartbeats begin before it is open, so that no
+// proxy closes an idle connection.
 
-/** For `ResponseStream.keep`. Whether it is needed shows while it opens. */
+/** For `ResponseStream.keep`: used only if opening takes long. */
 const createOpeningStream = (opening: Promise<StreamResponse>, id: RequestId): KeepStream => ({
   canPrime: false,
   start() {
@@ -384,14 +388,14 @@ const createOpeningStream = (opening: Promise<StreamResponse>, id: RequestId): K
       watchWaiting: (watcher) => void opened.then((events) => events.watchWaiting?.(watcher)),
       [Symbol.asyncIterator]: () => ({
         next: async () => (await reading).next(),
-        // A client that leaves before it is open ends it once it is.
+        // A client that leaves early ends it as soon as it is open.
         async return() {
           await (await reading).return?.();
           return { done: true, value: undefined };
         },
       }),
     };
-    // All that is sent comes of what opens.
+    // Only the opened stream sends.
     return { items, begin() {}, send() {}, end() {}, disconnect() {} };
   },
 });

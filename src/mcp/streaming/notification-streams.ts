@@ -1,5 +1,4 @@
-// MCP "Streamable HTTP": streams that belong to no request, open for notifications: those of
-// GET /mcp, and of subscriptions/listen.
+// MCP "Streamable HTTP": long-lived streams of notifications: GET /mcp and subscriptions/listen.
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
@@ -8,15 +7,15 @@ import { writeExactJson } from '../../platform/exact-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { Callers } from '../calls/call.ts';
-import type { StreamResponse } from '../calls/outcome.ts';
 import type { OutgoingMessage } from '../protocol/json-rpc.ts';
-import { type EventChannel, PlainChannel } from './response-stream.ts';
+import { type EventChannel, PlainChannel } from './event-queue.ts';
+import type { StreamResponse } from './response-stream.ts';
 
 export interface NotificationStream {
   readonly response: StreamResponse;
-  /** Dropped where the client reads far slower than messages come. */
+  /** Dropped while the client reads too slowly. */
   send(message: OutgoingMessage): void;
-  /** For what clients can do without: dropped long before, so that it is never why something else is dropped. */
+  /** For messages of low priority: dropped early, so that they never displace others. */
   sendIfRoom(message: OutgoingMessage): void;
   end(): void;
 }
@@ -25,24 +24,24 @@ interface NewNotificationStream {
   /** Undefined without authentication. */
   readonly user: UserContext | undefined;
   /**
-   * Serves its purpose: begins to send, and returns what stops that, which is called once, however the stream ends. What it
-   * throws ends the stream, too. What the stop throws is logged: it keeps no other stream from ending.
+   * Begins to send; the returned function is called once when the stream ends. An error ends the stream, too. An error of the
+   * returned function is logged.
    */
   listen(stream: NotificationStream): () => void;
-  /** Sent last, where it is not the client that leaves. */
+  /** Sent last, unless the client disconnects. */
   readonly lastMessage?: object;
-  /** On which it is sent, in place of one that ends when its connection does. */
+  /** Opens a resumable channel; absent for one that ends with its connection. */
   openChannel?(stream: Pick<NotificationStream, 'end'>): EventChannel;
 }
 
-/** Clients open the next one by themselves; with it token and session are checked again. */
+/** Clients reconnect; token and session are verified again then. */
 const LIFETIME_MS = 300_000;
 
-/** A stream holds a connection and is sent each change: what many clients of one user need. */
+/** Enough for many clients of one user. */
 const MAX_PER_USER = 50;
-/** The memory of each is measured (npm run bench -- memory --only streams). */
+/** By memory (npm run bench -- memory --only streams). */
 const MAX_OPEN = 10_000;
-/** The part of the connections that streams may take: the rest are left for calls. */
+/** The share of connections for streams: the rest is for calls. */
 const CONNECTIONS_PART = 0.9;
 
 export type NotificationStreams = ReturnType<typeof createNotificationStreams>;
@@ -52,7 +51,7 @@ export function createNotificationStreams(
   endedGrants: Callers['endedGrants'],
 ) {
   const open = new Set<OpenStream>();
-  // 0 connections are no limit.
+  // 0 means no limit.
   const { maxConnections } = config.http;
   const places = Math.floor((maxConnections || Number.POSITIVE_INFINITY) * CONNECTIONS_PART);
   const counts = createUserCounts(MAX_PER_USER, Math.min(MAX_OPEN, places));
@@ -63,14 +62,14 @@ export function createNotificationStreams(
     for (const stream of open) if (stream.grantId === grantId) stream.end();
   });
 
-  /** A class, and nothing of the user but names: thousands of them stand for minutes. */
+  /** A class, and only the names of the user: thousands stand for minutes. */
   class OpenStream implements NotificationStream {
     readonly userName: string | undefined;
     readonly grantId: string | undefined;
     private readonly lastMessage: object | undefined;
     private readonly channel: EventChannel;
     private readonly lifetime: Wait<OpenStream>;
-    /** Undefined where its login outlives it. */
+    /** Undefined if the login outlives the stream. */
     private readonly stopAging: (() => void) | undefined;
     private stopListening: (() => void) | undefined;
 
@@ -150,17 +149,17 @@ export function createNotificationStreams(
       const stream = new OpenStream(user, lastMessage, openChannel);
       open.add(stream);
       counts.count(stream.userName, 1);
-      // The process stops: the client is told at once, and comes again elsewhere.
+      // The process stops: the client reconnects to another replica.
       if (isClosed) queueMicrotask(() => stream.end());
       stream.begin(listen);
       return stream;
     },
-    /** Ends the connections of all: a process that stops must not wait for them. */
+    /** Closes all connections: a shutdown must not wait for them. */
     disconnect(): void {
       isClosed = true;
       for (const stream of open) stream.disconnect();
     },
-    /** Ends those, too, that were kept for clients that come back. */
+    /** Ends all streams, resumable ones included. */
     close(): void {
       for (const stream of open) stream.end();
     },
@@ -172,7 +171,7 @@ const toJson = (message: OutgoingMessage): string => writeExactJson({ jsonrpc: '
 const openPlainChannel = (stream: Pick<NotificationStream, 'end'>): EventChannel =>
   new PlainChannel(() => stream.end());
 
-/** Counts what each user has of something, and what all have. Without a user it counts among all alone. */
+/** Counts by user and in all; in all only without a user. */
 export function createUserCounts(maxOfUser: number, maxOfAll: number) {
   const byUser = new Map<string, number>();
   let all = 0;

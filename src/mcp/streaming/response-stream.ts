@@ -1,61 +1,59 @@
-// §1, MCP "Streamable HTTP": the answer to one request is JSON, or a stream of events once
-// something is sent before the result and the client takes a stream.
+// §1, MCP "Streamable HTTP": the response to a POST: JSON, or an event stream once a message is sent before the result and the
+// client accepts a stream.
 
+import { GatewayError, getStackFacts, toGatewayError } from '../../errors/gateway-error.ts';
 import {
   type GatewayRequest,
   getHeader,
+  type Reply,
   type ReplyStream,
-  type WaitingWatcher,
 } from '../../http/endpoint/message.ts';
+import { toJsonRpcError } from '../../http/endpoint/render-error.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
-import { toSseEvent } from '../../platform/text.ts';
-import {
-  type Answer,
-  type McpResponse,
-  renderResponse,
-  type StreamResponse,
-} from '../calls/outcome.ts';
+import { findWritten, surround } from '../../platform/json.ts';
+import { findText } from '../../platform/noted-json.ts';
 import type { OutgoingMessage, RequestId } from '../protocol/json-rpc.ts';
+import { type EventChannel, PlainChannel } from './event-queue.ts';
+
+/** The `result` or the `error` of a JSON-RPC response. `failure` is the error to log for a result that reports one. */
+export type Answer =
+  | { readonly result: object; readonly failure?: GatewayError }
+  | { readonly error: GatewayError };
+
+/** One JSON-RPC response, an event stream that ends with it, or 202 for messages without a response. */
+export type McpResponse =
+  | { readonly kind: 'json'; readonly answer: Answer }
+  | StreamResponse
+  | { readonly kind: 'accepted' };
+
+export interface StreamResponse {
+  readonly kind: 'stream';
+  /** Server-sent events, as text. */
+  readonly events: ReplyStream;
+  /** The answer, once the stream has ended; absent for a stream of notifications. */
+  answer?(): Answer | undefined;
+}
+
+export const ACCEPTED: McpResponse = { kind: 'accepted' };
 
 export interface KeepStream {
   start(): ResponseChannel;
-  /** True if clients understand a stream that begins with nothing but an id to come back with. */
+  /** True if clients accept a stream that begins with an event id and no data. */
   readonly canPrime: boolean;
 }
 
-/** On which the events of one response, or of one stream of notifications, are sent. */
-export interface EventChannel {
-  /** To be read once. */
-  readonly items: ReplyStream;
-  /** Shows the client that it has begun. */
-  begin(): void;
-  /** Notifications to a client that reads far slower than they come are dropped. */
-  send(json: string, isNotification: boolean): void;
-  /** With the last event. */
-  end(json: string): void;
-  /** Ends it without a last event. */
-  close(): void;
-  /** More waits for its reader than a slow one may keep in memory. */
-  isFull(): boolean;
-  /** Half of that would stay free with so many characters more. */
-  hasRoomToSpare(characters: number): boolean;
-  /** Ends the connection: its reader comes again, where it can. */
-  disconnect(): void;
-}
-
-/** All that a response needs. */
 type ResponseChannel = Omit<EventChannel, 'close' | 'isFull' | 'hasRoomToSpare'>;
 
-/** The way to the client until its request is answered. A class: as closures each call's had half a kilobyte more. */
+/** The way to the client until its request is answered. A class: closures took half a kilobyte more for each call. */
 export class ResponseStream {
-  /** True if the client takes a stream: to others nothing is sent but the response. */
+  /** True if the client accepts a stream: other clients are sent the response only. */
   readonly isAccepted: boolean;
-  /** True if it may become a stream only because its call takes long; the era sets it. */
+  /** True if a slow call alone may turn it into a stream; set by the era. */
   mayBegin = false;
   private readonly id: RequestId | null;
   private keepStream: KeepStream | undefined;
   private channel: ResponseChannel | undefined;
-  /** True once an event id was sent, with which the client can come back. */
+  /** True once an event id was sent: the client can resume. */
   private hasId = false;
   private response: StreamResponse | undefined;
   private answer: Answer | undefined;
@@ -66,12 +64,12 @@ export class ResponseStream {
     this.id = id;
   }
 
-  /** From then on nothing reaches the client by it. */
+  /** Nothing is sent after the answer. */
   get isAnswered(): boolean {
     return this.answer !== undefined;
   }
 
-  /** Notifications to a client that reads slower than they come are dropped. */
+  /** Drops notifications while the client reads too slowly. */
   send(message: OutgoingMessage): void {
     if (this.answer !== undefined || !this.isAccepted) return;
     this.channel ??= this.startStream();
@@ -79,10 +77,7 @@ export class ResponseStream {
     this.channel.send(writeExactJson({ jsonrpc: '2.0', ...message }), message.id === undefined);
   }
 
-  /**
-   * Resolves to the answer that `end` is given; or, when something is sent before it, at once to the stream, whose last
-   * event it is then. Nothing is sent after the answer.
-   */
+  /** Resolves to the answer given to `end`; or, once a message is sent before it, to the stream that ends with it. */
   respond(): Promise<McpResponse> {
     return new Promise((resolve) => {
       this.resolve = resolve;
@@ -91,7 +86,7 @@ export class ResponseStream {
     });
   }
 
-  /** The answer, unless there is one. */
+  /** Answers, unless that was done before. */
   end(answer: Answer): void {
     if (this.answer !== undefined) return;
     this.answer = answer;
@@ -99,21 +94,18 @@ export class ResponseStream {
     else this.channel.end(renderResponse(answer, this.id).text);
   }
 
-  /** The answer is another stream, which its own goes on with where it is one already. */
+  /** Answers with another stream; a response that is a stream already continues with it. */
   pass(response: StreamResponse): void {
     this.response ??= response;
     this.resolve?.(response);
   }
 
-  /** Has it outlive its connection, where it becomes a stream. To be called before anything is sent. */
+  /** Lets the stream outlive its connection. To be called before the first message. */
   keep(how: KeepStream): void {
     if (this.isAccepted) this.keepStream = how;
   }
 
-  /**
-   * Becomes a stream although there is nothing to send yet, whose silence is then filled: where its client can come back to
-   * that, or the call `isLate`.
-   */
+  /** Becomes a stream before the first message, so that heartbeats are sent: if the client can resume it, or the call `isLate`. */
   begin(isLate: boolean): void {
     const isBegun = this.answer !== undefined || this.channel !== undefined;
     if (isBegun || !this.isAccepted || !this.mayBegin) return;
@@ -125,14 +117,14 @@ export class ResponseStream {
     this.channel.begin();
   }
 
-  /** Ends the connection, and becomes a stream for it: its client comes back for the answer, where it can. */
+  /** Closes the connection, after becoming a stream: clients that can, resume it for the answer. */
   disconnect(): void {
     if (this.answer !== undefined) return;
     this.begin(false);
     if (this.hasId) this.channel?.disconnect();
   }
 
-  /** True if the client may come back for the answer after its connection broke. */
+  /** True if the client can resume after its connection broke. */
   isKept(): boolean {
     return this.hasId;
   }
@@ -145,10 +137,10 @@ export class ResponseStream {
   }
 }
 
-/** True if the caller names event streams among what it accepts; any type (a plain client) is not enough. */
+/** True if `Accept` names event streams; a wildcard (a plain HTTP client) is not enough. */
 export function acceptsEventStream(request: GatewayRequest): boolean {
   const accept = getHeader(request, 'accept') ?? '';
-  // As nearly all clients write it: nothing has to be taken apart.
+  // Nearly all clients send exactly this.
   if (accept === USUAL_ACCEPT) return true;
   return accept.split(',').some((range) => EVENT_STREAM.test(range) && !REFUSED.test(range));
 }
@@ -161,122 +153,46 @@ const EVENT_STREAM = /^\s*text\/event-stream\s*(;|$)/i;
 /** RFC 9110 §12.4.2: a weight of zero. */
 const REFUSED = /;\s*q\s*=\s*0(\.0*)?\s*(;|$)/i;
 
-const MAX_WAITING_CHARACTERS = 262_144;
+// §4.4, §7.1: JSON-RPC responses as text.
 
-type NextEvent = IteratorResult<string, undefined>;
+export const toErrorAnswer = (thrown: unknown): Answer => ({ error: toGatewayError(thrown) });
 
-/**
- * Server-sent events in their order, from who sends them to one reader. When that leaves early, what waits and what comes is
- * dropped. A class: thousands of them stand for minutes, and closures would take four times the memory.
- */
-export class EventQueue implements ReplyStream, AsyncIterator<string, undefined> {
-  protected readonly onLeave: () => void;
-  /** Undefined where nothing waits: an array that has lost its members would keep their room. */
-  private waiting: string[] | undefined;
-  private waitingCharacters = 0;
-  private hasEnded = false;
-  private watcher: WaitingWatcher | undefined;
-  /** Set by the reader's `next`, while there is nothing to read. */
-  private resolveNext: ((result: NextEvent) => void) | undefined;
-
-  /** `onLeave` is called when the reader leaves before the end. */
-  constructor(onLeave: () => void = () => {}) {
-    this.onLeave = onLeave;
+/** The JSON-RPC response as text, and the error that it reports. A result that cannot be serialized is a failure of its method. */
+export function renderResponse(
+  answer: Answer,
+  id: RequestId | null,
+): { readonly text: string; readonly error?: GatewayError } {
+  if ('error' in answer) {
+    const { error } = answer;
+    return { text: writeExactJson({ jsonrpc: '2.0', error: toJsonRpcError(error), id }), error };
   }
-
-  push(event: string): void {
-    if (this.hasEnded) return;
-    if (this.resolveNext !== undefined) {
-      this.passToReader({ done: false, value: event });
-      return;
-    }
-    if (this.waiting === undefined) this.waiting = [event];
-    else this.waiting.push(event);
-    this.countWaiting(event.length);
-  }
-
-  /** Nothing more comes; what waits is still read. */
-  end(): void {
-    this.hasEnded = true;
-    if (this.resolveNext !== undefined) this.passToReader({ done: true, value: undefined });
-  }
-
-  /** True if more waits for its reader than a slow one may keep in memory. */
-  isFull(): boolean {
-    return this.waitingCharacters >= MAX_WAITING_CHARACTERS;
-  }
-
-  /** True if half of that would stay free with so many characters more. */
-  hasRoomToSpare(characters: number): boolean {
-    return this.waitingCharacters + characters <= MAX_WAITING_CHARACTERS / 2;
-  }
-
-  watchWaiting(watcher: WaitingWatcher): void {
-    this.watcher = watcher;
-    watcher.noteWaiting(this.waitingCharacters);
-  }
-
-  [Symbol.asyncIterator](): AsyncIterator<string, undefined> {
-    return this;
-  }
-
-  next(): Promise<NextEvent> {
-    const event = this.waiting?.shift();
-    if (event !== undefined) {
-      if (this.waiting?.length === 0) this.waiting = undefined;
-      this.countWaiting(-event.length);
-      return Promise.resolve({ done: false, value: event });
-    }
-    if (this.hasEnded) return Promise.resolve({ done: true, value: undefined });
-    return new Promise((resolve) => {
-      this.resolveNext = resolve;
-    });
-  }
-
-  async return(): Promise<NextEvent> {
-    const isEarly = !this.hasEnded;
-    this.hasEnded = true;
-    this.waiting = undefined;
-    this.countWaiting(-this.waitingCharacters);
-    this.passToReader({ done: true, value: undefined });
-    if (isEarly) this.onLeave();
-    return { done: true, value: undefined };
-  }
-
-  private countWaiting(change: number): void {
-    this.waitingCharacters += change;
-    this.watcher?.noteWaiting(this.waitingCharacters);
-  }
-
-  private passToReader(result: NextEvent): void {
-    const resolve = this.resolveNext;
-    this.resolveNext = undefined;
-    resolve?.(result);
+  try {
+    const written = findText(answer.result);
+    const text =
+      written === undefined
+        ? writeExactJson({ jsonrpc: '2.0', result: answer.result, id })
+        : // Newlines mean nothing in JSON, and would end a server-sent event.
+          `${RESULT_HEAD}${written.replace(/[\r\n]/g, ' ')},"id":${JSON.stringify(id)}}`;
+    return answer.failure === undefined ? { text } : { text, error: answer.failure };
+  } catch (cause) {
+    const error = new GatewayError('method_failed', { cause, facts: getStackFacts(cause) });
+    return renderResponse({ error }, id);
   }
 }
 
-/** The channel of a stream that ends with its connection; `onLeave` is called when that ends before. */
-export class PlainChannel extends EventQueue implements EventChannel {
-  get items(): ReplyStream {
-    return this;
+/** As `renderResponse`, but a result whose bytes are known is not serialized again. */
+export function renderBody(
+  answer: Answer,
+  id: RequestId | null,
+): Pick<Reply, 'body' | 'pieces'> & { readonly error?: GatewayError } {
+  const hasFailed = 'error' in answer || answer.failure !== undefined;
+  const written = hasFailed ? undefined : findWritten(answer.result);
+  if (written !== undefined) {
+    const response = surround(RESULT_HEAD, written, `,"id":${JSON.stringify(id)}}`);
+    return typeof response === 'string' ? { body: response } : { pieces: response };
   }
-
-  begin(): void {}
-
-  send(json: string, isNotification: boolean): void {
-    if (!isNotification || !this.isFull()) this.push(toSseEvent(json));
-  }
-
-  override end(json?: string): void {
-    if (json !== undefined) this.push(toSseEvent(json));
-    super.end();
-  }
-
-  close(): void {
-    super.end();
-  }
-
-  disconnect(): void {
-    this.onLeave();
-  }
+  const { text, error } = renderResponse(answer, id);
+  return error === undefined ? { body: text } : { body: text, error };
 }
+
+const RESULT_HEAD = '{"jsonrpc":"2.0","result":';

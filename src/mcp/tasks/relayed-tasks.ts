@@ -1,5 +1,5 @@
-// §29.5: tasks of servers. The gateway keeps nothing of them: the id that a client has says which it is, sealed, for its
-// user and its path alone.
+// §29.5: tasks of servers. The gateway stores nothing about them: the client's task id is sealed, and names server and task for
+// one user and one path.
 
 import {
   failInternal,
@@ -12,10 +12,10 @@ import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toNoted, toRawJson, toRawMembers } from '../../platform/noted-json.ts';
 import { readVersioned, writeVersioned } from '../../store/records.ts';
 import type { Seal } from '../../store/seal/seal.ts';
-import type { CallRecord } from '../calls/call.ts';
+import { toErrorResult } from '../calls/call.ts';
 import { URL_REQUIRED } from '../calls/client-answers.ts';
-import type { CallContext } from '../calls/context.ts';
-import { guardEnd, guardThrown } from '../calls/guard-end.ts';
+import type { ItemCall } from '../calls/context.ts';
+import { guardEnd, guardThrown } from '../calls/guard-call.ts';
 import {
   CallStopped,
   type Guards,
@@ -26,10 +26,9 @@ import {
   rethrowStopped,
   toGuardCaller,
 } from '../calls/guards.ts';
-import { toErrorResult } from '../calls/outcome.ts';
 import type { Context } from '../catalog/catalog.ts';
 import { pick } from '../catalog/client-requests.ts';
-import type { RelayedTask, Target, TaskRequest } from '../catalog/served-catalog.ts';
+import type { RelayedTask, TaskRequest } from '../catalog/served-catalog.ts';
 import { toUrlRequired } from '../upstream/failures.ts';
 import {
   findKindProblem,
@@ -40,10 +39,10 @@ import {
 } from '../upstream/server-request.ts';
 import { readTaskError, type TaskOwner } from './task-records.ts';
 
-/** Which task of which server. */
+/** A task of a server. */
 interface TaskPlace {
   readonly server: string;
-  /** The tool that was called, as clients of its path see it. */
+  /** The called tool, as clients of its path see it. */
   readonly tool: string;
   /** The server's id. */
   readonly id: string;
@@ -51,7 +50,7 @@ interface TaskPlace {
 
 type Whose = Pick<TaskOwner, 'user' | 'path'>;
 
-/** No id of the gateway's own tasks begins so. */
+/** No id of the gateway's own tasks begins with it. */
 const PREFIX = 'r.';
 
 export const isRelayed = (taskId: string): boolean => taskId.startsWith(PREFIX);
@@ -65,7 +64,7 @@ export function createRelayedTaskIds(getSeal: () => Promise<Seal>) {
     async seal(whose: Whose, place: TaskPlace): Promise<string> {
       return PREFIX + (await requireSeal()).seal(describe(whose), writeVersioned(place));
     },
-    /** Undefined where it is none of theirs. */
+    /** Undefined for an id of another user or path. */
     async open(whose: Whose, taskId: string): Promise<TaskPlace | undefined> {
       const text = (await requireSeal()).open(describe(whose), taskId.slice(PREFIX.length));
       if (text === undefined) return undefined;
@@ -77,28 +76,25 @@ export function createRelayedTaskIds(getSeal: () => Promise<Seal>) {
   };
 }
 
-/** `Task`, or `DetailedTask`, under the id that its client knows. */
+/** `Task` or `DetailedTask`, under the client's id. */
 export const describeRelayed = (taskId: string, task: RelayedTask): JsonObject => ({
   ...task,
   ...(task.result && { result: toRawJson(task.result) }),
   taskId,
 });
 
-/** No guard need look at it: nothing in a handle is the server's own text. */
+/** Needs no guard: nothing in a handle is the server's own text. */
 export const describeHandle = (taskId: string, task: RelayedTask): JsonObject => {
   const { statusMessage: _, ...handle } = task;
   return { resultType: 'task', ...describeRelayed(taskId, handle) };
 };
 
-// §26, §29.5: what came of a task of a server, each time that its client asks, as the result of a call; and the error with which
-// the server answers a request about it.
+// §26, §29.5: guards each result of a server's task as the result of a call, and each error of a request about it.
 
 export async function guardTask(
   guards: Guards | undefined,
-  target: Target,
+  { target, context, record }: Pick<ItemCall, 'target' | 'context' | 'record'>,
   asking: Promise<RelayedTask | undefined>,
-  context: CallContext,
-  record: CallRecord,
 ): Promise<RelayedTask | undefined> {
   const after = guards?.find('tools/result', target.item);
   const asked = guards?.find('elicitation', target.item);
@@ -111,7 +107,7 @@ export async function guardTask(
     }),
   );
   if (task === undefined || !(after || asked || told)) return task;
-  // The status message of a server is no notification here: no guard could look at it.
+  // Drops the status message: it is no notification, so no guard would see it.
   const { statusMessage: _, ...rest } = task;
   if (rest.result === undefined && rest.error === undefined) return rest;
   const { result, error, ...ended } = rest;
@@ -123,7 +119,7 @@ export async function guardTask(
     const passed = await guardEnd(running, { after, asked, target, message, context });
     return { ...ended, result: isObject(passed) ? passed : {} };
   } catch (thrown) {
-    // As of a call: a caller of a tool gets a result that says who stopped it.
+    // As for a call: the result says what stopped it.
     if (thrown instanceof CallStopped) {
       record.deniedBy = thrown.by;
       return { ...ended, status: 'completed', result: toErrorResult(thrown.message) };
@@ -134,20 +130,19 @@ export async function guardTask(
   }
 }
 
-// §29.5: tasks of a server of the stateless era: what it says of one is read without trust, and its questions are those of a
-// call.
+// §29.5: parses tasks of servers of the stateless era, without trust. Their requests to the client are those of a call.
 
-/** A server must not make the gateway pass on what it likes. */
+/** Bounds on what a server can make the gateway relay. */
 const MAX_ID_LENGTH = 512;
 const MAX_MESSAGE = 1000;
 const MAX_QUESTIONS = 16;
 
-/** Reads the answer to a call; undefined if it is no task. @throws GatewayError for one that cannot be read. */
+/** Reads the answer to a call; undefined if it is no task. @throws GatewayError for an invalid one. */
 export function readTaskHandle(server: string, result: JsonObject): RelayedTask | undefined {
   return result.resultType === 'task' ? readTask(server, result) : undefined;
 }
 
-/** @throws GatewayError for what the server says, and what cannot be read. */
+/** @throws GatewayError for an error of the server, or an invalid answer. */
 export async function relayTaskRequest(
   server: string,
   { method, taskId, inputResponses }: TaskRequest,
@@ -169,7 +164,7 @@ export async function relayTaskRequest(
   const { questionGuards } = context.relay;
   let passed = inputResponses;
   if (questionGuards !== undefined) {
-    // The gateway keeps nothing of the task: what was asked is known to its server.
+    // Only the server knows its open requests: the gateway stores nothing about the task.
     const { inputRequests = {} } = readTask(server, await ask({}, 'tasks/get'));
     passed = await guardAnswers(inputRequests, inputResponses ?? {}, questionGuards);
   }
@@ -200,8 +195,8 @@ async function guardQuestions(
 }
 
 /**
- * Which guard looks at an answer, its question says: what answers no question, or another kind of question than what the
- * server says by now that it has asked, would pass by all of them.
+ * The request decides which guard sees its answer: an answer to no request, or to another kind of request than the server has
+ * open now, would bypass all guards.
  */
 function guardAnswers(
   asked: Readonly<Record<string, Question>>,
@@ -240,7 +235,7 @@ function readTask(server: string, written: JsonObject): RelayedTask {
   };
 }
 
-/** The members that its status wants; none in the answer to the call itself. */
+/** The members that the status requires; the answer to the call itself has none. */
 function readDetails(
   server: string,
   status: RelayedTask['status'],
@@ -251,7 +246,7 @@ function readDetails(
   if (status === 'input_required') return { inputRequests: readQuestions(server, inputRequests) };
   if (status !== 'completed') return {};
   return isObject(result)
-    ? // As of a call: servers that inline a result may leave it out, and there is no task in a task.
+    ? // As for a call: servers that inline a result may omit it, and a task never results in a task.
       { result: toNoted({ ...result, resultType: 'complete' }) }
     : failUpstream(`${server} says that a task is completed, and not with what.`);
 }

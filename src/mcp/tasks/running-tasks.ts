@@ -1,4 +1,4 @@
-// §29: the tasks that run at this replica, and the signs by which other replicas know that it is there.
+// §29: tasks that run at this replica, and its heartbeat.
 
 import { fail, GatewayError, getStackFacts } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
@@ -15,16 +15,16 @@ import { buildTaskReplicaKey } from '../../store/keys.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { Replicas } from '../../store/replicas/replicas.ts';
 import type { Question } from '../calls/guards.ts';
-import type { Answer } from '../calls/outcome.ts';
 import { omit } from '../catalog/client-requests.ts';
 import { createUserCounts } from '../streaming/notification-streams.ts';
+import type { Answer } from '../streaming/response-stream.ts';
 import type { TaskEnd, TaskRecord, TaskRecords } from './task-records.ts';
 
-/** So long nobody looks at a replica that says nothing; it says something three times meanwhile, and more. */
+/** Time to live of a replica's heartbeat, which is sent more than three times within it. */
 const LIFE_SECONDS = 60;
 const SIGN_MS = 15_000;
 
-/** `ownName` is that of this replica. */
+/** `ownName` is the name of this replica. */
 export function createTaskRuns(
   runtime: Runtime,
   records: TaskRecords,
@@ -56,7 +56,7 @@ export function createTaskRuns(
   }
 
   return {
-    /** @throws GatewayError `internal_error` where the store does not answer. */
+    /** @throws GatewayError `internal_error` if the store does not answer. */
     async start(task: Omit<NewTask, 'onOver'>): Promise<RunningTask> {
       const { key } = task;
       running.set(key, { task: undefined, abort: task.abort });
@@ -79,12 +79,12 @@ export function createTaskRuns(
       startSweeping();
       return started;
     },
-    /** True if a task runs that the replica of this name began. @throws where the store does not answer. */
+    /** True while the replica of this name runs the task. @throws if the store does not answer. */
     async isRunning(key: string, replica: string): Promise<boolean> {
       if (replica === ownName) return running.has(key);
       return (await store.get(buildTaskReplicaKey(keyPrefix, replica))) !== undefined;
     },
-    /** Lets them end for so long; those that do not are ended. */
+    /** Drains for `graceMs`, then ends the rest. */
     async close(graceMs: number): Promise<void> {
       if (running.size === 0) return;
       const idle = new Promise<void>((resolve) => {
@@ -102,8 +102,7 @@ export function createTaskRuns(
   };
 }
 
-// One of them: what it tells and asks its client goes into its record, and what its client
-// does comes from there.
+// One running task: its record carries status and requests to the client, and the client's answers back.
 
 export type RunningTask = ReturnType<typeof createRunningTask>;
 
@@ -115,17 +114,17 @@ interface NewTask {
   readonly signal: CancelSignal;
   /** Ends its work. */
   abort(): void;
-  /** It is over, and nothing more comes of it. */
+  /** Called once it has ended. */
   onOver(): void;
 }
 
-/** Tools may tell their progress all the time. */
+/** Debounce of progress, in milliseconds. */
 const NOTE_INTERVAL_MS = 500;
-/** Characters of what it is doing. */
+/** Characters of a status message. */
 const MAX_NOTE = 1000;
 /** Bytes of a result as JSON. */
 const MAX_RESULT_BYTES = 4 * 1_048_576;
-/** A result must not be lost to a store that is away for a while. */
+/** Retries of a result while the store is down. */
 const WRITE_AGAIN = { firstMs: 500, longestMs: 30_000 };
 
 function createRunningTask(
@@ -173,7 +172,7 @@ function createRunningTask(
             'error' in kept ? kept.error.message.slice(0, MAX_NOTE) : record.statusMessage,
           questions: {},
           answers: {},
-          // As long as it might have run, its result is kept.
+          // The result is kept for as long as the task could have run.
           ttlMs: clock.now() - record.createdAt + first.ttlMs,
           end,
         }));
@@ -190,7 +189,7 @@ function createRunningTask(
     await leave();
   }
 
-  /** An error for a result that cannot be kept. One that JSON cannot say is a failure of the tool. */
+  /** The error for a result that cannot be stored. One that cannot be serialized is a failure of the tool. */
   async function toKept(answer: Answer): Promise<Answer> {
     if ('error' in answer) return answer;
     let bytes: number;
@@ -207,13 +206,13 @@ function createRunningTask(
   }
 
   return {
-    /** Notes what it is doing, for people. */
+    /** Sets the status message. */
     note(text: string): void {
       if (ending !== undefined) return;
       statusMessage = text.slice(0, MAX_NOTE);
       writeNote('note');
     },
-    /** Resolves to the client's answers, by the keys of the questions. @throws GatewayError where the task ends before. */
+    /** Resolves to the client's answers, by the keys of the requests. @throws GatewayError if the task ends first. */
     async ask(questions: Readonly<Record<string, Question>>): Promise<JsonObject> {
       await update((record) => ({ ...record, questions: { ...record.questions, ...questions } }));
       changes.announce(key);
@@ -232,7 +231,7 @@ function createRunningTask(
         clock,
       });
       if (answers === 'over') return fail('request_cancelled');
-      // Each is asked for once.
+      // Each answer is taken once.
       update((record) => ({ ...record, answers: omit(record.answers, questions) })).catch(
         (cause: unknown) => {
           log.debug('The answers to what a task has asked stay in the store until it ends.', {
@@ -242,12 +241,12 @@ function createRunningTask(
       );
       return answers;
     },
-    /** Resolves once that is written. What comes after the first end counts for nothing. */
+    /** Resolves once the end is written. Idempotent: the first end counts. */
     end(answer: Answer): Promise<void> {
       ending ??= write(answer);
       return ending;
     },
-    /** Looks if another replica, or its time, has ended it. */
+    /** Checks if another replica or its time to live has ended it. */
     async look(): Promise<void> {
       if (ending !== undefined) return;
       if (clock.now() >= expiresAt) {
@@ -257,7 +256,7 @@ function createRunningTask(
       }
       const record = await records.read(key).catch(() => first);
       if (ending !== undefined || (record !== undefined && record.end === undefined)) return;
-      // Another replica ended it: by the client's wish, or as one that it takes for lost.
+      // Another replica ended it: cancelled by the client, or considered lost.
       ending = Promise.resolve();
       abort();
       void leave();
@@ -271,9 +270,9 @@ const tooLarge = (why: string): Answer => ({
   }),
 });
 
-// §29: tells who listens to a task that it has changed, at whatever replica. What is lost on the way is found by looking.
+// §29: change notifications of tasks, across replicas. Polling finds changes whose message was lost.
 
-/** To all replicas: the record under this key is another. */
+/** To all replicas: the record of this key has changed. */
 interface TaskMessage {
   readonly about: 'changed';
   readonly key: string;
@@ -306,7 +305,7 @@ export function createTaskChanges({ clock, log }: Runtime, replicas: Replicas<Ta
     },
   });
 
-  /** Called now and then without a change, too. */
+  /** Called periodically, too, without a change. */
   function listen(key: string, listener: () => void): () => void {
     const known = listeners.get(key) ?? new Set();
     listeners.set(key, known.add(listener));
@@ -325,8 +324,8 @@ export function createTaskChanges({ clock, log }: Runtime, replicas: Replicas<Ta
     },
     listen,
     /**
-     * §29.3, ext-tasks "Task Status Notifications": tells what the task is, and each time that it has become another; returns
-     * what ends it.
+     * §29.3, ext-tasks "Task Status Notifications": sends the task now and after each change; returns the function that stops
+     * it.
      */
     watch(
       key: string,
@@ -338,7 +337,7 @@ export function createTaskChanges({ clock, log }: Runtime, replicas: Replicas<Ta
       let isLooking = false;
       let hasChanged = false;
       async function look(): Promise<void> {
-        // A task that can be read no longer, or not now, is told no longer, or later.
+        // An unreadable task is skipped: until the next change, or for good.
         const task = await read().catch(() => undefined);
         const { pollIntervalMs: _, ...state } = task ?? {};
         const text = writeExactJson(state);
@@ -346,7 +345,7 @@ export function createTaskChanges({ clock, log }: Runtime, replicas: Replicas<Ta
         told = text;
         tellClient(task);
       }
-      /** One look at a time; what changes meanwhile is looked at once more. */
+      /** One read at a time; a change meanwhile causes one more. */
       function lookInOrder(): void {
         hasChanged = isLooking;
         if (isLooking) return;
@@ -364,7 +363,7 @@ export function createTaskChanges({ clock, log }: Runtime, replicas: Replicas<Ta
       };
     },
     /**
-     * Counts so many tasks as watched for their user, until what it returns is called.
+     * Counts so many watched tasks of the user, until the returned function is called.
      *
      * @throws GatewayError `too_many_streams`
      */
@@ -384,5 +383,5 @@ export function createTaskChanges({ clock, log }: Runtime, replicas: Replicas<Ta
   };
 }
 
-/** Each is looked at every few seconds, those of servers at their server: of one user, and in all. */
+/** Watched tasks of one user, and of all: each is polled every few seconds, at its server if it is relayed. */
 const MAX_WATCHED = { user: 200, all: 8192 };

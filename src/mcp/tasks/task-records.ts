@@ -1,4 +1,4 @@
-// §29: what is known of a task, as it lies in the store, and as its client sees it.
+// §29: task records: in the store, and as clients see them.
 
 import { failInternal, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
@@ -16,7 +16,7 @@ import { isEmpty } from '../catalog/client-requests.ts';
 import { readJsonRpcError } from '../protocol/json-rpc.ts';
 
 export interface TaskRecord {
-  /** The tool that was called, as clients of its path see it. */
+  /** The called tool, as clients of its path see it. */
   readonly tool: string;
   /** The replica that it runs at. */
   readonly replica: string;
@@ -24,10 +24,10 @@ export interface TaskRecord {
   readonly createdAt: number;
   /** Epoch milliseconds. */
   readonly updatedAt: number;
-  /** Milliseconds from `createdAt` on for which it is kept. */
+  /** Time to live from `createdAt`, in milliseconds. */
   readonly ttlMs: number;
   readonly statusMessage?: string | undefined;
-  /** That the client has not answered yet, by keys that each have one question only. */
+  /** Unanswered requests to the client, by unique keys. */
   readonly questions: Readonly<Record<string, Question>>;
   /** The client's answers. */
   readonly answers: JsonObject;
@@ -51,7 +51,7 @@ const writeRecord = ({ end, answers, ...record }: TaskRecord): string =>
   );
 
 /**
- * Undefined for what this version does not know.
+ * Undefined for a record unknown to this version.
  *
  * @throws Error for a record of a later version.
  */
@@ -59,7 +59,7 @@ function readRecord(text: string): TaskRecord | undefined {
   const record = readVersioned<JsonObject>(text, 'A task');
   const { tool, replica, createdAt, updatedAt, ttlMs, statusMessage, questions, answers, end } =
     record;
-  // Values that reach the client, or the tool's server, as they were written.
+  // These values reach the client, or the tool's server, exactly as written.
   noteMembers(answers, text, ['answers']);
   noteMembers(end, text, ['end']);
   if (typeof tool !== 'string' || typeof replica !== 'string') return undefined;
@@ -93,14 +93,14 @@ function readEnd({ status, result, error }: JsonObject): TaskEnd {
   return { status: 'failed', error: readTaskError(error, 'Internal error') };
 }
 
-/** The error of a failed task; `otherwise` is the message of one that has none. */
+/** The error of a failed task; `otherwise` is the message if it has none. */
 export const readTaskError = (error: unknown, otherwise: string): JsonRpcErrorObject =>
   readJsonRpcError(error) ?? { code: -32603, message: otherwise };
 
-/** Milliseconds until the client should ask again: what has run for long will not end in a moment. */
+/** The poll interval of the client, in milliseconds; longer for tasks that have run for long. */
 const POLL_MS = { first: 1000, later: 5000, afterMs: 60_000 };
 
-/** `Task` of ext-tasks: what the call is answered with, and what all views begin with. */
+/** `Task` of ext-tasks: the answer to the call, and the start of all views. */
 export function describeTask(taskId: string, record: TaskRecord, now: number): JsonObject {
   const { createdAt, updatedAt, ttlMs, statusMessage } = record;
   return {
@@ -114,7 +114,7 @@ export function describeTask(taskId: string, record: TaskRecord, now: number): J
   };
 }
 
-/** `DetailedTask`: with what its status wants to be said. */
+/** `DetailedTask`: with the members that its status requires. */
 export function describeInDetail(taskId: string, record: TaskRecord, now: number): JsonObject {
   const { end, questions } = record;
   const task = describeTask(taskId, record, now);
@@ -125,20 +125,19 @@ export function describeInDetail(taskId: string, record: TaskRecord, now: number
 
 const hasQuestions = ({ questions }: TaskRecord): boolean => !isEmpty(questions);
 
-// Tasks in the store, sealed, each under the hash of its id, its user and its path: nobody else's look finds it. And
-// how much of them there is.
+// Tasks in the store: sealed, each under the hash of id, user and path, so that no other user can find it; and their budgets.
 
 export interface TaskOwner {
   readonly id: string;
   /** As `nameOwner` has it; undefined without authentication. */
   readonly user: string | undefined;
-  /** The server or view at whose path it was called; undefined for `/mcp`. */
+  /** The server or view whose path was called; undefined for `/mcp`. */
   readonly path: string | undefined;
 }
 
 export type TaskRecords = ReturnType<typeof createTaskRecords>;
 
-/** All methods reject with GatewayError `internal_error` where the store does not answer. */
+/** All methods reject with GatewayError `internal_error` if the store does not answer. */
 export function createTaskRecords({ config, store, getSeal, clock }: Runtime) {
   const { keyPrefix } = config.mcp.sessions;
   const { taskTtlSeconds: ttlSeconds, maxTasksPerUser } = config.mcp.tasks;
@@ -160,8 +159,8 @@ export function createTaskRecords({ config, store, getSeal, clock }: Runtime) {
     (end === undefined ? OVERTIME_SECONDS : 0);
 
   /**
-   * Writes what `change` makes of it, nothing where it makes nothing. Called again where another replica has changed it
-   * meanwhile. Resolves to what stands there then; undefined where nothing does.
+   * Writes the result of `change`, if there is one; `change` runs again after a concurrent write of another replica. Resolves to
+   * the record then; undefined if there is none.
    */
   const update = (
     key: string,
@@ -183,7 +182,7 @@ export function createTaskRecords({ config, store, getSeal, clock }: Runtime) {
       records.put(key, record, countSecondsLeft(record)).catch(failInternal),
     read: (key: string): Promise<TaskRecord | undefined> => records.get(key).catch(failInternal),
     update,
-    /** Ends one that has not ended. Resolves as `update` does. */
+    /** Ends an open task. Resolves as `update`. */
     end: (key: string, end: TaskEnd, statusMessage?: string): Promise<TaskRecord | undefined> =>
       update(key, (record) =>
         record.end === undefined
@@ -197,38 +196,38 @@ export function createTaskRecords({ config, store, getSeal, clock }: Runtime) {
             }
           : undefined,
       ),
-    /** False where the user, or all, have as many tasks running as they may. */
+    /** False if the user, or all users, run too many tasks. */
     reserveRun: (key: string, user: string | undefined): Promise<boolean> =>
       reserveInAll(store, listRunning(user), toRunEntry(key), ttlSeconds).catch(failInternal),
     releaseRun: (key: string, user: string | undefined): Promise<void> =>
       releaseInAll(store, listRunning(user), toRunEntry(key)).catch(failInternal),
-    /** False where there is no room for a result of so many bytes. */
+    /** False without room for a result of so many bytes. */
     reserveResult: (key: string, user: string | undefined, bytes: number): Promise<boolean> =>
       reserveInAll(store, listKept(user), { name: key, bytes }, ttlSeconds).catch(failInternal),
   };
 }
 
-/** A task whose time is over is ended a moment later: its record must still be there to say so. */
+/** An expired task is ended a moment later: its record must outlive that. */
 const OVERTIME_SECONDS = 60;
 
-// Budgets count bytes, and no entry counts as less than the smallest: so many of them are so many tasks.
+// Budgets count bytes, with a minimum for each entry: so many minimums are so many tasks.
 
 const toRunEntry = (key: string) => ({ name: key, bytes: MIN_ENTRY_BYTES });
 
-/** That run, of all users, at all replicas. */
+/** Running tasks of all users, at all replicas. */
 const MAX_RUNNING = 8192;
 
 const MEBIBYTE = 1_048_576;
-/** For results that are kept. */
+/** For stored results. */
 const USER_BYTES = 16 * MEBIBYTE;
 const ALL_BYTES = 128 * MEBIBYTE;
 
-// §29.2, ext-tasks "Task Update Requests": the answers that a client gives to what a task asks.
+// §29.2, ext-tasks "Task Update Requests": the client's answers to the requests of a task.
 
-/** Bytes as JSON: they lie in the store until the tool has taken them. */
+/** Bytes as JSON: answers stay in the store until the tool takes them. */
 const MAX_ANSWER_BYTES = 1_048_576;
 
-/** An answer that does not fit its question is refused, and the task goes on waiting. */
+/** An invalid answer is refused, and the task keeps waiting. */
 export function findProblem(
   { questions, answers }: TaskRecord,
   answered: JsonObject,

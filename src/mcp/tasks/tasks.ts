@@ -1,4 +1,4 @@
-// §29, ext-tasks (2026-07-28): calls that go on after their answer, and whose result is fetched later, at any replica.
+// §29, ext-tasks (2026-07-28): calls that continue after their answer; any replica serves the result later.
 
 import { fail, failInternal, failParams, GatewayError } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
@@ -13,9 +13,8 @@ import { createReplicas } from '../../store/replicas/replicas.ts';
 import type { Call } from '../calls/call.ts';
 import type { CallContext, CallTask } from '../calls/context.ts';
 import type { Question } from '../calls/guards.ts';
-import { type RunMethod, readString } from '../calls/methods.ts';
-import type { Answer } from '../calls/outcome.ts';
-import type { CallControl } from '../calls/run-target.ts';
+import type { RunMethod } from '../calls/methods.ts';
+import type { CallControl } from '../calls/run-call.ts';
 import { isEmpty, omit, pick } from '../catalog/client-requests.ts';
 import {
   nameOwnPath,
@@ -23,6 +22,8 @@ import {
   type Target,
   type TaskRequest,
 } from '../catalog/served-catalog.ts';
+import { readString } from '../protocol/json-rpc.ts';
+import type { Answer } from '../streaming/response-stream.ts';
 import {
   createRelayedTaskIds,
   describeHandle,
@@ -46,17 +47,17 @@ import {
   type TaskRecord,
 } from './task-records.ts';
 
-/** A call that may go on as a task. */
+/** A call that may continue as a task. */
 export interface TaskOffer extends CallTask {
-  /** The answer to the client, once it does. */
+  /** The answer to the client, once it has begun as a task. */
   readonly created: Promise<JsonObject>;
-  /** Resolves to the client's answers, by the keys of the questions. */
+  /** Resolves to the client's answers, by the keys of the requests. */
   ask(questions: Readonly<Record<string, Question>>): Promise<JsonObject>;
   /** Takes the end of the call, once it has begun as a task. */
   end(answer: Answer): Promise<void>;
 }
 
-/** At which path somebody asks about a task. */
+/** The path and the record of a request about a task. */
 type TaskCall = Pick<Call, 'catalog' | 'record'>;
 
 export type Tasks = ReturnType<typeof createTasks>;
@@ -112,7 +113,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
       call.detach((error) => {
         if (error !== undefined) void running?.end({ error });
       });
-      // Meanwhile its login may have ended.
+      // Its login may have ended meanwhile.
       if (call.signal().aborted) void running.end({ error: new GatewayError('request_cancelled') });
       resolveCreated({ resultType: 'task', ...describeTask(id, first, clock.now()) });
     }
@@ -132,7 +133,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
       },
       isHandle: (result) => result === adopted,
       send({ method, params }) {
-        // MCP, ext-tasks: there are no log messages of tasks.
+        // ext-tasks: tasks have no log messages.
         if (method !== 'notifications/progress') return;
         const { message, progress, total } = { ...NO_PROGRESS, ...params };
         const count = total === undefined ? String(progress) : `${progress} of ${total}`;
@@ -146,7 +147,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     };
   }
 
-  /** The record, of which a task whose replica has gone has become `failed`. */
+  /** The record. Marks a task whose replica is gone as `failed`. */
   async function find(taskId: string, caller: CallContext, call: TaskCall) {
     const owner = toOwner(taskId, caller.user, call.catalog);
     const { user } = owner;
@@ -163,7 +164,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     return { key, user, record: lost ?? failUnknownTask() };
   }
 
-  /** Its replica may be gone, and nobody be there to give up what the task holds. */
+  /** Releases the resources of a task whose replica may be gone. */
   async function endElsewhere(
     key: string,
     user: string | undefined,
@@ -176,7 +177,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     return ended;
   }
 
-  /** Rules may have been loaded anew, and the user may have other groups: what one may not call, one may not read. */
+  /** Asks the policies again: rules or groups may have changed, and a tool that may not be called may not be read. */
   async function findTool(
     name: string,
     caller: CallContext,
@@ -192,12 +193,12 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     if (verdict.kind === 'denied') failUnknownTask();
     if (verdict.kind === 'scopes_missing')
       fail('insufficient_scope', { data: { scopes: verdict.scopes } });
-    // Guards on what is asked go by it.
+    // Guards of requests to the client are chosen by it.
     record.target = target;
     return target;
   }
 
-  /** §29.5: asks its server. Undefined for what is only acknowledged. */
+  /** §29.5: asks its server. Undefined for an acknowledgement. */
   async function askServer(
     request: TaskRequest,
     caller: CallContext,
@@ -209,11 +210,12 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     const target = await findTool(place.tool, caller, call);
     if (target.relayedTasks === undefined || target.server !== place.server) failUnknownTask();
     const asking = target.relayedTasks.request({ ...request, taskId: place.id }, caller);
-    const task = await guardTask(getGuards(), target, asking, caller, call.record);
+    const guarded = { target, context: caller, record: call.record };
+    const task = await guardTask(getGuards(), guarded, asking);
     return task && describeRelayed(taskId, task);
   }
 
-  /** `DetailedTask`. @throws GatewayError `invalid_params` for one that is unknown to this caller. */
+  /** `DetailedTask`. @throws GatewayError `invalid_params` if this caller has no such task. */
   async function read(taskId: string, caller: CallContext, call: TaskCall): Promise<JsonObject> {
     if (isRelayed(taskId)) {
       const task = await askServer({ method: 'tasks/get', taskId }, caller, call);
@@ -239,7 +241,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
       const { key } = await find(taskId, context, call);
       let problem: string | undefined;
       await records.update(key, (record) => {
-        // ext-tasks: answers to what is not asked, or is answered already, are left alone.
+        // ext-tasks: ignores answers to requests that are not open.
         const answered = pick(inputResponses, record.questions);
         problem = findProblem(record, answered);
         return problem !== undefined || record.end !== undefined || isEmpty(answered)
@@ -272,14 +274,14 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     methods,
     read,
     reserveWatches: changes.reserveWatches,
-    /** Tells what the task is, and each time that it has become another; returns what ends it. `readTask` is its user's. */
+    /** Sends the task now and after each change; returns the function that stops it. `readTask` reads with its user's rights. */
     watch: (
       taskId: string,
       { user, catalog }: Pick<Call, 'user' | 'catalog'>,
       readTask: () => Promise<JsonObject>,
       tell: (task: JsonObject) => void,
     ) => changes.watch(records.buildKey(toOwner(taskId, user, catalog)), readTask, tell),
-    /** Lets those that run here end for so long; those that do not are ended. */
+    /** Drains running tasks for `graceMs`, then ends the rest. */
     async close(graceMs: number): Promise<void> {
       await runs.close(graceMs);
       replicas.close();
@@ -296,7 +298,7 @@ const toOwner = (
   catalog: Pick<ServedCatalog, 'server' | 'view'>,
 ): TaskOwner => ({ id, user: user && nameOwner(user), path: nameOwnPath(catalog) });
 
-/** The same whether there never was one, or it is somebody else's. */
+/** The same for an unknown task and for one of another user. */
 function failUnknownTask(): never {
   return fail('invalid_params', {
     message: 'Unknown task',
@@ -304,11 +306,11 @@ function failUnknownTask(): never {
   });
 }
 
-/** Its request was answered long before: this line is the only one that says it. */
+/** The request was answered long before: no other log line tells of the failure. */
 function noteFailure(answer: Answer, log: Log): void {
   const error = 'error' in answer ? answer.error : answer.failure;
   if (error === undefined) return;
-  // Somebody wanted this end: it is no failure, and where the tool stopped interests nobody.
+  // Cancelled on request: no failure, and its stack trace is of no interest.
   if (error.key === 'request_cancelled') {
     log.info('A task was cancelled.', { error: error.key });
     return;

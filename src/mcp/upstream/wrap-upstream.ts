@@ -4,7 +4,7 @@ import type { Log } from '../../platform/log.ts';
 import { createWarnOnce } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Attributes, Tracing } from '../../telemetry/tracing/tracing.ts';
-import { describeItem, findMethod } from '../protocol/methods.ts';
+import { describeItem, METHODS_BY_NAME } from '../protocol/methods.ts';
 import { CallRefusedError } from './failures.ts';
 import { refuseQuestion } from './server-request.ts';
 import {
@@ -130,7 +130,7 @@ const nameRequest = ({ method, name }: UpstreamRequest): string =>
 const describeRequest = ({ method, name }: UpstreamRequest): Attributes => ({
   'mcp.method.name': method,
   'gen_ai.operation.name': method === 'tools/call' ? 'execute_tool' : undefined,
-  ...describeItem(findMethod(method)?.item, name),
+  ...describeItem(METHODS_BY_NAME.get(method)?.item, name),
 });
 
 // §18.3: roots are folders on the machines of users. A server is told them only where the configuration file says so.

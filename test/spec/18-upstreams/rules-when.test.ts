@@ -3,7 +3,8 @@
 import { describe, expect, test } from 'vitest';
 import { createRuleMemory, createRules } from '../../../src/control/rules/create-rules.ts';
 import { checkRules } from '../../../src/control/rules/rule-config.ts';
-import type { PolicyCaller, RuledItem } from '../../../src/mcp/calls/policy.ts';
+import type { RuledItem } from '../../../src/control/rules/rules.ts';
+import type { PolicyCaller } from '../../../src/mcp/calls/policy.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { decide, prompt, resource, rule, tool, userWith } from '../../support/upstreams/rules.ts';

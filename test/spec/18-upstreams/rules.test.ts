@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { checkRules } from '../../../src/control/rules/rule-config.ts';
-import type { RuleConfig } from '../../../src/mcp/calls/policy.ts';
+import type { RuleConfig } from '../../../src/control/rules/rules.ts';
 import { decide, prompt, resource, rule, tool, userWith } from '../../support/upstreams/rules.ts';
 
 const allows = async (may: readonly string[], item: Parameters<typeof decide>[1]) =>

@@ -3,7 +3,8 @@
 import { expect, test } from 'vitest';
 import { createRules } from '../../../src/control/rules/create-rules.ts';
 import { checkRules } from '../../../src/control/rules/rule-config.ts';
-import type { PolicyCaller, RuleConfig, RuledItem } from '../../../src/mcp/calls/policy.ts';
+import type { RuleConfig, RuledItem } from '../../../src/control/rules/rules.ts';
+import type { PolicyCaller } from '../../../src/mcp/calls/policy.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { decide, rule, tool, userWith } from '../../support/upstreams/rules.ts';
 

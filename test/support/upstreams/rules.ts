@@ -1,13 +1,9 @@
 // Rules, and what they are asked about.
 
 import { createRules } from '../../../src/control/rules/create-rules.ts';
+import type { RuleConfig, RuleDecision, RuledItem } from '../../../src/control/rules/rules.ts';
 import { readEmail, type UserContext } from '../../../src/http/endpoint/message.ts';
-import type {
-  PolicyCaller,
-  RuleConfig,
-  RuleDecision,
-  RuledItem,
-} from '../../../src/mcp/calls/policy.ts';
+import type { PolicyCaller } from '../../../src/mcp/calls/policy.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
 

@@ -2,10 +2,11 @@
 
 import { type CelInput, celEnv, isCelError, parse, plan } from '@bufbuild/cel';
 import { RE2JS } from '@bufbuild/re2';
-import type { Lookup, PolicyCaller, RuledItem } from '../../../mcp/calls/policy.ts';
+import type { PolicyCaller } from '../../../mcp/calls/policy.ts';
 import { readExact } from '../../../platform/noted-json.ts';
 import { quote } from '../../../platform/text.ts';
 import { readScopes } from '../named-facts.ts';
+import type { Lookup, RuledItem } from '../rules.ts';
 import {
   type Bounds,
   type CelValue,
@@ -19,32 +20,32 @@ import { rewriteExpression, STRICT_FUNCTIONS } from './rewrite-expression.ts';
 export interface Condition {
   readonly looksAtArgs: boolean;
   readonly looksAtTool: boolean;
-  /** Works out what follows from the caller alone, which `evaluate` does else for the first item. */
+  /** Computes what depends on the caller only; otherwise `evaluate` does so for the first item. */
   bindCaller(caller: PolicyCaller): void;
-  /** The part of `user` that it looks at; undefined where that is nothing. */
+  /** The used part of `user`; undefined if none. */
   readonly ofUser: Lookup | undefined;
-  /** True if it looks at what a server says of a tool. */
+  /** True if it uses the server's annotations of a tool. */
   readonly looksAtAnnotations: boolean;
   /**
-   * Undefined where the expression fails, or is neither `true` nor `false`. Without `item`, or a user, what looks at them
-   * fails, so `false` is what it would be with any.
+   * Undefined if the expression fails, or is neither `true` nor `false`. Without `item`, or a user, parts that use them fail, so
+   * `false` holds for any of them.
    */
   evaluate(item: RuledItem | undefined, caller: PolicyCaller): boolean | undefined;
-  /** A number of the arguments that it looks at, and that no double holds: then it fails. */
+  /** A number among the arguments that it uses, but no double holds: then it fails. */
   findRounded(item: RuledItem): string | undefined;
 }
 
 /** Characters of an expression. */
 const MAX_LENGTH = 2000;
-/** Steps of a compiled regular expression, and characters of a text that it is compared with. */
+/** Size of a compiled regular expression, and characters of a matched text. */
 const MAX_PATTERN_STEPS = 250;
 const MAX_MATCHED_LENGTH = 1024;
 
-/** The caller chooses arguments, and a server annotations; the provider signed the claims. */
+/** Bounds: callers choose arguments, servers choose annotations; claims are signed by the provider. */
 const FROM_ANYBODY: Bounds = { values: 500, characters: 16_384 };
 const FROM_PROVIDER: Bounds = { values: 5000, characters: 131_072 };
 
-/** The condition, or sentences that say why it is none. */
+/** The condition, or its problems. */
 export function compileCondition(
   text: string,
 ): Condition | { readonly problems: readonly string[] } {
@@ -77,7 +78,7 @@ export function compileCondition(
     name,
     evaluate: plan(env, expression),
   }));
-  /** What follows from the caller alone is the same for all that one request asks about. */
+  /** Caches what depends on the caller only, within one request. */
   const known = new WeakMap<PolicyCaller, Bindings | undefined>();
 
   function bindCaller(caller: PolicyCaller) {
@@ -85,14 +86,14 @@ export function compileCondition(
     return known.get(caller);
   }
 
-  /** Undefined where there is more than may be looked at. */
+  /** Undefined if the value exceeds the bounds. */
   function computeBindings(caller: PolicyCaller): Bindings | undefined {
     try {
       const variables = bindVariables(ofCaller, undefined, caller);
       const bound: Record<string, CelInput> = { ...variables };
       for (const { name, evaluate } of plannedParts) {
         const value = evaluate(variables);
-        // A part that failed makes fail what stands around it, as a variable that is not bound does.
+        // A failed part is left unbound: expressions that use it fail.
         if (!isCelError(value)) bound[name] = value;
       }
       return bound;
@@ -135,7 +136,7 @@ type Bindings = Readonly<Record<string, CelInput>>;
 
 const isOfCaller = (name: VariableName) => name === 'user' || name === 'client';
 
-/** A sentence for what is no CEL. */
+/** The problem of invalid CEL. */
 function parseExpression(text: string) {
   try {
     return parse(text);
@@ -152,7 +153,7 @@ interface Matcher {
   test(text: string): boolean;
 }
 
-/** RE2: time grows with the text alone, whatever the pattern. A sentence for what is no such pattern. */
+/** RE2: linear time for any pattern. The problem of an invalid pattern. */
 function compilePattern(pattern: string): Matcher | string {
   try {
     const compiled = RE2JS.compile(pattern);
@@ -179,7 +180,7 @@ function bindVariables(
   for (const [name, lookup] of lookups) {
     const { read, bounds } = VARIABLES[name];
     const value = read(item, caller);
-    // A variable that is not bound makes the expression fail.
+    // Unbound variables make the expression fail.
     if (value !== undefined) bound[name] = lookUp(value, lookup, bounds);
   }
   return bound;
@@ -199,7 +200,7 @@ const VARIABLES: Readonly<
     read(_item, { user }) {
       if (user === undefined) return undefined;
       const { sub, email, emailVerified: email_verified, name, groups, claims } = user;
-      // An address that may be somebody else's is none.
+      // An unverified address may belong to another user.
       const own = email_verified === false ? undefined : email;
       const scopes = readScopes(user);
       return { sub, email: own, email_verified, name, groups, scopes, claims };

@@ -1,25 +1,25 @@
-// §18.5: what an expression looks at, and whether it may be used. A rule is one person's; what it costs is
-// everybody's: so no expression can take longer than its length times the size of what it looks at.
+// §18.5: inspects an expression: the variables that it uses, and its cost. A rule affects all callers: no expression may take longer
+// than its length times the size of its input.
 
 import type { parse } from '@bufbuild/cel';
-import type { Lookup } from '../../../mcp/calls/policy.ts';
 import { JsonNumber } from '../../../platform/exact-json.ts';
 import { isObject } from '../../../platform/json.ts';
 import { suggestName } from '../../../platform/nearest-name.ts';
 import { quote } from '../../../platform/text.ts';
+import type { Lookup } from '../rules.ts';
 
 interface Inspection {
-  /** The part that is looked at of each variable that is named. */
+  /** The used part of each variable. */
   readonly lookups: ReadonlyMap<VariableName, Lookup>;
-  /** Regular expressions that texts are compared with. */
+  /** Regular expressions that texts are matched with. */
   readonly patterns: readonly string[];
-  /** Sentences: why the expression cannot be used. */
+  /** Problems of the expression. */
   readonly problems: readonly string[];
 }
 
 export type VariableName = keyof typeof VARIABLES;
 
-/** The members that are known; `undefined` where the caller or a server names them. */
+/** Known members; `undefined` if the caller or a server names them. */
 const VARIABLES = {
   user: ['sub', 'email', 'email_verified', 'name', 'groups', 'scopes', 'claims'],
   client: ['id'],
@@ -27,7 +27,7 @@ const VARIABLES = {
   args: undefined,
 } as const;
 
-/** Functions that take no longer than their operands are long. */
+/** Functions that are linear in their operands. */
 const FUNCTIONS = new Set([
   ...['_&&_', '_||_', '!_', '_?_:_', '@not_strictly_false', '_[_]', '@in'],
   ...['_==_', '_!=_', '_<_', '_<=_', '_>_', '_>=_', '_+_', '_-_', '_*_', '_/_', '_%_', '-_'],
@@ -146,9 +146,9 @@ function describeUnknownFunction(call: FunctionCall) {
   return `${name} cannot be used in conditions.${suggestName(name, FUNCTION_NAMES)} There is ${known}.`;
 }
 
-// Values of CEL for an expression: only what it looks at, and only so much.
+// Values of CEL for an expression: only the used parts, within bounds.
 
-/** Bounds of what may be looked at. */
+/** Bounds on the input of an expression. */
 export interface Bounds {
   /** Objects, lists, texts, numbers and so on. */
   readonly values: number;
@@ -156,10 +156,10 @@ export interface Bounds {
   readonly characters: number;
 }
 
-/** A value of JSON for CEL: an object only has the members that it has itself. */
+/** Converts JSON for CEL: objects have own members only. */
 export type CelValue = string | number | boolean | null | CelValue[] | Map<string, CelValue>;
 
-/** @throws Error where there is more than the bounds allow. */
+/** @throws Error beyond the bounds. */
 export function lookUp(value: unknown, lookup: Lookup, bounds: Bounds): CelValue {
   let values = bounds.values;
   let characters = bounds.characters;
@@ -189,7 +189,7 @@ export function lookUp(value: unknown, lookup: Lookup, bounds: Bounds): CelValue
     }
     if (source instanceof JsonNumber) {
       if (source.isDouble()) return source.valueOf();
-      // A server that reads it exactly would get another number than the one that was decided about.
+      // A server that parses it exactly would see another number than the rule.
       throw new RoundedNumber(source.text);
     }
     if (typeof source === 'number' && !Number.isFinite(source)) failBounds();
@@ -231,7 +231,7 @@ type Loop = Extract<Kind, { readonly case: 'comprehensionExpr' }>['value'];
 
 type Path = readonly [name: string, ...members: string[]];
 
-/** `user.claims['a b']` as `user`, `claims`, `a b`; undefined for what is no such path. */
+/** Reads `user.claims['a b']` as `user`, `claims`, `a b`; undefined for other expressions. */
 export function readPath({ exprKind: kind }: Expression): Path | undefined {
   if (kind.case === 'identExpr') return [kind.value.name];
   if (kind.case === 'selectExpr') return extendPath(kind.value.operand, kind.value.field);

@@ -1,5 +1,5 @@
-// Functions that the gateway understands otherwise than the library, put into an expression in place of what stands there; and what
-// depends on the caller alone, taken out of it: that is the same for each of ten thousand tools.
+// Rewrites expressions: replaces functions whose semantics differ from the library's, and extracts parts that depend on the caller
+// only, which are evaluated once for thousands of tools.
 
 import {
   type CelList,
@@ -17,9 +17,9 @@ import { type Expression, type FunctionCall, readPath } from './inspect-expressi
 
 type Kind = Expression['exprKind'];
 
-/** A part of an expression that depends on the caller alone. */
+/** A part of an expression that depends on the caller only. */
 interface CallerPart {
-  /** The variable that stands in its place. */
+  /** The variable that replaces it. */
   readonly name: string;
   readonly expression: Expression;
 }
@@ -46,7 +46,7 @@ function rewriteOperators(expression: Expression) {
 
 function chooseFunction({ function: name, args: [, container] }: FunctionCall) {
   if (name === '@in' && container !== undefined) {
-    // For an argument, the caller could send an object in place of a list, and nothing would be in it.
+    // Callers could send an object in place of a list, which would contain nothing.
     const [variable, ...members] = readPath(container) ?? [];
     const mayBeObject =
       variable === 'args' ? members.length === 0 : variable === 'user' || variable === 'tool';
@@ -60,7 +60,7 @@ function takeCallerParts(root: Expression): readonly CallerPart[] {
 
   function take(expression: Expression): void {
     const { case: kind } = expression.exprKind;
-    // A member that is read costs no more than the variable would.
+    // Reading a member costs no more than a variable.
     if ((kind === 'callExpr' || kind === 'comprehensionExpr') && isOfCaller(expression)) {
       const name = `@caller${taken.length}`;
       taken.push({ name, expression: { ...expression } });
@@ -77,13 +77,13 @@ function takeCallerParts(root: Expression): readonly CallerPart[] {
   return taken;
 }
 
-/** True if it names what the caller is, and nothing else. */
+/** True if it only uses facts of the caller. */
 function isOfCaller(expression: Expression) {
   const names = [...listNames(expression, [])];
   return names.length > 0 && names.every((name) => name === 'user' || name === 'client');
 }
 
-/** Variables that it does not bind itself. */
+/** Free variables. */
 function* listNames(expression: Expression, bound: readonly string[]): Iterable<string> {
   const { exprKind: kind } = expression;
   if (kind.case === 'identExpr' && !bound.includes(kind.value.name)) yield kind.value.name;
@@ -119,22 +119,22 @@ const createText = (id: bigint, text: string): Expression => ({
   },
 });
 
-// `has`, `==`, `!=`, `in` and loops, for values of one kind. As CEL defines them, values of unlike kinds are unequal, and loops and
-// `in` look at the names of an object. The caller chooses the kind, and a server may read "true" as true: so `args.force != true`
-// would hold for what forces. Here what compares unlike kinds fails, and with it the expression. All numbers are of one kind.
+// `has`, `==`, `!=`, `in` and loops for values of one kind. In CEL, values of different kinds are unequal, and loops and `in` use the
+// names of an object. The caller chooses the kind, and a server may read "true" as true: `args.force != true` would be true for a
+// call that forces. Here comparing different kinds fails, and with it the expression. All numbers are one kind.
 
-/** Keyed by the operator that each stands for. No expression can name them: `@` is no part of a name. */
+/** By the replaced operator. Expressions cannot name them: `@` is not allowed in names. */
 const STRICT_OPERATORS: ReadonlyMap<string, string> = new Map([
   ['_==_', '@equals'],
   ['_!=_', '@differs'],
   ['@in', '@among'],
 ]);
 
-/** True if an object has a member; also one that is `null`, which the library takes for missing. Of what is no object it fails. */
+/** True if an object has a member, including `null`, which the library considers missing. Fails for other values. */
 const HAS = '@has';
-/** `in` of what is always an object, or chosen by nobody who calls: of objects by their names. */
+/** `in` for values that are always objects, or not chosen by callers: names of objects count. */
 const IN_ANY = '@contains';
-/** The list that a loop goes over. */
+/** The list of a loop. */
 const LIST = '@list';
 
 const { BOOL, DYN, STRING } = CelScalar;
@@ -154,7 +154,7 @@ export const STRICT_FUNCTIONS = [
 const hasKey = (object: { get(key: string): unknown }, name: string) =>
   object.get(name) !== undefined;
 
-/** Undefined where the values are of unlike kinds, or something in them is. */
+/** Undefined for different kinds, nested values included. */
 type Comparison = boolean | undefined;
 
 function expectAlike(comparison: Comparison) {
@@ -167,7 +167,7 @@ function compare(one: CelValue, other: CelValue): Comparison {
   if (isCelMap(one)) return isCelMap(other) ? compareObjects(one, other) : undefined;
   const [number, otherNumber] = [readNumber(one), readNumber(other)];
   if (number !== undefined && otherNumber !== undefined) {
-    // Integers and doubles by their value. What is no number, such as 0.0/0.0, is like nothing.
+    // Integers and doubles by value. NaN equals nothing.
     return Number.isNaN(number) || Number.isNaN(otherNumber)
       ? undefined
       : !(number < otherNumber) && !(number > otherNumber);
@@ -177,7 +177,7 @@ function compare(one: CelValue, other: CelValue): Comparison {
   return isScalar && typeof one === typeof other ? one === other : undefined;
 }
 
-/** Also where one is longer: what they have in common must be alike. */
+/** Even if one is longer: the common part must be of the same kinds. */
 function compareLists(one: CelList, other: CelList): Comparison {
   let isEqual = one.size === other.size;
   for (let index = 0; index < Math.min(one.size, other.size); index += 1) {
@@ -199,7 +199,7 @@ function compareObjects(one: CelMap, other: CelMap): Comparison {
   return isEqual;
 }
 
-/** One that is equal is enough; else all must be of its kind. */
+/** One equal entry is enough; otherwise all must be of its kind. */
 function findIn(value: CelValue, list: CelList): Comparison {
   let found: Comparison = false;
   for (const item of list) {

@@ -1,4 +1,4 @@
-// §26: how a call ended, before anybody hears of it: its result, or the error of a server in its place.
+// §26: guards of one call: which look at it, its arguments before it runs, and its result, or the error of a server in its place.
 
 import { fail, GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import { parseExactJson } from '../../platform/exact-json.ts';
@@ -12,11 +12,13 @@ import {
 } from '../../platform/json.ts';
 import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
 import type { CompletionRequest } from '../catalog/catalog.ts';
+import { isToolError, readFailure } from '../catalog/define/tool.ts';
 import type { CallerContext, ServedCompletion, Target } from '../catalog/served-catalog.ts';
 import { readJsonRpcError } from '../protocol/json-rpc.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
+import { toErrorResult } from './call.ts';
 import { URL_REQUIRED } from './client-answers.ts';
-import type { CallContext } from './context.ts';
+import type { CallContext, ItemCall } from './context.ts';
 import {
   findAskedProblem,
   findCompletionProblem,
@@ -25,11 +27,79 @@ import {
   type Guard,
   type GuardedItem,
   type GuardedMessage,
+  type GuardPoint,
   type Guards,
   passGuard,
+  QUESTION_POINTS,
   rethrowStopped,
+  toGuardCaller,
 } from './guards.ts';
 import { readKnownArguments } from './methods.ts';
+
+const POINTS = {
+  tool: { request: 'tools/call', result: 'tools/result' },
+  prompt: { request: 'prompts/get', result: 'prompts/result' },
+  resource: { request: 'resources/read', result: 'resources/result' },
+} as const satisfies Readonly<
+  Record<ItemKind, { readonly request: GuardPoint; readonly result: GuardPoint }>
+>;
+
+/** The guards of the calls of one target; undefined where none looks at them. */
+export function findCallGuards(guards: Guards, { item }: Target) {
+  const { request, result } = POINTS[item.kind];
+  const before = guards.find(request, item);
+  const after = guards.find(result, item);
+  /** Looks at errors that ask the user. */
+  const asked = guards.find('elicitation', item);
+  const isLookedAt = before !== undefined || after !== undefined || asked !== undefined;
+  return isLookedAt || WHILE_IT_RUNS.some((point) => guards.find(point, item) !== undefined)
+    ? { before, after, asked }
+    : undefined;
+}
+
+const WHILE_IT_RUNS: readonly GuardPoint[] = [
+  'notifications',
+  ...QUESTION_POINTS.filter((point) => point !== 'elicitation'),
+];
+
+/** True if the guard changed arguments or `_meta`. @throws CallStopped where it refuses. */
+export async function guardArguments(item: ItemCall, guard: Guard): Promise<boolean> {
+  const { target, args, context, record } = item;
+  const { meta, signal } = context.relay;
+  const { name, kind } = target.item;
+  // The params of the request, under the name that clients of `/mcp` use.
+  const value: JsonObject = {
+    ...(kind === 'resource' ? { uri: name } : { name, arguments: readExact(args) }),
+    ...(meta && { _meta: readExact(meta) }),
+  };
+  const passed = await passGuard(guard, {
+    value,
+    caller: toGuardCaller(record),
+    signal,
+    findProblem: (given) => findRequestProblem(target, value, given),
+  });
+  if (passed === undefined) return false;
+  const changed = isObject(passed.value) ? passed.value : value;
+  if (isObject(changed.arguments)) item.args = toNoted(changed.arguments);
+  item.context = context.withMeta(isObject(changed._meta) ? changed._meta : undefined);
+  return true;
+}
+
+/** Policies choose what is called: a guard may only change what it is called with. */
+function findRequestProblem(
+  target: Target,
+  { name, uri, _meta: meta }: JsonObject,
+  changed: unknown,
+): string | undefined {
+  if (!isObject(changed)) return 'it must be an object';
+  if (changed.name !== name || changed.uri !== uri) return 'its name or uri is another';
+  if (changed._meta !== undefined && !isObject(changed._meta)) return '_meta must be an object';
+  if (changed._meta !== undefined && meta === undefined) return 'it had no _meta';
+  if (target.item.kind === 'resource') return undefined;
+  return isObject(changed.arguments)
+    ? target.findProblem?.(changed.arguments)
+    : 'arguments must be an object';
+}
 
 interface GuardedEnd {
   readonly after: Guard | undefined;
@@ -46,20 +116,22 @@ export async function guardEnd(running: Promise<object>, end: GuardedEnd): Promi
   try {
     given = await running;
   } catch (thrown) {
-    return guardThrown(thrown, end);
+    if (target.item.kind !== 'tool' || !isToolError(thrown)) return guardThrown(thrown, end);
+    // The message of a failed tool of an author is a result like any other.
+    given = toErrorResult(readFailure(thrown));
   }
-  // The client is asked in place of an answer: nobody hears of this one. Nor is there anything of a server in the handle of a task
-  // (§29.5): what comes of that is looked at when its client asks.
+  // A call that asks is sent no result. A task's handle (§29.5) has nothing of a server in it: the task's result is guarded when
+  // its client requests it.
   if (context.isAsking() || after === undefined || context.task?.isHandle(given)) return given;
   const result = toReadInOneWay(given);
-  // The time for which a resource may be kept is the gateway's own note.
+  // The time for which a resource may be cached is the gateway's own note.
   const { cache, value } = splitCache(target.item.kind, result);
   const passed = await passGuard(after, {
     value,
     ...message,
     findProblem: (changed) =>
       findResultProblem(target.item.kind, changed) ??
-      // A result that says that the tool failed need not be what its schema says.
+      // A tool's failure need not match the output schema.
       (isObject(changed) && changed.isError !== true
         ? target.findResultProblem?.(changed)
         : undefined),
@@ -67,7 +139,7 @@ export async function guardEnd(running: Promise<object>, end: GuardedEnd): Promi
   return isObject(passed?.value) ? toShown(passed.value, cache) : result;
 }
 
-/** Plain data, of which nothing is noted. */
+/** Copies the result without its notes. */
 function splitCache(kind: ItemKind, result: object): { cache?: unknown; value: JsonObject } {
   const { ...exact } = readExact(result);
   if (kind !== 'resource' || !('cache' in result) || result.cache === undefined)
@@ -76,7 +148,7 @@ function splitCache(kind: ItemKind, result: object): { cache?: unknown; value: J
   return { cache: result.cache, value };
 }
 
-/** A member that is there twice may be another for who reads the text than for the guard: what is judged is what is written. */
+/** Parsers differ on repeated members: the text is written anew, so that its reader gets what the guard has seen. */
 function toReadInOneWay(result: object): object {
   const text = findText(result);
   if (text === undefined || !hasRepeatedNames(text)) return result;
@@ -94,7 +166,7 @@ function toShown(exact: JsonObject, cache: unknown): object {
 }
 
 /**
- * The error of a server goes to the client as it is. An error of the gateway itself has nothing of a server.
+ * Guards the error of a server, which is passed on unchanged otherwise. Errors of the gateway itself are not guarded.
  *
  * @throws CallStopped where a guard refuses it; else the error, as it goes on.
  */
@@ -120,8 +192,7 @@ export async function guardThrown(
   return fail(thrown.key, { ...thrown.failure, jsonRpc });
 }
 
-// MCP 2025-11-25 "URL Elicitation Required Errors": an error that asks.
-
+/** MCP 2025-11-25 "URL Elicitation Required Errors". */
 async function guardUrlQuestions(
   error: JsonRpcErrorObject,
   asked: Guard,
@@ -141,16 +212,15 @@ async function guardUrlQuestions(
   return isChanged ? { ...error, data: { ...data, elicitations: passed } } : error;
 }
 
-// §26: completions: what is asked for, and the values that come.
+// §26: completions, their requests and their values.
 
-/** `complete` gets the request as the guards let it go on. */
+/** `complete` receives the request as the guards changed it. */
 export async function guardCompletion(
-  guards: Guards | undefined,
-  item: GuardedItem,
+  { guards, item, context }: GuardedCompletion,
   completion: CompletionRequest,
-  { user, clientId, view, trace, relay }: CallerContext,
   complete: (passed: CompletionRequest) => Promise<ServedCompletion>,
 ): Promise<ServedCompletion> {
+  const { user, clientId, view, trace, relay } = context;
   const before = guards?.find('completion/complete', item);
   const after = guards?.find('completion/result', item);
   const caller = { user, clientId, view, requestId: undefined, trace };
@@ -173,7 +243,7 @@ export async function guardCompletion(
     guardThrown(thrown, { after, asked, message: { caller, signal } }).catch(rethrowStopped),
   );
   if (after === undefined) return completed;
-  // Nothing goes on that the guard does not look at.
+  // Drops what the guard does not see.
   const { meta: _, ...said } = completed;
   const value: JsonObject = { completion: said };
   const findProblem = findCompletionProblem;
@@ -191,13 +261,19 @@ export async function guardCompletion(
   };
 }
 
+interface GuardedCompletion {
+  readonly guards: Guards | undefined;
+  readonly item: GuardedItem;
+  readonly context: CallerContext;
+}
+
 export const toCompletionParams = ({ ref, argument, known }: CompletionRequest) => ({
   ref,
   argument,
   ...(Object.keys(known).length > 0 && { context: { arguments: known } }),
 });
 
-/** The argument's text, and what is known of others. */
+/** Reads the argument and the known ones; undefined if it is another argument. */
 function readChanged(
   { ref, argument }: CompletionRequest,
   changed: unknown,
