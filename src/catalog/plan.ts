@@ -2,32 +2,19 @@
 
 import type { Guards } from '../mcp/calls/guards.ts';
 import type { Policies } from '../mcp/calls/policy.ts';
-import {
-  type ApprovableServer,
-  LOCKED_ITEMS,
-  type Lock,
-  type LockedList,
-  NO_LOCK,
-} from '../mcp/catalog/approved-items.ts';
-import type { Page, RawItem } from '../mcp/catalog/catalog.ts';
+import { type ApprovableServer, type Lock, NO_LOCK } from '../mcp/catalog/approved-items.ts';
 import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';
 import { decodeResource } from '../mcp/catalog/resource-text.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
-import { GATEWAY_CALLER } from '../mcp/upstream/upstream.ts';
 import type { ServersConfig, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
-import { createSizedMap } from '../platform/bounded-map.ts';
 import { computeOnce } from '../platform/compute-once.ts';
-import { writeExactJson } from '../platform/exact-json.ts';
 import { canBegin, compileGlob } from '../platform/glob.ts';
 import type { Log } from '../platform/log.ts';
-import { CAPACITY } from '../platform/memory/capacity.ts';
 import { type BuiltIn, guardBuiltIn } from './built-in.ts';
-import { createWarnOfItem, findItemProblem, isNameAllowed, type WarnOfItem } from './check-item.ts';
-import { readInstructions, readServer } from './fetch-list.ts';
+import { createWarnOfItem, isNameAllowed, type WarnOfItem } from './check-item.ts';
 import {
   createJoinLists,
   indexEntries,
-  isSameList,
   type JoinedList,
   type JoinedPart,
   type JoinLists,
@@ -40,9 +27,8 @@ import {
   type Naming,
   type PrepareList,
   selectTools,
-  showNumbers,
 } from './prepare-list.ts';
-import type { Server } from './server.ts';
+import { type Server, toApprovable } from './server.ts';
 import type { ViewConfig, ViewsConfig } from './view-shape.ts';
 
 /** The part of the configuration file that catalogues are made of. */
@@ -95,7 +81,6 @@ export interface Plan extends CatalogSetup {
   /** Undefined without guards. */
   readonly listGuards: ListGuards | undefined;
   readonly joinLists: JoinLists;
-  readonly writePage: WritePage;
   /** For entries of lists. */
   readonly warn: WarnOfItem;
   /** For results. */
@@ -170,7 +155,6 @@ export function createPlan(
     views: new Map((file.views ?? []).map((view) => [view.name, createPlannedView(view, naming)])),
     naming,
     joinLists: createJoinLists(naming, warn),
-    writePage: createWritePage(),
     warn,
     warnOfResult: createWarnOfItem(
       log,
@@ -182,156 +166,6 @@ export function createPlan(
 /** Names of the servers that are guards. */
 export const listGuardServers = ({ guards = [] }: Pick<CatalogFile, 'guards'>): readonly string[] =>
   guards.flatMap(({ use }) => use.server ?? []);
-
-// §22.4, §22.6: a server, as operators approve it.
-
-function toApprovable(config: UpstreamConfig, server: Server): ApprovableServer {
-  const selected = selectTools(config.tools);
-  const { lists, upstream, usage } = server;
-  const peekList = (list: LockedList) => lists.peek(list, GATEWAY_CALLER) ?? NO_ITEMS;
-  return {
-    name: config.name,
-    isPersonal: server.isPersonal,
-    peek: () => ({
-      instructions: readInstructions(lists.peekDescription(GATEWAY_CALLER)?.instructions),
-      prompts: peekList('prompts'),
-      skills: peekList('skills'),
-      tools: peekList('tools'),
-    }),
-    isUsable: (list, item) =>
-      findItemProblem(list, item) === undefined &&
-      (list !== 'tools' || selected.has(String(item.name))),
-    peekApproved: lists.peekApproved,
-    async read(signal) {
-      const content = await usage.run(() => readServer(upstream, GATEWAY_CALLER, signal));
-      for (const { list } of Object.values(LOCKED_ITEMS)) {
-        const served = lists.peek(list, GATEWAY_CALLER);
-        if (served === undefined || served.fingerprint === content[list].fingerprint) continue;
-        lists.invalidate(LIST_KINDS[list].list, GATEWAY_CALLER);
-        await lists.load(list, GATEWAY_CALLER, 'forCall');
-      }
-      return content;
-    },
-  };
-}
-
-const NO_ITEMS = { items: [] };
-
-// §18.2: pages of lists as they are sent: made once for all callers who see the same of the same list.
-
-/** The part of a list that a caller may see. Asked anew each time: here it is only looked up how that is written. */
-export interface VisiblePage {
-  /** `path` of the view that shows it. */
-  readonly path: string;
-  readonly kind: ListKind;
-  /** The very array: a list that was fetched anew, or prepared by another configuration, is another one. */
-  readonly list: readonly Entry[];
-  /** Positions of its entries in the list, rising. */
-  readonly positions: readonly number[];
-  readonly nextCursor: string | undefined;
-  /** The caller (`nameOwner`); undefined where nobody logs in. */
-  readonly caller: string | undefined;
-  /** §33: its tools are written otherwise for clients of the session era. */
-  readonly isNarrowed?: boolean;
-}
-
-/** Writes `items`, and `bytes`: the result of the list's method as JSON, in UTF-8. */
-type WrittenPage = Required<Pick<Page<RawItem>, 'items' | 'bytes'>>;
-
-/** `getItem` says what the view shows of an entry. @throws TypeError for what JSON cannot say. */
-type WritePage = (page: VisiblePage, getItem: (entry: Entry) => RawItem) => WrittenPage;
-
-/** Memory of an entry beside its part of the bytes. */
-const BYTES_AN_ENTRY = 16;
-
-interface KeptPage extends Omit<VisiblePage, 'list'> {
-  readonly hash: number;
-  readonly written: WrittenPage;
-}
-
-/** Those of one list, by hash. */
-type PagesOfList = Map<number, KeptPage>;
-
-/** A page of a list that is no longer served is not asked for, and so the first to go. */
-export function createWritePage(
-  maxBytes = CAPACITY.pageBytes,
-  maxUserBytes = CAPACITY.userPageBytes,
-): WritePage {
-  const lists = new WeakMap<readonly Entry[], PagesOfList>();
-  const userBytes = new Map<string, number>();
-  const kept = createSizedMap<KeptPage, PagesOfList>({
-    maxSize: maxBytes,
-    measure,
-    onRemove(pages, page) {
-      if (pages.get(page.hash) === page) pages.delete(page.hash);
-      countForUser(page, -measure(page));
-    },
-  });
-
-  function countForUser({ caller }: KeptPage, change: number): void {
-    if (caller === undefined) return;
-    const bytes = (userBytes.get(caller) ?? 0) + change;
-    if (bytes === 0) userBytes.delete(caller);
-    else userBytes.set(caller, bytes);
-  }
-
-  return function writePage(page, getItem) {
-    const { list, positions } = page;
-    const pages = lists.get(list) ?? new Map<number, KeptPage>();
-    const hash = hashPositions(positions) ^ Number(page.isNarrowed === true);
-    const known = pages.get(hash);
-    if (known !== undefined && isSame(known, page)) {
-      kept.get(known);
-      return known.written;
-    }
-    if (known !== undefined) kept.delete(known);
-    const written = write(page, getItem);
-    const { list: _, ...seen } = page;
-    const made = { ...seen, hash, written };
-    const size = measure(made);
-    const { caller } = made;
-    const ofUser = caller === undefined ? 0 : (userBytes.get(caller) ?? 0) + size;
-    if (size > maxBytes || ofUser > maxUserBytes) return written;
-    lists.set(list, pages.set(hash, made));
-    countForUser(made, size);
-    kept.set(made, pages);
-    return written;
-  };
-}
-
-const measure = ({ written, positions }: KeptPage): number =>
-  written.bytes.length + BYTES_AN_ENTRY * positions.length;
-
-function write(
-  { kind, list, positions, nextCursor }: VisiblePage,
-  getItem: (entry: Entry) => RawItem,
-): WrittenPage {
-  const entries = positions.flatMap((position) => list[position] ?? []);
-  const items = entries.map((entry) => showNumbers(entry, getItem(entry)));
-  const { member } = LIST_KINDS[kind];
-  const result = { [member]: items, ...(nextCursor !== undefined && { nextCursor }) };
-  return { items, bytes: Buffer.from(writeExactJson(result)) };
-}
-
-/** The later one of two pages with one hash is kept. */
-function hashPositions(positions: readonly number[]): number {
-  let hash = positions.length;
-  for (const position of positions) hash = (Math.imul(hash, 31) + position) | 0;
-  return hash;
-}
-
-function isSame(
-  known: KeptPage,
-  { path, kind, positions, nextCursor, isNarrowed }: VisiblePage,
-): boolean {
-  return (
-    known.path === path &&
-    known.kind === kind &&
-    known.isNarrowed === isNarrowed &&
-    known.nextCursor === nextCursor &&
-    (known.positions === positions || isSameList(known.positions, positions))
-  );
-}
 
 // §25.1: a view, as a configuration has it: what it takes of what `/mcp` serves, in which order, and how it describes it.
 
