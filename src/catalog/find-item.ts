@@ -7,11 +7,10 @@ import type { JsonObject } from '../platform/json.ts';
 import { createJudgeLikeness } from '../platform/nearest-name.ts';
 import { hasApp, isVisibleTo } from './apps/app-tools.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
-import type { ServedPath } from './served-path.ts';
+import { JUDGED_AT_ONCE, type ServedPath } from './served-path.ts';
 import {
   type FoundItem,
   type FoundResource,
-  JUDGED_AT_ONCE,
   type ResolveResource,
   toShownName,
   type Who,
@@ -21,10 +20,6 @@ export type FindItem = ReturnType<typeof createFindItem>;
 
 export function createFindItem(path: ServedPath, resolveResource: ResolveResource) {
   const { view } = path;
-
-  const findForApp = async (kind: ListKind, name: string, who: Who): Promise<FoundItem> =>
-    (kind === 'tools' ? await findAppTool(path, name, who) : undefined) ??
-    failAsUnknown(kind, name, who);
 
   /** `facts` are for the log. @throws GatewayError `invalid_params` always. */
   async function failAsUnknown(
@@ -39,13 +34,11 @@ export function createFindItem(path: ServedPath, resolveResource: ResolveResourc
   }
 
   return {
-    /** @throws GatewayError `invalid_params` where nobody has it. */
-    find(kind: ListKind, name: string, who: Who): FoundItem | Promise<FoundItem> {
-      const finding = view.find(kind, name, who);
-      if (finding === undefined) return findForApp(kind, name, who);
-      if (!(finding instanceof Promise)) return finding;
-      return finding.then((found) => found ?? findForApp(kind, name, who));
-    },
+    /** @throws GatewayError `invalid_params` if no server has it. */
+    find: async (kind: ListKind, name: string, who: Who): Promise<FoundItem> =>
+      (await view.find(kind, name, who)) ??
+      (kind === 'tools' ? await findAppTool(path, name, who) : undefined) ??
+      failAsUnknown(kind, name, who),
     /** @throws GatewayError `invalid_params` where nobody has it. */
     findResource: async (uri: string, who: Who): Promise<FoundResource> =>
       (await resolveResource(uri, who)) ?? failUnknownItem('resources', uri),

@@ -19,18 +19,18 @@ import { nameOwner } from '../store/owner.ts';
 import { isSameList } from './join-lists.ts';
 import type { Plan } from './plan.ts';
 import { type Entry, showNumbers } from './prepare-list.ts';
-import { createIsVisible, isAnyDown, type ServedPath } from './served-path.ts';
-import { JUDGED_AT_ONCE, type ListView, toLister, toShownItem, toShownName } from './view.ts';
+import { createIsVisible, isAnyDown, JUDGED_AT_ONCE, type ServedPath } from './served-path.ts';
+import { type ListView, toLister, toShownItem, toShownName } from './view.ts';
 
 /** Many clients read one page only. */
 const PAGE_SIZE = 1_000;
 
-export function createListPage(served: ServedPath) {
-  const { view, access, hub, missedLists, clock, getPlan } = served;
+export function createListPage(path: ServedPath) {
+  const { view, access, hub, missedLists, clock, served } = path;
   const getItem = (entry: Entry) => toShownItem(view, entry);
 
   /** True if callers may see different things. */
-  const dependsOnCaller = () => getPlan().policies.dependOnCaller;
+  const dependsOnCaller = () => served.current.policies.dependOnCaller;
 
   return async function listPage(
     kind: ListKind,
@@ -51,15 +51,22 @@ export function createListPage(served: ServedPath) {
       cursor === undefined && entries.length <= PAGE_SIZE && !dependsOnCaller() && !isAnyDown(view);
     const { positions, last } = seesAllAtOnce
       ? { positions: turns.all, last: undefined }
-      : await takeVisible(list, turns, cursor, createIsVisible(served, who), work);
+      : await takeVisible(list, turns, cursor, createIsVisible(path, who), work);
     const nextCursor = last && encodeCursor(toShownName(view, last));
-    const { path } = view;
     const { user } = who.policy;
     const caller = user && nameOwner(user);
     const isNarrowed = kind === 'tools' && context.relay.era === 'session' && hasOthers(entries);
-    const page = { path, kind, list: entries, positions, nextCursor, caller, isNarrowed };
+    const page = {
+      path: view.path,
+      kind,
+      list: entries,
+      positions,
+      nextCursor,
+      caller,
+      isNarrowed,
+    };
     return {
-      ...getWritePage(getPlan())(
+      ...getWritePage(served.current)(
         page,
         isNarrowed ? (entry) => toSessionTool(getItem(entry)) : getItem,
       ),

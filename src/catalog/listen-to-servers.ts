@@ -13,14 +13,14 @@ import { createPassWhenKnown } from '../platform/single-flight.ts';
 import { createBatch } from '../platform/throttle.ts';
 import { listClientUris } from './apps/app-tools.ts';
 import { BUILT_IN } from './prepare-list.ts';
-import { findBuiltIn, guardUri, type ServedPath, seesSome } from './served-path.ts';
+import { findBuiltIn, guardUri, type ServedPath, seesSome, toItem } from './served-path.ts';
 import type { Server } from './server.ts';
-import { mayUseSome, type ResolveResource, toItem, toWho, type Who } from './view.ts';
+import { mayUseSome, type ResolveResource, toWho, type Who } from './view.ts';
 
 // Resources that tell when they change, and those who subscribe to them.
 
 export function createWatching(path: ServedPath, resolveResource: ResolveResource) {
-  const { view, access, getPlan } = path;
+  const { view, access, served } = path;
 
   /** The server's answer about a resource that the caller may not read would tell that there is one. */
   async function findReadable(uri: string, who: Who) {
@@ -67,7 +67,7 @@ export function createWatching(path: ServedPath, resolveResource: ResolveResourc
         await server.upstream.request(who.upstream, request);
       } catch (error) {
         if (!(error instanceof UpstreamError)) throw error;
-        const { guards } = getPlan();
+        const { guards } = served.current;
         const isGuarded =
           error.jsonRpcError?.code === URL_REQUIRED ||
           ABOUT_RESOURCES.some((point) => guards?.find(point, item) !== undefined);
@@ -93,7 +93,7 @@ const createListenToServers = (
   resolveResource: ResolveResource,
 ): ServedCatalog['listen'] =>
   function listenToServers(caller, listener, uris) {
-    const { view, access, hub, clock, getPlan } = path;
+    const { view, access, hub, clock, served } = path;
     const who = toWho(caller);
     const builtIn = createBuiltInListening(path, caller, listener, uris);
     const stops = new Map<Server, () => void>();
@@ -182,8 +182,8 @@ const createListenToServers = (
       isStream: true,
       hears(server) {
         if (view.findServer(server.name) !== server) return false;
-        const planned = getPlan().servers.get(server.name);
-        return planned !== undefined && mayUseSome(getPlan(), planned, who);
+        const planned = served.current.servers.get(server.name);
+        return planned !== undefined && mayUseSome(served.current, planned, who);
       },
       listChanged: (list) => listener.listChanged(list),
       serversChanged() {
@@ -216,20 +216,20 @@ function createPassLogs(
   who: Who,
   pass: (params: JsonObject) => void,
 ): (params: JsonObject) => void {
-  const { view, clock, getPlan } = path;
+  const { view, clock, served } = path;
   const isServed = () => view.findServer(server.name) === server;
   const passIfVisible = createPassWhenKnown({
     clock,
     async learn() {
       /** By whose rules it is judged. */
-      const plan = getPlan();
+      const plan = served.current;
       // As far as it is known without asking the server.
       const isVisible = await seesSome(path, who, async (kind) =>
         (await view.listAtHand(kind, who)).filter((entry) => entry.server === server.name),
       );
       return { plan, isVisible };
     },
-    holds: ({ plan }) => plan === getPlan(),
+    holds: ({ plan }) => plan === served.current,
     pass(params: JsonObject, { isVisible }) {
       if (isVisible && isServed()) pass(params);
     },
@@ -237,14 +237,14 @@ function createPassLogs(
 
   return function passLog(params) {
     if (!isServed()) return;
-    if (getPlan().policies.allowAll) pass(params);
+    if (served.current.policies.allowAll) pass(params);
     else passIfVisible(params);
   };
 }
 
 /** §26: as of a call; by the guards as they are when it comes. */
 function createPassGuards(
-  { getPlan }: ServedPath,
+  { served }: ServedPath,
   server: string,
   { user, clientId, view }: IdentifiedCaller,
   tell: (params: JsonObject) => void,
@@ -254,7 +254,7 @@ function createPassGuards(
   let gate: { readonly guard: Guard; readonly opened: NotificationGate } | undefined;
 
   return function passLog(params) {
-    const guard = getPlan().guards?.find('notifications', item);
+    const guard = served.current.guards?.find('notifications', item);
     if (guard === undefined) return tell(params);
     if (gate?.guard !== guard) {
       const opened = createNotificationGate(guard, caller, (passed) => {

@@ -36,7 +36,7 @@ export type PassOn = (
 const MAX_LINKS = 100;
 const MAX_LOOKED_UP = 10_000;
 
-export function createPassOn({ view, joined, relayCall, links, getPlan }: ServedPath): PassOn {
+export function createPassOn({ view, joined, relayCall, links, served }: ServedPath): PassOn {
   const isOwn = view.shown === 'own';
 
   function finish(
@@ -49,7 +49,7 @@ export function createPassOn({ view, joined, relayCall, links, getPlan }: Served
     const { method, name, asked } = request;
     const { result, problems } = fitResult(server, method, era, given);
     for (const problem of new Set(problems)) {
-      getPlan().warnOfResult(server, READ[method]?.list ?? 'tools', name, problem);
+      served.current.warnOfResult(server, READ[method]?.list ?? 'tools', name, problem);
     }
     const isMoved = asked !== undefined && asked !== name;
     const named = listNamedUris(result, isUnread(result) && !isMoved);
@@ -105,7 +105,7 @@ export function createPassOn({ view, joined, relayCall, links, getPlan }: Served
   /** Of a task nobody was shown another `_meta` than that of its call; and guards see that of a few requests alone. */
   function isMetaUnseen({ method }: RelayedRequest): boolean {
     if (method.startsWith('tasks/')) return true;
-    const { guards } = getPlan();
+    const { guards } = served.current;
     if (guards === undefined || GUARDED.has(method)) return false;
     return GUARD_POINTS.every((point) => point !== method || guards.looksAt(point));
   }

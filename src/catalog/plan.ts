@@ -6,19 +6,14 @@ import { type ApprovableServer, type Lock, NO_LOCK } from '../mcp/catalog/approv
 import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';
 import { decodeResource } from '../mcp/catalog/resource-text.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
+import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';
 import type { ServersConfig, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { computeOnce } from '../platform/compute-once.ts';
 import { canBegin, compileGlob } from '../platform/glob.ts';
 import type { Log } from '../platform/log.ts';
 import { type BuiltIn, guardBuiltIn } from './built-in.ts';
 import { createWarnOfItem, isNameAllowed, type WarnOfItem } from './check-item.ts';
-import {
-  createJoinLists,
-  indexEntries,
-  type JoinedList,
-  type JoinedPart,
-  type JoinLists,
-} from './join-lists.ts';
+import { createJoinLists, indexEntries, type JoinedList, type JoinedPart } from './join-lists.ts';
 import type { ListGuards } from './list-guards.ts';
 import {
   createNaming,
@@ -70,29 +65,30 @@ export interface Plan extends CatalogSetup {
   /** Undefined where the file says `"builtIn": false`. */
   readonly builtIn: BuiltIn | undefined;
   /** In the file's order, with those that are guards. */
-  readonly opened: readonly PlannedGuardServer[];
+  readonly opened: readonly OpenedServer[];
   /** In the file's order. */
   readonly servers: ReadonlyMap<string, PlannedServer>;
+  /** Everything, as `/mcp` serves it. */
+  readonly whole: Selection;
   /** In the file's order. */
   readonly views: ReadonlyMap<string, PlannedView>;
   /** Those that are guards (§26.2): no client sees them, and no guard looks at them. */
-  readonly guardServers: ReadonlyMap<string, PlannedGuardServer>;
+  readonly guardServers: ReadonlyMap<string, OpenedServer>;
   readonly naming: Naming;
   /** Undefined without guards. */
   readonly listGuards: ListGuards | undefined;
-  readonly joinLists: JoinLists;
   /** For entries of lists. */
   readonly warn: WarnOfItem;
   /** For results. */
   readonly warnOfResult: WarnOfItem;
 }
 
-interface PlannedGuardServer {
+interface OpenedServer {
   readonly config: UpstreamConfig;
   readonly server: Server;
 }
 
-export interface PlannedServer extends PlannedGuardServer {
+export interface PlannedServer extends OpenedServer {
   readonly prepareList: PrepareList;
   /**
    * True if the server, which has not said what it has, could have an item of this own name that clients may see: one that is hidden
@@ -102,23 +98,19 @@ export interface PlannedServer extends PlannedGuardServer {
   readonly approvable: ApprovableServer;
 }
 
-/** Lists are prepared anew with each setup, and what is hidden is said again. `takeServer` opens those that are not open yet. */
-export function createPlan(
-  log: Log,
-  setup: CatalogSetup,
-  builtIn: BuiltIn,
-  listGuards: ListGuards | undefined,
-  takeServer: (config: UpstreamConfig) => Server,
-): Plan {
-  const { file, lock = NO_LOCK, policies } = setup;
+/** A setup whose servers are open. */
+type OpenSetup = CatalogSetup & Pick<Plan, 'opened' | 'listGuards'>;
+
+/** Lists are prepared anew with each setup, and hidden items are logged again. */
+export function createPlan(log: Log, builtIn: BuiltIn, setup: OpenSetup): Plan {
+  const { file, lock = NO_LOCK, policies, opened, listGuards } = setup;
   const naming = createNaming(file);
   const warn = createWarnOfItem(log, 'more of what it lists is hidden');
   const areGuards = listGuardServers(file);
-  const opened = file.servers.map((config) => ({ config, server: takeServer(config) }));
-  const isGuard = ({ config }: PlannedGuardServer) => areGuards.includes(config.name);
+  const isGuard = ({ config }: OpenedServer) => areGuards.includes(config.name);
   const guardedBuiltIn = listGuards === undefined ? builtIn : guardBuiltIn(builtIn, listGuards);
 
-  function planServer({ config, server }: PlannedGuardServer): PlannedServer {
+  function planServer({ config, server }: OpenedServer): PlannedServer {
     const selected = selectTools(config.tools);
     const hasConnectTool = server.upstream.facts.connection !== undefined;
     return {
@@ -145,21 +137,71 @@ export function createPlan(
 
   return {
     ...setup,
-    listGuards,
     builtIn: file.builtIn ? guardedBuiltIn : undefined,
-    opened,
     guardServers: new Map(opened.filter(isGuard).map((one) => [one.config.name, one])),
     servers: new Map(
       opened.filter((one) => !isGuard(one)).map((one) => [one.config.name, planServer(one)]),
     ),
+    whole: {
+      joinLists: createJoinLists(naming, warn),
+      hasServer: () => true,
+      includes: () => true,
+      curate: (list) => list,
+    },
     views: new Map((file.views ?? []).map((view) => [view.name, createPlannedView(view, naming)])),
     naming,
-    joinLists: createJoinLists(naming, warn),
     warn,
     warnOfResult: createWarnOfItem(
       log,
       'more of its answers go on without what MCP does not allow',
     ),
+  };
+}
+
+/** The plan that is served now. Another setup replaces it. */
+export class ServedPlan {
+  current: Plan;
+
+  constructor(first: Plan) {
+    this.current = first;
+  }
+
+  /** The policies now. */
+  readonly judge: Policies['judge'] = (item, caller, args) =>
+    this.current.policies.judge(item, caller, args);
+
+  /** The guards now; undefined if there are none. */
+  readonly getGuards = (): Guards | undefined => this.current.guards;
+
+  /**
+   * Asks again if the plan was replaced meanwhile: a server that was removed answers nothing, and its successor may
+   * have the item.
+   */
+  async ask<Answer>(find: (plan: Plan) => Promise<Answer>): Promise<Answer> {
+    for (;;) {
+      const plan = this.current;
+      const answer = await find(plan);
+      if (this.current === plan) return answer;
+    }
+  }
+
+  /** The entry of this name at `/mcp`, if the list of the first server that can have it is at hand, as nearly always. */
+  readonly findAtHand = (
+    kind: 'tools' | 'prompts',
+    name: string,
+    caller: UpstreamCaller,
+  ): Entry | undefined => {
+    const { builtIn, servers, naming } = this.current;
+    if (builtIn !== undefined) {
+      const own = builtIn.fixed.get(kind);
+      if (own === undefined) return undefined;
+      const entry = own.byName.get(name);
+      if (entry !== undefined) return entry;
+    }
+    const [owner = ''] = naming.findOwners(name);
+    const planned = servers.get(owner);
+    const list = planned?.server.lists.findCurrent(kind, caller);
+    return list && planned?.prepareList(kind, list).byName.get(name);
   };
 }
 
@@ -169,11 +211,17 @@ export const listGuardServers = ({ guards = [] }: Pick<CatalogFile, 'guards'>): 
 
 // §25.1: a view, as a configuration has it: what it takes of what `/mcp` serves, in which order, and how it describes it.
 
-export interface PlannedView extends JoinedPart {
-  readonly config: ViewConfig;
+/** What a view takes of what `/mcp` serves. */
+export interface Selection extends JoinedPart {
+  /** Undefined for `/mcp` itself. */
+  readonly config?: ViewConfig | undefined;
   includes(item: CuratedItem): boolean;
-  /** The same list as long as it is given the same. */
-  curate(entries: readonly Entry[]): JoinedList;
+  /** The same list for the same list. */
+  curate(list: JoinedList): JoinedList;
+}
+
+export interface PlannedView extends Selection {
+  readonly config: ViewConfig;
 }
 
 /** As clients of `/mcp` see it. */
@@ -203,7 +251,7 @@ export function createPlannedView(config: ViewConfig, naming: Naming): PlannedVi
 
   const hasServer = (name: string) => servers === undefined || servers.has(name);
 
-  const curate = computeOnce((entries: readonly Entry[]): JoinedList => {
+  const curateEntries = computeOnce((entries: readonly Entry[]): JoinedList => {
     const chosen = entries
       .map((entry) => ({ entry, place: rank(entry), server: servers?.get(entry.server) ?? 0 }))
       .filter(({ entry, place }) => place !== NOWHERE && hasServer(entry.server))
@@ -227,7 +275,7 @@ export function createPlannedView(config: ViewConfig, naming: Naming): PlannedVi
     joinLists: createJoinLists(naming, IGNORED),
     hasServer,
     includes: (item) => hasServer(item.server) && rank(item) !== NOWHERE,
-    curate,
+    curate: ({ entries }) => curateEntries(entries),
   };
 }
 

@@ -59,9 +59,11 @@ export function createPrepareList(controls: ServerControls): PrepareList {
   const prepared = new WeakMap<FetchedList, PreparedList>();
 
   return function prepareList(kind, list) {
-    const known = prepared.get(list) ?? prepare(kind, list, selected, controls);
-    prepared.set(list, known);
-    return known;
+    const known = prepared.get(list);
+    if (known !== undefined) return known;
+    const made = prepare(kind, list, selected, controls);
+    prepared.set(list, made);
+    return made;
   };
 }
 
@@ -289,6 +291,8 @@ export function showNumbers({ exact }: Entry, item: RawItem): RawItem {
 
 const STRICT_NAME = /^[a-zA-Z0-9_-]*$/;
 const NOT_STRICT = /[^a-zA-Z0-9_-]/gu;
+/** For a name that no server can have. */
+const NO_MARK: readonly [string, readonly string[]] = ['', []];
 
 export type Naming = ReturnType<typeof createNaming>;
 
@@ -311,10 +315,13 @@ export function createNaming({ servers, separator, maxNameLength, names }: Namin
     marks.set(mark, [...(marks.get(mark) ?? []), name]);
   }
   const longestFirst = [...marks].sort(([one], [other]) => other.length - one.length);
-  const findMark = (name: string) =>
-    isStrict && !STRICT_NAME.test(name)
-      ? undefined
-      : longestFirst.find(([mark]) => name.startsWith(mark));
+
+  function findMark(name: string): readonly [string, readonly string[]] {
+    if (isStrict && !STRICT_NAME.test(name)) return NO_MARK;
+    for (const marked of longestFirst) if (name.startsWith(marked[0])) return marked;
+    return NO_MARK;
+  }
+
   const clean = (name: string) => (isStrict ? name.replace(NOT_STRICT, '_') : name);
 
   function addHash(name: string): string {
@@ -359,9 +366,9 @@ export function createNaming({ servers, separator, maxNameLength, names }: Namin
      * The servers whose name it can be, in order: where it begins with a prefix and the separator, those of the longest
      * such prefix, and nobody else's; otherwise those without a prefix.
      */
-    findOwners: (name: string): readonly string[] => findMark(name)?.[1] ?? [],
+    findOwners: (name: string): readonly string[] => findMark(name)[1],
     /** True if the name can only be that of a server with a prefix. */
-    hasPrefix: (name: string) => (findMark(name)?.[0] ?? '') !== '',
+    hasPrefix: (name: string): boolean => findMark(name)[0] !== '',
     /** The server's own name for it; undefined where the name may be cut or made strict, so that nobody can tell. */
     toOwnName({ prefix }: Prefixed, name: string): string | undefined {
       const ownName = name.slice(toStart(prefix).length);

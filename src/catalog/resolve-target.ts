@@ -28,44 +28,51 @@ import { isObject, isStringArray, type JsonObject } from '../platform/json.ts';
 import { readExact, toRawJson } from '../platform/noted-json.ts';
 import type { FindItem } from './find-item.ts';
 import { failGone, type PassOn } from './pass-on.ts';
-import type { Plan } from './plan.ts';
+import type { ServedPlan } from './plan.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
-import { findBuiltIn, isUnseen, type ServedPath } from './served-path.ts';
+import { findBuiltIn, findDenial, isUnseen, type ServedPath, toItem } from './served-path.ts';
 import type { Server } from './server.ts';
-import {
-  type AbsentItem,
-  type FoundItem,
-  failAbsent,
-  findDenial,
-  toItem,
-  toWho,
-  type Who,
-} from './view.ts';
+import { type AbsentItem, type FoundItem, failAbsent, toWho, type Who } from './view.ts';
 
 export function createResolveTarget(
   path: ServedPath,
-  { find, findResource, failAsUnknown }: FindItem,
+  items: FindItem,
   passOn: PassOn,
 ): ServedCatalog['resolve'] {
-  const { view, connectUser, getPlan } = path;
-  const calls = { passOn, failAsUnknown, getPlan };
+  const { view, connectUser, served } = path;
+  const { failAsUnknown } = items;
+  const calls = { passOn, failAsUnknown, served };
 
   return function resolveTarget(wanted, context) {
     const who = toWho(context, context);
-    if (wanted.list === 'resources') return findResourceTarget(wanted, who, context);
-    // The item is nearly always known at once: then nothing is waited for.
-    const finding = find(wanted.list, wanted.name, who);
-    return finding instanceof Promise
-      ? finding.then((found) => toTarget(found, wanted, who, context))
-      : toTarget(finding, wanted, who, context);
+    const { list, name } = wanted;
+    // Nearly always at hand: then nothing is waited for.
+    const entry = list === 'resources' ? undefined : view.findAtHand(list, name, who.upstream);
+    return entry === undefined
+      ? findTarget(wanted, who, context)
+      : toTarget(entry, wanted, who, context);
   };
+
+  async function findTarget(wanted: WantedItem, who: Who, context: CallerContext): Promise<Target> {
+    const { list, name } = wanted;
+    if (list !== 'resources')
+      return toTarget(await items.find(list, name, who), wanted, who, context);
+    const found = await items.findResource(name, who);
+    const item = toItem(found);
+    const { server, ownUri: uri } = found;
+    if (server === BUILT_IN) return toBuiltInTarget(item, wanted, who, context);
+    const request = { method: 'resources/read', params: { uri }, name: uri, asked: name } as const;
+    return createTarget(item, wanted, who, (_args, running) =>
+      passOn(server, who, request, running),
+    );
+  }
 
   function toTarget(
     found: FoundItem,
     wanted: WantedItem,
     who: Who,
     context: CallerContext,
-  ): Target | Promise<Target> {
+  ): Target | Promise<never> {
     if (found.kind === 'absent') return toAbsentTarget(found, wanted, who);
     if (found.server === BUILT_IN) return toBuiltInTarget(found, wanted, who, context);
     if (found.namesBegin !== undefined) return toConnectTarget(found, wanted, who);
@@ -105,54 +112,28 @@ export function createResolveTarget(
     });
   }
 
-  /** §24.3: what it is, is known once its user has logged in at the server. Then it is judged as what it is. */
-  async function runOnceConnected(
-    server: Server,
-    wanted: WantedItem,
-    who: Who,
-    args: JsonObject,
-    context: CallerContext,
-  ): Promise<object> {
-    const call = toConnectCall(server, wanted, who, context);
-    const refused = await server.usage.run(() => connectUser.connect(call));
-    if (refused !== undefined) return refused;
-    const found = await find(wanted.list === 'prompts' ? 'prompts' : 'tools', wanted.name, who);
-    if (found.kind === 'absent') return failAbsent(server, who);
-    const target = await toTarget(found, wanted, who, context);
-    const verdict = getPlan().policies.judge(target.item, who.policy, args);
-    if (verdict.kind === 'allowed')
-      return verdict.ask === undefined ? target.run(args, context) : askWithNextCall(server);
-    const facts = { server: server.name };
-    return verdict.kind === 'denied'
-      ? target.failAsUnknown(context, { ...facts, deniedBy: verdict.by })
-      : fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
-  }
-
-  /** It is a name of a server that has not said what it has. */
+  /** A name of a server that has not listed yet. */
   function toAbsentTarget({ server, name }: AbsentItem, wanted: WantedItem, who: Who): Target {
     const kind = LIST_KINDS[wanted.list].ruled;
     const item = { kind, name, server: server.name, annotations: NONE };
-    const target = createTarget(item, wanted, who, async (args, context) =>
-      server.upstream.logins === undefined
-        ? failAbsent(server, who)
-        : runOnceConnected(server, wanted, who, args, context),
-    );
+    const target = createTarget(item, wanted, who, async (args, context) => {
+      if (server.upstream.logins === undefined) return failAbsent(server, who);
+      const call = toConnectCall(server, wanted, who, context);
+      const refused = await server.usage.run(() => connectUser.connect(call));
+      if (refused !== undefined) return refused;
+      // §24.3: the item is known only now that its user has logged in at the server, and judged as what it is.
+      const found = await items.find(wanted.list, wanted.name, who);
+      if (found.kind === 'absent') return failAbsent(server, who);
+      const connected = await toTarget(found, wanted, who, context);
+      const verdict = served.current.policies.judge(connected.item, who.policy, args);
+      if (verdict.kind === 'allowed')
+        return verdict.ask === undefined ? connected.run(args, context) : askWithNextCall(server);
+      const facts = { server: server.name };
+      return verdict.kind === 'denied'
+        ? connected.failAsUnknown(context, { ...facts, deniedBy: verdict.by })
+        : fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
+    });
     return { ...target, isAbsent: true };
-  }
-
-  async function findResourceTarget(
-    wanted: WantedItem,
-    who: Who,
-    context: CallerContext,
-  ): Promise<Target> {
-    const found = await findResource(wanted.name, who);
-    if (found.server === BUILT_IN) return toBuiltInTarget(toItem(found), wanted, who, context);
-    const { server, ownUri: uri } = found;
-    const asked = wanted.name;
-    const request = { method: 'resources/read', params: { uri }, name: uri, asked } as const;
-    return createTarget(toItem(found), wanted, who, (_args, running) =>
-      passOn(server, who, request, running),
-    );
   }
 
   /** As the catalogue makes it, and as policies see it here. */
@@ -192,7 +173,7 @@ const NONE: JsonObject = {};
 /** The same for all calls at a path. */
 interface PathCalls extends Pick<FindItem, 'failAsUnknown'> {
   readonly passOn: PassOn;
-  getPlan(): Plan;
+  readonly served: ServedPlan;
 }
 
 /** A class, since every call has one: closures, of which it calls one or two, took more of it than all else. */
@@ -223,14 +204,18 @@ class ServerTarget implements Target, RelayedTasks {
   findProblem(args: JsonObject): string | undefined {
     const { ownItem } = this.item;
     return this.wanted.list === 'tools'
-      ? this.path.getPlan().checkSchema?.(ownItem.inputSchema, 'arguments', args)
+      ? this.path.served.current.checkSchema?.(ownItem.inputSchema, 'arguments', args)
       : findPromptProblem(ownItem, args);
   }
 
   findResultProblem({ structuredContent }: JsonObject): string | undefined {
     if (this.wanted.list !== 'tools') return undefined;
     const { outputSchema } = this.item.ownItem;
-    return this.path.getPlan().checkSchema?.(outputSchema, 'structuredContent', structuredContent);
+    return this.path.served.current.checkSchema?.(
+      outputSchema,
+      'structuredContent',
+      structuredContent,
+    );
   }
 
   run(args: JsonObject, context: CallerContext): Promise<object> {
@@ -319,25 +304,33 @@ export function createComplete(
   items: FindItem,
   passOn: PassOn,
 ): ServedCatalog['complete'] {
-  const { view, getPlan } = path;
+  const { view, served } = path;
 
   return async function complete(completion, context) {
     const who = toWho(context, context);
     const found = await findReference(completion.ref, who).catch((cause: unknown) => {
       // It is not known which guards look at it.
-      if (!isUnseen(getPlan(), 'completion/result', cause)) throw cause;
+      if (!isUnseen(served.current, 'completion/result', cause)) throw cause;
       return failUpstream('The server is not available now; try again in a moment.', { cause });
     });
     const { server, ref } = found;
-    return guardCompletion(getPlan().guards, found.item, completion, context, async (passed) => {
-      const builtIn = server === BUILT_IN ? findBuiltIn(path) : undefined;
-      if (builtIn) return builtIn.complete(passed, context);
-      const description = await view.findServer(server)?.lists.describe(who.upstream, who.patience);
-      if (description && !isObject(description.capabilities.completions)) return NOTHING;
-      const params = { ...toCompletionParams(passed), ref };
-      const request = { method: 'completion/complete', params } as const;
-      return readCompletion(await passOn(server, who, request, context));
-    });
+    return guardCompletion(
+      served.current.guards,
+      found.item,
+      completion,
+      context,
+      async (passed) => {
+        const builtIn = server === BUILT_IN ? findBuiltIn(path) : undefined;
+        if (builtIn) return builtIn.complete(passed, context);
+        const description = await view
+          .findServer(server)
+          ?.lists.describe(who.upstream, who.patience);
+        if (description && !isObject(description.capabilities.completions)) return NOTHING;
+        const params = { ...toCompletionParams(passed), ref };
+        const request = { method: 'completion/complete', params } as const;
+        return readCompletion(await passOn(server, who, request, context));
+      },
+    );
   };
 
   /** The reference in the server's own words. A client may name a URI in place of the template that it fits. */
@@ -356,7 +349,7 @@ export function createComplete(
       if (isUnknown) failUnknownItem('templates', ref.uri);
       throw thrown;
     });
-    const facts = findDenial(getPlan().policies, toItem(found), who);
+    const facts = findDenial(served.current.policies, toItem(found), who);
     if (facts !== undefined) return failUnknownItem('templates', ref.uri, { facts });
     const { server, ownUri } = found;
     return { server, ref: { type: ref.type, uri: ownUri }, item: toItem(found) };
@@ -369,7 +362,7 @@ export function createComplete(
       found.kind === 'absent'
         ? { kind: 'prompt', name: found.name, server: found.server.name, annotations: {} }
         : found;
-    const denial = findDenial(getPlan().policies, item, who);
+    const denial = findDenial(served.current.policies, item, who);
     if (denial !== undefined) return items.failAsUnknown(kind, name, who, denial);
     return found.kind === 'absent' ? failAbsent(found.server, who) : found;
   }

@@ -1,38 +1,39 @@
 // §18.2: a path that is served, with all that answers for it.
 
-import { GatewayError } from '../errors/gateway-error.ts';
+import { fail, GatewayError } from '../errors/gateway-error.ts';
 import { URL_REQUIRED } from '../mcp/calls/client-answers.ts';
 import type { GuardedItem, GuardPoint } from '../mcp/calls/guards.ts';
+import type { Policies, PolicyItem } from '../mcp/calls/policy.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { CallerContext, IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
 import { ALL_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { ConnectUser } from '../mcp/upstream/connection-ports.ts';
 import type { RelayCall } from '../mcp/upstream/server-request.ts';
-import { type Clock, createTurns } from '../platform/clock.ts';
+import { type Clock, createTurns, type Turns } from '../platform/clock.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
 import type { ChangeHub, MissedLists } from './change-hub.ts';
 import type { LinkedResources } from './linked-resources.ts';
-import type { Plan } from './plan.ts';
+import type { Plan, ServedPlan } from './plan.ts';
 import type { Entry } from './prepare-list.ts';
-import { type ItemAccess, JUDGED_AT_ONCE, type View, type Who } from './view.ts';
+import type { FoundResource, View, Who } from './view.ts';
 
 export interface ServedPath {
   readonly view: View;
   /** That of `/mcp`, whose names are those of all paths but of a server's own. */
   readonly joined: View;
-  readonly access: ItemAccess;
+  readonly access: ReturnType<typeof createAccess>;
   readonly relayCall: RelayCall;
   readonly connectUser: ConnectUser;
   readonly links: LinkedResources;
   readonly hub: ChangeHub;
   readonly missedLists: MissedLists;
   readonly clock: Clock;
-  getPlan(): Plan;
+  readonly served: ServedPlan;
 }
 
 /** The gateway's own catalogue; undefined where this path does not serve it. */
-export const findBuiltIn = ({ view, getPlan }: ServedPath): OwnCatalog | undefined =>
-  view.hasBuiltIn() ? getPlan().builtIn?.catalog : undefined;
+export const findBuiltIn = ({ view, served }: ServedPath): OwnCatalog | undefined =>
+  view.hasBuiltIn() ? served.current.builtIn?.catalog : undefined;
 
 /** True of a server's own error where a guard looks at what it says there: nobody has looked at that one. */
 export const isUnseen = ({ guards }: Plan, point: GuardPoint, thrown: unknown): boolean =>
@@ -44,7 +45,7 @@ export const isUnseen = ({ guards }: Plan, point: GuardPoint, thrown: unknown): 
 
 /** §26: true if the guards let a URI go to its server, with what else is asked. They cannot change it. */
 export async function guardUri(
-  { getPlan }: Pick<ServedPath, 'getPlan'>,
+  { served }: Pick<ServedPath, 'served'>,
   point: GuardPoint,
   item: GuardedItem,
   {
@@ -56,7 +57,7 @@ export async function guardUri(
   }: IdentifiedCaller & Partial<Pick<CallerContext, 'trace' | 'relay'>>,
   more: JsonObject = {},
 ): Promise<boolean> {
-  const guard = getPlan().guards?.find(point, item);
+  const guard = served.current.guards?.find(point, item);
   if (guard === undefined) return true;
   const value: JsonObject = { uri: item.name, ...more };
   const verdict = await guard.judge({
@@ -97,3 +98,35 @@ export function createIsVisible({ view, access }: ServedPath, who: Who): (entry:
 
 export const isAnyDown = (view: View): boolean =>
   view.listServers().some((server) => server.isDown());
+
+// §18.5: one predicate for list, call, get, read, completion, templates and subscriptions.
+
+export const createAccess = (served: ServedPlan) => ({
+  /** Before many entries are asked about. */
+  prepareFor: (who: Who, work: Turns) => served.current.policies.prepareFor(who.policy, work),
+  /** True also if only a scope is missing; for a skill, if that holds for all of its files. */
+  mayList(entry: Entry, who: Who): boolean {
+    const { judge } = served.current.policies;
+    const mayList = (item: PolicyItem) => judge(item, who.policy, undefined).kind !== 'denied';
+    return entry.files === undefined ? mayList(entry) : entry.files.every(mayList);
+  },
+  /** True if its changes may be told. */
+  mayRead: (found: FoundResource, who: Who): boolean =>
+    served.current.policies.judge(toItem(found), who.policy, undefined).kind === 'allowed',
+});
+
+/** Entries, each of which takes some microseconds for each condition that it has to fulfil. */
+export const JUDGED_AT_ONCE = 16;
+
+/** Facts for the log; undefined where the caller may use it. @throws GatewayError where it lacks a scope. */
+export function findDenial(policies: Policies, item: PolicyItem, who: Who) {
+  const verdict = policies.judge(item, who.policy, undefined);
+  if (verdict.kind === 'allowed') return undefined;
+  const { server } = item;
+  if (verdict.kind === 'denied') return { deniedBy: verdict.by, server };
+  const facts = { deniedBy: 'insufficient_scope', server };
+  return fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
+}
+
+export const toItem = ({ server, uri, annotations }: FoundResource) =>
+  ({ kind: 'resource', name: uri, server, annotations }) as const;

@@ -1,14 +1,13 @@
 // §18.2: what one path serves, and to whom: what is there by which name.
 
-import { fail, failUpstream } from '../errors/gateway-error.ts';
-import type { Policies, PolicyCaller, PolicyItem } from '../mcp/calls/policy.ts';
+import { failUpstream } from '../errors/gateway-error.ts';
+import type { PolicyCaller } from '../mcp/calls/policy.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
 import type { CallerContext, IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
 import type { ListKind } from '../mcp/protocol/list-kinds.ts';
 import { TASKS } from '../mcp/protocol/revisions.ts';
 import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';
-import type { Turns } from '../platform/clock.ts';
 import { DEFAULT_TTL_MS } from './fetch-list.ts';
 import type { JoinedList } from './join-lists.ts';
 import type { Patience } from './list-cache.ts';
@@ -39,12 +38,10 @@ export interface View {
   list(kind: ListKind, who: Who): Promise<ListView>;
   /** The same as `list`, as far as it is known without waiting for a server. */
   listAtHand(kind: ListKind, who: Who): Promise<readonly Entry[]>;
+  /** The entry of the name that clients see here, if it is known without waiting, as nearly always. */
+  findAtHand(kind: 'tools' | 'prompts', name: string, caller: UpstreamCaller): Entry | undefined;
   /** Takes the name, or the template, that clients see here. */
-  find(
-    kind: ListKind,
-    name: string,
-    who: Who,
-  ): FoundItem | undefined | Promise<FoundItem | undefined>;
+  find(kind: ListKind, name: string, who: Who): Promise<FoundItem | undefined>;
   /** The resource of the server that lists the URI, as far as that is known without waiting for a server. */
   findListed(uri: string, who: Who): Promise<FoundResource | undefined>;
   /** To whom a URI is sent that nobody linked to: who lists it, or did, else whose template fits it. */
@@ -114,7 +111,11 @@ export const toWho = (
     user,
     clientId,
     sessionId: session?.sessionId,
-    capabilities: session === undefined ? capabilities : withoutTasks(capabilities),
+    // Sessions have no tasks (§29).
+    capabilities:
+      session === undefined || capabilities.extensions?.[TASKS] === undefined
+        ? capabilities
+        : withoutTasks(capabilities),
   },
   policy: { user, clientId, view },
   context,
@@ -132,10 +133,8 @@ export function toLister(
   return toWho(context, context, canBeTold ? 'told' : 'untold');
 }
 
-/** Sessions have no tasks (§29). */
 function withoutTasks(capabilities: ClientCapabilities): ClientCapabilities {
-  if (capabilities.extensions?.[TASKS] === undefined) return capabilities;
-  const { [TASKS]: _, ...extensions } = capabilities.extensions;
+  const { [TASKS]: _, ...extensions } = capabilities.extensions ?? {};
   return { ...capabilities, extensions };
 }
 
@@ -160,58 +159,9 @@ export const mayUseSome = (
   { policy }: Who,
 ): boolean => policies.mayAllowSome(naming.findStart(config), policy);
 
-/**
- * Asks again where the configuration has changed meanwhile: of a server that went nothing comes, and its successor may
- * have what was asked for.
- */
-export async function askByCurrentPlan<Answer>(
-  getPlan: () => Plan,
-  ask: (plan: Plan) => Answer | Promise<Answer>,
-): Promise<Answer> {
-  for (;;) {
-    const plan = getPlan();
-    const answer = await ask(plan);
-    if (getPlan() === plan) return answer;
-  }
-}
-
 /** As clients of the view's path see it. */
 export const toShownName = ({ shown }: View, { ownName, name }: Entry): string =>
   shown === 'own' ? ownName : name;
 
 export const toShownItem = ({ shown }: View, { ownItem, item }: Entry): RawItem =>
   shown === 'own' ? ownItem : item;
-
-// §18.5: one predicate for list, call, get, read, completion, templates and subscriptions.
-
-export type ItemAccess = ReturnType<typeof createAccess>;
-
-export const createAccess = (getPolicies: () => Policies) => ({
-  /** Before many entries are asked about. */
-  prepareFor: (who: Who, work: Turns) => getPolicies().prepareFor(who.policy, work),
-  /** True also if only a scope is missing; for a skill, if that holds for all of its files. */
-  mayList(entry: Entry, who: Who): boolean {
-    const { judge } = getPolicies();
-    const mayList = (item: PolicyItem) => judge(item, who.policy, undefined).kind !== 'denied';
-    return entry.files === undefined ? mayList(entry) : entry.files.every(mayList);
-  },
-  /** True if its changes may be told. */
-  mayRead: (found: FoundResource, who: Who): boolean =>
-    getPolicies().judge(toItem(found), who.policy, undefined).kind === 'allowed',
-});
-
-/** Entries, each of which takes some microseconds for each condition that it has to fulfil. */
-export const JUDGED_AT_ONCE = 16;
-
-/** Facts for the log; undefined where the caller may use it. @throws GatewayError where it lacks a scope. */
-export function findDenial(policies: Policies, item: PolicyItem, who: Who) {
-  const verdict = policies.judge(item, who.policy, undefined);
-  if (verdict.kind === 'allowed') return undefined;
-  const { server } = item;
-  if (verdict.kind === 'denied') return { deniedBy: verdict.by, server };
-  const facts = { deniedBy: 'insufficient_scope', server };
-  return fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
-}
-
-export const toItem = ({ server, uri, annotations }: FoundResource) =>
-  ({ kind: 'resource', name: uri, server, annotations }) as const;

@@ -114,18 +114,15 @@ const listServedPaths = (plan: Plan, list: Parameters<typeof listPaths>[3]) =>
     list,
   );
 
-/** Whoever may see it: no rules are asked. Unless it `waits` it is what is known now. */
+/** Before rules, and as far as the lists are known: nothing is requested. */
 export const listPathsForOperators = (
   plan: Plan,
   openView: (name: string) => View,
-  { waits }: { readonly waits: boolean },
 ): readonly MeasuredPath[] =>
   listServedPaths(plan, async (name, planned) => {
     const view = openView(name);
     const who = toWho(LISTING_CONTEXT, LISTING_CONTEXT);
-    const entries = waits
-      ? (await view.list('tools', who)).entries
-      : await view.listAtHand('tools', who);
+    const entries = await view.listAtHand('tools', who);
     return view.shown === 'own'
       ? entries.map(({ ownItem }) => ownItem)
       : showTools(entries, planned);
@@ -193,7 +190,7 @@ export async function listFetchedPaths(
     (name) => personal.has(name) || !tools.has(name),
     async (name, view) =>
       prepared.get(name)?.map(({ ownItem }) => ownItem) ??
-      showTools((view?.curate(joined.entries) ?? joined).entries, view),
+      showTools((view?.curate(joined) ?? joined).entries, view),
   );
 }
 

@@ -12,17 +12,22 @@ import type { RelayedRequest } from '../../mcp/upstream/server-request.ts';
 import { isObject } from '../../platform/json.ts';
 import { toMovedUri } from '../apps/app-tools.ts';
 import { toJudgedKind } from '../built-in.ts';
+import { findIn } from '../caller-lists.ts';
 import { renameSkill } from '../join-lists.ts';
-import { findIn } from '../joined-view.ts';
 import type { PassOn } from '../pass-on.ts';
 import { BUILT_IN, type Entry, toJudgedList } from '../prepare-list.ts';
-import { findBuiltIn, guardUri, isUnseen, type ServedPath } from '../served-path.ts';
+import {
+  findBuiltIn,
+  findDenial,
+  guardUri,
+  isUnseen,
+  type ServedPath,
+  toItem,
+} from '../served-path.ts';
 import {
   type FoundResource,
   failAtServer,
-  findDenial,
   type ResolveResource,
-  toItem,
   toShownItem,
   toWho,
   type Who,
@@ -34,7 +39,7 @@ export function createServeSkills(
   passOn: PassOn,
   resolveResource: ResolveResource,
 ): Pick<ServedCatalog, 'getSkill' | 'readDirectory'> {
-  const { view, access, getPlan } = path;
+  const { view, access, served } = path;
 
   /** Sends a request; no guard would have looked at the server's words about a failure. */
   async function ask(
@@ -46,14 +51,14 @@ export function createServeSkills(
     try {
       return await passOn(server, toWho(context, context), request, context);
     } catch (thrown) {
-      if (!isUnseen(getPlan(), point, thrown)) throw thrown;
+      if (!isUnseen(served.current, point, thrown)) throw thrown;
       return failAtServer(server, 'could not say it', thrown);
     }
   }
 
   /** As lists are: what clients could not use, is not approved, or a guard hides is left out. */
   async function prepare(server: string, kind: 'skills' | 'resources', items: readonly RawItem[]) {
-    const { servers, listGuards, naming } = getPlan();
+    const { servers, listGuards, naming } = served.current;
     const planned = servers.get(server);
     if (planned === undefined) return [];
     await listGuards?.judge(toJudgedList(kind, items, planned.config, naming));
@@ -87,7 +92,7 @@ export function createServeSkills(
     const who = toWho(context, context);
     const found = await resolveResource(uri, who);
     if (found === undefined || found.server === BUILT_IN) return failUnknownItem('skills', uri);
-    const facts = findDenial(getPlan().policies, toItem(found), who);
+    const facts = findDenial(served.current.policies, toItem(found), who);
     if (facts !== undefined) return failUnknownItem('skills', uri, { facts });
     const description = await view
       .findServer(found.server)
@@ -126,7 +131,7 @@ export function createServeSkills(
     if (found === undefined) return failNoDirectory(uri);
     const directory = { ...found, uri: toDirectory(found.uri) };
     if (!view.includes(directory)) return failNoDirectory(uri);
-    const facts = findDenial(getPlan().policies, toItem(directory), who);
+    const facts = findDenial(served.current.policies, toItem(directory), who);
     if (facts !== undefined) return failNoDirectory(uri, facts);
     const page =
       found.server === BUILT_IN
@@ -147,7 +152,7 @@ export function createServeSkills(
     const page = await findBuiltIn(path)?.readDirectory(uri, cursor, context);
     if (page === undefined) return failNoDirectory(uri);
     const items = page.items.map((item) => ({ ...item }));
-    const { listGuards } = getPlan();
+    const { listGuards } = served.current;
     const list = toJudgedKind('resources');
     await listGuards?.judge({ ...list, items });
     const entries = items.flatMap((item) => {
