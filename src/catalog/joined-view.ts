@@ -14,6 +14,7 @@ export function createJoinedView(served: ServedPlan): View {
 
   return {
     ...createSelection('', served, ({ whole }) => whole),
+    findServer: served.findServer,
     findAtHand: served.findAtHand,
     find: (kind, name, who) => inPlan(who, (lists) => lists.find(kind, name)),
     findListed: (uri, who) => inPlan(who, (lists) => lists.findKnownResource(uri)),
@@ -111,8 +112,7 @@ function createSelection(
     },
     includes: ({ server, uri }) =>
       select(served.current)?.includes({ kind: 'resource', server, name: uri }) === true,
-    findServer: (server) =>
-      hasServer(server) ? served.current.servers.get(server)?.server : undefined,
+    findServer: (server) => (hasServer(server) ? served.findServer(server) : undefined),
     listServers: () =>
       [...served.current.servers.values()]
         .filter(({ config }) => hasServer(config.name))

@@ -45,13 +45,12 @@ export function createListPage(path: ServedPath) {
     const isPrivate = list.isPersonal || dependsOnCaller();
     if (dependsOnCaller()) await access.prepareFor(who, work);
     const { entries } = list;
-    const turns = takeTurns(entries);
     // As nearly always where there are no rules: nothing has to be judged.
     const seesAllAtOnce =
       cursor === undefined && entries.length <= PAGE_SIZE && !dependsOnCaller() && !isAnyDown(view);
     const { positions, last } = seesAllAtOnce
-      ? { positions: turns.all, last: undefined }
-      : await takeVisible(list, turns, cursor, createIsVisible(path, who), work);
+      ? { positions: takeTurns(entries).all, last: undefined }
+      : await takeVisible(list, cursor, createIsVisible(path, who), work);
     const nextCursor = last && encodeCursor(toShownName(view, last));
     const { user } = who.policy;
     const caller = user && nameOwner(user);
@@ -83,14 +82,13 @@ export function createListPage(path: ServedPath) {
 function findStart(
   cursor: string,
   { entries, positions }: ListView,
-  { places }: ServerTurns,
   isVisible: (entry: Entry) => boolean,
 ): number {
   const position = positions.get(decodeCursor(cursor));
   const entry = position === undefined ? undefined : entries[position];
   if (position === undefined || entry === undefined || !isVisible(entry))
     return failUnknownCursor();
-  return (places[position] ?? 0) + 1;
+  return (takeTurns(entries).places[position] ?? 0) + 1;
 }
 
 /**
@@ -99,14 +97,13 @@ function findStart(
  */
 async function takeVisible(
   list: ListView,
-  turns: ServerTurns,
   cursor: Cursor,
   isVisible: (entry: Entry) => boolean,
   work: Turns,
 ) {
   const { entries } = list;
-  const { positions } = turns;
-  const start = cursor === undefined ? 0 : findStart(cursor, list, turns, isVisible);
+  const { positions } = takeTurns(entries);
+  const start = cursor === undefined ? 0 : findStart(cursor, list, isVisible);
   const taken: number[] = [];
   let last: Entry | undefined;
   let hasMore = false;
@@ -126,8 +123,6 @@ async function takeVisible(
 }
 
 // §18.2: which entries of a list come first where a page does not hold all: those of each server in turn.
-
-type ServerTurns = ReturnType<typeof takeTurns>;
 
 /**
  * The first entry of each server in the order of the list, then the second of each, and so on: however much one lists,

@@ -185,6 +185,9 @@ export class ServedPlan {
     }
   }
 
+  readonly findServer = (name: string): Server | undefined =>
+    this.current.servers.get(name)?.server;
+
   /** The entry of this name at `/mcp`, if the list of the first server that can have it is at hand, as nearly always. */
   readonly findAtHand = (
     kind: 'tools' | 'prompts',

@@ -4,6 +4,7 @@ import { fail, GatewayError } from '../errors/gateway-error.ts';
 import { URL_REQUIRED } from '../mcp/calls/client-answers.ts';
 import type { GuardedItem, GuardPoint } from '../mcp/calls/guards.ts';
 import type { Policies, PolicyItem } from '../mcp/calls/policy.ts';
+import type { Cursor } from '../mcp/catalog/catalog.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { CallerContext, IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
 import { ALL_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
@@ -43,11 +44,11 @@ export const isUnseen = ({ guards }: Plan, point: GuardPoint, thrown: unknown): 
   (guards?.looksAt(point) === true ||
     (thrown.failure.jsonRpc.code === URL_REQUIRED && guards?.looksAt('elicitation') === true));
 
-/** §26: true if the guards let a URI go to its server, with what else is asked. They cannot change it. */
+/** §26: true if the guards let a request about a URI go to its server. They cannot change it. */
 export async function guardUri(
   { served }: Pick<ServedPath, 'served'>,
   point: GuardPoint,
-  item: GuardedItem,
+  item: GuardedItem & { readonly cursor?: Cursor },
   {
     user,
     clientId,
@@ -55,11 +56,11 @@ export async function guardUri(
     trace = {},
     relay,
   }: IdentifiedCaller & Partial<Pick<CallerContext, 'trace' | 'relay'>>,
-  more: JsonObject = {},
 ): Promise<boolean> {
   const guard = served.current.guards?.find(point, item);
   if (guard === undefined) return true;
-  const value: JsonObject = { uri: item.name, ...more };
+  const { name: uri, cursor } = item;
+  const value: JsonObject = { uri, ...(cursor !== undefined && { cursor }) };
   const verdict = await guard.judge({
     value,
     caller: { user, clientId, view, requestId: undefined, trace },

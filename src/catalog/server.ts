@@ -15,7 +15,6 @@ import type { Era } from '../mcp/protocol/revisions.ts';
 import type { ConnectionOwner } from '../mcp/upstream/connections.ts';
 import {
   bindCaller,
-  createUsage,
   GATEWAY_CALLER,
   isCallerOf,
   type LoginAccess,
@@ -23,7 +22,7 @@ import {
   type UpstreamCaller,
   type UpstreamDescription,
   type UpstreamLogins,
-  type Usage,
+  Usage,
 } from '../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { readInstructions, readServer } from './approved-content.ts';
@@ -51,7 +50,7 @@ export interface Server {
   /** §24: a connection was made, ended, or needs a login: those whose it is have other lists now. */
   noteConnectionChange(owner: ConnectionOwner): void;
   /** Until work that it runs is done the server is not let go: it may be more than one request. */
-  readonly usage: Pick<Usage, 'run' | 'runAndFinish'>;
+  readonly usage: Pick<Usage, 'run' | 'enter' | 'leave'>;
   /** Stops listening; what is under way ends, for `graceMs` at most. */
   close(graceMs: number): Promise<void>;
 }
@@ -85,7 +84,7 @@ export function createServer(
   const { config } = upstream;
   const isPersonal = upstream.facts.personalBy !== undefined;
   const closing = new AbortController();
-  const usage = createUsage(clock);
+  const usage = new Usage(clock);
   let reason: string | undefined;
   let since: number | undefined;
   const scope = { isPersonal, signal: closing.signal };

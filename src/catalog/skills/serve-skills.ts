@@ -136,7 +136,7 @@ export function createServeSkills(
     const page =
       found.server === BUILT_IN
         ? await readBuiltIn(uri, cursor, context)
-        : await readAtServer(uri, found, skill, cursor, context);
+        : await readAtServer({ ...found, asked: uri }, skill, cursor, context);
     const items = page.entries
       .map((entry) => toVisible(entry, found, who))
       .filter((item) => item !== undefined);
@@ -163,15 +163,14 @@ export function createServeSkills(
     return { entries, nextCursor: page.nextCursor };
   }
 
-  /** `uri` as the client wrote it, of what lies in the folder of the skill. */
+  /** `asked` is the URI as the client wrote it; `skill` the one whose folder it lies in. */
   async function readAtServer(
-    uri: string,
-    found: FoundResource,
+    found: FoundResource & { readonly asked: string },
     skill: Entry | undefined,
     cursor: Cursor,
     context: CallerContext,
   ): Promise<ReadPage> {
-    const { server, ownUri } = found;
+    const { server, ownUri, asked: uri } = found;
     const who = toWho(context, context);
     const description = await view.findServer(server)?.lists.describe(who.upstream, who.patience);
     if (description === undefined || !canReadDirectories(description.capabilities)) {
@@ -185,7 +184,7 @@ export function createServeSkills(
       return { entries: await prepare(server, 'resources', listed), nextCursor: undefined };
     }
     const page = cursor !== undefined && { cursor };
-    if (!(await guardUri(path, 'resources/read', toItem(found), context, { ...page })))
+    if (!(await guardUri(path, 'resources/read', { ...toItem(found), cursor }, context)))
       return failNoDirectory(uri);
     const params = { uri: ownUri, ...page };
     const request = { method: 'resources/directory/read', params } as const;

@@ -282,7 +282,7 @@ type NameAudience = (caller: UpstreamCaller) => string;
 export const createNameAudience = (isPersonal: boolean): NameAudience =>
   isPersonal ? nameCaller : () => EVERYBODY;
 
-export const EVERYBODY = '';
+const EVERYBODY = '';
 
 /**
  * An account of a server is one audience, whoever uses it. Users choose their names: as a hash none can be taken for the
@@ -298,71 +298,48 @@ const nameCaller: NameAudience = (caller) =>
         'base64url',
       ));
 
-// Work that is under way at a server, so that it can end before the server is let go.
+/** Requests in flight at a server, so that they can end before the server is closed. */
+export class Usage {
+  private readonly clock: Clock;
+  private inFlight = 0;
+  private hasEnded = false;
+  private onIdle: (() => void) | undefined;
 
-export type Usage = ReturnType<typeof createUsage>;
-
-export function createUsage(clock: Clock) {
-  let underWay = 0;
-  let hasEnded = false;
-  let onIdle = () => {};
-
-  function leave(): void {
-    underWay -= 1;
-    if (underWay === 0) onIdle();
+  constructor(clock: Clock) {
+    this.clock = clock;
   }
 
-  return {
-    /** Rejects with UpstreamError once it has ended. */
-    run<Value>(work: () => Promise<Value>): Promise<Value> {
-      if (hasEnded) return refuse();
-      underWay += 1;
-      const working = startWork(work);
-      // Beside what the caller waits for, not around it.
-      working.then(leave, leave);
-      return working;
-    },
-    /** As `run`, and resolves to what `finish` makes of it: between a server and its caller each promise costs both. */
-    runAndFinish<Value, Result>(
-      work: () => Promise<Value>,
-      finish: (value: Value) => Result | Promise<Result>,
-    ): Promise<Result> {
-      if (hasEnded) return refuse();
-      underWay += 1;
-      return startWork(work).then(
-        (value) => {
-          leave();
-          return finish(value);
-        },
-        (thrown: unknown) => {
-          leave();
-          throw thrown;
-        },
-      );
-    },
-    /** Takes nothing more, and resolves when nothing is under way, or after so many milliseconds. */
-    async end(graceMs: number): Promise<void> {
-      hasEnded = true;
-      if (underWay === 0) return;
-      await new Promise<void>((resolve) => {
-        const cancel = clock.after(graceMs, resolve);
-        onIdle = () => {
-          cancel();
-          resolve();
-        };
-      });
-    },
-  };
-}
+  /** Before a request; `leave` follows. @throws UpstreamError once it has ended. */
+  enter(): void {
+    if (this.hasEnded) throw new UpstreamError('unavailable', 'it is no longer served');
+    this.inFlight += 1;
+  }
 
-const refuse = (): Promise<never> =>
-  Promise.reject(new UpstreamError('unavailable', 'it is no longer served'));
+  /** The request has ended. */
+  leave(): void {
+    this.inFlight -= 1;
+    if (this.inFlight === 0) this.onIdle?.();
+  }
 
-/** Anything that it throws is a rejection. */
-function startWork<Value>(work: () => Promise<Value>): Promise<Value> {
-  try {
-    return work();
-  } catch (thrown) {
-    return Promise.reject(thrown);
+  async run<Value>(work: () => Promise<Value>): Promise<Value> {
+    this.enter();
+    try {
+      return await work();
+    } finally {
+      this.leave();
+    }
+  }
+
+  /** Takes no more requests, and resolves when none is in flight, or after so many milliseconds. */
+  async end(graceMs: number): Promise<void> {
+    this.hasEnded = true;
+    if (this.inFlight === 0) return;
+    await new Promise<void>((resolve) => {
+      const cancel = this.clock.after(graceMs, resolve);
+      this.onIdle = () => {
+        cancel();
+        resolve();
+      };
+    });
   }
 }

@@ -69,18 +69,18 @@ export function observeUpstream(
   upstream.onStateChange((isUp) => metrics.recordUpstreamState(name, isUp));
 
   return wrapUpstream(upstream, {
-    request(caller, request) {
+    async request(caller, request) {
       const startedAt = clock.monotonic();
       const method = METHODS.has(request.method) ? request.method : 'other';
-      const record = (status: 'success' | UpstreamFailure) =>
+      let status: 'success' | UpstreamFailure = 'success';
+      try {
+        return await upstream.request(caller, request);
+      } catch (error) {
+        status = error instanceof UpstreamError ? error.failure : 'error';
+        throw error;
+      } finally {
         metrics.recordUpstreamRequest(name, method, status, (clock.monotonic() - startedAt) / 1000);
-      const working = upstream.request(caller, request);
-      // Beside what the caller waits for, and before it goes on.
-      working.then(
-        () => record('success'),
-        (error: unknown) => record(error instanceof UpstreamError ? error.failure : 'error'),
-      );
-      return working;
+      }
     },
   });
 }
@@ -92,7 +92,7 @@ export function traceUpstream(upstream: Upstream, tracing: Tracing): Upstream {
   const place = { 'postern.server': upstream.config.name, ...upstream.facts.attributes };
 
   return wrapUpstream(upstream, {
-    request(caller, request) {
+    async request(caller, request) {
       const span = tracing.startChild({
         name: nameRequest(request),
         kind: 'client',
@@ -101,22 +101,20 @@ export function traceUpstream(upstream: Upstream, tracing: Tracing): Upstream {
       // A request that is not recorded is passed on all the same, as it came: the server follows.
       if (span === undefined) return upstream.request(caller, request);
       const send = () => upstream.request(caller, { ...request, trace: span.getContext() });
-      return span.run(send).then(
-        (result) => {
-          if (result.isError === true) span.fail('tool_error');
-          span.end();
-          return result;
-        },
-        (thrown: unknown) => {
-          const { failure, jsonRpcError } =
-            thrown instanceof UpstreamError ? thrown : UNKNOWN_FAILURE;
-          const code = jsonRpcError && String(jsonRpcError.code);
-          if (code !== undefined) span.setAttributes({ 'rpc.response.status_code': code });
-          span.fail(code ?? failure);
-          span.end();
-          throw thrown;
-        },
-      );
+      try {
+        const result = await span.run(send);
+        if (result.isError === true) span.fail('tool_error');
+        return result;
+      } catch (thrown) {
+        const { failure, jsonRpcError } =
+          thrown instanceof UpstreamError ? thrown : UNKNOWN_FAILURE;
+        const code = jsonRpcError && String(jsonRpcError.code);
+        if (code !== undefined) span.setAttributes({ 'rpc.response.status_code': code });
+        span.fail(code ?? failure);
+        throw thrown;
+      } finally {
+        span.end();
+      }
     },
   });
 }

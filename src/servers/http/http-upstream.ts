@@ -1,7 +1,6 @@
 // §18.3: a server behind the gateway that is reached by streamable HTTP, of whichever era.
 
 import {
-  createUsage,
   GATEWAY_CALLER,
   nameOwnSession,
   type Upstream,
@@ -9,6 +8,7 @@ import {
   UpstreamError,
   type UpstreamRequest,
   type UpstreamRuntime,
+  Usage,
 } from '../../mcp/upstream/upstream.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
@@ -79,7 +79,7 @@ export function createHttpUpstream(
   const facts = readHttpFacts(config);
   /** A server that answers users only is told nothing where the gateway itself asks. */
   const isForNobody = ({ user }: UpstreamCaller) => user === undefined && facts.needsUser;
-  const usage = createUsage(runtime.clock);
+  const usage = new Usage(runtime.clock);
 
   const availability = createAvailability(runtime, config.name, probe);
   const judge = createAvailabilityJudge(config, availability);
