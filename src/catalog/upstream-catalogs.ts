@@ -315,6 +315,7 @@ function createViewCatalog(path: ServedPath): ServedCatalog {
   const passOn = createPassOn(path);
 
   return {
+    path: view.path === '' ? undefined : view.path,
     server: view.path === '' || view.isCurated ? undefined : view.path,
     view: view.isCurated ? view.path : undefined,
     get title() {

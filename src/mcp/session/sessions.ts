@@ -11,7 +11,6 @@ import type { Replicas } from '../../store/replicas/replicas.ts';
 import type { Owner, SessionAccess, SessionRecord } from '../../store/store.ts';
 import type { Call, Callers } from '../calls/call.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
-import { nameOwnPath } from '../catalog/served-catalog.ts';
 import { isLogSeverity, type LogSeverity } from '../protocol/methods.ts';
 import { readClientExtensions } from '../protocol/revisions.ts';
 
@@ -113,7 +112,7 @@ export function createSessions(
       if ('failure' in session) fail('internal_error', { cause: session.failure });
       const { record } = session;
       if (record !== undefined)
-        return isOwn(record, user) && record.server === nameOwnPath(catalog) ? record : undefined;
+        return isOwn(record, user) && record.server === catalog.path ? record : undefined;
       return isSessionId(id) ? countExpired(id) : undefined;
     },
 

@@ -17,12 +17,7 @@ import { type RunMethod, readString } from '../calls/methods.ts';
 import type { Answer } from '../calls/outcome.ts';
 import type { CallControl } from '../calls/run-target.ts';
 import { isEmpty, omit, pick } from '../catalog/client-requests.ts';
-import {
-  nameOwnPath,
-  type ServedCatalog,
-  type Target,
-  type TaskRequest,
-} from '../catalog/served-catalog.ts';
+import type { ServedCatalog, Target, TaskRequest } from '../catalog/served-catalog.ts';
 import {
   createRelayedTaskIds,
   describeHandle,
@@ -293,8 +288,8 @@ const NO_PROGRESS = { message: undefined, progress: 0, total: undefined };
 const toOwner = (
   id: string,
   user: UserContext | undefined,
-  catalog: Pick<ServedCatalog, 'server' | 'view'>,
-): TaskOwner => ({ id, user: user && nameOwner(user), path: nameOwnPath(catalog) });
+  catalog: Pick<ServedCatalog, 'path'>,
+): TaskOwner => ({ id, user: user && nameOwner(user), path: catalog.path });
 
 /** The same whether there never was one, or it is somebody else's. */
 function failUnknownTask(): never {
