@@ -15,7 +15,7 @@ import { nameOwner } from '../store/owner.ts';
 import type { Server } from './server.ts';
 import type { View } from './view.ts';
 
-export type ChangeHub = ReturnType<typeof createChangeHub>;
+type ChangeHub = ReturnType<typeof createChangeHub>;
 
 interface ListListener {
   readonly caller: UpstreamCaller;
@@ -84,8 +84,6 @@ export function createChangeHub({ clock, log }: ClockAndLog) {
 
 // §18.4: sessions that got a list in which a server was missing. Once that has come they are told, in the answer to their next
 // call: most have no stream of their own.
-
-export type MissedLists = ReturnType<typeof createMissedLists>;
 
 const MAX_OF_USER = 20;
 

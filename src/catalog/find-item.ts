@@ -8,17 +8,11 @@ import { createJudgeLikeness } from '../platform/nearest-name.ts';
 import { hasApp, isVisibleTo } from './apps/app-tools.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
 import { JUDGED_AT_ONCE, type ServedPath } from './served-path.ts';
-import {
-  type FoundItem,
-  type FoundResource,
-  type ResolveResource,
-  toShownName,
-  type Who,
-} from './view.ts';
+import { type FoundItem, type FoundResource, toShownName, type View, type Who } from './view.ts';
 
 export type FindItem = ReturnType<typeof createFindItem>;
 
-export function createFindItem(path: ServedPath, resolveResource: ResolveResource) {
+export function createFindItem(path: ServedPath, resolveResource: View['findResource']) {
   const { view } = path;
 
   /** `facts` are for the log. @throws GatewayError `invalid_params` always. */

@@ -16,7 +16,6 @@ import {
   CONNECT,
   createNaming,
   type Naming,
-  type NamingConfig,
   selectTools,
   toJudgedList,
 } from './prepare-list.ts';
@@ -224,7 +223,7 @@ function createReadNames(naming: Naming, findFacts: FindFacts) {
  * Finds of a pattern that begins, up to the separator, as names of a server do, but of none that the file has, that beginning, and
  * the pattern as it was probably meant.
  */
-export function createFindStranger(file: NamingConfig) {
+export function createFindStranger(file: Parameters<typeof createNaming>[0]) {
   const { servers, separator } = file;
   const { findStart, listStarts } = createNaming(file);
   const starts = listStarts().filter((start) => start !== '');

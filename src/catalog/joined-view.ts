@@ -4,7 +4,7 @@ import { LIST_KINDS } from '../mcp/protocol/list-kinds.ts';
 import { isAppUri, readSharedUri } from './apps/app-tools.ts';
 import { CallerLists, findIn, isCalled } from './caller-lists.ts';
 import { findTemplate } from './find-template.ts';
-import type { CuratedItem, Plan, Selection, ServedPlan } from './plan.ts';
+import type { Plan, Selection, ServedPlan } from './plan.ts';
 import { BUILT_IN } from './prepare-list.ts';
 import { EMPTY_LIST, type ListView, type View, type Who } from './view.ts';
 
@@ -30,7 +30,7 @@ export function createCuratedView(name: string, served: ServedPlan, joined: View
   const select = ({ views }: Plan) => views.get(name);
   const selection = createSelection(name, served, select);
   const { list, listAtHand, includes } = selection;
-  const isIncluded = (item: CuratedItem): boolean =>
+  const isIncluded = (item: Parameters<Selection['includes']>[0]): boolean =>
     select(served.current)?.includes(item) === true;
   const canHave = (wanted: string): boolean =>
     served.current.naming

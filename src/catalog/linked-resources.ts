@@ -10,9 +10,9 @@ import { nameOwner } from '../store/owner.ts';
 import { createRecords, textFormat } from '../store/records.ts';
 import { isAppUri, toMovedUri } from './apps/app-tools.ts';
 import { BUILT_IN } from './prepare-list.ts';
-import type { ResolveResource, View } from './view.ts';
+import type { View } from './view.ts';
 
-export type LinkedResources = ReturnType<typeof createLinkedResources>;
+type LinkedResources = ReturnType<typeof createLinkedResources>;
 
 /** Keys in the store, the oldest first, and when they were written. */
 type SavedLinks = Map<string, number>;
@@ -94,7 +94,7 @@ export function createResolveResource(
   view: View,
   joined: View,
   links: LinkedResources,
-): ResolveResource {
+): View['findResource'] {
   /**
    * A URI that a client was given by a server is for that server alone: it may hold a secret. Nobody was given by a link what
    * another server listed then.

@@ -15,11 +15,11 @@ import { listClientUris } from './apps/app-tools.ts';
 import { BUILT_IN } from './prepare-list.ts';
 import { findBuiltIn, guardUri, type ServedPath, seesSome, toItem } from './served-path.ts';
 import type { Server } from './server.ts';
-import { mayUseSome, type ResolveResource, toWho, type Who } from './view.ts';
+import { mayUseSome, toWho, type View, type Who } from './view.ts';
 
 // Resources that tell when they change, and those who subscribe to them.
 
-export function createWatching(path: ServedPath, resolveResource: ResolveResource) {
+export function createWatching(path: ServedPath, resolveResource: View['findResource']) {
   const { view, access, served } = path;
 
   /** The server's answer about a resource that the caller may not read would tell that there is one. */
@@ -90,7 +90,7 @@ const ABOUT_RESOURCES = ['resources/subscribe', 'resources/result'] as const;
 /** It listens to each server of the view, also to those that come later. */
 const createListenToServers = (
   path: ServedPath,
-  resolveResource: ResolveResource,
+  resolveResource: View['findResource'],
 ): ServedCatalog['listen'] =>
   function listenToServers(caller, listener, uris) {
     const { view, access, hub, clock, served } = path;

@@ -20,14 +20,13 @@ import {
   createPrepareList,
   type Entry,
   type Naming,
-  type PrepareList,
   selectTools,
 } from './prepare-list.ts';
 import { type Server, toApprovable } from './server.ts';
 import type { ViewConfig, ViewsConfig } from './view-shape.ts';
 
 /** The part of the configuration file that catalogues are made of. */
-export interface CatalogFile extends ServersConfig, ViewsConfig {
+interface CatalogFile extends ServersConfig, ViewsConfig {
   /** As far as their patterns are looked at here. */
   readonly rules: readonly {
     readonly may: readonly string[];
@@ -89,7 +88,7 @@ interface OpenedServer {
 }
 
 export interface PlannedServer extends OpenedServer {
-  readonly prepareList: PrepareList;
+  readonly prepareList: ReturnType<typeof createPrepareList>;
   /**
    * True if the server, which has not said what it has, could have an item of this own name that clients may see: one that is hidden
    * while the server is there is unknown while it is not.
@@ -223,12 +222,12 @@ export interface Selection extends JoinedPart {
   curate(list: JoinedList): JoinedList;
 }
 
-export interface PlannedView extends Selection {
+interface PlannedView extends Selection {
   readonly config: ViewConfig;
 }
 
 /** As clients of `/mcp` see it. */
-export interface CuratedItem extends Pick<Entry, 'kind' | 'server' | 'name'> {
+interface CuratedItem extends Pick<Entry, 'kind' | 'server' | 'name'> {
   readonly namesBegin?: string | undefined;
 }
 

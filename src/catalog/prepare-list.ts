@@ -51,14 +51,12 @@ interface ServerControls {
   readonly warn: WarnOfItem;
 }
 
-export type PrepareList = (kind: ListKind, list: FetchedList) => PreparedList;
-
 /** Each list is prepared once. */
-export function createPrepareList(controls: ServerControls): PrepareList {
+export function createPrepareList(controls: ServerControls) {
   const selected = selectTools(controls.config.tools);
   const prepared = new WeakMap<FetchedList, PreparedList>();
 
-  return function prepareList(kind, list) {
+  return function prepareList(kind: ListKind, list: FetchedList): PreparedList {
     const known = prepared.get(list);
     if (known !== undefined) return known;
     const made = prepare(kind, list, selected, controls);
@@ -297,7 +295,7 @@ const NO_MARK: readonly [string, readonly string[]] = ['', []];
 export type Naming = ReturnType<typeof createNaming>;
 
 /** The part of the configuration file that names follow from. */
-export type NamingConfig = Pick<ServersConfig, 'servers' | 'separator' | 'maxNameLength' | 'names'>;
+type NamingConfig = Pick<ServersConfig, 'servers' | 'separator' | 'maxNameLength' | 'names'>;
 
 type Prefixed = Pick<UpstreamConfig, 'prefix'>;
 

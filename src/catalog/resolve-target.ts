@@ -32,7 +32,7 @@ import type { ServedPlan } from './plan.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
 import { findBuiltIn, findDenial, isUnseen, type ServedPath, toItem } from './served-path.ts';
 import type { Server } from './server.ts';
-import { type AbsentItem, type FoundItem, failAbsent, toWho, type Who } from './view.ts';
+import { type FoundItem, failAbsent, toWho, type Who } from './view.ts';
 
 export function createResolveTarget(
   path: ServedPath,
@@ -113,7 +113,11 @@ export function createResolveTarget(
   }
 
   /** A name of a server that has not listed yet. */
-  function toAbsentTarget({ server, name }: AbsentItem, wanted: WantedItem, who: Who): Target {
+  function toAbsentTarget(
+    { server, name }: Extract<FoundItem, { kind: 'absent' }>,
+    wanted: WantedItem,
+    who: Who,
+  ): Target {
     const kind = LIST_KINDS[wanted.list].ruled;
     const item = { kind, name, server: server.name, annotations: NONE };
     const target = createTarget(item, wanted, who, async (args, context) => {

@@ -12,8 +12,8 @@ import type { ConnectUser } from '../mcp/upstream/connection-ports.ts';
 import type { RelayCall } from '../mcp/upstream/server-request.ts';
 import { type Clock, createTurns, type Turns } from '../platform/clock.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
-import type { ChangeHub, MissedLists } from './change-hub.ts';
-import type { LinkedResources } from './linked-resources.ts';
+import type { createChangeHub, createMissedLists } from './change-hub.ts';
+import type { createLinkedResources } from './linked-resources.ts';
 import type { Plan, ServedPlan } from './plan.ts';
 import type { Entry } from './prepare-list.ts';
 import type { FoundResource, View, Who } from './view.ts';
@@ -25,9 +25,9 @@ export interface ServedPath {
   readonly access: ReturnType<typeof createAccess>;
   readonly relayCall: RelayCall;
   readonly connectUser: ConnectUser;
-  readonly links: LinkedResources;
-  readonly hub: ChangeHub;
-  readonly missedLists: MissedLists;
+  readonly links: ReturnType<typeof createLinkedResources>;
+  readonly hub: ReturnType<typeof createChangeHub>;
+  readonly missedLists: ReturnType<typeof createMissedLists>;
   readonly clock: Clock;
   readonly served: ServedPlan;
 }

@@ -22,9 +22,9 @@ import { type FetchedList, fetchList } from './fetch-list.ts';
 import { ListCache, type Patience, WaitingTime, waitAtMost } from './list-cache.ts';
 import type { ListJudgement } from './list-guards.ts';
 
-export type ListsRuntime = Pick<Runtime, 'config' | 'clock' | 'log'>;
+type ListsRuntime = Pick<Runtime, 'config' | 'clock' | 'log'>;
 
-export interface ListsScope {
+interface ListsScope {
   /** Each user has lists of their own. */
   readonly isPersonal: boolean;
   /** Users whose lists are kept; 1,000 by default. */

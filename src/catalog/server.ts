@@ -25,17 +25,13 @@ import {
   Usage,
 } from '../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
+import type { Runtime } from '../runtime/runtime.ts';
 import { readInstructions, readServer } from './approved-content.ts';
 import { findItemProblem } from './check-item.ts';
 import type { FetchedList } from './fetch-list.ts';
 import type { Patience } from './list-cache.ts';
 import { selectTools } from './prepare-list.ts';
-import {
-  type ListsOwner,
-  type ListsRuntime,
-  type ListsScope,
-  ServerLists,
-} from './server-lists.ts';
+import { type ListsOwner, ServerLists } from './server-lists.ts';
 
 export interface Server {
   readonly name: string;
@@ -55,7 +51,7 @@ export interface Server {
   close(graceMs: number): Promise<void>;
 }
 
-export interface ServerState {
+interface ServerState {
   /** Undefined until it was tried. */
   readonly isUp: boolean | undefined;
   /** When that was found, in epoch milliseconds; undefined until it was tried. */
@@ -76,7 +72,7 @@ interface ServerOwner extends Omit<ListsOwner, 'onChange'> {
 }
 
 export function createServer(
-  runtime: ListsRuntime,
+  runtime: Pick<Runtime, 'config' | 'clock' | 'log'>,
   upstream: Upstream,
   owner: ServerOwner,
 ): Server {
@@ -97,7 +93,7 @@ export function createServer(
   const lists =
     logins === undefined
       ? new ServerLists(runtime, upstream, scope, listsOwner)
-      : new ListsByConnection(runtime, upstream, { ...scope, logins }, listsOwner);
+      : new ListsByConnection(logins, runtime, upstream, scope, listsOwner);
   const server: Server = {
     name: config.name,
     upstream,
@@ -190,15 +186,11 @@ class ListsByConnection extends ServerLists {
   private readonly logins: UpstreamLogins;
   private readonly withoutLogin: UpstreamCaller | undefined;
 
-  constructor(
-    runtime: ListsRuntime,
-    upstream: Upstream,
-    scope: ListsScope & { readonly logins: UpstreamLogins },
-    owner: ListsOwner,
-  ) {
-    super(runtime, upstream, scope, owner);
-    this.logins = scope.logins;
-    const isOpenToAll = upstream.facts.connection?.auth.list === 'anonymous';
+  constructor(logins: UpstreamLogins, ...given: ConstructorParameters<typeof ServerLists>) {
+    super(...given);
+    this.logins = logins;
+    const [, { facts }] = given;
+    const isOpenToAll = facts.connection?.auth.list === 'anonymous';
     this.withoutLogin = isOpenToAll ? GATEWAY_CALLER : undefined;
   }
 

@@ -11,7 +11,7 @@ import type { FindFacts, UpstreamConfig } from '../mcp/upstream/upstream-config.
 import { observeUpstream } from '../mcp/upstream/wrap-upstream.ts';
 import { listPathsForOperators, listPathsOf, measureLists } from './budget/list-costs.ts';
 import { type BuiltIn, createBuiltIn } from './built-in.ts';
-import { type ChangeHub, createChangeHub, createMissedLists } from './change-hub.ts';
+import { createChangeHub, createMissedLists } from './change-hub.ts';
 import { findItemProblem, findOwnNameProblem } from './check-item.ts';
 import { ALL_OFFERS, describeView } from './describe-view.ts';
 import { createFindItem } from './find-item.ts';
@@ -38,7 +38,7 @@ import { createNaming, selectTools, toJudgedList } from './prepare-list.ts';
 import { createComplete, createResolveTarget } from './resolve-target.ts';
 import { createSearchCatalog } from './search/search-catalog.ts';
 import { createAccess, findBuiltIn, type ServedPath } from './served-path.ts';
-import { createServer, type Server, type ServerState } from './server.ts';
+import { createServer, type Server } from './server.ts';
 import { createServerView } from './server-view.ts';
 import { createServeSkills } from './skills/serve-skills.ts';
 import { toWho, type View } from './view.ts';
@@ -53,7 +53,7 @@ interface CatalogSources {
 }
 
 /** For operators. */
-export interface ServerFacts extends ServerState {
+export interface ServerFacts extends ReturnType<Server['describe']> {
   readonly name: string;
   readonly transport: UpstreamConfig['kind'];
   readonly isRequired: boolean;
@@ -72,7 +72,7 @@ export class UpstreamCatalogs {
   private readonly runtime: UpstreamRuntime;
   private readonly sources: CatalogSources;
   private readonly builtIn: BuiltIn;
-  private readonly hub: ChangeHub;
+  private readonly hub: ServedPath['hub'];
   private readonly patterns: ReturnType<typeof createPatternWatch>;
   private readonly root: ServedPath;
   /** Those at paths of servers and views, by name. */
@@ -351,7 +351,7 @@ function createViewCatalog(path: ServedPath): ServedCatalog {
 // §22.4: all tools that a server lists, for operators: also those that clients do not see, and why. As it listed them last: no server
 // is asked.
 
-export interface ServerTool {
+interface ServerTool {
   /** As the server calls it; `''` where it has no name. */
   readonly name: string;
   /** As clients of `/mcp` see it; undefined where they do not. */

@@ -81,7 +81,7 @@ export const EMPTY_LIST: ListView = {
 export type FoundItem = Entry | AbsentItem;
 
 /** A name of this server, which has not said what it has. */
-export interface AbsentItem {
+interface AbsentItem {
   readonly kind: 'absent';
   readonly server: Server;
   /** As clients of `/mcp` would see it. */
@@ -97,9 +97,6 @@ export interface FoundResource {
   readonly uri: string;
   readonly annotations: Entry['annotations'];
 }
-
-/** To whom a URI is sent; undefined where nobody has it. */
-export type ResolveResource = (uri: string, who: Who) => Promise<FoundResource | undefined>;
 
 /** `context` is that of the call under way, where there is one. */
 export const toWho = (

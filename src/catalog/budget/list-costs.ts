@@ -8,13 +8,7 @@ import type { JsonObject } from '../../platform/json.ts';
 import { createBuiltIn } from '../built-in.ts';
 import type { FetchedList } from '../fetch-list.ts';
 import { createJoinLists } from '../join-lists.ts';
-import {
-  type CatalogFile,
-  createPlannedView,
-  listGuardServers,
-  type Plan,
-  type PlannedView,
-} from '../plan.ts';
+import { type CatalogSetup, createPlannedView, listGuardServers, type Plan } from '../plan.ts';
 import { createNaming, createPrepareList, type Entry } from '../prepare-list.ts';
 import { listSearched } from '../search/search-catalog.ts';
 import { loadCountTokens } from '../search/search-tools.ts';
@@ -76,6 +70,8 @@ export async function measureLists(
 }
 
 // §25.2: the paths whose lists are measured: /mcp, each server, each view.
+
+type PlannedView = ReturnType<typeof createPlannedView>;
 
 /** `isUnknown` says if the list of a server is not, or not wholly, known. `name` is that of the server or view; `''` for `/mcp`. */
 function listPaths(
@@ -157,7 +153,7 @@ export interface FetchedTools {
 
 /** As the gateway would list them, before rules. */
 export async function listFetchedPaths(
-  file: CatalogFile,
+  file: CatalogSetup['file'],
   { tools, personal }: FetchedTools,
   ownCatalog: OwnCatalog,
   policies: Pick<Policies, 'findHidden'>,

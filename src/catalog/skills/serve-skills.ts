@@ -27,9 +27,9 @@ import {
 import {
   type FoundResource,
   failAtServer,
-  type ResolveResource,
   toShownItem,
   toWho,
+  type View,
   type Who,
 } from '../view.ts';
 import { findSkillAround, isRenamed, locateFile } from './skill-files.ts';
@@ -37,7 +37,7 @@ import { findSkillAround, isRenamed, locateFile } from './skill-files.ts';
 export function createServeSkills(
   path: ServedPath,
   passOn: PassOn,
-  resolveResource: ResolveResource,
+  resolveResource: View['findResource'],
 ): Pick<ServedCatalog, 'getSkill' | 'readDirectory'> {
   const { view, access, served } = path;
 
