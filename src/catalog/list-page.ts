@@ -1,4 +1,4 @@
-// MCP "Pagination": a joined list in pages.
+// MCP "Pagination": pages of a joined list, and how they are written.
 import {
   type Cursor,
   decodeCursor,
@@ -22,7 +22,7 @@ import { type Entry, showNumbers } from './prepare-list.ts';
 import { createIsVisible, isAnyDown, JUDGED_AT_ONCE, type ServedPath } from './served-path.ts';
 import { type ListView, toLister, toShownItem, toShownName } from './view.ts';
 
-/** Many clients read one page only. */
+/** Many clients read only the first page. */
 const PAGE_SIZE = 1_000;
 
 export function createListPage(path: ServedPath) {
@@ -45,7 +45,7 @@ export function createListPage(path: ServedPath) {
     const isPrivate = list.isPersonal || dependsOnCaller();
     if (dependsOnCaller()) await access.prepareFor(who, work);
     const { entries } = list;
-    // As nearly always where there are no rules: nothing has to be judged.
+    // Fast path, nearly always taken without rules: no entry has to be judged.
     const seesAllAtOnce =
       cursor === undefined && entries.length <= PAGE_SIZE && !dependsOnCaller() && !isAnyDown(view);
     const { positions, last } = seesAllAtOnce
@@ -76,8 +76,8 @@ export function createListPage(path: ServedPath) {
 }
 
 /**
- * A cursor is the name of the last that was taken. One that names what the caller cannot see is as wrong as any
- * other: nobody finds out by it what there is.
+ * A cursor is the name of the last entry of a page. A cursor that names a hidden entry fails like any unknown one, so that it
+ * tells the caller nothing.
  */
 function findStart(
   cursor: string,
@@ -92,8 +92,8 @@ function findStart(
 }
 
 /**
- * The positions in the list, rising, and the last that was taken, where there are more. Only as many are judged as the page needs;
- * what many rules say of many entries takes long.
+ * The positions in the list, rising, and the last entry of the page if there are more. Only as many entries are judged as the page
+ * needs: many rules over many entries take long.
  */
 async function takeVisible(
   list: ListView,
@@ -122,11 +122,11 @@ async function takeVisible(
   return { positions: taken.sort((a, b) => a - b), last: hasMore ? last : undefined };
 }
 
-// §18.2: which entries of a list come first where a page does not hold all: those of each server in turn.
+// §18.2: the order of entries if a page does not hold all: round-robin over the servers.
 
 /**
  * The first entry of each server in the order of the list, then the second of each, and so on: however much one lists,
- * the others' are on the first pages. Of one list it is always the same, on every replica.
+ * entries of the others are on the first pages. The order of one list is the same on every replica.
  */
 const takeTurns = computeOnce((entries: readonly Entry[]) => {
   const rounds: number[][] = [];
@@ -151,21 +151,21 @@ const takeTurns = computeOnce((entries: readonly Entry[]) => {
   };
 });
 
-// §18.2: pages of lists as they are sent: made once for all callers who see the same of the same list.
+// §18.2: pages as they are sent, written once for all callers who see the same part of the same list.
 
-/** The part of a list that a caller may see. Asked anew each time: here it is only looked up how that is written. */
+/** The part of a list that a caller may see. Decided anew for each request: only the written form is cached. */
 export interface VisiblePage {
   /** `path` of the view that shows it. */
   readonly path: string;
   readonly kind: ListKind;
-  /** The very array: a list that was fetched anew, or prepared by another configuration, is another one. */
+  /** The key of the cache: a list that was fetched anew, or prepared by another plan, is another array. */
   readonly list: readonly Entry[];
   /** Positions of its entries in the list, rising. */
   readonly positions: readonly number[];
   readonly nextCursor: string | undefined;
-  /** The caller (`nameOwner`); undefined where nobody logs in. */
+  /** The caller (`nameOwner`); undefined without authentication. */
   readonly caller: string | undefined;
-  /** §33: its tools are written otherwise for clients of the session era. */
+  /** §33: its tools are written in another form for clients of the session era. */
   readonly isNarrowed?: boolean;
 }
 
@@ -175,7 +175,7 @@ type WrittenPage = Required<Pick<Page<RawItem>, 'items' | 'bytes'>>;
 /** `getItem` says what the view shows of an entry. @throws TypeError for what JSON cannot say. */
 type WritePage = (page: VisiblePage, getItem: (entry: Entry) => RawItem) => WrittenPage;
 
-/** Memory of an entry beside its part of the bytes. */
+/** Overhead of an entry beside its part of the bytes. */
 const BYTES_AN_ENTRY = 16;
 
 interface KeptPage extends Omit<VisiblePage, 'list'> {
@@ -183,7 +183,7 @@ interface KeptPage extends Omit<VisiblePage, 'list'> {
   readonly written: WrittenPage;
 }
 
-/** Those of one list, by hash. */
+/** The pages of one list, by hash. */
 type PagesOfList = Map<number, KeptPage>;
 
 /** Each plan has written pages of its own. */
@@ -250,7 +250,7 @@ function write(
   return { items, bytes: Buffer.from(writeExactJson(result)) };
 }
 
-/** The later one of two pages with one hash is kept. */
+/** If two pages have the same hash, the later one is kept. */
 function hashPositions(positions: readonly number[]): number {
   let hash = positions.length;
   for (const position of positions) hash = (Math.imul(hash, 31) + position) | 0;
@@ -270,10 +270,10 @@ function isSame(
   );
 }
 
-// §33: tools of servers of the stateless era, as clients of the session era can read them. Since 2026-07-28 a schema may be any
-// JSON Schema; clients of the revisions before refuse a whole list for one tool whose schema is not an object's.
+// §33: tools of servers of the stateless era in the form that clients of the session era can read. Since 2026-07-28 a schema may be
+// any JSON Schema; clients of earlier revisions refuse a whole list for one tool whose schema is not an object schema.
 
-/** The very item where nothing of it has to change, as of nearly all. */
+/** The same object if nothing has to change, as for nearly all tools. */
 function toSessionTool(item: RawItem): RawItem {
   const { inputSchema, outputSchema, ...members } = item;
   const [input, output] = [narrow(inputSchema), narrow(outputSchema)];
@@ -286,14 +286,14 @@ function toSessionTool(item: RawItem): RawItem {
   };
 }
 
-/** True if some of the tools change so. */
+/** True if any of the tools changes. */
 const hasOthers = computeOnce((entries: readonly Entry[]) =>
   entries.some(({ ownItem }) => toSessionTool(ownItem) !== ownItem),
 );
 
 const isOfObject = (schema: unknown): boolean => isObject(schema) && schema.type === 'object';
 
-/** Undefined for what those clients refuse. */
+/** Undefined for a schema that those clients refuse. */
 function narrow(schema: unknown): unknown {
   if (!isObject(schema)) return schema;
   if (!isOfObject(schema)) return undefined;

@@ -1,7 +1,6 @@
-// §18.3: a call goes to its server. Its result comes back as clients can read it, and names what they know; what it links to is
-// remembered.
+// §18.3: passes a call on to its server, and its result back in a form that clients can read, with URIs that they know. Links in
+// results are remembered.
 import { fail, failUpstream, GatewayError } from '../errors/gateway-error.ts';
-
 import { GUARD_POINTS } from '../mcp/calls/guards.ts';
 import type { RawResult } from '../mcp/catalog/catalog.ts';
 import type { CallerContext } from '../mcp/catalog/served-catalog.ts';
@@ -149,7 +148,7 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
     return unknown.length === 0 ? rename(NONE_MOVED) : lookUp(server, unknown, who).then(rename);
   }
 
-  /** Those that clients see as the later of two servers has them. Links that nobody lists are remembered. */
+  /** Resolves to the URIs that another server has, too, and that clients see as `<server>+<uri>`. Unlisted links are remembered. */
   async function lookUp(
     server: string,
     named: readonly NamedUri[],
@@ -171,7 +170,7 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
     return moved;
   }
 
-  /** True if both list it, and the other one has the name. */
+  /** True if both servers list the URI, and the other one keeps it. */
   async function isAnothers(uri: string, server: string, who: Who): Promise<boolean> {
     const listed = await joined.findListed(uri, who);
     if (listed === undefined || listed.server === server) return false;
@@ -194,27 +193,27 @@ function failAsAsked(thrown: unknown, { name, asked }: RelayedRequest): never {
   });
 }
 
-/** The list in which that is which is called, where that is no tool; and the member that its result must have. */
+/** For methods that call no tool: the list of the item, and the member that the result must have. */
 const READ: Readonly<Record<string, { readonly list: ListKind; readonly member: string }>> = {
   'prompts/get': { list: 'prompts', member: 'messages' },
   'resources/read': { list: 'resources', member: 'contents' },
 };
 
-/** Requests of which a guard sees `_meta`. */
+/** Methods whose `_meta` a guard sees. */
 const GUARDED: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
 const NONE_MOVED: ReadonlySet<string> = new Set();
 
-/** The configuration has changed since it was found. */
+/** The server was removed from the configuration since it was found. */
 export const failGone = (server: string): never => failUpstream(`${server} is no longer there.`);
 
-// §18.2, §30.1: the URIs that a result of a server names, and where: of links, embedded resources, what was read, and apps. Texts
-// and structured content are the server's words, and stay as they are.
+// §18.2, §30.1: the URIs in a result of a server, with their paths: links, embedded resources, read contents, and apps. Texts
+// and structured content stay as the server wrote them.
 
 interface NamedUri {
   readonly path: JsonPath;
   readonly uri: string;
-  /** A result of a tool or a prompt has it: it can be read, whether it is listed or not. */
+  /** A link or an embedded resource of a tool or prompt: it can be read even if it is not listed. */
   readonly isLink: boolean;
 }
 
@@ -249,14 +248,14 @@ function addResource(item: unknown, path: JsonPath, isLink: boolean, named: Name
   addApps(item, path, named);
 }
 
-/** The apps that `_meta` of something names. */
+/** The apps that `_meta` names. */
 function addApps({ _meta: meta }: JsonObject, path: JsonPath, named: NamedUri[]): void {
   for (const app of listAppUris(meta)) {
     named.push({ path: [...path, '_meta', ...app.path], uri: app.uri, isLink: false });
   }
 }
 
-/** With the gateway's own word of how long it may be kept, which was not written. */
+/** Keeps the gateway's own cache hint, which is no part of the written result. */
 function editResult(result: RawResult, edits: readonly ValueEdit[]): RawResult {
   if (edits.length === 0 || result.cache === undefined) return editValue(result, edits);
   const { cache, ...written } = result;

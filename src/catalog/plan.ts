@@ -1,4 +1,4 @@
-// The configuration file, as long as it is the one that is served.
+// The plan of one configuration: everything that follows from the file, and the plan that is served now.
 
 import type { Guards } from '../mcp/calls/guards.ts';
 import type { Policies } from '../mcp/calls/policy.ts';
@@ -46,22 +46,22 @@ interface CatalogFile extends ServersConfig, ViewsConfig {
   }[];
 }
 
-/** All that catalogues are made by, until the configuration is read anew. */
+/** Everything that catalogues are made from, until the configuration is loaded anew. */
 export interface CatalogSetup {
   readonly file: CatalogFile;
-  /** Undefined where there is none: everything is approved. */
+  /** Undefined without a lock: everything is approved. */
   readonly lock?: Lock | undefined;
-  /** Decide who may see and use what. */
+  /** Access control: visibility and use of items. */
   readonly policies: Policies;
-  /** Look at what goes through; undefined without guards. */
+  /** Undefined without guards. */
   readonly guards: Guards | undefined;
-  /** Checks what a guard has changed against a server's schema; undefined without guards. */
+  /** Checks values that a guard has changed against a server's schema; undefined without guards. */
   readonly checkSchema: CheckSchema | undefined;
 }
 
-/** All that follows from one setup. Nothing of it changes: the next setup makes another one. */
+/** Everything that follows from one setup. Immutable: the next setup makes another plan. */
 export interface Plan extends CatalogSetup {
-  /** Undefined where the file says `"builtIn": false`. */
+  /** Undefined if the file says `"builtIn": false`. */
   readonly builtIn: BuiltIn | undefined;
   /** In the file's order, with those that are guards. */
   readonly opened: readonly OpenedServer[];
@@ -71,7 +71,7 @@ export interface Plan extends CatalogSetup {
   readonly whole: Selection;
   /** In the file's order. */
   readonly views: ReadonlyMap<string, PlannedView>;
-  /** Those that are guards (§26.2): no client sees them, and no guard looks at them. */
+  /** Servers that are guards (§26.2): no client sees them, and no guard looks at them. */
   readonly guardServers: ReadonlyMap<string, OpenedServer>;
   readonly naming: Naming;
   /** Undefined without guards. */
@@ -90,8 +90,8 @@ interface OpenedServer {
 export interface PlannedServer extends OpenedServer {
   readonly prepareList: ReturnType<typeof createPrepareList>;
   /**
-   * True if the server, which has not said what it has, could have an item of this own name that clients may see: one that is hidden
-   * while the server is there is unknown while it is not.
+   * True if the server, which has not listed yet, could have an item of this own name that clients may see: an item that is hidden
+   * while the server runs is unknown while it does not.
    */
   mayHave(kind: ListKind, ownName: string): boolean;
   readonly approvable: ApprovableServer;
@@ -211,7 +211,7 @@ export class ServedPlan {
 export const listGuardServers = ({ guards = [] }: Pick<CatalogFile, 'guards'>): readonly string[] =>
   guards.flatMap(({ use }) => use.server ?? []);
 
-// §25.1: a view, as a configuration has it: what it takes of what `/mcp` serves, in which order, and how it describes it.
+// §25.1: a view of the configuration: its selection from `/mcp`, the order, and its own descriptions.
 
 /** What a view takes of what `/mcp` serves. */
 export interface Selection extends JoinedPart {
@@ -240,11 +240,11 @@ export function createPlannedView(config: ViewConfig, naming: Naming): PlannedVi
     resource: resources && compile(resources),
   };
 
-  /** At which place of the file's patterns something stands; `NOWHERE` where none fits. */
+  /** The index of the first pattern of the file that fits; `NOWHERE` if none does. */
   function rank({ kind, name, namesBegin }: CuratedItem): number {
     const given = patterns[kind];
     if (given === undefined) return 0;
-    // The tool by which users log in at a server stands for all that they find there (§24.3).
+    // The tool by which users log in at a server stands for all tools of that server (§24.3).
     if (namesBegin !== undefined)
       return given.globs.findIndex((glob) => canBegin(glob, namesBegin));
     const text = kind === 'resource' ? decodeResource(name) : name;
@@ -257,9 +257,9 @@ export function createPlannedView(config: ViewConfig, naming: Naming): PlannedVi
     const chosen = entries
       .map((entry) => ({ entry, place: rank(entry), server: servers?.get(entry.server) ?? 0 }))
       .filter(({ entry, place }) => place !== NOWHERE && hasServer(entry.server))
-      // A skill of which a file is missing could not be checked.
+      // Clients could not check a skill with a missing file.
       .filter(({ entry: { files = [] } }) => files.every((file) => rank(file) !== NOWHERE));
-    // Sorting is stable: what is alike in both stays in the order of /mcp.
+    // Sorting is stable: entries of equal rank stay in the order of /mcp.
     chosen.sort((one, other) => one.place - other.place || one.server - other.server);
     return indexEntries(
       chosen.map(({ entry }) => {
@@ -273,7 +273,7 @@ export function createPlannedView(config: ViewConfig, naming: Naming): PlannedVi
 
   return {
     config,
-    // A memory of its own: those of many views would push each other out of one.
+    // A cache of its own: many views would evict each other's lists from a shared one.
     joinLists: createJoinLists(naming, IGNORED),
     hasServer,
     includes: (item) => hasServer(item.server) && rank(item) !== NOWHERE,
@@ -281,7 +281,7 @@ export function createPlannedView(config: ViewConfig, naming: Naming): PlannedVi
   };
 }
 
-/** The joined list tells where names collide. */
+/** The joined list of `/mcp` warns about colliding names. */
 const IGNORED = () => {};
 
 const NOWHERE = -1;

@@ -1,4 +1,4 @@
-// §18.2: what a call is about, and how it is made: by whose server, under its own name, and what may go with it.
+// §18.2: resolves the name in a call to its target: the server, its own name of the item, and the mirrored arguments.
 
 import { fail, failUpstream, GatewayError } from '../errors/gateway-error.ts';
 import { guardCompletion, toCompletionParams } from '../mcp/calls/guard-end.ts';
@@ -140,7 +140,7 @@ export function createResolveTarget(
     return { ...target, isAbsent: true };
   }
 
-  /** As the catalogue makes it, and as policies see it here. */
+  /** The target of the built-in catalogue, with the item that policies see at this path. */
   function toBuiltInTarget(
     item: Target['item'] | Entry,
     wanted: WantedItem,
@@ -149,7 +149,7 @@ export function createResolveTarget(
   ): Target | Promise<never> {
     const { list, name } = wanted;
     const own = findBuiltIn(path)?.resolve(wanted, context);
-    // The configuration has changed since it was found.
+    // The built-in catalogue was removed from the configuration since the item was found.
     if (own === undefined) return failAsUnknown(list, name, who);
     return {
       ...own,
@@ -160,7 +160,7 @@ export function createResolveTarget(
   }
 }
 
-/** §27: what the call is was not known when it came, and nobody was asked. */
+/** §27: the item was not known when the call came, so that no approval was asked for. */
 const askWithNextCall = ({ name }: Server): object => ({
   content: [
     {
@@ -172,15 +172,15 @@ const askWithNextCall = ({ name }: Server): object => ({
 });
 const NONE: JsonObject = {};
 
-// §18.2: a tool or a prompt of a server, found.
+// §18.2: a tool or a prompt of a server.
 
-/** The same for all calls at a path. */
+/** Shared by all calls at a path. */
 interface PathCalls extends Pick<FindItem, 'failAsUnknown'> {
   readonly passOn: PassOn;
   readonly served: ServedPlan;
 }
 
-/** A class, since every call has one: closures, of which it calls one or two, took more of it than all else. */
+/** A class, since every call makes one: closures took more memory than everything else in it. */
 class ServerTarget implements Target, RelayedTasks {
   private readonly path: PathCalls;
   private readonly wanted: WantedItem;
@@ -204,7 +204,7 @@ class ServerTarget implements Target, RelayedTasks {
     return this.wanted.list === 'tools' ? readMirroredParams(this.item) : NO_PARAMS;
   }
 
-  /** Checks arguments that a guard has changed: a client's own are for the server to look at. */
+  /** Checks arguments that a guard has changed: the server itself checks those of clients. */
   findProblem(args: JsonObject): string | undefined {
     const { ownItem } = this.item;
     return this.wanted.list === 'tools'
@@ -269,7 +269,7 @@ const CALL_METHODS = {
 
 const NO_PARAMS: readonly MirroredParam[] = [];
 
-// MCP 2026-07-28 "x-mcp-header": arguments of a server's tool that are repeated in headers.
+// MCP 2026-07-28 "x-mcp-header": arguments of a server's tool that are mirrored in headers.
 
 const readMirroredParams = computeOnce(({ ownItem }: Entry) =>
   findMirroredParams(ownItem.inputSchema),
@@ -298,7 +298,7 @@ const getMember = (value: unknown, path: readonly string[]): unknown =>
     value,
   );
 
-// MCP "Completion": the server of the prompt or template says how its arguments go on.
+// MCP "Completion": the server of the prompt or template completes its arguments.
 
 /** MCP, completion: at most 100 values per answer. */
 const MAX_VALUES = 100;
@@ -313,7 +313,7 @@ export function createComplete(
   return async function complete(completion, context) {
     const who = toWho(context, context);
     const found = await findReference(completion.ref, who).catch((cause: unknown) => {
-      // It is not known which guards look at it.
+      // The guards of an unknown item are unknown, too.
       if (!isUnseen(served.current, 'completion/result', cause)) throw cause;
       return failUpstream('The server is not available now; try again in a moment.', { cause });
     });
@@ -347,7 +347,7 @@ export function createComplete(
       const item = await findUsable('templates', ref.uri, who);
       return { server: item.server, ref: { type: ref.type, uri: item.ownName }, item };
     }
-    // Unknown items are told in the same words as a template that is denied: nobody finds out by them what there is.
+    // Unknown items fail like a denied template, so that the error tells nothing about existing items.
     const found = await items.findResource(ref.uri, who).catch((thrown: unknown) => {
       const isUnknown = thrown instanceof GatewayError && thrown.key === 'invalid_params';
       if (isUnknown) failUnknownItem('templates', ref.uri);
@@ -359,7 +359,7 @@ export function createComplete(
     return { server, ref: { type: ref.type, uri: ownUri }, item: toItem(found) };
   }
 
-  /** @throws GatewayError for what the caller does not see, or may not use. */
+  /** @throws GatewayError if the caller does not see the item, or may not use it. */
   async function findUsable(kind: 'prompts' | 'templates', name: string, who: Who): Promise<Entry> {
     const found = await items.find(kind, name, who);
     const item: PolicyItem =

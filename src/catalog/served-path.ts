@@ -1,4 +1,4 @@
-// §18.2: a path that is served, with all that answers for it.
+// §18.2: one served path, with everything that its functions share, and access by the policies.
 
 import { fail, GatewayError } from '../errors/gateway-error.ts';
 import { URL_REQUIRED } from '../mcp/calls/client-answers.ts';
@@ -36,11 +36,11 @@ export interface ServedPath {
 export const findBuiltIn = ({ view, served }: ServedPath): OwnCatalog | undefined =>
   view.hasBuiltIn() ? served.current.builtIn?.catalog : undefined;
 
-/** True of a server's own error where a guard looks at what it says there: nobody has looked at that one. */
+/** True for a server's own error if a guard looks at the results there: no guard has seen the error. */
 export const isUnseen = ({ guards }: Plan, point: GuardPoint, thrown: unknown): boolean =>
   thrown instanceof GatewayError &&
   thrown.failure.jsonRpc !== undefined &&
-  // An error that asks the user to open a page is a question, too.
+  // An error that sends the user to a page is a server-initiated request, too.
   (guards?.looksAt(point) === true ||
     (thrown.failure.jsonRpc.code === URL_REQUIRED && guards?.looksAt('elicitation') === true));
 
@@ -73,7 +73,7 @@ export async function guardUri(
   return verdict.kind !== 'refused';
 }
 
-/** True if the caller sees one of these: they are listed kind by kind, until one is found. */
+/** True if the caller sees any entry. Lists one kind after the other until one is found. */
 export async function seesSome(
   { access, clock }: ServedPath,
   who: Who,
@@ -90,7 +90,7 @@ export async function seesSome(
   return false;
 }
 
-/** Lists have nothing of servers that are down. */
+/** Entries of servers that are down are left out of lists. */
 export function createIsVisible({ view, access }: ServedPath, who: Who): (entry: Entry) => boolean {
   const isSomeDown = isAnyDown(view);
   return (entry) =>
@@ -103,7 +103,7 @@ export const isAnyDown = (view: View): boolean =>
 // §18.5: one predicate for list, call, get, read, completion, templates and subscriptions.
 
 export const createAccess = (served: ServedPlan) => ({
-  /** Before many entries are asked about. */
+  /** To be called before many entries are judged. */
   prepareFor: (who: Who, work: Turns) => served.current.policies.prepareFor(who.policy, work),
   /** True also if only a scope is missing; for a skill, if that holds for all of its files. */
   mayList(entry: Entry, who: Who): boolean {
@@ -116,10 +116,10 @@ export const createAccess = (served: ServedPlan) => ({
     served.current.policies.judge(toItem(found), who.policy, undefined).kind === 'allowed',
 });
 
-/** Entries, each of which takes some microseconds for each condition that it has to fulfil. */
+/** Entries to judge before a turn may end: each takes some microseconds for each condition. */
 export const JUDGED_AT_ONCE = 16;
 
-/** Facts for the log; undefined where the caller may use it. @throws GatewayError where it lacks a scope. */
+/** Facts for the log; undefined if the caller may use the item. @throws GatewayError if a scope is missing. */
 export function findDenial(policies: Policies, item: PolicyItem, who: Who) {
   const verdict = policies.judge(item, who.policy, undefined);
   if (verdict.kind === 'allowed') return undefined;

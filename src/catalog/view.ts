@@ -1,4 +1,4 @@
-// §18.2: what one path serves, and to whom: what is there by which name.
+// §18.2: views, each the offer of one path, and the callers who look at them.
 
 import { failUpstream } from '../errors/gateway-error.ts';
 import type { PolicyCaller } from '../mcp/calls/policy.ts';
@@ -16,11 +16,11 @@ import type { Entry } from './prepare-list.ts';
 import type { Server } from './server.ts';
 import type { ViewConfig } from './view-shape.ts';
 
-/** The caller, as views need to know it. */
+/** The caller of a view. */
 export interface Who {
   readonly upstream: UpstreamCaller;
   readonly policy: PolicyCaller;
-  /** That of the call under way; without one the built-in catalogue is not asked, and its last list serves. */
+  /** Context of the call in progress; without one the built-in catalogue is not asked, and its last list is used. */
   readonly context: CallerContext | undefined;
   readonly patience: Patience;
 }
@@ -34,7 +34,7 @@ export interface View {
   readonly path: string;
   /** §25: it shows some of what `/mcp` has. */
   readonly isCurated: boolean;
-  /** Those of servers that are down, too. */
+  /** Includes the lists of servers that are down. */
   list(kind: ListKind, who: Who): Promise<ListView>;
   /** The same as `list`, as far as it is known without waiting for a server. */
   listAtHand(kind: ListKind, who: Who): Promise<readonly Entry[]>;
@@ -44,13 +44,13 @@ export interface View {
   find(kind: ListKind, name: string, who: Who): Promise<FoundItem | undefined>;
   /** The resource of the server that lists the URI, as far as that is known without waiting for a server. */
   findListed(uri: string, who: Who): Promise<FoundResource | undefined>;
-  /** To whom a URI is sent that nobody linked to: who lists it, or did, else whose template fits it. */
+  /** The resource of a URI that no result linked to: its server lists it, or did, or has a template that fits it. */
   findResource(uri: string, who: Who): Promise<FoundResource | undefined>;
-  /** The server of a URI that nobody lists: only one of these. */
+  /** Only servers of this path. */
   findServer(name: string): Server | undefined;
-  /** In order. */
+  /** In the file's order. */
   listServers(): readonly Server[];
-  /** True if a resource that no list of this path has can be here, such as one that a result linked to. */
+  /** True if this path can have a resource that none of its lists has, such as one that a result linked to. */
   includes(resource: Pick<FoundResource, 'server' | 'uri'>): boolean;
   /** True if the built-in catalogue is served here. */
   hasBuiltIn(): boolean;
@@ -69,7 +69,7 @@ export interface ListView extends JoinedList {
   readonly hasAllServers: boolean;
 }
 
-/** As of a server that offers nothing. */
+/** The list of a server that offers nothing. */
 export const EMPTY_LIST: ListView = {
   entries: [],
   positions: new Map(),
@@ -80,7 +80,7 @@ export const EMPTY_LIST: ListView = {
 
 export type FoundItem = Entry | AbsentItem;
 
-/** A name of this server, which has not said what it has. */
+/** A name of a server that has not listed yet. */
 interface AbsentItem {
   readonly kind: 'absent';
   readonly server: Server;
@@ -93,12 +93,12 @@ export interface FoundResource {
   readonly server: string;
   /** As the server has it. */
   readonly ownUri: string;
-  /** As clients of `/mcp` see it; by this rules decide. */
+  /** As clients of `/mcp` see it, and as rules name it. */
   readonly uri: string;
   readonly annotations: Entry['annotations'];
 }
 
-/** `context` is that of the call under way, where there is one. */
+/** `context` is that of the call in progress, if there is one. */
 export const toWho = (
   { user, session, client: capabilities, clientId, view }: IdentifiedCaller,
   context?: CallerContext,
@@ -135,20 +135,20 @@ function withoutTasks(capabilities: ClientCapabilities): ClientCapabilities {
   return { ...capabilities, extensions };
 }
 
-/** No result: whether there is such a tool nobody knows, and series of metrics are named after tools. */
+/** An error, not a result: the tool may not exist, and series of metrics are named after tools. */
 export function failAbsent({ name, lists }: Server, who: Who): never {
   const problem = lists.peekProblem(who.upstream);
   const reason = problem === undefined ? '' : `. The reason: ${problem}`;
   return failAtServer(name, `is not available now; try again in a moment${reason}`);
 }
 
-/** `problem` is the rest of a sentence that begins with the server's name. @throws GatewayError always. */
+/** `problem` continues a sentence that begins with the server's name. @throws GatewayError always. */
 export const failAtServer = (server: string, problem: string, cause?: unknown): never =>
   failUpstream(`${server} ${problem}.`, { facts: { server }, cause });
 
 /**
- * §18.5: false for whom no rule can allow anything of the server: to them it is as one that offers nothing, whether it runs or
- * not.
+ * §18.5: false if no rule can allow the caller anything of the server: it then looks like a server that offers nothing, whether it
+ * runs or not.
  */
 export const mayUseSome = (
   { policies, naming }: Plan,

@@ -1,4 +1,4 @@
-// A part of the composition root: the servers behind the gateway, by the configuration file.
+// Part of the composition root: the servers of the configuration file.
 import { WARNED_TOKENS } from '../catalog/budget/list-costs.ts';
 import { type CatalogSetup, listGuardServers } from '../catalog/plan.ts';
 import { UpstreamCatalogs } from '../catalog/upstream-catalogs.ts';
@@ -82,7 +82,7 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
 
   const listCredentials = () => current.file.servers.map(findServerCredentials);
 
-  // Each takes turns with calls; several at once would take as many turns.
+  // One at a time: each preview takes turns of the event loop from calls.
   const previews = createWorkQueue({
     maxRunning: 1,
     maxWaiting: MAX_WAITING_PREVIEWS,
@@ -128,7 +128,7 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
         async () => previewAccess(clock, current.rules, await catalogs.listJoinedTools(), request),
         { owner: operator },
       ),
-    /** All that rules name of users. */
+    /** All claims and groups that rules name. */
     getNamedFacts: () => current.rules.namedFacts,
     async prepare(next: Setup) {
       const compiledNext = await compileSetup(runtime, next, askServer);
@@ -156,7 +156,7 @@ async function compileSetup(
     lock,
     rules,
     guards: await createGuards(runtime, file.guards, askServer),
-    // Nobody needs it where nothing is changed on its way.
+    // Only guards change values.
     checkSchema:
       file.guards === undefined
         ? undefined
@@ -173,7 +173,7 @@ const MAX_WAITING_PREVIEWS = 20;
 /** A script of one operator must not keep out the others. */
 const MAX_PREVIEWS_OF_ONE = 4;
 
-// §25.2: what somebody who is logged in can connect to here, and what each list of tools costs their model.
+// §25.2: the paths that a logged-in user can connect to, and the costs of their lists of tools.
 
 /** `/mcp`, and the views of which the caller sees a tool. */
 const createPathsEndpoint = (

@@ -1,4 +1,4 @@
-// The servers behind the gateway, as it opens them.
+// The servers behind the gateway as a feature.
 
 import { describeNamed } from '../control/rules/named-facts.ts';
 import type { UserContext } from '../http/endpoint/message.ts';
