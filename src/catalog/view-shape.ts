@@ -25,7 +25,7 @@ import { quote } from '../platform/text.ts';
 import { BUILT_IN } from './prepare-list.ts';
 
 /** A view, and where the file has it. */
-interface PlacedView {
+export interface PlacedView {
   readonly view: Omit<ViewConfig, 'place'>;
   readonly place: FilePlace;
   readonly line: number;
