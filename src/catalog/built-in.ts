@@ -16,7 +16,7 @@ export interface BuiltIn {
   list(kind: ListKind, context: CallerContext): Promise<BuiltInList>;
   /** The list as it last was. */
   peek(kind: ListKind): BuiltInList;
-  /** Lists that never change, as soon as they were asked for. */
+  /** Lists that never change, once they were requested. */
   readonly fixed: ReadonlyMap<ListKind, BuiltInList>;
 }
 
@@ -28,11 +28,11 @@ interface BuiltInList {
 }
 
 const ALWAYS: CacheHint = { ttlMs: Number.POSITIVE_INFINITY, scope: 'public' };
-/** For a page that does not say. */
+/** For a page without a hint. */
 const NOT_CACHED: CacheHint = { ttlMs: 0, scope: 'private' };
 const EMPTY: BuiltInList = { entries: [], byName: new Map(), cache: ALWAYS };
 
-/** For a catalogue whose cursors lead round in circles. */
+/** For a catalogue whose cursors form a cycle. */
 const MAX_PAGES = 1_000;
 
 export function createBuiltIn(catalog: OwnCatalog): BuiltIn {
@@ -66,7 +66,7 @@ const toList = (entries: readonly Entry[], cache: CacheHint): BuiltInList => ({
   cache,
 });
 
-/** True if it lists the same to everybody, at any time. */
+/** True if it lists the same to all callers, at any time. */
 export const isFixed = (catalog: OwnCatalog, kind: ListKind): boolean =>
   catalog.isFixed(kind) || !hasList(catalog, kind);
 
@@ -113,9 +113,9 @@ function createEntry(kind: ListKind, object: object): Entry {
   };
 }
 
-// §26.2: the built-in catalogue as its guards let it be listed.
+// §26.2: the built-in catalogue as guards let it pass.
 
-/** A list of it, as guards see it: its names are the same everywhere. */
+/** A list of the built-in catalogue, as guards see it: its names are the same at all paths. */
 export const toJudgedKind = (kind: ListKind): JudgedKind => ({
   server: BUILT_IN,
   kind,
@@ -123,7 +123,7 @@ export const toJudgedKind = (kind: ListKind): JudgedKind => ({
 });
 
 export function guardBuiltIn(builtIn: BuiltIn, listGuards: ListGuards): BuiltIn {
-  /** Keyed by the list that it was made of; one of which a guard could not be asked is made again. */
+  /** Keyed by the original list; a list is not kept if a guard failed. */
   const known = new WeakMap<readonly Entry[], BuiltInList>();
   const fixed = new Map<ListKind, BuiltInList>();
 

@@ -1,4 +1,4 @@
-// §18.2: who is told when lists change.
+// §18.2: tells clients when lists change.
 
 import {
   LIST_KINDS,
@@ -15,7 +15,7 @@ import { nameOwner } from '../store/owner.ts';
 import type { Server } from './server.ts';
 import type { View } from './view.ts';
 
-export type ChangeHub = ReturnType<typeof createChangeHub>;
+type ChangeHub = ReturnType<typeof createChangeHub>;
 
 interface ListListener {
   readonly caller: UpstreamCaller;
@@ -26,9 +26,9 @@ interface ListListener {
   serversChanged(): void;
 }
 
-/** A server may say so a thousand times a second; each client hears of it once. */
+/** Throttle: a server may announce a change a thousand times a second, and each client is told once. */
 const MIN_DISTANCE_MS = 1_000;
-/** All listen to all servers: which they hear changes with the configuration file. */
+/** All listeners share one channel: the servers that each hears of change with the configuration file. */
 const ALL = 'all';
 
 export function createChangeHub({ clock, log }: ClockAndLog) {
@@ -74,7 +74,7 @@ export function createChangeHub({ clock, log }: ClockAndLog) {
     /** Servers have come or gone. */
     announceServers() {
       bus.publish(ALL, ({ serversChanged, listChanged }) => {
-        // The client is told whatever an author's catalogue, which is listened to anew, throws.
+        // The client is told even if an author's catalogue throws when it is listened to anew.
         for (const list of LIST_NAMES) listChanged(list);
         serversChanged();
       });
@@ -82,10 +82,8 @@ export function createChangeHub({ clock, log }: ClockAndLog) {
   };
 }
 
-// §18.4: sessions that got a list in which a server was missing. Once that has come they are told, in the answer to their next
+// §18.4: sessions that got a list in which a server was missing. They are told once it has come, in the answer to their next
 // call: most have no stream of their own.
-
-export type MissedLists = ReturnType<typeof createMissedLists>;
 
 const MAX_OF_USER = 20;
 
@@ -138,12 +136,12 @@ export function createMissedLists(hub: ChangeHub) {
         if (known?.kinds.size === 0) forget(sessionId);
         return;
       }
-      // It gets the notification there.
+      // It gets the notification on its stream.
       if (hub.hasStream(sessionId)) return;
       const { kinds, changed } = known ?? open(sessionId, caller, view);
       if (kinds.has(kind)) return;
       kinds.add(kind);
-      // It may have come in the moment since the list was made.
+      // The missing list may have come since.
       const hasCome = view.listServers().every(({ lists }) => lists.peek(kind, caller));
       if (hasCome) changed.add(LIST_KINDS[kind].list);
     },

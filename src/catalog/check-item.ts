@@ -1,4 +1,4 @@
-// §18.2: an entry of a server's list that its clients could not read would cost them the whole list.
+// §18.2: checks the items of servers' lists: one item that clients cannot read would cost them the whole list.
 
 import type { PolicyItem } from '../mcp/calls/policy.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
@@ -24,11 +24,11 @@ import { cleanItem, hasHidden, MAX_ITEM } from './clean-item.ts';
 
 /** An entry as clients can read it. */
 interface FittingItem {
-  /** Without what MCP does not allow and lets be absent. The same object where there is none of that. */
+  /** Without optional members that MCP does not allow. The same object if there are none. */
   readonly item: RawItem;
-  /** Why clients cannot use the entry; undefined where they can. The rest of a sentence that begins with its name. */
+  /** Why clients cannot use the entry; undefined if they can. Continues a sentence that begins with its name. */
   readonly problem: string | undefined;
-  /** Paths of what was left out. */
+  /** Paths of the members that were left out. */
   readonly leftOut: readonly string[];
 }
 
@@ -73,7 +73,7 @@ const showPath = (path: JsonPath): string => showName(path.join('.'));
 
 const MAX_SHOWN = 100;
 
-/** Each character can be told from all others. */
+/** Escaped, so that no two characters look alike. */
 export const showName = (name: string): string => {
   const shown = toAsciiJson(name);
   return shown.length <= MAX_SHOWN ? shown : `${shown.slice(0, MAX_SHOWN)}...`;
@@ -99,7 +99,7 @@ const checkName = (name: string): string | undefined =>
 const checkKey = (kind: ListKind, key: string): string | undefined =>
   LIST_KINDS[kind].key === 'name' ? checkName(key) : checkUri(key);
 
-/** Why clients refuse a name that they are told as its server wrote it. */
+/** Why clients refuse a name that is passed on as its server wrote it. */
 export function findOwnNameProblem(kind: ListKind, name: string): string | undefined {
   if (kind === 'tools' && !TOOL_NAME.test(name))
     return `has a name that clients refuse: it may have 1 to 128 letters, digits, "_", "-" and "." (${SUGGESTION})`;
@@ -110,11 +110,11 @@ export function findOwnNameProblem(kind: ListKind, name: string): string | undef
 
 const SUGGESTION = '"names": "strict" in the configuration file lists it under another one';
 
-/** `isStrict`: clients are told another name than this. */
+/** `isStrict`: clients see another name than this. */
 export const isNameAllowed = (kind: ListKind, name: string, isStrict: boolean): boolean =>
   checkKey(kind, name) === undefined && (isStrict || findOwnNameProblem(kind, name) === undefined);
 
-// §18.8: what is hidden is said once, however often it is listed.
+// §18.8: each hidden item is logged once, however often it is listed.
 
 /** `problem` ends a sentence that begins with the item. */
 export type WarnOfItem = (
@@ -125,11 +125,11 @@ export type WarnOfItem = (
   problem: string,
 ) => void;
 
-/** For each server; it chooses its names, so that it could fill the log. */
+/** For each server: it chooses its names, and could fill the log. */
 const MAX_WARNINGS = 200;
 const MAX_NAME = 100;
 
-/** `more` says what is not told any more once a server was warned of too often. */
+/** `more` names what is no longer logged once a server has caused too many warnings. */
 export function createWarnOfItem(log: Log, more: string): WarnOfItem {
   const said = new Map<string, Set<string>>();
 
@@ -160,8 +160,8 @@ function tellItem(kind: ListKind | 'instructions', name: string | undefined): st
     : `${LIST_KINDS[kind].noun} ${quote(name, MAX_NAME)}`;
 }
 
-// SEP-2640: a skill as a server lists it, read without trust. It goes on as it is, or not at all: clients compare what its SKILL.md
-// says with what was listed, and load nothing that differs.
+// SEP-2640: a skill as a server lists it, read without trust. It is passed on unchanged or not at all: clients compare it with its
+// SKILL.md, and load nothing that differs.
 
 /** SEP-2640 "Limits". */
 const MAX_FILES = 512;
@@ -174,12 +174,12 @@ const MAX_DESCRIPTION = 4_096;
 
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 
-/** Its URI was looked at before. Undefined where clients can use it, else the rest of a sentence that begins with its name. */
+/** Undefined if clients can use the skill, else continues a sentence that begins with its name. Its URI was checked before. */
 function findSkillProblem(item: RawItem): string | undefined {
   const { uri, frontmatter, resources } = item;
   const root = typeof uri === 'string' ? findSkillRoot(uri) : undefined;
   if (root === undefined) return 'has a URI that does not end with /SKILL.md';
-  // Towards clients those have the name of their server in them, which nothing in a skill may have.
+  // Clients see such URIs with the name of the server in them, and nothing in a skill may be changed.
   if (isAppUri(root)) return 'has a URI of an app (ui://)';
   if (listDirectories(`${root}/`).length >= MAX_DIRECTORIES)
     return `lies in ${MAX_DIRECTORIES} folders or more`;
@@ -199,7 +199,7 @@ function findSkillProblem(item: RawItem): string | undefined {
   return resources === 'dynamic' ? undefined : findFilesProblem(resources, root);
 }
 
-/** True if a text or a name in it has characters that people do not see, and models read. */
+/** True if a text or a name in it has characters that are invisible to people and readable by models. */
 function hides(value: unknown): boolean {
   if (typeof value === 'string') return hasHidden(value);
   if (Array.isArray(value)) return value.some(hides);

@@ -1,11 +1,5 @@
 // §18.4: one list of a server, all its pages, as much of it as is kept.
 import { hash } from 'node:crypto';
-import {
-  findLockedKind,
-  type Lock,
-  type LockedList,
-  type ServerContent,
-} from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LIST_KINDS, LIST_NAMES, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { offersList } from '../mcp/upstream/envelope.ts';
@@ -15,11 +9,9 @@ import {
   type UpstreamCaller,
   UpstreamError,
 } from '../mcp/upstream/upstream.ts';
-import { type Clock, createTurns } from '../platform/clock.ts';
 import { writeExactJson } from '../platform/exact-json.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
 import { noteEntries, readExact, toRawJson } from '../platform/noted-json.ts';
-import { findItemProblem } from './check-item.ts';
 
 export interface FetchedList {
   /** As the server wrote them. */
@@ -146,52 +138,6 @@ function toText(item: RawItem): string | undefined {
     return undefined;
   }
 }
-
-// Work on each item of a list that takes long, before anybody gets the list: while one server's is read, others have
-// their turn.
-
-/** The findings are remembered with each item. */
-export async function readItems(
-  clock: Clock,
-  server: string,
-  kind: ListKind,
-  items: readonly RawItem[],
-  lock: Lock | undefined,
-): Promise<void> {
-  const locked = findLockedKind(kind);
-  const work = createTurns(clock);
-  for (const item of items) {
-    const isUsable = findItemProblem(kind, item) === undefined;
-    if (work.isOver()) await work.next();
-    if (isUsable && locked !== undefined) lock?.check(server, locked, item);
-    if (work.isOver()) await work.next();
-  }
-}
-
-// §18.7: what a server says now, as it would be approved.
-
-/** @throws UpstreamError also for a list that was cut, which cannot be approved. */
-export async function readServer(
-  upstream: Upstream,
-  caller: UpstreamCaller,
-  signal: AbortSignal,
-): Promise<ServerContent & Readonly<Record<LockedList, FetchedList>>> {
-  const { instructions } = await upstream.describe(caller);
-  const readWhole = async (name: LockedList) => {
-    const list = await fetchList(upstream, name, caller, signal);
-    if (list.cut !== undefined)
-      throw new UpstreamError('invalid', `not all ${name} can be read: ${list.cut}`);
-    return list;
-  };
-  const tools = await readWhole('tools');
-  const prompts = await readWhole('prompts');
-  const skills = await readWhole('skills');
-  return { instructions: readInstructions(instructions), tools, prompts, skills };
-}
-
-/** Undefined where it says nothing. */
-export const readInstructions = (text: string | undefined): string | undefined =>
-  text?.trim() === '' ? undefined : text;
 
 // Lists that a server has and does not declare: neither the gateway nor clients ask for them, but `postern doctor` does.
 

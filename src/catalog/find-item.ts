@@ -1,4 +1,4 @@
-// §18.2: what a caller asks for by its name: found, or unknown in words that help.
+// §18.2: finds an item by its name, or fails with a suggestion.
 
 import { failUnknownItem, LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { APPS } from '../mcp/protocol/revisions.ts';
@@ -7,24 +7,13 @@ import type { JsonObject } from '../platform/json.ts';
 import { createJudgeLikeness } from '../platform/nearest-name.ts';
 import { hasApp, isVisibleTo } from './apps/app-tools.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
-import type { ServedPath } from './served-path.ts';
-import {
-  type FoundItem,
-  type FoundResource,
-  JUDGED_AT_ONCE,
-  type ResolveResource,
-  toShownName,
-  type Who,
-} from './view.ts';
+import { JUDGED_AT_ONCE, type ServedPath } from './served-path.ts';
+import { type FoundItem, type FoundResource, toShownName, type View, type Who } from './view.ts';
 
 export type FindItem = ReturnType<typeof createFindItem>;
 
-export function createFindItem(path: ServedPath, resolveResource: ResolveResource) {
+export function createFindItem(path: ServedPath, resolveResource: View['findResource']) {
   const { view } = path;
-
-  const findForApp = async (kind: ListKind, name: string, who: Who): Promise<FoundItem> =>
-    (kind === 'tools' ? await findAppTool(path, name, who) : undefined) ??
-    failAsUnknown(kind, name, who);
 
   /** `facts` are for the log. @throws GatewayError `invalid_params` always. */
   async function failAsUnknown(
@@ -33,52 +22,50 @@ export function createFindItem(path: ServedPath, resolveResource: ResolveResourc
     who: Who,
     facts?: JsonObject,
   ): Promise<never> {
-    // Nothing is suggested if nobody can say what there is.
+    // Without lists there is no suggestion.
     const nearest = await suggestName(path, kind, name, who).catch(() => undefined);
     return failUnknownItem(kind, name, { nearest, ...(facts && { facts }) });
   }
 
   return {
-    /** @throws GatewayError `invalid_params` where nobody has it. */
-    find(kind: ListKind, name: string, who: Who): FoundItem | Promise<FoundItem> {
-      const finding = view.find(kind, name, who);
-      if (finding === undefined) return findForApp(kind, name, who);
-      if (!(finding instanceof Promise)) return finding;
-      return finding.then((found) => found ?? findForApp(kind, name, who));
-    },
-    /** @throws GatewayError `invalid_params` where nobody has it. */
+    /** @throws GatewayError `invalid_params` if no server has it. */
+    find: async (kind: ListKind, name: string, who: Who): Promise<FoundItem> =>
+      (await view.find(kind, name, who)) ??
+      (kind === 'tools' ? await findAppTool(path, name, who) : undefined) ??
+      failAsUnknown(kind, name, who),
+    /** @throws GatewayError `invalid_params` if no server has it. */
     findResource: async (uri: string, who: Who): Promise<FoundResource> =>
       (await resolveResource(uri, who)) ?? failUnknownItem('resources', uri),
     failAsUnknown,
   };
 }
 
-// §7.1: what a caller may have meant by a name that nobody has: of what this caller sees, and nothing else.
+// §7.1: the nearest name to an unknown one, among the items that this caller sees.
 
-/** So many are compared at most: what comes after them is not suggested. */
+/** Entries that are compared at most. */
 const MAX_COMPARED = 10_000;
 
 /**
- * One search at a time in the whole process. Each takes only its turns of the event loop, but many at once would leave
- * little between them for everybody else.
+ * One search at a time in the whole process: each takes only its turns of the event loop, but many at once would leave
+ * little time for other calls.
  */
 let lastSearch: Promise<unknown> = Promise.resolve();
 
-/** Undefined where nothing is like it. Waits for no server: what they have said so far is looked through. */
+/** Undefined if no name is similar. Searches the lists at hand, without waiting for a server. */
 async function suggestName(
   { view, access, clock }: ServedPath,
   kind: ListKind,
   name: string,
   who: Who,
 ): Promise<string | undefined> {
-  // URIs are copied and not remembered; and they may hold what only one call was given.
+  // URIs are copied, not remembered; and a URI may hold a secret of one call.
   if (LIST_KINDS[kind].ruled === 'resource') return undefined;
   const judge = createJudgeLikeness(name);
   if (judge === undefined) return undefined;
   const work = createTurns(clock);
   const entries = await view.listAtHand(kind, who);
   await access.prepareFor(who, work);
-  // Listed items may be refused for their arguments.
+  // The name itself may be listed, and the call refused for its arguments.
   const isMeant = (entry: Entry) =>
     toShownName(view, entry) !== name &&
     view.findServer(entry.server)?.isDown() !== true &&
@@ -89,7 +76,7 @@ async function suggestName(
     let least = Number.POSITIVE_INFINITY;
     for (const [place, entry] of entries.slice(0, MAX_COMPARED).entries()) {
       if (place % JUDGED_AT_ONCE === 0 && work.isOver()) await work.next();
-      // Models leave the prefix out, or write that of another gateway.
+      // Models leave the prefix out, or write the prefix of another gateway.
       const distance = Math.min(judge(entry.name, least), judge(entry.ownName, least));
       if (distance >= least || !isMeant(entry)) continue;
       nearest = entry;
@@ -104,14 +91,14 @@ async function suggestName(
   return nearest && toShownName(view, nearest);
 }
 
-// §30.2: apps call tools by the names that their server gave them: nobody tells them how clients of several servers see these.
+// §30.2: apps call tools by the names of their own server: they do not know the names that clients of several servers see.
 
-/** So many tools are looked through at most. */
+/** Tools that are searched at most. */
 const MAX_LOOKED_AT = 10_000;
 
 /**
- * The tool that the app of a server means, which is a tool of the same server. So of all servers with an app that the caller
- * sees, only one may have the name, whether the caller may use it or not: what an app says to its own server no other hears.
+ * The tool that an app of a server means, which belongs to the same server. Among all servers with an app that the caller
+ * sees, only one may have the name, whether the caller may use it or not: an app's arguments must reach no other server.
  */
 async function findAppTool(
   { view, access, clock }: ServedPath,
@@ -122,7 +109,7 @@ async function findAppTool(
   if (view.shown === 'own' || extensions?.[APPS] === undefined) return undefined;
   const isMeant = ({ server, ownName, ownItem }: Entry) =>
     server !== BUILT_IN && ownName === name && isVisibleTo('app', ownItem);
-  // Nearly all unknown names are ruled out without a look at rules, or at what servers have not said yet.
+  // Fast path: nearly all unknown names end here, before rules are evaluated or servers are waited for.
   if (!(await view.listAtHand('tools', who)).some(isMeant)) return undefined;
   const entries = (await view.list('tools', who)).entries.slice(0, MAX_LOOKED_AT);
   const meant = entries.filter(isMeant);

@@ -1,10 +1,10 @@
-// §18.2: whose template fits a URI.
+// §18.2: finds the template that fits a URI.
 import { computeOnce } from '../platform/compute-once.ts';
 import type { Entry } from './prepare-list.ts';
 
 /**
  * Places that are looked at for the templates of one server, some milliseconds: a server could list thousands that
- * each take long. What is beyond fits nothing; templates of other servers are looked at all the same.
+ * each take long. Templates beyond that fit nothing; those of other servers are still tried.
  */
 const MAX_WORK = 30_000;
 

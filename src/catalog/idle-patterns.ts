@@ -10,13 +10,12 @@ import type { Log } from '../platform/log.ts';
 import { findNearestName } from '../platform/nearest-name.ts';
 import { quote } from '../platform/text.ts';
 import { type BuiltIn, isFixed } from './built-in.ts';
-import { type CatalogSetup, listGuardServers, type Plan } from './plan.ts';
+import { type CatalogSetup, listGuardServers, type ServedPlan } from './plan.ts';
 import {
   BUILT_IN,
   CONNECT,
   createNaming,
   type Naming,
-  type NamingConfig,
   selectTools,
   toJudgedList,
 } from './prepare-list.ts';
@@ -224,7 +223,7 @@ function createReadNames(naming: Naming, findFacts: FindFacts) {
  * Finds of a pattern that begins, up to the separator, as names of a server do, but of none that the file has, that beginning, and
  * the pattern as it was probably meant.
  */
-export function createFindStranger(file: NamingConfig) {
+export function createFindStranger(file: Parameters<typeof createNaming>[0]) {
   const { servers, separator } = file;
   const { findStart, listStarts } = createNaming(file);
   const starts = listStarts().filter((start) => start !== '');
@@ -281,7 +280,7 @@ const MAX_LISTS = 100;
 export function createPatternWatch(
   log: Log,
   builtIn: BuiltIn,
-  getPlan: () => Plan,
+  served: ServedPlan,
   findFacts: FindFacts,
 ) {
   let find: FindIdlePatterns = () => [];
@@ -292,14 +291,14 @@ export function createPatternWatch(
     findIdle({
       isUntold,
       findLists: (name, kind) =>
-        (getPlan().servers.get(name)?.server.lists.listKept() ?? [])
+        (served.current.servers.get(name)?.server.lists.listKept() ?? [])
           .flatMap((kept) => (kept.kind === kind ? [kept.items] : []))
           .slice(-MAX_LISTS),
       findBuiltIn: (kind) =>
         hasBuiltIn ? builtIn.fixed.get(kind)?.entries.map(({ name }) => name) : [],
     });
 
-  const findServed = () => findBy(find, getPlan().file.builtIn);
+  const findServed = () => findBy(find, served.current.file.builtIn);
 
   function look(): void {
     for (const { of, subject, message } of findServed()) {
@@ -323,7 +322,7 @@ export function createPatternWatch(
   return {
     /** Another configuration is served. */
     restart(): void {
-      const { file } = getPlan();
+      const { file } = served.current;
       find = createFindIdlePatterns(file, findFacts);
       // An operator who approves what a server says has the same file loaded with another lock.
       if (!isDeepStrictEqual(file, watched)) said = new Set();

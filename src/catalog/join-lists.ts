@@ -1,4 +1,4 @@
-// §18.2: the lists of all servers as one. The order decides who has a name, on every replica the same.
+// §18.2: joins the lists of all servers. Their order decides which server keeps a name, on every replica the same.
 
 import { listDirectories, requireSkillRoot } from '../mcp/catalog/content.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
@@ -24,7 +24,7 @@ export interface JoinedList {
 /** The lists of all servers, in their order. */
 type Parts = readonly (readonly Entry[])[];
 
-/** `resources`, joined, are needed for skills alone: who has a URI there has it. */
+/** Skills need the joined `resources`: the server that has a URI there keeps it. */
 export type JoinLists = (kind: ListKind, parts: Parts, resources?: JoinedList) => JoinedList;
 
 /** Joined once as long as the parts are the same arrays. */
@@ -44,7 +44,7 @@ export function createJoinLists(naming: Naming, warn: WarnOfItem): JoinLists {
   }
 
   return function joinLists(kind, parts, resources = NOTHING) {
-    // As nearly always: what has no skill is asked for with each resource that nobody lists.
+    // Fast path: skills are joined for each unlisted resource, and nearly always there are none.
     if (kind === 'skills' && parts.every((part) => part.length === 0)) return NOTHING;
     const known = remembered.find(
       (one) =>
@@ -103,7 +103,7 @@ function joinResources(kind: ListKind, parts: Parts, warn: WarnOfItem): readonly
     else taken.set(entry.name, entry);
   }
   for (const entry of later) {
-    // The server's name is in it already, and its tools name it so: another name would lead to nothing.
+    // It contains the server's name already, as its tools refer to it: another name would lead nowhere.
     if (isAppUri(entry.name)) {
       hide(entry, 'the built-in catalogue has that URI, too');
       continue;
@@ -119,10 +119,10 @@ function joinResources(kind: ListKind, parts: Parts, warn: WarnOfItem): readonly
 const tellServer = (server: string): string =>
   server === BUILT_IN ? 'the built-in catalogue' : `server ${server}`;
 
-// SEP-2640: the skills of all servers as one list. Each keeps its URIs where they are nobody else's: a file that is read has to be
-// that of the skill which names it.
+// SEP-2640: the skills of all servers as one list. Each keeps its URIs unless another server has them: a file that is read has to
+// belong to the skill that names it.
 
-/** `resources` are those that all of them list: there, too, the first that has a URI keeps it. */
+/** `resources` are the joined ones: there, too, the first server that has a URI keeps it. */
 function joinSkills(
   entries: readonly Entry[],
   resources: JoinedList,
@@ -154,7 +154,7 @@ function joinSkills(
 function createTakeUris({ entries, positions }: JoinedList) {
   const files = new Map<string, string>();
   const roots = new Map<string, string>();
-  /** Directories in which somebody has a skill. */
+  /** Directories that contain a skill, and the server. */
   const above = new Map<string, string>();
 
   const ofResource = (uri: string) => entries[positions.get(uri) ?? -1]?.server;
@@ -165,23 +165,23 @@ function createTakeUris({ entries, positions }: JoinedList) {
     const isOther = (owner: string | undefined) => owner !== undefined && owner !== server;
     if (own.some((file) => isOther(ofResource(file.name)) || isOther(files.get(file.name))))
       return false;
-    // A file that one server has in a directory would be found at another that has the directory.
+    // A file of one server would be found at another server that has the directory.
     if (isOther(above.get(root))) return false;
     if (listDirectories(name).some((directory) => isOther(roots.get(directory)))) return false;
     for (const file of own) files.set(file.name, server);
     roots.set(root, server);
     for (const directory of listDirectories(root)) {
-      // Each of several that have skills there is another's to the others.
+      // A directory of several servers counts as another's for each of them.
       above.set(directory, (above.get(directory) ?? server) === server ? server : SEVERAL);
     }
     return true;
   };
 }
 
-/** No server is called so. */
+/** No server has this name. */
 const SEVERAL = ' ';
 
-/** As the later of two servers with the same URIs has it. */
+/** The skill under the URIs of the later of two servers that have the same. */
 export function renameSkill(entry: Entry): Entry {
   const { server, ownName, ownItem, files = [] } = entry;
   const rename = (uri: string) => toMovedUri(server, uri);

@@ -1,5 +1,5 @@
-// §18.2, MCP "Resource Links": results may name resources that no list has. They are read from the
-// server whose result it was, by the client that got it.
+// §18.2, MCP "Resource Links": results may link to resources that no list has. The client that got such a result reads them from
+// the server that sent it.
 
 import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';
 import { createBoundedMap } from '../platform/bounded-map.ts';
@@ -10,14 +10,14 @@ import { nameOwner } from '../store/owner.ts';
 import { createRecords, textFormat } from '../store/records.ts';
 import { isAppUri, toMovedUri } from './apps/app-tools.ts';
 import { BUILT_IN } from './prepare-list.ts';
-import type { ResolveResource, View } from './view.ts';
+import type { View } from './view.ts';
 
-export type LinkedResources = ReturnType<typeof createLinkedResources>;
+type LinkedResources = ReturnType<typeof createLinkedResources>;
 
 /** Keys in the store, the oldest first, and when they were written. */
 type SavedLinks = Map<string, number>;
 
-/** For each server in a session; the oldest is forgotten first. No server can make another's forgotten. */
+/** For each server in a session; the oldest link is dropped first. No server can push out the links of another. */
 const MAX_LINKS = 100;
 /** Characters of a URI that is remembered. */
 const MAX_URI = 4_096;
@@ -52,7 +52,7 @@ export function createLinkedResources({
     const isFirst = await firstServers.update(key, (first = server) =>
       first === server ? { value: server, ttlSeconds, result: true } : { result: false },
     );
-    // Another server was first, maybe at another replica.
+    // Another server was first, possibly at another replica.
     if (!isFirst) return;
     links.delete(key);
     links.set(key, now);
@@ -65,7 +65,7 @@ export function createLinkedResources({
   }
 
   return {
-    /** Notes that the server named these in a result; what another named before stays with that one. Never throws. */
+    /** Notes the links in a result of the server; a URI that another server linked to first stays with that one. Never throws. */
     async remember(owner: string, server: string, uris: readonly string[]): Promise<void> {
       const keys = uris
         .filter((uri) => uri.length <= MAX_URI)
@@ -80,7 +80,7 @@ export function createLinkedResources({
         });
       }
     },
-    /** The server that was the first to name the URI. */
+    /** The server that was the first to link to the URI. */
     find: async (owner: string, uri: string): Promise<string | undefined> =>
       uri.length > MAX_URI ? undefined : firstServers.get(toKey(owner, uri)),
     /** The session has ended. */
@@ -88,21 +88,21 @@ export function createLinkedResources({
   };
 }
 
-// §18.2: which server a URI is for: who linked to it, who lists it, or whose template fits it.
+// §18.2: finds the server of a URI: the one that linked to it, lists it, or has a template that fits it.
 
 export function createResolveResource(
   view: View,
   joined: View,
   links: LinkedResources,
-): ResolveResource {
+): View['findResource'] {
   /**
-   * A URI that a client was given by a server is for that server alone: it may hold a secret. Nobody was given by a link what
-   * another server listed then.
+   * A URI that a server gave to a client goes to that server only: it may hold a secret. URIs that another server listed at that time
+   * are not remembered as links.
    */
   return async function resolveResource(uri, who) {
     const listed = await view.findListed(uri, who);
     if (listed?.server === BUILT_IN) return listed;
-    // It says itself whose it is.
+    // The URI names its server.
     if (isAppUri(uri)) return view.findResource(uri, who);
     const linker = await links
       .find(nameLinkOwner(who.upstream, view.path), uri)

@@ -3,24 +3,22 @@ import type { Clock } from '../platform/clock.ts';
 import type { FetchedList } from './fetch-list.ts';
 
 /**
- * Decides how long to wait for a server that has not listed yet. `told`: the client gets `list_changed` later. `untold`: it can
+ * How long to wait for a server that has not listed yet. `told`: the client gets `list_changed` later. `untold`: it can
  * only list again. `forCall`: a call of a name that may be the server's.
  */
 export type Patience = 'told' | 'untold' | 'forCall';
 
-export type ListCache = ReturnType<typeof createListCache>;
-
 interface ListSource {
   fetch(): Promise<FetchedList>;
-  /** For how many milliseconds the first list is waited for. */
+  /** Milliseconds that are left to wait for the first list. */
   countLeftMs(patience: Patience): number;
   /** A wait for the first list ended without it, so many milliseconds after the list was requested. */
   onWaitedInVain(ms: number): void;
   /** True if a list that has changed must not be served while the new one cannot be had. */
   isStrict(): boolean;
-  /** The list is another than the one that was served last. */
+  /** The list differs from the one that was served last. */
   onChange(): void;
-  /** Another list than before is kept, also where it is the first. */
+  /** Another list than before is kept; also called for the first one. */
   onOther(): void;
 }
 
@@ -29,147 +27,161 @@ const CHANGED_WAIT_MS = 15_000;
 /** A server that takes longer is not waited for again so soon, however often it says that its list has changed. */
 const QUICK_MS = 1_000;
 const WAIT_AGAIN_MS = 300_000;
-/** From one look to the next; twice as long after each that found the same list. */
+/** Backoff between two looks: doubled after each that found the same list. */
 const LOOK_MS = 1_000;
 const MAX_LOOK_MS = 60_000;
-/** Nobody asks again so soon after a failure. */
+/** No request so soon after a failure. */
 const RETRY_MS = 1_000;
 
 interface Flight {
-  /** Those that came before it was asked for; undefined while it waits for the one before it. */
+  /** The reasons that had come before it began; undefined while it waits for the flight before it. */
   reasons: number | undefined;
   done: Promise<void>;
   readonly startedAt: number;
 }
 
-export function createListCache(clock: Clock, source: ListSource) {
-  const { fetch, isStrict, onChange } = source;
-  let list: FetchedList | undefined;
-  let expiresAt = 0;
-  let retryAt = Number.NEGATIVE_INFINITY;
-  let wasMissed = false;
-  /** Counts the changes; a list counts as current if none came after it was asked for. */
-  let changes = 0;
-  let changesSeen = 0;
-  /** Counts what a list must have been asked for after: changes, and what may be some. */
-  let reasons = 0;
-  let changedWait: { readonly time: WaitingTime; readonly startedAt: number } | undefined;
-  let flight: Flight | undefined;
-  let lookEveryMs = LOOK_MS;
-  let nextLookAt = Number.NEGATIVE_INFINITY;
-  let isLookPlanned = false;
+export class ListCache {
+  /** The list at hand, however old. */
+  list: FetchedList | undefined;
+  private readonly clock: Clock;
+  private readonly source: ListSource;
+  private expiresAt = 0;
+  private retryAt = Number.NEGATIVE_INFINITY;
+  private wasMissed = false;
+  /** Counts the changes; a list is current if none came after it was requested. */
+  private changes = 0;
+  private changesSeen = 0;
+  /** Counts the reasons to request the list anew: changes, and possible changes. */
+  private reasons = 0;
+  private changedWait: { readonly time: WaitingTime; readonly startedAt: number } | undefined;
+  private flight: Flight | undefined;
+  private lookEveryMs = LOOK_MS;
+  private nextLookAt = Number.NEGATIVE_INFINITY;
+  private isLookPlanned = false;
 
-  const isCurrent = () => list !== undefined && changesSeen === changes;
+  constructor(clock: Clock, source: ListSource) {
+    this.clock = clock;
+    this.source = source;
+  }
 
-  function getServable(): FetchedList | undefined {
-    const servable = isCurrent() || !isStrict() ? list : undefined;
-    if (servable === undefined) wasMissed = true;
+  /** The list, if no change of it was announced; an expired one is fetched anew behind it. */
+  findCurrent(): FetchedList | undefined {
+    if (this.list === undefined || this.changesSeen !== this.changes) return undefined;
+    const now = this.clock.monotonic();
+    if (now >= this.expiresAt && now >= this.retryAt) void this.fetchAnew();
+    return this.list;
+  }
+
+  /**
+   * At once if there is a list, else when it has come. Undefined if there is none: the server failed, or takes
+   * longer than the caller waits.
+   */
+  async load(patience: Patience): Promise<FetchedList | undefined> {
+    const current = this.findCurrent();
+    if (current !== undefined) return current;
+    if (this.clock.monotonic() >= this.retryAt) await this.wait(patience);
+    const servable = this.isCurrent() || !this.source.isStrict() ? this.list : undefined;
+    if (servable === undefined) this.wasMissed = true;
     return servable;
   }
 
-  const waitedMs = () =>
-    changedWait === undefined ? 0 : clock.monotonic() - changedWait.startedAt;
-
-  async function run(own: Flight, before: Promise<void> | undefined): Promise<void> {
-    await before;
-    const changesBefore = changes;
-    own.reasons = reasons;
-    try {
-      const fetched = await fetch();
-      const isOther = list?.fingerprint !== fetched.fingerprint;
-      const isNews = wasMissed || (isOther && list !== undefined);
-      // The same object as long as it is the same list: what was made of it is found by it.
-      if (isOther) list = fetched;
-      changesSeen = changesBefore;
-      expiresAt = clock.monotonic() + fetched.ttlMs;
-      wasMissed = false;
-      if (waitedMs() < QUICK_MS) changedWait = undefined;
-      if (isNews) onChange();
-      if (isOther) source.onOther();
-    } catch {
-      // Whoever fetches says why; here is only known that nothing came.
-      retryAt = clock.monotonic() + RETRY_MS;
-    } finally {
-      if (flight === own) flight = undefined;
-    }
+  /** The list has changed: it is requested before any caller gets it again. */
+  invalidate(): void {
+    this.changes += 1;
+    this.reasons += 1;
+    if (this.countWaitedMs() >= WAIT_AGAIN_MS) this.changedWait = undefined;
+    this.retryAt = Number.NEGATIVE_INFINITY;
   }
 
-  /** One at a time, and one that waits: of those who wait for the same list, all wait for the same answer. */
-  function refresh(): Promise<void> {
-    if (flight === undefined || (flight.reasons !== undefined && flight.reasons !== reasons)) {
-      const own: Flight = {
-        reasons: undefined,
-        done: Promise.resolve(),
-        startedAt: clock.monotonic(),
-      };
-      own.done = run(own, flight?.done);
-      flight = own;
-    }
-    return flight.done;
+  /** The list may have changed, or can be had now: it is requested at once, without waiting. */
+  refresh(): void {
+    this.retryAt = Number.NEGATIVE_INFINITY;
+    void this.fetchAnew();
   }
 
-  async function look(): Promise<void> {
-    isLookPlanned = false;
-    nextLookAt = clock.monotonic() + lookEveryMs;
-    const before = list?.fingerprint;
-    await refresh();
-    const isSame = list?.fingerprint === before;
-    lookEveryMs = isSame ? Math.min(2 * lookEveryMs, MAX_LOOK_MS) : LOOK_MS;
+  /**
+   * The list may have changed, according to a caller who could say so without end: it is requested soon, and the list at hand is served
+   * meanwhile. The less often that was true, the later.
+   */
+  lookAgain(): void {
+    this.reasons += 1;
+    if (this.isLookPlanned) return;
+    const waitMs = this.nextLookAt - this.clock.monotonic();
+    this.isLookPlanned = waitMs > 0;
+    if (this.isLookPlanned) this.clock.after(waitMs, () => void this.look());
+    else void this.look();
   }
 
-  async function wait(patience: Patience): Promise<FetchedList | undefined> {
-    changedWait ??= { time: createWaitingTime(clock), startedAt: clock.monotonic() };
+  private isCurrent(): boolean {
+    return this.list !== undefined && this.changesSeen === this.changes;
+  }
+
+  private countWaitedMs(): number {
+    return this.changedWait === undefined ? 0 : this.clock.monotonic() - this.changedWait.startedAt;
+  }
+
+  private async wait(patience: Patience): Promise<void> {
+    const { clock, source } = this;
+    this.changedWait ??= { time: new WaitingTime(clock), startedAt: clock.monotonic() };
     const leftMs =
-      list === undefined ? source.countLeftMs(patience) : changedWait.time.left(CHANGED_WAIT_MS);
-    await waitAtMost(clock, leftMs, refresh());
-    if (list === undefined && flight !== undefined)
-      source.onWaitedInVain(clock.monotonic() - flight.startedAt);
-    return getServable();
+      this.list === undefined
+        ? source.countLeftMs(patience)
+        : this.changedWait.time.left(CHANGED_WAIT_MS);
+    await waitAtMost(clock, leftMs, this.fetchAnew());
+    if (this.list === undefined && this.flight !== undefined)
+      source.onWaitedInVain(clock.monotonic() - this.flight.startedAt);
   }
 
-  return {
-    /**
-     * At once where there is one, else when it has come. Undefined while there is none: the server failed, or takes
-     * longer than is waited for.
-     */
-    load(patience: Patience): FetchedList | undefined | Promise<FetchedList | undefined> {
-      const now = clock.monotonic();
-      if (isCurrent()) {
-        if (now >= Math.max(expiresAt, retryAt)) void refresh();
-        return list;
-      }
-      return now < retryAt ? getServable() : wait(patience);
-    },
-    /** The list at hand, however old. */
-    peek: () => list,
-    /** It has changed: it is asked for before anybody gets it again. */
-    invalidate() {
-      changes += 1;
-      reasons += 1;
-      if (waitedMs() >= WAIT_AGAIN_MS) changedWait = undefined;
-      retryAt = Number.NEGATIVE_INFINITY;
-    },
-    /** It may have changed, or can be had now: it is asked for at once, and nobody waits. */
-    refresh() {
-      retryAt = Number.NEGATIVE_INFINITY;
-      void refresh();
-    },
-    /**
-     * It may have changed, says somebody who could say so without end: it is asked for soon, and what there is goes on being
-     * served. The less often that was true, the later.
-     */
-    lookAgain() {
-      reasons += 1;
-      if (isLookPlanned) return;
-      const waitMs = nextLookAt - clock.monotonic();
-      isLookPlanned = waitMs > 0;
-      if (isLookPlanned) clock.after(waitMs, () => void look());
-      else void look();
-    },
-  };
+  /** Single flight, and one that waits: concurrent callers who want the same list share one request. */
+  private fetchAnew(): Promise<void> {
+    const { flight } = this;
+    if (flight !== undefined && (flight.reasons === undefined || flight.reasons === this.reasons))
+      return flight.done;
+    const own: Flight = {
+      reasons: undefined,
+      done: Promise.resolve(),
+      startedAt: this.clock.monotonic(),
+    };
+    own.done = this.run(own, flight?.done);
+    this.flight = own;
+    return own.done;
+  }
+
+  private async run(own: Flight, before: Promise<void> | undefined): Promise<void> {
+    await before;
+    const changesBefore = this.changes;
+    own.reasons = this.reasons;
+    try {
+      const fetched = await this.source.fetch();
+      const isOther = this.list?.fingerprint !== fetched.fingerprint;
+      const isNews = this.wasMissed || (isOther && this.list !== undefined);
+      // The same object as long as the list is the same: everything derived from it is found by it.
+      if (isOther) this.list = fetched;
+      this.changesSeen = changesBefore;
+      this.expiresAt = this.clock.monotonic() + fetched.ttlMs;
+      this.wasMissed = false;
+      if (this.countWaitedMs() < QUICK_MS) this.changedWait = undefined;
+      if (isNews) this.source.onChange();
+      if (isOther) this.source.onOther();
+    } catch {
+      // The source logs the reason.
+      this.retryAt = this.clock.monotonic() + RETRY_MS;
+    } finally {
+      if (this.flight === own) this.flight = undefined;
+    }
+  }
+
+  private async look(): Promise<void> {
+    this.isLookPlanned = false;
+    this.nextLookAt = this.clock.monotonic() + this.lookEveryMs;
+    const before = this.list?.fingerprint;
+    await this.fetchAnew();
+    const isSame = this.list?.fingerprint === before;
+    this.lookEveryMs = isSame ? Math.min(2 * this.lookEveryMs, MAX_LOOK_MS) : LOOK_MS;
+  }
 }
 
-/** Resolves when the work has ended, in whichever way, or after `ms` milliseconds. How it fails is left to others. */
+/** Resolves when the work has ended, successfully or not, or after `ms` milliseconds. */
 export function waitAtMost(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
   return new Promise((resolve) => {
     const cancel = ms > 0 ? clock.after(ms, resolve) : resolve;
@@ -182,20 +194,23 @@ export function waitAtMost(clock: Clock, ms: number, work: Promise<unknown>): Pr
   });
 }
 
-/** The time that a first answer may be waited for, shared by all who wait for it together. */
-export type WaitingTime = ReturnType<typeof createWaitingTime>;
+/** The time to wait for a first answer, shared by all callers who wait for it together. */
+export class WaitingTime {
+  private readonly clock: Clock;
+  private startedAt: number | undefined;
 
-export function createWaitingTime(clock: Clock) {
-  let startedAt: number | undefined;
-  return {
-    /** Milliseconds that are left of so many; the time begins with the first call. */
-    left(ms: number): number {
-      startedAt ??= clock.monotonic();
-      return Math.max(0, startedAt + ms - clock.monotonic());
-    },
-    /** There is a reason to wait again. */
-    restart(): void {
-      startedAt = undefined;
-    },
-  };
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
+
+  /** Milliseconds that are left of `ms`; the time begins with the first call. */
+  left(ms: number): number {
+    this.startedAt ??= this.clock.monotonic();
+    return Math.max(0, this.startedAt + ms - this.clock.monotonic());
+  }
+
+  /** There is a reason to wait again. */
+  restart(): void {
+    this.startedAt = undefined;
+  }
 }

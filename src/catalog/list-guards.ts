@@ -1,4 +1,4 @@
-// §26.2: guards on what servers say of themselves: each item of a list, and instructions, when it is first seen or has changed.
+// §26.2: guards on lists and instructions of servers: each item is judged when it is first seen, or has changed.
 
 import type { Guard, GuardPoint, Guards } from '../mcp/calls/guards.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
@@ -28,16 +28,16 @@ interface JudgedList extends JudgedKind {
 
 export interface ListJudgement {
   readonly digest: string;
-  /** A guard could not be asked: it is asked again soon. */
+  /** A guard failed, and is asked again soon. */
   readonly hasFailed: boolean;
 }
 
 type ListedVerdict =
   | { readonly kind: 'listed'; readonly item: RawItem }
-  /** The rest of a sentence that begins with its name. */
+  /** Continues a sentence that begins with its name. */
   | { readonly kind: 'hidden'; readonly reason: string };
 
-/** Asked about at once. */
+/** Items that are judged concurrently. */
 const AT_ONCE = 16;
 
 interface Known extends ListJudgement {
@@ -45,7 +45,7 @@ interface Known extends ListJudgement {
 }
 
 export function createListGuards(guards: Guards, clock: Clock) {
-  /** Keyed by what was asked about: an item that is listed again, the same, is not asked about again. */
+  /** Keyed by the judged value: an item that is listed again unchanged is not judged again. */
   const remembered = createBoundedMap<string, Known>('guardedTexts');
   const ofItems = new WeakMap<RawItem, Known>();
   const instructions = createBoundedMap<string, { readonly text: string | undefined }>(
@@ -60,7 +60,7 @@ export function createListGuards(guards: Guards, clock: Clock) {
 
   async function judgeItem(list: JudgedList, item: RawItem): Promise<Known | undefined> {
     const guard = findGuard(list, item);
-    // Items that clients cannot use are hidden from them anyway.
+    // Items that clients cannot use are hidden anyway.
     if (guard === undefined) return undefined;
     const { item: fitting, problem } = fitItem(list.kind, item);
     if (problem !== undefined) return undefined;
@@ -74,8 +74,8 @@ export function createListGuards(guards: Guards, clock: Clock) {
 
   return {
     /**
-     * Asks about each item that nobody was asked about. Never rejects. Two lists of which the same is said have the same
-     * `digest`; it is `''` where no guard looks at any.
+     * Judges each item that was not judged before. Never rejects. Two lists with the same verdicts have the same
+     * `digest`; it is `''` if no guard looks at lists.
      */
     async judge(list: JudgedList): Promise<ListJudgement> {
       const { kind, items } = list;
@@ -95,12 +95,12 @@ export function createListGuards(guards: Guards, clock: Clock) {
         hasFailed: said.some((one) => one?.hasFailed === true),
       };
     },
-    /** Undefined where no guard looks at it. What was not asked about is hidden until it was. */
+    /** Undefined if no guard looks at the item. An item that was not judged yet is hidden. */
     peek(list: JudgedKind, item: RawItem): ListedVerdict | undefined {
       if (findGuard(list, item) === undefined) return undefined;
       return ofItems.get(item)?.verdict ?? NOT_YET;
     },
-    /** The text as it is told; undefined where it is not. */
+    /** The text as the guard lets it pass; undefined if it does not. */
     async passInstructions(server: string, text: string): Promise<string | undefined> {
       const guard = guards.find('instructions', { kind: undefined, name: '', server });
       if (guard === undefined) return text;
@@ -146,7 +146,7 @@ async function ask(kind: ListKind, item: RawItem, exact: JsonObject, guard: Guar
     caller: undefined,
     findProblem(changed) {
       if (!isObject(changed)) return 'it must be an object';
-      // Calls go by it.
+      // Calls use it.
       if (changed[key] !== item[key]) return `its ${key} is another`;
       return findItemProblem(kind, changed);
     },

@@ -1,4 +1,4 @@
-// MCP "Pagination": a joined list in pages.
+// MCP "Pagination": pages of a joined list, and how they are written.
 import {
   type Cursor,
   decodeCursor,
@@ -8,24 +8,29 @@ import {
   type RawItem,
 } from '../mcp/catalog/catalog.ts';
 import type { CallerContext } from '../mcp/catalog/served-catalog.ts';
-import type { ListKind } from '../mcp/protocol/list-kinds.ts';
+import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
+import { createSizedMap } from '../platform/bounded-map.ts';
 import { createTurns, type Turns } from '../platform/clock.ts';
 import { computeOnce } from '../platform/compute-once.ts';
+import { writeExactJson } from '../platform/exact-json.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
+import { CAPACITY } from '../platform/memory/capacity.ts';
 import { nameOwner } from '../store/owner.ts';
-import type { Entry } from './prepare-list.ts';
-import { createIsVisible, isAnyDown, type ServedPath } from './served-path.ts';
-import { JUDGED_AT_ONCE, type ListView, toLister, toShownItem, toShownName } from './view.ts';
+import { isSameList } from './join-lists.ts';
+import type { Plan } from './plan.ts';
+import { type Entry, showNumbers } from './prepare-list.ts';
+import { createIsVisible, isAnyDown, JUDGED_AT_ONCE, type ServedPath } from './served-path.ts';
+import { type ListView, toLister, toShownItem, toShownName } from './view.ts';
 
-/** Many clients read one page only. */
+/** Many clients read only the first page. */
 const PAGE_SIZE = 1_000;
 
-export function createListPage(served: ServedPath) {
-  const { view, access, hub, missedLists, clock, getPlan } = served;
+export function createListPage(path: ServedPath) {
+  const { view, access, hub, missedLists, clock, served } = path;
   const getItem = (entry: Entry) => toShownItem(view, entry);
 
   /** True if callers may see different things. */
-  const dependsOnCaller = () => getPlan().policies.dependOnCaller;
+  const dependsOnCaller = () => served.current.policies.dependOnCaller;
 
   return async function listPage(
     kind: ListKind,
@@ -40,21 +45,30 @@ export function createListPage(served: ServedPath) {
     const isPrivate = list.isPersonal || dependsOnCaller();
     if (dependsOnCaller()) await access.prepareFor(who, work);
     const { entries } = list;
-    const turns = takeTurns(entries);
-    // As nearly always where there are no rules: nothing has to be judged.
+    // Fast path, nearly always taken without rules: no entry has to be judged.
     const seesAllAtOnce =
       cursor === undefined && entries.length <= PAGE_SIZE && !dependsOnCaller() && !isAnyDown(view);
     const { positions, last } = seesAllAtOnce
-      ? { positions: turns.all, last: undefined }
-      : await takeVisible(list, turns, cursor, createIsVisible(served, who), work);
+      ? { positions: takeTurns(entries).all, last: undefined }
+      : await takeVisible(list, cursor, createIsVisible(path, who), work);
     const nextCursor = last && encodeCursor(toShownName(view, last));
-    const { path } = view;
     const { user } = who.policy;
     const caller = user && nameOwner(user);
     const isNarrowed = kind === 'tools' && context.relay.era === 'session' && hasOthers(entries);
-    const page = { path, kind, list: entries, positions, nextCursor, caller, isNarrowed };
+    const page = {
+      path: view.path,
+      kind,
+      list: entries,
+      positions,
+      nextCursor,
+      caller,
+      isNarrowed,
+    };
     return {
-      ...getPlan().writePage(page, isNarrowed ? (entry) => toSessionTool(getItem(entry)) : getItem),
+      ...getWritePage(served.current)(
+        page,
+        isNarrowed ? (entry) => toSessionTool(getItem(entry)) : getItem,
+      ),
       ...(nextCursor !== undefined && { nextCursor }),
       cache: { ttlMs: list.ttlMs, scope: isPrivate ? 'private' : 'public' },
     };
@@ -62,36 +76,34 @@ export function createListPage(served: ServedPath) {
 }
 
 /**
- * A cursor is the name of the last that was taken. One that names what the caller cannot see is as wrong as any
- * other: nobody finds out by it what there is.
+ * A cursor is the name of the last entry of a page. A cursor that names a hidden entry fails like any unknown one, so that it
+ * tells the caller nothing.
  */
 function findStart(
   cursor: string,
   { entries, positions }: ListView,
-  { places }: ServerTurns,
   isVisible: (entry: Entry) => boolean,
 ): number {
   const position = positions.get(decodeCursor(cursor));
   const entry = position === undefined ? undefined : entries[position];
   if (position === undefined || entry === undefined || !isVisible(entry))
     return failUnknownCursor();
-  return (places[position] ?? 0) + 1;
+  return (takeTurns(entries).places[position] ?? 0) + 1;
 }
 
 /**
- * The positions in the list, rising, and the last that was taken, where there are more. Only as many are judged as the page needs;
- * what many rules say of many entries takes long.
+ * The positions in the list, rising, and the last entry of the page if there are more. Only as many entries are judged as the page
+ * needs: many rules over many entries take long.
  */
 async function takeVisible(
   list: ListView,
-  turns: ServerTurns,
   cursor: Cursor,
   isVisible: (entry: Entry) => boolean,
   work: Turns,
 ) {
   const { entries } = list;
-  const { positions } = turns;
-  const start = cursor === undefined ? 0 : findStart(cursor, list, turns, isVisible);
+  const { positions } = takeTurns(entries);
+  const start = cursor === undefined ? 0 : findStart(cursor, list, isVisible);
   const taken: number[] = [];
   let last: Entry | undefined;
   let hasMore = false;
@@ -110,13 +122,11 @@ async function takeVisible(
   return { positions: taken.sort((a, b) => a - b), last: hasMore ? last : undefined };
 }
 
-// §18.2: which entries of a list come first where a page does not hold all: those of each server in turn.
-
-type ServerTurns = ReturnType<typeof takeTurns>;
+// §18.2: the order of entries if a page does not hold all: round-robin over the servers.
 
 /**
  * The first entry of each server in the order of the list, then the second of each, and so on: however much one lists,
- * the others' are on the first pages. Of one list it is always the same, on every replica.
+ * entries of the others are on the first pages. The order of one list is the same on every replica.
  */
 const takeTurns = computeOnce((entries: readonly Entry[]) => {
   const rounds: number[][] = [];
@@ -141,10 +151,129 @@ const takeTurns = computeOnce((entries: readonly Entry[]) => {
   };
 });
 
-// §33: tools of servers of the stateless era, as clients of the session era can read them. Since 2026-07-28 a schema may be any
-// JSON Schema; clients of the revisions before refuse a whole list for one tool whose schema is not an object's.
+// §18.2: pages as they are sent, written once for all callers who see the same part of the same list.
 
-/** The very item where nothing of it has to change, as of nearly all. */
+/** The part of a list that a caller may see. Decided anew for each request: only the written form is cached. */
+export interface VisiblePage {
+  /** `path` of the view that shows it. */
+  readonly path: string;
+  readonly kind: ListKind;
+  /** The key of the cache: a list that was fetched anew, or prepared by another plan, is another array. */
+  readonly list: readonly Entry[];
+  /** Positions of its entries in the list, rising. */
+  readonly positions: readonly number[];
+  readonly nextCursor: string | undefined;
+  /** The caller (`nameOwner`); undefined without authentication. */
+  readonly caller: string | undefined;
+  /** §33: its tools are written in another form for clients of the session era. */
+  readonly isNarrowed?: boolean;
+}
+
+/** Writes `items`, and `bytes`: the result of the list's method as JSON, in UTF-8. */
+type WrittenPage = Required<Pick<Page<RawItem>, 'items' | 'bytes'>>;
+
+/** `getItem` says what the view shows of an entry. @throws TypeError for what JSON cannot say. */
+type WritePage = (page: VisiblePage, getItem: (entry: Entry) => RawItem) => WrittenPage;
+
+/** Overhead of an entry beside its part of the bytes. */
+const BYTES_AN_ENTRY = 16;
+
+interface KeptPage extends Omit<VisiblePage, 'list'> {
+  readonly hash: number;
+  readonly written: WrittenPage;
+}
+
+/** The pages of one list, by hash. */
+type PagesOfList = Map<number, KeptPage>;
+
+/** Each plan has written pages of its own. */
+const getWritePage = computeOnce((_plan: Plan) => createWritePage());
+
+/** A page of a list that is no longer served is not requested, and so the first to be evicted. */
+export function createWritePage(
+  maxBytes = CAPACITY.pageBytes,
+  maxUserBytes = CAPACITY.userPageBytes,
+): WritePage {
+  const lists = new WeakMap<readonly Entry[], PagesOfList>();
+  const userBytes = new Map<string, number>();
+  const kept = createSizedMap<KeptPage, PagesOfList>({
+    maxSize: maxBytes,
+    measure,
+    onRemove(pages, page) {
+      if (pages.get(page.hash) === page) pages.delete(page.hash);
+      countForUser(page, -measure(page));
+    },
+  });
+
+  function countForUser({ caller }: KeptPage, change: number): void {
+    if (caller === undefined) return;
+    const bytes = (userBytes.get(caller) ?? 0) + change;
+    if (bytes === 0) userBytes.delete(caller);
+    else userBytes.set(caller, bytes);
+  }
+
+  return function writePage(page, getItem) {
+    const { list, positions } = page;
+    const pages = lists.get(list) ?? new Map<number, KeptPage>();
+    const hash = hashPositions(positions) ^ Number(page.isNarrowed === true);
+    const known = pages.get(hash);
+    if (known !== undefined && isSame(known, page)) {
+      kept.get(known);
+      return known.written;
+    }
+    if (known !== undefined) kept.delete(known);
+    const written = write(page, getItem);
+    const { list: _, ...seen } = page;
+    const made = { ...seen, hash, written };
+    const size = measure(made);
+    const { caller } = made;
+    const ofUser = caller === undefined ? 0 : (userBytes.get(caller) ?? 0) + size;
+    if (size > maxBytes || ofUser > maxUserBytes) return written;
+    lists.set(list, pages.set(hash, made));
+    countForUser(made, size);
+    kept.set(made, pages);
+    return written;
+  };
+}
+
+const measure = ({ written, positions }: KeptPage): number =>
+  written.bytes.length + BYTES_AN_ENTRY * positions.length;
+
+function write(
+  { kind, list, positions, nextCursor }: VisiblePage,
+  getItem: (entry: Entry) => RawItem,
+): WrittenPage {
+  const entries = positions.flatMap((position) => list[position] ?? []);
+  const items = entries.map((entry) => showNumbers(entry, getItem(entry)));
+  const { member } = LIST_KINDS[kind];
+  const result = { [member]: items, ...(nextCursor !== undefined && { nextCursor }) };
+  return { items, bytes: Buffer.from(writeExactJson(result)) };
+}
+
+/** If two pages have the same hash, the later one is kept. */
+function hashPositions(positions: readonly number[]): number {
+  let hash = positions.length;
+  for (const position of positions) hash = (Math.imul(hash, 31) + position) | 0;
+  return hash;
+}
+
+function isSame(
+  known: KeptPage,
+  { path, kind, positions, nextCursor, isNarrowed }: VisiblePage,
+): boolean {
+  return (
+    known.path === path &&
+    known.kind === kind &&
+    known.isNarrowed === isNarrowed &&
+    known.nextCursor === nextCursor &&
+    (known.positions === positions || isSameList(known.positions, positions))
+  );
+}
+
+// §33: tools of servers of the stateless era in the form that clients of the session era can read. Since 2026-07-28 a schema may be
+// any JSON Schema; clients of earlier revisions refuse a whole list for one tool whose schema is not an object schema.
+
+/** The same object if nothing has to change, as for nearly all tools. */
 function toSessionTool(item: RawItem): RawItem {
   const { inputSchema, outputSchema, ...members } = item;
   const [input, output] = [narrow(inputSchema), narrow(outputSchema)];
@@ -157,14 +286,14 @@ function toSessionTool(item: RawItem): RawItem {
   };
 }
 
-/** True if some of the tools change so. */
+/** True if any of the tools changes. */
 const hasOthers = computeOnce((entries: readonly Entry[]) =>
   entries.some(({ ownItem }) => toSessionTool(ownItem) !== ownItem),
 );
 
 const isOfObject = (schema: unknown): boolean => isObject(schema) && schema.type === 'object';
 
-/** Undefined for what those clients refuse. */
+/** Undefined for a schema that those clients refuse. */
 function narrow(schema: unknown): unknown {
   if (!isObject(schema)) return schema;
   if (!isOfObject(schema)) return undefined;

@@ -1,4 +1,4 @@
-// §18.3: what changes is told to those who listen: lists, and the resources that they subscribed to.
+// §18.3: tells listening clients about changes of lists, and of resources that they subscribed to.
 
 import { fail } from '../errors/gateway-error.ts';
 import { URL_REQUIRED } from '../mcp/calls/client-answers.ts';
@@ -13,16 +13,16 @@ import { createPassWhenKnown } from '../platform/single-flight.ts';
 import { createBatch } from '../platform/throttle.ts';
 import { listClientUris } from './apps/app-tools.ts';
 import { BUILT_IN } from './prepare-list.ts';
-import { findBuiltIn, guardUri, type ServedPath, seesSome } from './served-path.ts';
+import { findBuiltIn, guardUri, type ServedPath, seesSome, toItem } from './served-path.ts';
 import type { Server } from './server.ts';
-import { mayUseSome, type ResolveResource, toItem, toWho, type Who } from './view.ts';
+import { mayUseSome, toWho, type View, type Who } from './view.ts';
 
-// Resources that tell when they change, and those who subscribe to them.
+// Subscriptions to resources.
 
-export function createWatching(path: ServedPath, resolveResource: ResolveResource) {
-  const { view, access, getPlan } = path;
+export function createWatching(path: ServedPath, resolveResource: View['findResource']) {
+  const { view, access, served } = path;
 
-  /** The server's answer about a resource that the caller may not read would tell that there is one. */
+  /** Undefined if the caller may not read the resource: the server's answer would tell whether it exists. */
   async function findReadable(uri: string, who: Who) {
     const found = await resolveResource(uri, who);
     const server = found && view.findServer(found.server);
@@ -59,7 +59,7 @@ export function createWatching(path: ServedPath, resolveResource: ResolveResourc
         method: isWatched ? 'resources/subscribe' : 'resources/unsubscribe',
         params: { uri: ownUri },
         name: ownUri,
-        // It ends by the server's own time-out.
+        // The server's own timeout ends it.
         signal: new AbortController().signal,
         trace: {},
       };
@@ -67,11 +67,11 @@ export function createWatching(path: ServedPath, resolveResource: ResolveResourc
         await server.upstream.request(who.upstream, request);
       } catch (error) {
         if (!(error instanceof UpstreamError)) throw error;
-        const { guards } = getPlan();
+        const { guards } = served.current;
         const isGuarded =
           error.jsonRpcError?.code === URL_REQUIRED ||
           ABOUT_RESOURCES.some((point) => guards?.find(point, item) !== undefined);
-        // The words of a server that nobody has looked at; and nobody is sent to a page by a subscription.
+        // No guard has seen the server's words; and a subscription sends no user to a page.
         const [reason, own] = isGuarded ? [''] : [`: ${error.message}`, error.jsonRpcError];
         const message = `${server.name} could not be told of it${reason}.`;
         fail('upstream_error', { jsonRpc: own ?? { code: -32603, message } });
@@ -82,18 +82,18 @@ export function createWatching(path: ServedPath, resolveResource: ResolveResourc
   } satisfies Partial<ServedCatalog>;
 }
 
-/** Points at which a guard would have looked at the words of a server about a resource. */
+/** Points at which a guard sees a server's words about a resource. */
 const ABOUT_RESOURCES = ['resources/subscribe', 'resources/result'] as const;
 
 // One stream of a client.
 
-/** It listens to each server of the view, also to those that come later. */
+/** Listens to each server of the view, also to servers that are added later. */
 const createListenToServers = (
   path: ServedPath,
-  resolveResource: ResolveResource,
+  resolveResource: View['findResource'],
 ): ServedCatalog['listen'] =>
   function listenToServers(caller, listener, uris) {
-    const { view, access, hub, clock, getPlan } = path;
+    const { view, access, hub, clock, served } = path;
     const who = toWho(caller);
     const builtIn = createBuiltInListening(path, caller, listener, uris);
     const stops = new Map<Server, () => void>();
@@ -161,12 +161,12 @@ const createListenToServers = (
       stops.set(server, stop);
     }
 
-    /** Uses the URI that clients know; never tells of what is not theirs to read. */
+    /** Uses the URI that clients know; tells only callers who may read the resource. */
     async function tellOfResource(server: Server, ownUri: string): Promise<void> {
       if (!isOpen) return;
       const { name } = server;
       for (const uri of view.shown === 'own' ? [ownUri] : listClientUris(name, ownUri)) {
-        // Most are known without asking the store who linked to them.
+        // Most are known without looking up links in the store.
         const offered = await view.findResource(uri, who);
         const found = offered?.server === name ? offered : await resolveResource(uri, who);
         if (found?.server !== name || found.ownUri !== ownUri) continue;
@@ -175,15 +175,15 @@ const createListenToServers = (
       }
     }
 
-    // A failure here only means that the client misses it: it reads what it needs.
+    // Best effort: a client that misses a change still reads the current state.
     const listenIfPossible = () => void listenToAll().catch(() => {});
     const stopHub = hub.add({
       caller: who.upstream,
       isStream: true,
       hears(server) {
         if (view.findServer(server.name) !== server) return false;
-        const planned = getPlan().servers.get(server.name);
-        return planned !== undefined && mayUseSome(getPlan(), planned, who);
+        const planned = served.current.servers.get(server.name);
+        return planned !== undefined && mayUseSome(served.current, planned, who);
       },
       listChanged: (list) => listener.listChanged(list),
       serversChanged() {
@@ -198,7 +198,7 @@ const createListenToServers = (
     };
   };
 
-/** Each is stopped, whatever another one throws. @throws what one of them threw. */
+/** Stops each, even if another one throws. @throws what one of them threw. */
 function stopAll([stop, ...others]: readonly (() => void)[]): void {
   try {
     stop?.();
@@ -207,29 +207,29 @@ function stopAll([stop, ...others]: readonly (() => void)[]): void {
   }
 }
 
-// §18.3: what servers log outside of calls, for the client's session that it belongs to.
+// §18.3: log messages of servers outside of calls, for the client's session that they belong to.
 
-/** Whoever may see nothing of a server, by the rules or because the lock hides it, hears nothing of it. */
+/** A caller who sees nothing of a server, by the rules or because the lock hides it, gets none of its log messages. */
 function createPassLogs(
   path: ServedPath,
   server: Server,
   who: Who,
   pass: (params: JsonObject) => void,
 ): (params: JsonObject) => void {
-  const { view, clock, getPlan } = path;
+  const { view, clock, served } = path;
   const isServed = () => view.findServer(server.name) === server;
   const passIfVisible = createPassWhenKnown({
     clock,
     async learn() {
-      /** By whose rules it is judged. */
-      const plan = getPlan();
-      // As far as it is known without asking the server.
+      /** The plan whose rules decide. */
+      const plan = served.current;
+      // As far as it is known without a request to the server.
       const isVisible = await seesSome(path, who, async (kind) =>
         (await view.listAtHand(kind, who)).filter((entry) => entry.server === server.name),
       );
       return { plan, isVisible };
     },
-    holds: ({ plan }) => plan === getPlan(),
+    holds: ({ plan }) => plan === served.current,
     pass(params: JsonObject, { isVisible }) {
       if (isVisible && isServed()) pass(params);
     },
@@ -237,14 +237,14 @@ function createPassLogs(
 
   return function passLog(params) {
     if (!isServed()) return;
-    if (getPlan().policies.allowAll) pass(params);
+    if (served.current.policies.allowAll) pass(params);
     else passIfVisible(params);
   };
 }
 
-/** §26: as of a call; by the guards as they are when it comes. */
+/** §26: as in a call, by the guards at the time of the message. */
 function createPassGuards(
-  { getPlan }: ServedPath,
+  { served }: ServedPath,
   server: string,
   { user, clientId, view }: IdentifiedCaller,
   tell: (params: JsonObject) => void,
@@ -254,7 +254,7 @@ function createPassGuards(
   let gate: { readonly guard: Guard; readonly opened: NotificationGate } | undefined;
 
   return function passLog(params) {
-    const guard = getPlan().guards?.find('notifications', item);
+    const guard = served.current.guards?.find('notifications', item);
     if (guard === undefined) return tell(params);
     if (gate?.guard !== guard) {
       const opened = createNotificationGate(guard, caller, (passed) => {
@@ -266,7 +266,7 @@ function createPassGuards(
   };
 }
 
-// §18.3: what the built-in catalogue tells of its changes, to one stream, for as long as the configuration file serves it.
+// §18.3: changes of the built-in catalogue, for one stream, while the configuration file serves it.
 
 function createBuiltInListening(
   path: ServedPath,
@@ -279,7 +279,7 @@ function createBuiltInListening(
 
   function listenTo(catalog: OwnCatalog): void {
     const opened = { catalog, stop() {} };
-    // An author's catalogue may tell something while it is told to begin, or after it was told to stop.
+    // An author's catalogue may call back while `listen` runs, or after it was stopped.
     const isHeard = () => current === opened;
     const passGuards = createPassGuards(path, BUILT_IN, caller, (params) => {
       if (isHeard()) listener.logged?.(params);
@@ -293,7 +293,7 @@ function createBuiltInListening(
             if (isHeard()) listener.listChanged(list);
           },
           resourceUpdated(uri) {
-            // Configuration and rules may have changed since it subscribed. Who cannot be asked about misses it.
+            // Configuration and rules may have changed since the subscription. Fail closed.
             const item = { server: BUILT_IN, ownUri: uri, uri, annotations: {} };
             if (!isHeard() || !view.includes(item) || !access.mayRead(item, toWho(caller))) return;
             Promise.resolve(catalog.canWatch(uri, caller)).then(

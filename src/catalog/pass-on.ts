@@ -1,7 +1,6 @@
-// §18.3: a call goes to its server. Its result comes back as clients can read it, and names what they know; what it links to is
-// remembered.
+// §18.3: passes a call on to its server, and its result back in a form that clients can read, with URIs that they know. Links in
+// results are remembered.
 import { fail, failUpstream, GatewayError } from '../errors/gateway-error.ts';
-
 import { GUARD_POINTS } from '../mcp/calls/guards.ts';
 import type { RawResult } from '../mcp/catalog/catalog.ts';
 import type { CallerContext } from '../mcp/catalog/served-catalog.ts';
@@ -36,24 +35,101 @@ export type PassOn = (
 const MAX_LINKS = 100;
 const MAX_LOOKED_UP = 10_000;
 
-export function createPassOn({ view, joined, relayCall, links, getPlan }: ServedPath): PassOn {
+export function createPassOn({ view, joined, relayCall, links, served }: ServedPath): PassOn {
   const isOwn = view.shown === 'own';
 
-  function finish(
+  return async function passOn(server, who, request, context) {
+    const { usage, upstream } = view.findServer(server) ?? failGone(server);
+    const { meta, era } = context.relay;
+    const passed =
+      meta === undefined || isMetaUnseen(request)
+        ? request
+        : { ...request, params: { ...request.params, _meta: toRawMembers(meta) } };
+    let result: RawResult;
+    usage.enter();
+    try {
+      result = await relayCall(upstream, who.upstream, passed, context);
+    } catch (thrown) {
+      return failAsAsked(thrown, request);
+    } finally {
+      usage.leave();
+    }
+    return request.method === 'tasks/get' && isObject(result.result)
+      ? finishTask(server, who, result, era)
+      : renameUris(server, who, request, fitResult(server, request, era, result));
+  };
+
+  /** A guard never saw the `_meta` of tasks, only that of their calls; and it sees that of a few methods only. */
+  function isMetaUnseen({ method }: RelayedRequest): boolean {
+    if (method.startsWith('tasks/')) return true;
+    const { guards } = served.current;
+    if (guards === undefined || GUARDED.has(method)) return false;
+    return GUARD_POINTS.every((point) => point !== method || guards.looksAt(point));
+  }
+
+  /** §29.5: the result of a task is the result of its call. */
+  async function finishTask(
     server: string,
     who: Who,
-    request: RelayedRequest,
-    given: RawResult,
+    task: RawResult,
     era: Era,
+  ): Promise<RawResult> {
+    const request = { method: 'tools/call', params: {} } as const;
+    const result = isObject(task.result) ? task.result : {};
+    const text = cutJson(findText(task) ?? '', ['result']);
+    if (text !== undefined) noteWritten(result, text);
+    const members = editValue(result, 'resultType' in result ? [{ path: ['resultType'] }] : []);
+    const fitting = fitResult(server, request, era, members);
+    const finished = await renameUris(server, who, request, fitting);
+    if (finished === members) return task;
+    const rewrite = () => findText(finished) ?? JSON.stringify(finished);
+    return editValue(task, [{ path: ['result'], rewrite }]);
+  }
+
+  /**
+   * A result as clients can read it: one part that MCP does not allow would cost them all of it. Logs each change.
+   *
+   * @throws GatewayError `upstream_error` if nothing can be made of it.
+   */
+  function fitResult(
+    server: string,
+    { method, name }: RelayedRequest,
+    era: Era,
+    given: RawResult,
+  ): RawResult {
+    const rules = RESULTS.get(method);
+    // A task is no result of a call yet.
+    if (rules === undefined || given.resultType !== undefined) return given;
+    const isWithoutContent = method === 'tools/call' && !Object.hasOwn(given, 'content');
+    const result = isWithoutContent ? addMember(given, 'content', '[]') : given;
+    // An unread result was checked as that of a tool, before its method was known.
+    const read = READ[method];
+    if (isUnread(result) && (read === undefined || Object.hasOwn(result, read.member)))
+      return result;
+    const found = new Findings();
+    if (!rules[era](result, found)) return failAnswer(server, found.misfit ?? []);
+    const [first] = found.list;
+    if (first === undefined) return result;
+    const { contents } = result;
+    const leftOut = found.list.filter(
+      ({ path: [member, ...behind] }) => member === 'contents' && behind.length === 1,
+    );
+    if (Array.isArray(contents) && contents.length > 0 && leftOut.length === contents.length)
+      return failAnswer(server, first.path);
+    for (const problem of new Set(found.list.map(describe)))
+      served.current.warnOfResult(server, read?.list ?? 'tools', name, problem);
+    return editResult(result, found.list);
+  }
+
+  /** Names what a result refers to as its client knows it. Most results refer to nothing, and nothing is waited for. */
+  function renameUris(
+    server: string,
+    who: Who,
+    { name, asked }: RelayedRequest,
+    result: RawResult,
   ): RawResult | Promise<RawResult> {
-    const { method, name, asked } = request;
-    const { result, problems } = fitResult(server, method, era, given);
-    for (const problem of new Set(problems)) {
-      getPlan().warnOfResult(server, READ[method]?.list ?? 'tools', name, problem);
-    }
     const isMoved = asked !== undefined && asked !== name;
     const named = listNamedUris(result, isUnread(result) && !isMoved);
-    // Most results name nothing, and nothing is waited for.
     if (named.length === 0) return result;
     const isAsked = (uri: string): boolean => asked !== undefined && uri === name;
     const unknown = named.filter(({ uri }) => !isAsked(uri) && !isAppUri(uri));
@@ -72,7 +148,7 @@ export function createPassOn({ view, joined, relayCall, links, getPlan }: Served
     return unknown.length === 0 ? rename(NONE_MOVED) : lookUp(server, unknown, who).then(rename);
   }
 
-  /** Those that clients see as the later of two servers has them. Links that nobody lists are remembered. */
+  /** Resolves to the URIs that another server has, too, and that clients see as `<server>+<uri>`. Unlisted links are remembered. */
   async function lookUp(
     server: string,
     named: readonly NamedUri[],
@@ -94,63 +170,18 @@ export function createPassOn({ view, joined, relayCall, links, getPlan }: Served
     return moved;
   }
 
-  /** True if both list it, and the other one has the name. */
+  /** True if both servers list the URI, and the other one keeps it. */
   async function isAnothers(uri: string, server: string, who: Who): Promise<boolean> {
     const listed = await joined.findListed(uri, who);
     if (listed === undefined || listed.server === server) return false;
     const own = await joined.findListed(toMovedUri(server, uri), who);
     return own?.server === server && own.ownUri === uri;
   }
-
-  /** Of a task nobody was shown another `_meta` than that of its call; and guards see that of a few requests alone. */
-  function isMetaUnseen({ method }: RelayedRequest): boolean {
-    if (method.startsWith('tasks/')) return true;
-    const { guards } = getPlan();
-    if (guards === undefined || GUARDED.has(method)) return false;
-    return GUARD_POINTS.every((point) => point !== method || guards.looksAt(point));
-  }
-
-  return function passOn(server, who, request, context) {
-    const { usage, upstream } = view.findServer(server) ?? failGone(server);
-    const { meta, era } = context.relay;
-    const passed =
-      meta === undefined || isMetaUnseen(request)
-        ? request
-        : { ...request, params: { ...request.params, _meta: toRawMembers(meta) } };
-    const passing = usage.runAndFinish(
-      () => relayCall(upstream, who.upstream, passed, context),
-      (result) =>
-        request.method === 'tasks/get' && isObject(result.result)
-          ? finishTask(server, who, result, result.result, era)
-          : finish(server, who, request, result, era),
-    );
-    return request.asked === undefined || request.asked === request.name
-      ? passing
-      : passing.catch((thrown: unknown) => failAsAsked(thrown, request));
-  };
-
-  /** §29.5: what a task came to is the result of its call. */
-  async function finishTask(
-    server: string,
-    who: Who,
-    task: RawResult,
-    result: JsonObject,
-    era: Era,
-  ): Promise<RawResult> {
-    const request = { method: 'tools/call', params: {} } as const;
-    const text = cutJson(findText(task) ?? '', ['result']);
-    if (text !== undefined) noteWritten(result, text);
-    const members = editValue(result, 'resultType' in result ? [{ path: ['resultType'] }] : []);
-    const finished = await finish(server, who, request, members, era);
-    if (finished === members) return task;
-    const rewrite = () => findText(finished) ?? JSON.stringify(finished);
-    return editValue(task, [{ path: ['result'], rewrite }]);
-  }
 }
 
-/** MCP "Resources", "Error Handling": the error has the URI. @throws always. */
+/** MCP "Resources", "Error Handling": the error has the URI, as the client knows it. @throws always. */
 function failAsAsked(thrown: unknown, { name, asked }: RelayedRequest): never {
-  if (!(thrown instanceof GatewayError)) throw thrown;
+  if (asked === undefined || asked === name || !(thrown instanceof GatewayError)) throw thrown;
   const { jsonRpc } = thrown.failure;
   if (jsonRpc === undefined || !isObject(jsonRpc.data) || jsonRpc.data.uri !== name) throw thrown;
   const data = { ...jsonRpc.data, uri: asked };
@@ -162,52 +193,51 @@ function failAsAsked(thrown: unknown, { name, asked }: RelayedRequest): never {
   });
 }
 
-/** The list in which that is which is called, where that is no tool; and the member that its result must have. */
+/** For methods that call no tool: the list of the item, and the member that the result must have. */
 const READ: Readonly<Record<string, { readonly list: ListKind; readonly member: string }>> = {
   'prompts/get': { list: 'prompts', member: 'messages' },
   'resources/read': { list: 'resources', member: 'contents' },
 };
 
-/** Requests of which a guard sees `_meta`. */
+/** Methods whose `_meta` a guard sees. */
 const GUARDED: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
 const NONE_MOVED: ReadonlySet<string> = new Set();
 
-/** The configuration has changed since it was found. */
+/** The server was removed from the configuration since it was found. */
 export const failGone = (server: string): never => failUpstream(`${server} is no longer there.`);
 
-// §18.2, §30.1: the URIs that a result of a server names, and where: of links, embedded resources, what was read, and apps. Texts
-// and structured content are the server's words, and stay as they are.
+// §18.2, §30.1: the URIs in a result of a server, with their paths: links, embedded resources, read contents, and apps. Texts
+// and structured content stay as the server wrote them.
 
 interface NamedUri {
   readonly path: JsonPath;
   readonly uri: string;
-  /** A result of a tool or a prompt has it: it can be read, whether it is listed or not. */
+  /** A link or an embedded resource of a tool or prompt: it can be read even if it is not listed. */
   readonly isLink: boolean;
 }
 
 /** `appsOnly`: nothing else in the result names a URI. */
 function listNamedUris(result: JsonObject, appsOnly: boolean): readonly NamedUri[] {
   const named: NamedUri[] = [];
-  addApps(result, [], named);
+  if (result._meta !== undefined) addApps(result, [], named);
   if (appsOnly) return named;
-  addItems('content', result.content, (item, path) => addContent(item, path, named));
-  addItems('messages', result.messages, (item, path) => {
-    if (isObject(item)) addContent(item.content, [...path, 'content'], named);
-  });
-  addItems('contents', result.contents, (item, path) => addResource(item, path, false, named));
+  const { content, messages, contents } = result;
+  if (Array.isArray(content))
+    for (let at = 0; at < content.length; at += 1) addContent(content[at], ['content', at], named);
+  if (Array.isArray(messages))
+    for (const [at, message] of messages.entries())
+      if (isObject(message)) addContent(message.content, ['messages', at, 'content'], named);
+  if (Array.isArray(contents))
+    for (const [at, resource] of contents.entries())
+      addResource(resource, ['contents', at], false, named);
   return named;
-}
-
-function addItems(name: string, list: unknown, add: (item: unknown, path: JsonPath) => void): void {
-  if (!Array.isArray(list)) return;
-  for (let index = 0; index < list.length; index += 1) add(list[index], [name, index]);
 }
 
 function addContent(item: unknown, path: JsonPath, named: NamedUri[]): void {
   if (!isObject(item)) return;
   if (item.type === 'resource_link') addResource(item, path, true, named);
-  else addApps(item, path, named);
+  else if (item._meta !== undefined) addApps(item, path, named);
   if (item.type === 'resource') addResource(item.resource, [...path, 'resource'], true, named);
 }
 
@@ -218,50 +248,14 @@ function addResource(item: unknown, path: JsonPath, isLink: boolean, named: Name
   addApps(item, path, named);
 }
 
-/** The apps that `_meta` of something names. */
+/** The apps that `_meta` names. */
 function addApps({ _meta: meta }: JsonObject, path: JsonPath, named: NamedUri[]): void {
-  if (meta === undefined) return;
   for (const app of listAppUris(meta)) {
     named.push({ path: [...path, '_meta', ...app.path], uri: app.uri, isLink: false });
   }
 }
 
-// A result as clients can read it: one part that MCP does not allow would cost them all of it.
-
-const NO_PROBLEMS: readonly string[] = [];
-
-/**
- * The result, and each change as the rest of a sentence: the same for all results with the same mistake. `method` is that of the
- * request.
- *
- * @throws GatewayError `upstream_error` where nothing can be made of it.
- */
-function fitResult(server: string, method: string, era: Era, given: RawResult) {
-  const rules = RESULTS.get(method);
-  // A task is no result of a call yet.
-  if (rules === undefined || given.resultType !== undefined)
-    return { result: given, problems: NO_PROBLEMS };
-  const isWithoutContent = method === 'tools/call' && !Object.hasOwn(given, 'content');
-  const result = isWithoutContent ? addMember(given, 'content', '[]') : given;
-  // Without knowing the method an unread result was looked at as that of a tool.
-  const needed = READ[method]?.member;
-  if (isUnread(result) && (needed === undefined || Object.hasOwn(result, needed)))
-    return { result, problems: NO_PROBLEMS };
-  const found = new Findings();
-  if (!rules[era](result, found)) return failAnswer(server, found.misfit ?? []);
-  if (found.list.length === 0) return { result, problems: NO_PROBLEMS };
-  const { contents } = result;
-  const leftOut = found.list.filter(
-    ({ path: [name, ...behind] }) => name === 'contents' && behind.length === 1,
-  );
-  const isAllLeftOut =
-    Array.isArray(contents) && contents.length > 0 && leftOut.length === contents.length;
-  const [first] = found.list;
-  if (first !== undefined && isAllLeftOut) return failAnswer(server, first.path);
-  return { result: editResult(result, found.list), problems: found.list.map(describe) };
-}
-
-/** With the gateway's own word of how long it may be kept, which was not written. */
+/** Keeps the gateway's own cache hint, which is no part of the written result. */
 function editResult(result: RawResult, edits: readonly ValueEdit[]): RawResult {
   if (edits.length === 0 || result.cache === undefined) return editValue(result, edits);
   const { cache, ...written } = result;

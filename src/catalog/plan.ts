@@ -1,52 +1,32 @@
-// The configuration file, as long as it is the one that is served.
+// The plan of one configuration: everything that follows from the file, and the plan that is served now.
 
 import type { Guards } from '../mcp/calls/guards.ts';
 import type { Policies } from '../mcp/calls/policy.ts';
-import {
-  type ApprovableServer,
-  LOCKED_ITEMS,
-  type Lock,
-  type LockedList,
-  NO_LOCK,
-} from '../mcp/catalog/approved-items.ts';
-import type { Page, RawItem } from '../mcp/catalog/catalog.ts';
+import { type ApprovableServer, type Lock, NO_LOCK } from '../mcp/catalog/approved-items.ts';
 import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';
 import { decodeResource } from '../mcp/catalog/resource-text.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
-import { GATEWAY_CALLER } from '../mcp/upstream/upstream.ts';
+import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';
 import type { ServersConfig, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
-import { createSizedMap } from '../platform/bounded-map.ts';
 import { computeOnce } from '../platform/compute-once.ts';
-import { writeExactJson } from '../platform/exact-json.ts';
 import { canBegin, compileGlob } from '../platform/glob.ts';
 import type { Log } from '../platform/log.ts';
-import { CAPACITY } from '../platform/memory/capacity.ts';
 import { type BuiltIn, guardBuiltIn } from './built-in.ts';
-import { createWarnOfItem, findItemProblem, isNameAllowed, type WarnOfItem } from './check-item.ts';
-import { readInstructions, readServer } from './fetch-list.ts';
-import {
-  createJoinLists,
-  indexEntries,
-  isSameList,
-  type JoinedList,
-  type JoinedPart,
-  type JoinLists,
-} from './join-lists.ts';
+import { createWarnOfItem, isNameAllowed, type WarnOfItem } from './check-item.ts';
+import { createJoinLists, indexEntries, type JoinedList, type JoinedPart } from './join-lists.ts';
 import type { ListGuards } from './list-guards.ts';
 import {
   createNaming,
   createPrepareList,
   type Entry,
   type Naming,
-  type PrepareList,
   selectTools,
-  showNumbers,
 } from './prepare-list.ts';
-import type { Server } from './server.ts';
+import { type Server, toApprovable } from './server.ts';
 import type { ViewConfig, ViewsConfig } from './view-shape.ts';
 
 /** The part of the configuration file that catalogues are made of. */
-export interface CatalogFile extends ServersConfig, ViewsConfig {
+interface CatalogFile extends ServersConfig, ViewsConfig {
   /** As far as their patterns are looked at here. */
   readonly rules: readonly {
     readonly may: readonly string[];
@@ -66,74 +46,70 @@ export interface CatalogFile extends ServersConfig, ViewsConfig {
   }[];
 }
 
-/** All that catalogues are made by, until the configuration is read anew. */
+/** Everything that catalogues are made from, until the configuration is loaded anew. */
 export interface CatalogSetup {
   readonly file: CatalogFile;
-  /** Undefined where there is none: everything is approved. */
+  /** Undefined without a lock: everything is approved. */
   readonly lock?: Lock | undefined;
-  /** Decide who may see and use what. */
+  /** Access control: visibility and use of items. */
   readonly policies: Policies;
-  /** Look at what goes through; undefined without guards. */
+  /** Undefined without guards. */
   readonly guards: Guards | undefined;
-  /** Checks what a guard has changed against a server's schema; undefined without guards. */
+  /** Checks values that a guard has changed against a server's schema; undefined without guards. */
   readonly checkSchema: CheckSchema | undefined;
 }
 
-/** All that follows from one setup. Nothing of it changes: the next setup makes another one. */
+/** Everything that follows from one setup. Immutable: the next setup makes another plan. */
 export interface Plan extends CatalogSetup {
-  /** Undefined where the file says `"builtIn": false`. */
+  /** Undefined if the file says `"builtIn": false`. */
   readonly builtIn: BuiltIn | undefined;
   /** In the file's order, with those that are guards. */
-  readonly opened: readonly PlannedGuardServer[];
+  readonly opened: readonly OpenedServer[];
   /** In the file's order. */
   readonly servers: ReadonlyMap<string, PlannedServer>;
+  /** Everything, as `/mcp` serves it. */
+  readonly whole: Selection;
   /** In the file's order. */
   readonly views: ReadonlyMap<string, PlannedView>;
-  /** Those that are guards (§26.2): no client sees them, and no guard looks at them. */
-  readonly guardServers: ReadonlyMap<string, PlannedGuardServer>;
+  /** Servers that are guards (§26.2): no client sees them, and no guard looks at them. */
+  readonly guardServers: ReadonlyMap<string, OpenedServer>;
   readonly naming: Naming;
   /** Undefined without guards. */
   readonly listGuards: ListGuards | undefined;
-  readonly joinLists: JoinLists;
-  readonly writePage: WritePage;
   /** For entries of lists. */
   readonly warn: WarnOfItem;
   /** For results. */
   readonly warnOfResult: WarnOfItem;
 }
 
-interface PlannedGuardServer {
+interface OpenedServer {
   readonly config: UpstreamConfig;
   readonly server: Server;
 }
 
-export interface PlannedServer extends PlannedGuardServer {
-  readonly prepareList: PrepareList;
+export interface PlannedServer extends OpenedServer {
+  readonly prepareList: ReturnType<typeof createPrepareList>;
   /**
-   * True if the server, which has not said what it has, could have an item of this own name that clients may see: one that is hidden
-   * while the server is there is unknown while it is not.
+   * True if the server, which has not listed yet, could have an item of this own name that clients may see: an item that is hidden
+   * while the server runs is unknown while it does not.
    */
   mayHave(kind: ListKind, ownName: string): boolean;
   readonly approvable: ApprovableServer;
 }
 
-/** Lists are prepared anew with each setup, and what is hidden is said again. `takeServer` opens those that are not open yet. */
-export function createPlan(
-  log: Log,
-  setup: CatalogSetup,
-  builtIn: BuiltIn,
-  listGuards: ListGuards | undefined,
-  takeServer: (config: UpstreamConfig) => Server,
-): Plan {
-  const { file, lock = NO_LOCK, policies } = setup;
+/** A setup whose servers are open. */
+type OpenSetup = CatalogSetup & Pick<Plan, 'opened' | 'listGuards'>;
+
+/** Lists are prepared anew with each setup, and hidden items are logged again. */
+export function createPlan(log: Log, builtIn: BuiltIn, setup: OpenSetup): Plan {
+  const { file, lock = NO_LOCK, policies, opened, listGuards } = setup;
   const naming = createNaming(file);
   const warn = createWarnOfItem(log, 'more of what it lists is hidden');
   const areGuards = listGuardServers(file);
-  const opened = file.servers.map((config) => ({ config, server: takeServer(config) }));
-  const isGuard = ({ config }: PlannedGuardServer) => areGuards.includes(config.name);
+  const isGuard = ({ config }: OpenedServer) => areGuards.includes(config.name);
   const guardedBuiltIn = listGuards === undefined ? builtIn : guardBuiltIn(builtIn, listGuards);
 
-  function planServer({ config, server }: PlannedGuardServer): PlannedServer {
+  function planServer({ config, server }: OpenedServer): PlannedServer {
     const selected = selectTools(config.tools);
     const hasConnectTool = server.upstream.facts.connection !== undefined;
     return {
@@ -160,17 +136,19 @@ export function createPlan(
 
   return {
     ...setup,
-    listGuards,
     builtIn: file.builtIn ? guardedBuiltIn : undefined,
-    opened,
     guardServers: new Map(opened.filter(isGuard).map((one) => [one.config.name, one])),
     servers: new Map(
       opened.filter((one) => !isGuard(one)).map((one) => [one.config.name, planServer(one)]),
     ),
+    whole: {
+      joinLists: createJoinLists(naming, warn),
+      hasServer: () => true,
+      includes: () => true,
+      curate: (list) => list,
+    },
     views: new Map((file.views ?? []).map((view) => [view.name, createPlannedView(view, naming)])),
     naming,
-    joinLists: createJoinLists(naming, warn),
-    writePage: createWritePage(),
     warn,
     warnOfResult: createWarnOfItem(
       log,
@@ -179,171 +157,77 @@ export function createPlan(
   };
 }
 
+/** The plan that is served now. Another setup replaces it. */
+export class ServedPlan {
+  current: Plan;
+
+  constructor(first: Plan) {
+    this.current = first;
+  }
+
+  /** The policies now. */
+  readonly judge: Policies['judge'] = (item, caller, args) =>
+    this.current.policies.judge(item, caller, args);
+
+  /** The guards now; undefined if there are none. */
+  readonly getGuards = (): Guards | undefined => this.current.guards;
+
+  /**
+   * Asks again if the plan was replaced meanwhile: a server that was removed answers nothing, and its successor may
+   * have the item.
+   */
+  async ask<Answer>(find: (plan: Plan) => Promise<Answer>): Promise<Answer> {
+    for (;;) {
+      const plan = this.current;
+      const answer = await find(plan);
+      if (this.current === plan) return answer;
+    }
+  }
+
+  readonly findServer = (name: string): Server | undefined =>
+    this.current.servers.get(name)?.server;
+
+  /** The entry of this name at `/mcp`, if the list of the first server that can have it is at hand, as nearly always. */
+  readonly findAtHand = (
+    kind: 'tools' | 'prompts',
+    name: string,
+    caller: UpstreamCaller,
+  ): Entry | undefined => {
+    const { builtIn, servers, naming } = this.current;
+    if (builtIn !== undefined) {
+      const own = builtIn.fixed.get(kind);
+      if (own === undefined) return undefined;
+      const entry = own.byName.get(name);
+      if (entry !== undefined) return entry;
+    }
+    const [owner = ''] = naming.findOwners(name);
+    const planned = servers.get(owner);
+    const list = planned?.server.lists.findCurrent(kind, caller);
+    return list && planned?.prepareList(kind, list).byName.get(name);
+  };
+}
+
 /** Names of the servers that are guards. */
 export const listGuardServers = ({ guards = [] }: Pick<CatalogFile, 'guards'>): readonly string[] =>
   guards.flatMap(({ use }) => use.server ?? []);
 
-// §22.4, §22.6: a server, as operators approve it.
+// §25.1: a view of the configuration: its selection from `/mcp`, the order, and its own descriptions.
 
-function toApprovable(config: UpstreamConfig, server: Server): ApprovableServer {
-  const selected = selectTools(config.tools);
-  const { lists, upstream, usage } = server;
-  const peekList = (list: LockedList) => lists.peek(list, GATEWAY_CALLER) ?? NO_ITEMS;
-  return {
-    name: config.name,
-    isPersonal: server.isPersonal,
-    peek: () => ({
-      instructions: readInstructions(lists.peekDescription(GATEWAY_CALLER)?.instructions),
-      prompts: peekList('prompts'),
-      skills: peekList('skills'),
-      tools: peekList('tools'),
-    }),
-    isUsable: (list, item) =>
-      findItemProblem(list, item) === undefined &&
-      (list !== 'tools' || selected.has(String(item.name))),
-    peekApproved: lists.peekApproved,
-    async read(signal) {
-      const content = await usage.run(() => readServer(upstream, GATEWAY_CALLER, signal));
-      for (const { list } of Object.values(LOCKED_ITEMS)) {
-        const served = lists.peek(list, GATEWAY_CALLER);
-        if (served === undefined || served.fingerprint === content[list].fingerprint) continue;
-        lists.invalidate(LIST_KINDS[list].list, GATEWAY_CALLER);
-        await lists.load(list, GATEWAY_CALLER, 'forCall');
-      }
-      return content;
-    },
-  };
-}
-
-const NO_ITEMS = { items: [] };
-
-// §18.2: pages of lists as they are sent: made once for all callers who see the same of the same list.
-
-/** The part of a list that a caller may see. Asked anew each time: here it is only looked up how that is written. */
-export interface VisiblePage {
-  /** `path` of the view that shows it. */
-  readonly path: string;
-  readonly kind: ListKind;
-  /** The very array: a list that was fetched anew, or prepared by another configuration, is another one. */
-  readonly list: readonly Entry[];
-  /** Positions of its entries in the list, rising. */
-  readonly positions: readonly number[];
-  readonly nextCursor: string | undefined;
-  /** The caller (`nameOwner`); undefined where nobody logs in. */
-  readonly caller: string | undefined;
-  /** §33: its tools are written otherwise for clients of the session era. */
-  readonly isNarrowed?: boolean;
-}
-
-/** Writes `items`, and `bytes`: the result of the list's method as JSON, in UTF-8. */
-type WrittenPage = Required<Pick<Page<RawItem>, 'items' | 'bytes'>>;
-
-/** `getItem` says what the view shows of an entry. @throws TypeError for what JSON cannot say. */
-type WritePage = (page: VisiblePage, getItem: (entry: Entry) => RawItem) => WrittenPage;
-
-/** Memory of an entry beside its part of the bytes. */
-const BYTES_AN_ENTRY = 16;
-
-interface KeptPage extends Omit<VisiblePage, 'list'> {
-  readonly hash: number;
-  readonly written: WrittenPage;
-}
-
-/** Those of one list, by hash. */
-type PagesOfList = Map<number, KeptPage>;
-
-/** A page of a list that is no longer served is not asked for, and so the first to go. */
-export function createWritePage(
-  maxBytes = CAPACITY.pageBytes,
-  maxUserBytes = CAPACITY.userPageBytes,
-): WritePage {
-  const lists = new WeakMap<readonly Entry[], PagesOfList>();
-  const userBytes = new Map<string, number>();
-  const kept = createSizedMap<KeptPage, PagesOfList>({
-    maxSize: maxBytes,
-    measure,
-    onRemove(pages, page) {
-      if (pages.get(page.hash) === page) pages.delete(page.hash);
-      countForUser(page, -measure(page));
-    },
-  });
-
-  function countForUser({ caller }: KeptPage, change: number): void {
-    if (caller === undefined) return;
-    const bytes = (userBytes.get(caller) ?? 0) + change;
-    if (bytes === 0) userBytes.delete(caller);
-    else userBytes.set(caller, bytes);
-  }
-
-  return function writePage(page, getItem) {
-    const { list, positions } = page;
-    const pages = lists.get(list) ?? new Map<number, KeptPage>();
-    const hash = hashPositions(positions) ^ Number(page.isNarrowed === true);
-    const known = pages.get(hash);
-    if (known !== undefined && isSame(known, page)) {
-      kept.get(known);
-      return known.written;
-    }
-    if (known !== undefined) kept.delete(known);
-    const written = write(page, getItem);
-    const { list: _, ...seen } = page;
-    const made = { ...seen, hash, written };
-    const size = measure(made);
-    const { caller } = made;
-    const ofUser = caller === undefined ? 0 : (userBytes.get(caller) ?? 0) + size;
-    if (size > maxBytes || ofUser > maxUserBytes) return written;
-    lists.set(list, pages.set(hash, made));
-    countForUser(made, size);
-    kept.set(made, pages);
-    return written;
-  };
-}
-
-const measure = ({ written, positions }: KeptPage): number =>
-  written.bytes.length + BYTES_AN_ENTRY * positions.length;
-
-function write(
-  { kind, list, positions, nextCursor }: VisiblePage,
-  getItem: (entry: Entry) => RawItem,
-): WrittenPage {
-  const entries = positions.flatMap((position) => list[position] ?? []);
-  const items = entries.map((entry) => showNumbers(entry, getItem(entry)));
-  const { member } = LIST_KINDS[kind];
-  const result = { [member]: items, ...(nextCursor !== undefined && { nextCursor }) };
-  return { items, bytes: Buffer.from(writeExactJson(result)) };
-}
-
-/** The later one of two pages with one hash is kept. */
-function hashPositions(positions: readonly number[]): number {
-  let hash = positions.length;
-  for (const position of positions) hash = (Math.imul(hash, 31) + position) | 0;
-  return hash;
-}
-
-function isSame(
-  known: KeptPage,
-  { path, kind, positions, nextCursor, isNarrowed }: VisiblePage,
-): boolean {
-  return (
-    known.path === path &&
-    known.kind === kind &&
-    known.isNarrowed === isNarrowed &&
-    known.nextCursor === nextCursor &&
-    (known.positions === positions || isSameList(known.positions, positions))
-  );
-}
-
-// §25.1: a view, as a configuration has it: what it takes of what `/mcp` serves, in which order, and how it describes it.
-
-export interface PlannedView extends JoinedPart {
-  readonly config: ViewConfig;
+/** What a view takes of what `/mcp` serves. */
+export interface Selection extends JoinedPart {
+  /** Undefined for `/mcp` itself. */
+  readonly config?: ViewConfig | undefined;
   includes(item: CuratedItem): boolean;
-  /** The same list as long as it is given the same. */
-  curate(entries: readonly Entry[]): JoinedList;
+  /** The same list for the same list. */
+  curate(list: JoinedList): JoinedList;
+}
+
+interface PlannedView extends Selection {
+  readonly config: ViewConfig;
 }
 
 /** As clients of `/mcp` see it. */
-export interface CuratedItem extends Pick<Entry, 'kind' | 'server' | 'name'> {
+interface CuratedItem extends Pick<Entry, 'kind' | 'server' | 'name'> {
   readonly namesBegin?: string | undefined;
 }
 
@@ -356,11 +240,11 @@ export function createPlannedView(config: ViewConfig, naming: Naming): PlannedVi
     resource: resources && compile(resources),
   };
 
-  /** At which place of the file's patterns something stands; `NOWHERE` where none fits. */
+  /** The index of the first pattern of the file that fits; `NOWHERE` if none does. */
   function rank({ kind, name, namesBegin }: CuratedItem): number {
     const given = patterns[kind];
     if (given === undefined) return 0;
-    // The tool by which users log in at a server stands for all that they find there (§24.3).
+    // The tool by which users log in at a server stands for all tools of that server (§24.3).
     if (namesBegin !== undefined)
       return given.globs.findIndex((glob) => canBegin(glob, namesBegin));
     const text = kind === 'resource' ? decodeResource(name) : name;
@@ -369,13 +253,13 @@ export function createPlannedView(config: ViewConfig, naming: Naming): PlannedVi
 
   const hasServer = (name: string) => servers === undefined || servers.has(name);
 
-  const curate = computeOnce((entries: readonly Entry[]): JoinedList => {
+  const curateEntries = computeOnce((entries: readonly Entry[]): JoinedList => {
     const chosen = entries
       .map((entry) => ({ entry, place: rank(entry), server: servers?.get(entry.server) ?? 0 }))
       .filter(({ entry, place }) => place !== NOWHERE && hasServer(entry.server))
-      // A skill of which a file is missing could not be checked.
+      // Clients could not check a skill with a missing file.
       .filter(({ entry: { files = [] } }) => files.every((file) => rank(file) !== NOWHERE));
-    // Sorting is stable: what is alike in both stays in the order of /mcp.
+    // Sorting is stable: entries of equal rank stay in the order of /mcp.
     chosen.sort((one, other) => one.place - other.place || one.server - other.server);
     return indexEntries(
       chosen.map(({ entry }) => {
@@ -389,15 +273,15 @@ export function createPlannedView(config: ViewConfig, naming: Naming): PlannedVi
 
   return {
     config,
-    // A memory of its own: those of many views would push each other out of one.
+    // A cache of its own: many views would evict each other's lists from a shared one.
     joinLists: createJoinLists(naming, IGNORED),
     hasServer,
     includes: (item) => hasServer(item.server) && rank(item) !== NOWHERE,
-    curate,
+    curate: ({ entries }) => curateEntries(entries),
   };
 }
 
-/** The joined list tells where names collide. */
+/** The joined list of `/mcp` warns about colliding names. */
 const IGNORED = () => {};
 
 const NOWHERE = -1;

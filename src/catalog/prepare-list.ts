@@ -1,4 +1,4 @@
-// §18.2: what of a server's list is served, and under which names.
+// §18.2: prepares the list of a server: selection, checks, and the names that clients see.
 
 import { hash } from 'node:crypto';
 import type { Policies, PolicyItem } from '../mcp/calls/policy.ts';
@@ -36,11 +36,11 @@ export interface PreparedList {
   readonly byName: ReadonlyMap<string, Entry>;
   /** Milliseconds for which it may be served. */
   readonly ttlMs: number;
-  /** §24.3: what the server has is not shown before its user has logged in at it. */
+  /** §24.3: the server's items are hidden until its user has logged in at it. */
   readonly needsLogin: boolean;
 }
 
-/** The configuration of a server, and all that decides what of its lists is served. */
+/** The configuration of a server, and everything else that its prepared lists depend on. */
 interface ServerControls {
   readonly config: UpstreamConfig;
   readonly hasConnectTool: boolean;
@@ -51,17 +51,17 @@ interface ServerControls {
   readonly warn: WarnOfItem;
 }
 
-export type PrepareList = (kind: ListKind, list: FetchedList) => PreparedList;
-
 /** Each list is prepared once. */
-export function createPrepareList(controls: ServerControls): PrepareList {
+export function createPrepareList(controls: ServerControls) {
   const selected = selectTools(controls.config.tools);
   const prepared = new WeakMap<FetchedList, PreparedList>();
 
-  return function prepareList(kind, list) {
-    const known = prepared.get(list) ?? prepare(kind, list, selected, controls);
-    prepared.set(list, known);
-    return known;
+  return function prepareList(kind: ListKind, list: FetchedList): PreparedList {
+    const known = prepared.get(list);
+    if (known !== undefined) return known;
+    const made = prepare(kind, list, selected, controls);
+    prepared.set(list, made);
+    return made;
   };
 }
 
@@ -119,7 +119,7 @@ function prepare(
     ...byOwnName.values(),
     ...(connect !== undefined && needsLogin === 'possible' ? [connect] : []),
   ];
-  // Whoever knows it may call it at any time.
+  // A caller who knows the name may call it at any time.
   if (connect !== undefined) {
     byOwnName.set(connect.ownName, connect);
     byName.set(connect.name, connect);
@@ -127,7 +127,7 @@ function prepare(
   return { entries, byOwnName, byName, ttlMs, needsLogin: needsLogin !== undefined };
 }
 
-/** Paths in one warning; the first ones say enough. */
+/** Paths in one warning. */
 const MAX_TOLD = 5;
 
 export function toJudgedList(
@@ -178,7 +178,7 @@ function createEntry(
   const { key, ruled } = LIST_KINDS[kind];
   const ownName = String(raw[key]);
   if (kind === 'skills') {
-    // It is told as it is: clients compare it with its SKILL.md.
+    // Passed on unchanged: clients compare it with its SKILL.md.
     const meta = isObject(raw._meta) ? raw._meta : {};
     const skill = { ...raw, _meta: { ...meta, [ORIGIN]: server } };
     const files = listFiles(raw, server);
@@ -199,7 +199,7 @@ function createEntry(
   };
 }
 
-/** SEP-2640: where several servers are one, clients tell their skills apart by it. */
+/** SEP-2640: lets clients tell apart the skills of several servers behind one path. */
 const ORIGIN = 'postern/server';
 
 // §24.3: `<server>__connect`: the tool by which a user logs in at a server whose own tools are not shown before. The name is
@@ -208,7 +208,7 @@ const ORIGIN = 'postern/server';
 /** Its own name, as at `/mcp/<server>`. */
 export const CONNECT = 'connect';
 
-/** Why a server's own tool is not there: the rest of a sentence that begins with its name. */
+/** Why a server's own tool is hidden: continues a sentence that begins with its name. */
 const HIDDEN_BY_CONNECT =
   'is hidden: the name is reserved for the tool by which users log in at the server';
 
@@ -233,7 +233,7 @@ function createConnectEntry({ config: { name: server, prefix }, naming }: Server
   };
 }
 
-// §18.1: which tools of a server are served, and what they are said to do.
+// §18.1: the selection of a server's tools, and their descriptions.
 
 type SelectedTools = ReturnType<typeof selectTools>;
 
@@ -255,7 +255,7 @@ export interface Entry {
   readonly server: string;
   /** Name, URI or template as the server has it. */
   readonly ownName: string;
-  /** As clients of `/mcp` see it; by this rules decide, at any path. */
+  /** As clients of `/mcp` see it, and as rules name it at any path. */
   readonly name: string;
   /** As clients of `/mcp/<server>` see it. */
   readonly ownItem: RawItem;
@@ -265,7 +265,7 @@ export interface Entry {
   readonly exact?: JsonObject;
   /** The server's own claim. */
   readonly annotations: JsonObject;
-  /** The files of a skill, as policies judge them. Anybody who may not read all of them does not see it. */
+  /** The files of a skill, as policies judge them: only a caller who may read all of them sees the skill. */
   readonly files?: readonly PolicyItem[];
   /** For the tool by which users log in at the server: the beginning of all names of the server, as policies judge it by. */
   readonly namesBegin?: string;
@@ -279,21 +279,23 @@ export function showNumbers({ exact }: Entry, item: RawItem): RawItem {
     const shown = exact && restoreNumbers(item, exact, new Map());
     return isObject(shown) ? shown : item;
   } catch (error) {
-    // A guard has made a list shorter: one entry must not cost its clients all others.
+    // A guard has shortened an array: one entry must not cost clients the whole list.
     if (error instanceof UnclearNumber) return item;
     throw error;
   }
 }
 
-// §18.2: how clients call what a server has, and to whom a name belongs.
+// §18.2: names of items as clients see them, and the servers that a name can belong to.
 
 const STRICT_NAME = /^[a-zA-Z0-9_-]*$/;
 const NOT_STRICT = /[^a-zA-Z0-9_-]/gu;
+/** For a name that no server can have. */
+const NO_MARK: readonly [string, readonly string[]] = ['', []];
 
 export type Naming = ReturnType<typeof createNaming>;
 
-/** The part of the configuration file that names follow from. */
-export type NamingConfig = Pick<ServersConfig, 'servers' | 'separator' | 'maxNameLength' | 'names'>;
+/** The part of the configuration file that names depend on. */
+type NamingConfig = Pick<ServersConfig, 'servers' | 'separator' | 'maxNameLength' | 'names'>;
 
 type Prefixed = Pick<UpstreamConfig, 'prefix'>;
 
@@ -303,7 +305,7 @@ export function createNaming({ servers, separator, maxNameLength, names }: Namin
   const keptCharacters = countKeptCharacters(maxNameLength);
   const cutNames = new RegExp(`^.{${keptCharacters}}_[0-9a-f]{${NAME_HASH_CHARACTERS}}$`, 'su');
   const toStart = (prefix: string) => (prefix === '' ? '' : prefix + separator);
-  // Names that are cut begin with no more than this of a prefix.
+  // A name that is cut begins with no more of the prefix than this.
   const toMark = (prefix: string) => toStart(prefix).slice(0, keptCharacters);
   const marks = new Map<string, string[]>();
   for (const { prefix, name } of servers) {
@@ -311,10 +313,13 @@ export function createNaming({ servers, separator, maxNameLength, names }: Namin
     marks.set(mark, [...(marks.get(mark) ?? []), name]);
   }
   const longestFirst = [...marks].sort(([one], [other]) => other.length - one.length);
-  const findMark = (name: string) =>
-    isStrict && !STRICT_NAME.test(name)
-      ? undefined
-      : longestFirst.find(([mark]) => name.startsWith(mark));
+
+  function findMark(name: string): readonly [string, readonly string[]] {
+    if (isStrict && !STRICT_NAME.test(name)) return NO_MARK;
+    for (const marked of longestFirst) if (name.startsWith(marked[0])) return marked;
+    return NO_MARK;
+  }
+
   const clean = (name: string) => (isStrict ? name.replace(NOT_STRICT, '_') : name);
 
   function addHash(name: string): string {
@@ -322,7 +327,7 @@ export function createNaming({ servers, separator, maxNameLength, names }: Namin
     return `${clean(kept)}_${hash('sha256', name, 'hex').slice(0, NAME_HASH_CHARACTERS)}`;
   }
 
-  /** A name that is too long ends in characters of its SHA-256, so that it stays another than its like. */
+  /** A name that is too long ends in digits of its SHA-256, so that it stays unique. */
   function join({ prefix }: Prefixed, ownName: string): string {
     const name = toStart(prefix) + ownName;
     return [...name].length <= maxNameLength ? clean(name) : addHash(name);
@@ -349,7 +354,7 @@ export function createNaming({ servers, separator, maxNameLength, names }: Namin
     isStrict,
     /** As clients of `/mcp` see the server's own name. */
     join,
-    /** The same of all that a server lists: where strict names would be the same, all but one end in a hash. */
+    /** The same for all names of a list: if strict names collide, all but one end in a hash. */
     joinAll,
     /** The beginning of all names of the server. */
     findStart: ({ prefix }: Prefixed) => toMark(prefix),
@@ -359,9 +364,9 @@ export function createNaming({ servers, separator, maxNameLength, names }: Namin
      * The servers whose name it can be, in order: where it begins with a prefix and the separator, those of the longest
      * such prefix, and nobody else's; otherwise those without a prefix.
      */
-    findOwners: (name: string): readonly string[] => findMark(name)?.[1] ?? [],
+    findOwners: (name: string): readonly string[] => findMark(name)[1],
     /** True if the name can only be that of a server with a prefix. */
-    hasPrefix: (name: string) => (findMark(name)?.[0] ?? '') !== '',
+    hasPrefix: (name: string): boolean => findMark(name)[0] !== '',
     /** The server's own name for it; undefined where the name may be cut or made strict, so that nobody can tell. */
     toOwnName({ prefix }: Prefixed, name: string): string | undefined {
       const ownName = name.slice(toStart(prefix).length);

@@ -1,4 +1,4 @@
-// §18.2: what a call is about, and how it is made: by whose server, under its own name, and what may go with it.
+// §18.2: resolves the name in a call to its target: the server, its own name of the item, and the mirrored arguments.
 
 import { fail, failUpstream, GatewayError } from '../errors/gateway-error.ts';
 import { guardCompletion, toCompletionParams } from '../mcp/calls/guard-call.ts';
@@ -28,44 +28,51 @@ import { isObject, isStringArray, type JsonObject } from '../platform/json.ts';
 import { readExact, toRawJson } from '../platform/noted-json.ts';
 import type { FindItem } from './find-item.ts';
 import { failGone, type PassOn } from './pass-on.ts';
-import type { Plan } from './plan.ts';
+import type { ServedPlan } from './plan.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
-import { findBuiltIn, isUnseen, type ServedPath } from './served-path.ts';
+import { findBuiltIn, findDenial, isUnseen, type ServedPath, toItem } from './served-path.ts';
 import type { Server } from './server.ts';
-import {
-  type AbsentItem,
-  type FoundItem,
-  failAbsent,
-  findDenial,
-  toItem,
-  toWho,
-  type Who,
-} from './view.ts';
+import { type FoundItem, failAbsent, toWho, type Who } from './view.ts';
 
 export function createResolveTarget(
   path: ServedPath,
-  { find, findResource, failAsUnknown }: FindItem,
+  items: FindItem,
   passOn: PassOn,
 ): ServedCatalog['resolve'] {
-  const { view, connectUser, getPlan } = path;
-  const calls = { passOn, failAsUnknown, getPlan };
+  const { view, connectUser, served } = path;
+  const { failAsUnknown } = items;
+  const calls = { passOn, failAsUnknown, served };
 
   return function resolveTarget(wanted, context) {
     const who = toWho(context, context);
-    if (wanted.list === 'resources') return findResourceTarget(wanted, who, context);
-    // The item is nearly always known at once: then nothing is waited for.
-    const finding = find(wanted.list, wanted.name, who);
-    return finding instanceof Promise
-      ? finding.then((found) => toTarget(found, wanted, who, context))
-      : toTarget(finding, wanted, who, context);
+    const { list, name } = wanted;
+    // Nearly always at hand: then nothing is waited for.
+    const entry = list === 'resources' ? undefined : view.findAtHand(list, name, who.upstream);
+    return entry === undefined
+      ? findTarget(wanted, who, context)
+      : toTarget(entry, wanted, who, context);
   };
+
+  async function findTarget(wanted: WantedItem, who: Who, context: CallerContext): Promise<Target> {
+    const { list, name } = wanted;
+    if (list !== 'resources')
+      return toTarget(await items.find(list, name, who), wanted, who, context);
+    const found = await items.findResource(name, who);
+    const item = toItem(found);
+    const { server, ownUri: uri } = found;
+    if (server === BUILT_IN) return toBuiltInTarget(item, wanted, who, context);
+    const request = { method: 'resources/read', params: { uri }, name: uri, asked: name } as const;
+    return createTarget(item, wanted, who, (_args, running) =>
+      passOn(server, who, request, running),
+    );
+  }
 
   function toTarget(
     found: FoundItem,
     wanted: WantedItem,
     who: Who,
     context: CallerContext,
-  ): Target | Promise<Target> {
+  ): Target | Promise<never> {
     if (found.kind === 'absent') return toAbsentTarget(found, wanted, who);
     if (found.server === BUILT_IN) return toBuiltInTarget(found, wanted, who, context);
     if (found.namesBegin !== undefined) return toConnectTarget(found, wanted, who);
@@ -105,57 +112,35 @@ export function createResolveTarget(
     });
   }
 
-  /** §24.3: what it is, is known once its user has logged in at the server. Then it is judged as what it is. */
-  async function runOnceConnected(
-    server: Server,
+  /** A name of a server that has not listed yet. */
+  function toAbsentTarget(
+    { server, name }: Extract<FoundItem, { kind: 'absent' }>,
     wanted: WantedItem,
     who: Who,
-    args: JsonObject,
-    context: CallerContext,
-  ): Promise<object> {
-    const call = toConnectCall(server, wanted, who, context);
-    const refused = await server.usage.run(() => connectUser.connect(call));
-    if (refused !== undefined) return refused;
-    const found = await find(wanted.list === 'prompts' ? 'prompts' : 'tools', wanted.name, who);
-    if (found.kind === 'absent') return failAbsent(server, who);
-    const target = await toTarget(found, wanted, who, context);
-    const verdict = getPlan().policies.judge(target.item, who.policy, args);
-    if (verdict.kind === 'allowed')
-      return verdict.ask === undefined ? target.run(args, context) : askWithNextCall(server);
-    const facts = { server: server.name };
-    return verdict.kind === 'denied'
-      ? target.failAsUnknown(context, { ...facts, deniedBy: verdict.by })
-      : fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
-  }
-
-  /** It is a name of a server that has not said what it has. */
-  function toAbsentTarget({ server, name }: AbsentItem, wanted: WantedItem, who: Who): Target {
+  ): Target {
     const kind = LIST_KINDS[wanted.list].ruled;
     const item = { kind, name, server: server.name, annotations: NONE };
-    const target = createTarget(item, wanted, who, async (args, context) =>
-      server.upstream.logins === undefined
-        ? failAbsent(server, who)
-        : runOnceConnected(server, wanted, who, args, context),
-    );
+    const target = createTarget(item, wanted, who, async (args, context) => {
+      if (server.upstream.logins === undefined) return failAbsent(server, who);
+      const call = toConnectCall(server, wanted, who, context);
+      const refused = await server.usage.run(() => connectUser.connect(call));
+      if (refused !== undefined) return refused;
+      // §24.3: the item is known only now that its user has logged in at the server, and judged as what it is.
+      const found = await items.find(wanted.list, wanted.name, who);
+      if (found.kind === 'absent') return failAbsent(server, who);
+      const connected = await toTarget(found, wanted, who, context);
+      const verdict = served.current.policies.judge(connected.item, who.policy, args);
+      if (verdict.kind === 'allowed')
+        return verdict.ask === undefined ? connected.run(args, context) : askWithNextCall(server);
+      const facts = { server: server.name };
+      return verdict.kind === 'denied'
+        ? connected.failAsUnknown(context, { ...facts, deniedBy: verdict.by })
+        : fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
+    });
     return { ...target, isAbsent: true };
   }
 
-  async function findResourceTarget(
-    wanted: WantedItem,
-    who: Who,
-    context: CallerContext,
-  ): Promise<Target> {
-    const found = await findResource(wanted.name, who);
-    if (found.server === BUILT_IN) return toBuiltInTarget(toItem(found), wanted, who, context);
-    const { server, ownUri: uri } = found;
-    const asked = wanted.name;
-    const request = { method: 'resources/read', params: { uri }, name: uri, asked } as const;
-    return createTarget(toItem(found), wanted, who, (_args, running) =>
-      passOn(server, who, request, running),
-    );
-  }
-
-  /** As the catalogue makes it, and as policies see it here. */
+  /** The target of the built-in catalogue, with the item that policies see at this path. */
   function toBuiltInTarget(
     item: Target['item'] | Entry,
     wanted: WantedItem,
@@ -164,7 +149,7 @@ export function createResolveTarget(
   ): Target | Promise<never> {
     const { list, name } = wanted;
     const own = findBuiltIn(path)?.resolve(wanted, context);
-    // The configuration has changed since it was found.
+    // The built-in catalogue was removed from the configuration since the item was found.
     if (own === undefined) return failAsUnknown(list, name, who);
     return {
       ...own,
@@ -175,7 +160,7 @@ export function createResolveTarget(
   }
 }
 
-/** §27: what the call is was not known when it came, and nobody was asked. */
+/** §27: the item was not known when the call came, so that no approval was asked for. */
 const askWithNextCall = ({ name }: Server): object => ({
   content: [
     {
@@ -187,15 +172,15 @@ const askWithNextCall = ({ name }: Server): object => ({
 });
 const NONE: JsonObject = {};
 
-// §18.2: a tool or a prompt of a server, found.
+// §18.2: a tool or a prompt of a server.
 
-/** The same for all calls at a path. */
+/** Shared by all calls at a path. */
 interface PathCalls extends Pick<FindItem, 'failAsUnknown'> {
   readonly passOn: PassOn;
-  getPlan(): Plan;
+  readonly served: ServedPlan;
 }
 
-/** A class, since every call has one: closures, of which it calls one or two, took more of it than all else. */
+/** A class, since every call makes one: closures took more memory than everything else in it. */
 class ServerTarget implements Target, RelayedTasks {
   private readonly path: PathCalls;
   private readonly wanted: WantedItem;
@@ -219,18 +204,22 @@ class ServerTarget implements Target, RelayedTasks {
     return this.wanted.list === 'tools' ? readMirroredParams(this.item) : NO_PARAMS;
   }
 
-  /** Checks arguments that a guard has changed: a client's own are for the server to look at. */
+  /** Checks arguments that a guard has changed: the server itself checks those of clients. */
   findProblem(args: JsonObject): string | undefined {
     const { ownItem } = this.item;
     return this.wanted.list === 'tools'
-      ? this.path.getPlan().checkSchema?.(ownItem.inputSchema, 'arguments', args)
+      ? this.path.served.current.checkSchema?.(ownItem.inputSchema, 'arguments', args)
       : findPromptProblem(ownItem, args);
   }
 
   findResultProblem({ structuredContent }: JsonObject): string | undefined {
     if (this.wanted.list !== 'tools') return undefined;
     const { outputSchema } = this.item.ownItem;
-    return this.path.getPlan().checkSchema?.(outputSchema, 'structuredContent', structuredContent);
+    return this.path.served.current.checkSchema?.(
+      outputSchema,
+      'structuredContent',
+      structuredContent,
+    );
   }
 
   run(args: JsonObject, context: CallerContext): Promise<object> {
@@ -280,7 +269,7 @@ const CALL_METHODS = {
 
 const NO_PARAMS: readonly MirroredParam[] = [];
 
-// MCP 2026-07-28 "x-mcp-header": arguments of a server's tool that are repeated in headers.
+// MCP 2026-07-28 "x-mcp-header": arguments of a server's tool that are mirrored in headers.
 
 const readMirroredParams = computeOnce(({ ownItem }: Entry) =>
   findMirroredParams(ownItem.inputSchema),
@@ -309,7 +298,7 @@ const getMember = (value: unknown, path: readonly string[]): unknown =>
     value,
   );
 
-// MCP "Completion": the server of the prompt or template says how its arguments go on.
+// MCP "Completion": the server of the prompt or template completes its arguments.
 
 /** MCP, completion: at most 100 values per answer. */
 const MAX_VALUES = 100;
@@ -319,17 +308,17 @@ export function createComplete(
   items: FindItem,
   passOn: PassOn,
 ): ServedCatalog['complete'] {
-  const { view, getPlan } = path;
+  const { view, served } = path;
 
   return async function complete(completion, context) {
     const who = toWho(context, context);
     const found = await findReference(completion.ref, who).catch((cause: unknown) => {
-      // It is not known which guards look at it.
-      if (!isUnseen(getPlan(), 'completion/result', cause)) throw cause;
+      // The guards of an unknown item are unknown, too.
+      if (!isUnseen(served.current, 'completion/result', cause)) throw cause;
       return failUpstream('The server is not available now; try again in a moment.', { cause });
     });
     const { server, ref } = found;
-    const guarded = { guards: getPlan().guards, item: found.item, context };
+    const guarded = { guards: served.current.guards, item: found.item, context };
     return guardCompletion(guarded, completion, async (passed) => {
       const builtIn = server === BUILT_IN ? findBuiltIn(path) : undefined;
       if (builtIn) return builtIn.complete(passed, context);
@@ -351,26 +340,26 @@ export function createComplete(
       const item = await findUsable('templates', ref.uri, who);
       return { server: item.server, ref: { type: ref.type, uri: item.ownName }, item };
     }
-    // Unknown items are told in the same words as a template that is denied: nobody finds out by them what there is.
+    // Unknown items fail like a denied template, so that the error tells nothing about existing items.
     const found = await items.findResource(ref.uri, who).catch((thrown: unknown) => {
       const isUnknown = thrown instanceof GatewayError && thrown.key === 'invalid_params';
       if (isUnknown) failUnknownItem('templates', ref.uri);
       throw thrown;
     });
-    const facts = findDenial(getPlan().policies, toItem(found), who);
+    const facts = findDenial(served.current.policies, toItem(found), who);
     if (facts !== undefined) return failUnknownItem('templates', ref.uri, { facts });
     const { server, ownUri } = found;
     return { server, ref: { type: ref.type, uri: ownUri }, item: toItem(found) };
   }
 
-  /** @throws GatewayError for what the caller does not see, or may not use. */
+  /** @throws GatewayError if the caller does not see the item, or may not use it. */
   async function findUsable(kind: 'prompts' | 'templates', name: string, who: Who): Promise<Entry> {
     const found = await items.find(kind, name, who);
     const item: PolicyItem =
       found.kind === 'absent'
         ? { kind: 'prompt', name: found.name, server: found.server.name, annotations: {} }
         : found;
-    const denial = findDenial(getPlan().policies, item, who);
+    const denial = findDenial(served.current.policies, item, who);
     if (denial !== undefined) return items.failAsUnknown(kind, name, who, denial);
     return found.kind === 'absent' ? failAbsent(found.server, who) : found;
   }

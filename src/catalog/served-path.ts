@@ -1,52 +1,54 @@
-// §18.2: a path that is served, with all that answers for it.
+// §18.2: one served path, with everything that its functions share, and access by the policies.
 
-import { GatewayError } from '../errors/gateway-error.ts';
+import { fail, GatewayError } from '../errors/gateway-error.ts';
 import { URL_REQUIRED } from '../mcp/calls/client-answers.ts';
 import type { GuardedItem, GuardPoint } from '../mcp/calls/guards.ts';
+import type { Policies, PolicyItem } from '../mcp/calls/policy.ts';
+import type { Cursor } from '../mcp/catalog/catalog.ts';
 import type { OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { CallerContext, IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
 import { ALL_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { ConnectUser } from '../mcp/upstream/connection-ports.ts';
 import type { RelayCall } from '../mcp/upstream/server-request.ts';
-import { type Clock, createTurns } from '../platform/clock.ts';
+import { type Clock, createTurns, type Turns } from '../platform/clock.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
-import type { ChangeHub, MissedLists } from './change-hub.ts';
-import type { LinkedResources } from './linked-resources.ts';
-import type { Plan } from './plan.ts';
+import type { createChangeHub, createMissedLists } from './change-hub.ts';
+import type { createLinkedResources } from './linked-resources.ts';
+import type { Plan, ServedPlan } from './plan.ts';
 import type { Entry } from './prepare-list.ts';
-import { type ItemAccess, JUDGED_AT_ONCE, type View, type Who } from './view.ts';
+import type { FoundResource, View, Who } from './view.ts';
 
 export interface ServedPath {
   readonly view: View;
   /** That of `/mcp`, whose names are those of all paths but of a server's own. */
   readonly joined: View;
-  readonly access: ItemAccess;
+  readonly access: ReturnType<typeof createAccess>;
   readonly relayCall: RelayCall;
   readonly connectUser: ConnectUser;
-  readonly links: LinkedResources;
-  readonly hub: ChangeHub;
-  readonly missedLists: MissedLists;
+  readonly links: ReturnType<typeof createLinkedResources>;
+  readonly hub: ReturnType<typeof createChangeHub>;
+  readonly missedLists: ReturnType<typeof createMissedLists>;
   readonly clock: Clock;
-  getPlan(): Plan;
+  readonly served: ServedPlan;
 }
 
 /** The gateway's own catalogue; undefined where this path does not serve it. */
-export const findBuiltIn = ({ view, getPlan }: ServedPath): OwnCatalog | undefined =>
-  view.hasBuiltIn() ? getPlan().builtIn?.catalog : undefined;
+export const findBuiltIn = ({ view, served }: ServedPath): OwnCatalog | undefined =>
+  view.hasBuiltIn() ? served.current.builtIn?.catalog : undefined;
 
-/** True of a server's own error where a guard looks at what it says there: nobody has looked at that one. */
+/** True for a server's own error if a guard looks at the results there: no guard has seen the error. */
 export const isUnseen = ({ guards }: Plan, point: GuardPoint, thrown: unknown): boolean =>
   thrown instanceof GatewayError &&
   thrown.failure.jsonRpc !== undefined &&
-  // An error that asks the user to open a page is a question, too.
+  // An error that sends the user to a page is a server-initiated request, too.
   (guards?.looksAt(point) === true ||
     (thrown.failure.jsonRpc.code === URL_REQUIRED && guards?.looksAt('elicitation') === true));
 
-/** §26: true if the guards let a URI go to its server, with what else is asked. They cannot change it. */
+/** §26: true if the guards let a request about a URI go to its server. They cannot change it. */
 export async function guardUri(
-  { getPlan }: Pick<ServedPath, 'getPlan'>,
+  { served }: Pick<ServedPath, 'served'>,
   point: GuardPoint,
-  item: GuardedItem,
+  item: GuardedItem & { readonly cursor?: Cursor },
   {
     user,
     clientId,
@@ -54,11 +56,11 @@ export async function guardUri(
     trace = {},
     relay,
   }: IdentifiedCaller & Partial<Pick<CallerContext, 'trace' | 'relay'>>,
-  more: JsonObject = {},
 ): Promise<boolean> {
-  const guard = getPlan().guards?.find(point, item);
+  const guard = served.current.guards?.find(point, item);
   if (guard === undefined) return true;
-  const value: JsonObject = { uri: item.name, ...more };
+  const { name: uri, cursor } = item;
+  const value: JsonObject = { uri, ...(cursor !== undefined && { cursor }) };
   const verdict = await guard.judge({
     value,
     caller: { user, clientId, view, requestId: undefined, trace },
@@ -71,7 +73,7 @@ export async function guardUri(
   return verdict.kind !== 'refused';
 }
 
-/** True if the caller sees one of these: they are listed kind by kind, until one is found. */
+/** True if the caller sees any entry. Lists one kind after the other until one is found. */
 export async function seesSome(
   { access, clock }: ServedPath,
   who: Who,
@@ -88,7 +90,7 @@ export async function seesSome(
   return false;
 }
 
-/** Lists have nothing of servers that are down. */
+/** Entries of servers that are down are left out of lists. */
 export function createIsVisible({ view, access }: ServedPath, who: Who): (entry: Entry) => boolean {
   const isSomeDown = isAnyDown(view);
   return (entry) =>
@@ -97,3 +99,35 @@ export function createIsVisible({ view, access }: ServedPath, who: Who): (entry:
 
 export const isAnyDown = (view: View): boolean =>
   view.listServers().some((server) => server.isDown());
+
+// §18.5: one predicate for list, call, get, read, completion, templates and subscriptions.
+
+export const createAccess = (served: ServedPlan) => ({
+  /** To be called before many entries are judged. */
+  prepareFor: (who: Who, work: Turns) => served.current.policies.prepareFor(who.policy, work),
+  /** True also if only a scope is missing; for a skill, if that holds for all of its files. */
+  mayList(entry: Entry, who: Who): boolean {
+    const { judge } = served.current.policies;
+    const mayList = (item: PolicyItem) => judge(item, who.policy, undefined).kind !== 'denied';
+    return entry.files === undefined ? mayList(entry) : entry.files.every(mayList);
+  },
+  /** True if its changes may be told. */
+  mayRead: (found: FoundResource, who: Who): boolean =>
+    served.current.policies.judge(toItem(found), who.policy, undefined).kind === 'allowed',
+});
+
+/** Entries to judge before a turn may end: each takes some microseconds for each condition. */
+export const JUDGED_AT_ONCE = 16;
+
+/** Facts for the log; undefined if the caller may use the item. @throws GatewayError if a scope is missing. */
+export function findDenial(policies: Policies, item: PolicyItem, who: Who) {
+  const verdict = policies.judge(item, who.policy, undefined);
+  if (verdict.kind === 'allowed') return undefined;
+  const { server } = item;
+  if (verdict.kind === 'denied') return { deniedBy: verdict.by, server };
+  const facts = { deniedBy: 'insufficient_scope', server };
+  return fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
+}
+
+export const toItem = ({ server, uri, annotations }: FoundResource) =>
+  ({ kind: 'resource', name: uri, server, annotations }) as const;

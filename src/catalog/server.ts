@@ -1,24 +1,37 @@
 // §18.3, §18.4: one server behind the gateway: its connection, and what it lists.
 
-import { LIST_NAMES, type ListKind, type ListName } from '../mcp/protocol/list-kinds.ts';
+import {
+  type ApprovableServer,
+  LOCKED_ITEMS,
+  type LockedList,
+} from '../mcp/catalog/approved-items.ts';
+import {
+  LIST_KINDS,
+  LIST_NAMES,
+  type ListKind,
+  type ListName,
+} from '../mcp/protocol/list-kinds.ts';
 import type { Era } from '../mcp/protocol/revisions.ts';
 import type { ConnectionOwner } from '../mcp/upstream/connections.ts';
 import {
   bindCaller,
-  createUsage,
   GATEWAY_CALLER,
   isCallerOf,
   type LoginAccess,
   type Upstream,
   type UpstreamCaller,
+  type UpstreamDescription,
   type UpstreamLogins,
-  type Usage,
+  Usage,
 } from '../mcp/upstream/upstream.ts';
-import type { UpstreamFacts } from '../mcp/upstream/upstream-config.ts';
+import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import { readInstructions, readServer } from './approved-content.ts';
+import { findItemProblem } from './check-item.ts';
 import type { FetchedList } from './fetch-list.ts';
 import type { Patience } from './list-cache.ts';
-import { createServerLists, type ListsOwner, type ServerLists } from './server-lists.ts';
+import { selectTools } from './prepare-list.ts';
+import { type ListsOwner, ServerLists } from './server-lists.ts';
 
 export interface Server {
   readonly name: string;
@@ -33,12 +46,12 @@ export interface Server {
   /** §24: a connection was made, ended, or needs a login: those whose it is have other lists now. */
   noteConnectionChange(owner: ConnectionOwner): void;
   /** Until work that it runs is done the server is not let go: it may be more than one request. */
-  readonly usage: Pick<Usage, 'run' | 'runAndFinish'>;
+  readonly usage: Pick<Usage, 'run' | 'enter' | 'leave'>;
   /** Stops listening; what is under way ends, for `graceMs` at most. */
   close(graceMs: number): Promise<void>;
 }
 
-export interface ServerState {
+interface ServerState {
   /** Undefined until it was tried. */
   readonly isUp: boolean | undefined;
   /** When that was found, in epoch milliseconds; undefined until it was tried. */
@@ -67,18 +80,20 @@ export function createServer(
   const { config } = upstream;
   const isPersonal = upstream.facts.personalBy !== undefined;
   const closing = new AbortController();
-  const usage = createUsage(clock);
+  const usage = new Usage(clock);
   let reason: string | undefined;
   let since: number | undefined;
   const scope = { isPersonal, signal: closing.signal };
-  const ownLists = createServerLists(runtime, upstream, scope, {
+  const listsOwner: ListsOwner = {
     ...owner,
     onChange: (list, audience) =>
       owner.onListChange(server, list, (caller) => audience === lists.getAudience(caller)),
-  });
+  };
   const { logins } = upstream;
-  const lists: ServerLists =
-    logins === undefined ? ownLists : createListsByConnection(ownLists, logins, upstream.facts);
+  const lists =
+    logins === undefined
+      ? new ServerLists(runtime, upstream, scope, listsOwner)
+      : new ListsByConnection(logins, runtime, upstream, scope, listsOwner);
   const server: Server = {
     name: config.name,
     upstream,
@@ -130,81 +145,134 @@ export function createServer(
   return server;
 }
 
-// §24.3, §24.4: the lists of a server where users log in themselves: of the caller's own connection, and before there is one
-// those that anybody gets, or none.
+// §22.4, §22.6: a server, as operators approve it.
 
-/** `lists` are kept by connection. */
-function createListsByConnection(
-  lists: ServerLists,
-  { getAccess, peekConnectionId, findOwner }: UpstreamLogins,
-  { connection }: Pick<UpstreamFacts, 'connection'>,
-): ServerLists {
-  const isOpenToAll = connection?.auth.list === 'anonymous';
+export function toApprovable(config: UpstreamConfig, server: Server): ApprovableServer {
+  const selected = selectTools(config.tools);
+  const { lists, upstream, usage } = server;
+  const peekList = (list: LockedList) => lists.peek(list, GATEWAY_CALLER) ?? NO_ITEMS;
+  return {
+    name: config.name,
+    isPersonal: server.isPersonal,
+    peek: () => ({
+      instructions: readInstructions(lists.peekDescription(GATEWAY_CALLER)?.instructions),
+      prompts: peekList('prompts'),
+      skills: peekList('skills'),
+      tools: peekList('tools'),
+    }),
+    isUsable: (list, item) =>
+      findItemProblem(list, item) === undefined &&
+      (list !== 'tools' || selected.has(String(item.name))),
+    peekApproved: (list, ownName) => lists.lastApproved.find(list, ownName),
+    async read(signal) {
+      const content = await usage.run(() => readServer(upstream, GATEWAY_CALLER, signal));
+      for (const { list } of Object.values(LOCKED_ITEMS)) {
+        const served = lists.peek(list, GATEWAY_CALLER);
+        if (served === undefined || served.fingerprint === content[list].fingerprint) continue;
+        lists.invalidate(LIST_KINDS[list].list, GATEWAY_CALLER);
+        await lists.load(list, GATEWAY_CALLER, 'forCall');
+      }
+      return content;
+    },
+  };
+}
 
-  /** Undefined for who sees nothing of the server yet. */
-  function chooseCaller(caller: UpstreamCaller, access: LoginAccess): UpstreamCaller | undefined {
-    if (access.kind === 'active') return bindCaller(caller, access.connectionId);
-    // A connection that cannot be had for a while is served as it was.
-    return access.kind === 'unavailable' ? peekCaller(caller) : withoutLogin();
+const NO_ITEMS = { items: [] };
+
+// §24.3, §24.4: a server where users log in themselves.
+
+/** Lists of the caller's own connection. Without one: the lists that the server shows anybody, or none. */
+class ListsByConnection extends ServerLists {
+  private readonly logins: UpstreamLogins;
+  private readonly withoutLogin: UpstreamCaller | undefined;
+
+  constructor(logins: UpstreamLogins, ...given: ConstructorParameters<typeof ServerLists>) {
+    super(...given);
+    this.logins = logins;
+    const [, { facts }] = given;
+    const isOpenToAll = facts.connection?.auth.list === 'anonymous';
+    this.withoutLogin = isOpenToAll ? GATEWAY_CALLER : undefined;
   }
 
-  function peekCaller(caller: UpstreamCaller): UpstreamCaller | undefined {
-    const connectionId = peekConnectionId(caller);
-    return connectionId === undefined ? withoutLogin() : bindCaller(caller, connectionId);
+  override findCurrent(kind: ListKind, caller: UpstreamCaller): FetchedList | undefined {
+    const access = this.logins.getAccess(caller);
+    // Nearly always at hand; otherwise `load` waits for the same access.
+    const chosen = access instanceof Promise ? undefined : this.choose(caller, access);
+    return chosen && super.findCurrent(kind, chosen);
   }
 
-  const withoutLogin = () => (isOpenToAll ? GATEWAY_CALLER : undefined);
-
-  function load(kind: ListKind, caller: UpstreamCaller, access: LoginAccess, patience: Patience) {
-    const chosen = chooseCaller(caller, access);
+  override async load(
+    kind: ListKind,
+    caller: UpstreamCaller,
+    patience: Patience,
+  ): Promise<FetchedList | undefined> {
+    const access = await this.logins.getAccess(caller);
+    const chosen = this.choose(caller, access);
     if (chosen !== undefined) {
-      const loading = lists.load(kind, chosen, patience);
-      if (chosen !== GATEWAY_CALLER) return loading;
-      // A server that lists to nobody without a login after all is shown as any other.
-      return loading instanceof Promise
-        ? loading.then((list) => list ?? NOT_CONNECTED[kind])
-        : (loading ?? NOT_CONNECTED[kind]);
+      const list = await super.load(kind, chosen, patience);
+      // A server that lists nothing without a login after all is shown as any other.
+      return chosen === GATEWAY_CALLER ? (list ?? NOT_CONNECTED[kind]) : list;
     }
     if (access.kind === 'impossible') return NEVER_CONNECTED[kind];
     return access.kind === 'unavailable' ? undefined : NOT_CONNECTED[kind];
   }
 
-  const peekBy = <Answer>(
-    caller: UpstreamCaller,
-    peek: (chosen: UpstreamCaller) => Answer,
-  ): Answer | undefined => {
-    const chosen = peekCaller(caller);
-    return chosen && peek(chosen);
-  };
+  override async waitIfQuick(kind: ListKind, caller: UpstreamCaller): Promise<void> {
+    const chosen = this.choose(caller, await this.logins.getAccess(caller));
+    if (chosen !== undefined) await super.waitIfQuick(kind, chosen);
+  }
 
-  return {
-    ...lists,
-    load(kind, caller, patience) {
-      const access = getAccess(caller);
-      return access instanceof Promise
-        ? access.then((later) => load(kind, caller, later, patience))
-        : load(kind, caller, access, patience);
-    },
-    async waitIfQuick(kind, caller) {
-      const chosen = chooseCaller(caller, await getAccess(caller));
-      if (chosen !== undefined) await lists.waitIfQuick(kind, chosen);
-    },
-    peek(kind, caller) {
-      const chosen = peekCaller(caller);
-      if (chosen !== undefined) return lists.peek(kind, chosen);
-      return findOwner(caller) === undefined ? NEVER_CONNECTED[kind] : NOT_CONNECTED[kind];
-    },
-    hadResource: (uri, caller) =>
-      peekBy(caller, (chosen) => lists.hadResource(uri, chosen)) === true,
-    async describe(caller, patience) {
-      const chosen = chooseCaller(caller, await getAccess(caller));
-      return chosen && lists.describe(chosen, patience);
-    },
-    peekDescription: (caller) => peekBy(caller, lists.peekDescription),
-    peekProblem: (caller) => peekBy(caller, lists.peekProblem),
-    invalidate: (list, caller) => peekBy(caller, (chosen) => lists.invalidate(list, chosen)),
-    getAudience: (caller) => lists.getAudience(peekCaller(caller) ?? GATEWAY_CALLER),
-  };
+  override peek(kind: ListKind, caller: UpstreamCaller): FetchedList | undefined {
+    const chosen = this.chooseKnown(caller);
+    if (chosen !== undefined) return super.peek(kind, chosen);
+    return this.logins.findOwner(caller) === undefined
+      ? NEVER_CONNECTED[kind]
+      : NOT_CONNECTED[kind];
+  }
+
+  override hadResource(uri: string, caller: UpstreamCaller): boolean {
+    const chosen = this.chooseKnown(caller);
+    return chosen !== undefined && super.hadResource(uri, chosen);
+  }
+
+  override async describe(
+    caller: UpstreamCaller,
+    patience: Patience,
+  ): Promise<UpstreamDescription | undefined> {
+    const chosen = this.choose(caller, await this.logins.getAccess(caller));
+    return chosen && super.describe(chosen, patience);
+  }
+
+  override peekDescription(caller: UpstreamCaller): UpstreamDescription | undefined {
+    const chosen = this.chooseKnown(caller);
+    return chosen && super.peekDescription(chosen);
+  }
+
+  override peekProblem(caller: UpstreamCaller): string | undefined {
+    const chosen = this.chooseKnown(caller);
+    return chosen && super.peekProblem(chosen);
+  }
+
+  override invalidate(list: ListName, caller: UpstreamCaller): void {
+    const chosen = this.chooseKnown(caller);
+    if (chosen !== undefined) super.invalidate(list, chosen);
+  }
+
+  override getAudience(caller: UpstreamCaller): string {
+    return super.getAudience(this.chooseKnown(caller) ?? GATEWAY_CALLER);
+  }
+
+  /** Undefined if the caller sees nothing of the server yet. */
+  private choose(caller: UpstreamCaller, access: LoginAccess): UpstreamCaller | undefined {
+    if (access.kind === 'active') return bindCaller(caller, access.connectionId);
+    // A connection that is unavailable for a while is served as it was.
+    return access.kind === 'unavailable' ? this.chooseKnown(caller) : this.withoutLogin;
+  }
+
+  private chooseKnown(caller: UpstreamCaller): UpstreamCaller | undefined {
+    const connectionId = this.logins.peekConnectionId(caller);
+    return connectionId === undefined ? this.withoutLogin : bindCaller(caller, connectionId);
+  }
 }
 
 /** Nothing of the server. Each kind has its own, as what is made of a list is found by it. */

@@ -1,35 +1,47 @@
 // §18.2: all servers behind the gateway as catalogues: one of everything, and one of each.
 import { isDeepStrictEqual } from 'node:util';
-import type { Policies } from '../mcp/calls/policy.ts';
 import { type ApprovableServer, LOCKED, NO_LOCK } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT, type OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { CallerContext, ServedCatalog } from '../mcp/catalog/served-catalog.ts';
+import type { ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { ConnectionOwner } from '../mcp/upstream/connections.ts';
 import { GATEWAY_CALLER, type Upstream, type UpstreamRuntime } from '../mcp/upstream/upstream.ts';
 import type { FindFacts, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { observeUpstream } from '../mcp/upstream/wrap-upstream.ts';
 import { listPathsForOperators, listPathsOf, measureLists } from './budget/list-costs.ts';
-import { createBuiltIn } from './built-in.ts';
+import { type BuiltIn, createBuiltIn } from './built-in.ts';
 import { createChangeHub, createMissedLists } from './change-hub.ts';
 import { findItemProblem, findOwnNameProblem } from './check-item.ts';
+import { ALL_OFFERS, describeView } from './describe-view.ts';
 import { createFindItem } from './find-item.ts';
 import { createPatternWatch } from './idle-patterns.ts';
-import { createJoinedView } from './joined-view.ts';
+import { createCuratedView, createJoinedView } from './joined-view.ts';
 import { createLinkedResources, createResolveResource } from './linked-resources.ts';
-import { createListGuards, type ListGuards, NOTHING_SAID } from './list-guards.ts';
+import {
+  createListGuards,
+  type ListGuards,
+  type ListJudgement,
+  NOTHING_SAID,
+} from './list-guards.ts';
 import { createListPage } from './list-page.ts';
 import { createWatching } from './listen-to-servers.ts';
 import { createPassOn } from './pass-on.ts';
-import { type CatalogSetup, createPlan, type Plan, type PlannedServer } from './plan.ts';
+import {
+  type CatalogSetup,
+  createPlan,
+  type Plan,
+  type PlannedServer,
+  ServedPlan,
+} from './plan.ts';
 import { createNaming, selectTools, toJudgedList } from './prepare-list.ts';
 import { createComplete, createResolveTarget } from './resolve-target.ts';
 import { createSearchCatalog } from './search/search-catalog.ts';
-import { findBuiltIn, type ServedPath } from './served-path.ts';
-import { createServer, type Server, type ServerState } from './server.ts';
-import { ALL_OFFERS, createCuratedView, createServerView, describeView } from './server-view.ts';
+import { createAccess, findBuiltIn, type ServedPath } from './served-path.ts';
+import { createServer, type Server } from './server.ts';
+import { createServerView } from './server-view.ts';
 import { createServeSkills } from './skills/serve-skills.ts';
-import { createAccess, toWho, type View } from './view.ts';
+import { toWho, type View } from './view.ts';
 
 /** All that catalogues are made of. */
 interface CatalogSources {
@@ -40,10 +52,8 @@ interface CatalogSources {
   readonly relay: Pick<ServedPath, 'relayCall' | 'connectUser'>;
 }
 
-export type UpstreamCatalogs = ReturnType<typeof createUpstreamCatalogs>;
-
 /** For operators. */
-export interface ServerFacts extends ServerState {
+export interface ServerFacts extends ReturnType<Server['describe']> {
   readonly name: string;
   readonly transport: UpstreamConfig['kind'];
   readonly isRequired: boolean;
@@ -54,84 +64,195 @@ export interface ServerFacts extends ServerState {
 /** Milliseconds for which calls to a server may go on that is no longer in the file. */
 const DRAIN_MS = 600_000;
 
-export function createUpstreamCatalogs(
-  runtime: UpstreamRuntime,
-  first: CatalogSetup,
-  sources: CatalogSources,
-) {
-  const { clock, log } = runtime;
-  const builtIn = createBuiltIn(sources.builtIn);
-  const hub = createChangeHub(runtime);
+export class UpstreamCatalogs {
+  /** The plan that is served now. */
+  readonly served: ServedPlan;
+  /** `/mcp`. */
+  readonly all: ServedCatalog;
+  private readonly runtime: UpstreamRuntime;
+  private readonly sources: CatalogSources;
+  private readonly builtIn: BuiltIn;
+  private readonly hub: ServedPath['hub'];
+  private readonly patterns: ReturnType<typeof createPatternWatch>;
+  private readonly root: ServedPath;
   /** Those at paths of servers and views, by name. */
-  const catalogs = new Map<string, ServedCatalog>();
-  const draining = new Set<Promise<void>>();
-  const openListGuards = ({ guards }: CatalogSetup): ListGuards | undefined =>
-    guards && createListGuards(guards, clock);
-  let plan = createNextPlan(first, [], openListGuards(first));
+  private readonly named = new Map<string, ServedCatalog>();
+  private readonly draining = new Set<Promise<void>>();
 
-  const getPlan = (): Plan => plan;
-  const patterns = createPatternWatch(log, builtIn, getPlan, sources.findFacts);
-  patterns.restart();
-  const joined = createJoinedView(getPlan);
-  const root: ServedPath = {
-    view: joined,
-    joined,
-    access: createAccess(() => plan.policies),
-    ...sources.relay,
-    links: createLinkedResources(runtime),
-    hub,
-    missedLists: createMissedLists(hub),
-    clock,
-    getPlan,
-  };
-  const all = createViewCatalog(root);
+  constructor(runtime: UpstreamRuntime, first: CatalogSetup, sources: CatalogSources) {
+    this.runtime = runtime;
+    this.sources = sources;
+    this.builtIn = createBuiltIn(sources.builtIn);
+    this.hub = createChangeHub(runtime);
+    this.served = new ServedPlan(this.createPlan(first, [], this.openListGuards(first)));
+    const { served, hub } = this;
+    this.patterns = createPatternWatch(runtime.log, this.builtIn, served, sources.findFacts);
+    this.patterns.restart();
+    const joined = createJoinedView(served);
+    this.root = {
+      view: joined,
+      joined,
+      access: createAccess(served),
+      ...sources.relay,
+      links: createLinkedResources(runtime),
+      hub,
+      missedLists: createMissedLists(hub),
+      clock: runtime.clock,
+      served,
+    };
+    this.all = createViewCatalog(this.root);
+  }
 
-  function findNamed(name: string): ServedCatalog | undefined {
-    if (!plan.servers.has(name) && !plan.views.has(name)) return undefined;
-    const known = catalogs.get(name);
+  /** `/mcp/<server>` and `/mcp/<view>`; the same object for as long as the file names it. */
+  readonly findNamed = (name: string): ServedCatalog | undefined => {
+    const { servers, views } = this.served.current;
+    if (!servers.has(name) && !views.has(name)) return undefined;
+    const known = this.named.get(name);
     if (known !== undefined) return known;
-    const view = openView(name);
-    const path = { ...root, view };
+    const view = this.openView(name);
+    const path = { ...this.root, view };
     const catalog = createViewCatalog(path);
     const opened = view.isCurated ? createSearchCatalog(path, catalog) : catalog;
-    catalogs.set(name, opened);
+    this.named.set(name, opened);
     return opened;
+  };
+
+  /**
+   * Servers that are reached as before keep their connections, processes and lists; removed ones are closed once their
+   * calls have ended.
+   */
+  async reload(next: CatalogSetup): Promise<void> {
+    const { served, named } = this;
+    const listGuards = this.openListGuards(next);
+    if (listGuards !== undefined) await this.judgeKept(next, listGuards);
+    const { opened: former } = served.current;
+    served.current = this.createPlan(next, former, listGuards);
+    const { opened, views, servers } = served.current;
+    this.patterns.restart();
+    for (const [name, { server }] of named) {
+      const ofKind = server === undefined ? views : servers;
+      if (!ofKind.has(name)) named.delete(name);
+    }
+    const kept = new Set(opened.map(({ server }) => server));
+    for (const { server } of former) if (!kept.has(server)) this.drain(server, DRAIN_MS);
+    this.hub.announceServers();
+  }
+
+  /** §24: a connection to the server was made, ended, or needs a login. */
+  noteConnectionChange(owner: ConnectionOwner, name: string): void {
+    this.served.current.servers.get(name)?.server.noteConnectionChange(owner);
+  }
+
+  /** In the file's order. */
+  listServers(): readonly ServerFacts[] {
+    const { opened, guardServers } = this.served.current;
+    return opened.map(({ config, server }) => ({
+      name: config.name,
+      transport: config.kind,
+      isRequired: config.required,
+      ...(guardServers.has(config.name) && { isGuard: true as const }),
+      ...server.describe(),
+    }));
+  }
+
+  /** For operators. Undefined if there is no such server. */
+  listServerTools(name: string, part: { readonly skip: number; readonly limit: number }) {
+    const { current } = this.served;
+    const planned = current.servers.get(name);
+    return planned && listServerTools(planned, current, part);
+  }
+
+  /** For operators: those that clients see, by name. */
+  listApprovable(): ReadonlyMap<string, ApprovableServer> {
+    const { servers } = this.served.current;
+    return new Map([...servers].map(([name, { approvable }]) => [name, approvable]));
+  }
+
+  /** §25.2, for operators: the costs of the list of each path, before rules, as far as the lists are known. */
+  measureLists() {
+    const paths = listPathsForOperators(this.served.current, (name) => this.openView(name));
+    return measureLists(paths, this.runtime.clock);
+  }
+
+  /** §25.2: the same of `/mcp` and the views, as the caller sees them. */
+  measureListsOf(caller: Pick<CallerContext, 'user' | 'clientId'>) {
+    const find = (name: string) => (name === '' ? this.all : this.findNamed(name));
+    return measureLists(listPathsOf(this.served.current, find, caller), this.runtime.clock);
+  }
+
+  /**
+   * For operators: the tools of `/mcp` before rules, as servers listed them last. Tools that the lock or the configuration
+   * hides are seen by no client, and left out.
+   */
+  async listJoinedTools() {
+    const { current } = this.served;
+    const servers = [...current.servers.values()];
+    const builtInTools = await current.builtIn?.list('tools', LISTING_CONTEXT);
+    const listed = servers.map(({ server, prepareList }) => {
+      const list = server.isPersonal ? undefined : server.lists.peek('tools', GATEWAY_CALLER);
+      return list === undefined ? [] : prepareList('tools', list).entries;
+    });
+    return {
+      /** In the order of the joined list. */
+      tools: current.whole.joinLists('tools', [builtInTools?.entries ?? [], ...listed]).entries,
+      /** Servers whose tools differ between users, and are not known here. */
+      personal: servers.filter(({ server }) => server.isPersonal).map(({ config }) => config.name),
+    };
+  }
+
+  /** Patterns that fit nothing, of the file that is served, or of another one. */
+  findIdlePatterns(...[file]: Parameters<FindIdle>): ReturnType<FindIdle> {
+    return this.patterns.findIdle(file);
+  }
+
+  async close(graceMs: number): Promise<void> {
+    for (const { server } of this.served.current.opened) this.drain(server, graceMs);
+    await Promise.all(this.draining);
   }
 
   /** `''` for `/mcp`. */
-  function openView(name: string): View {
+  private openView(name: string): View {
+    const { served } = this;
+    const { joined } = this.root;
     if (name === '') return joined;
-    const create = plan.views.has(name) ? createCuratedView : createServerView;
-    return create(name, getPlan, joined);
+    const create = served.current.views.has(name) ? createCuratedView : createServerView;
+    return create(name, served, joined);
   }
 
-  function openServer(config: UpstreamConfig): Server {
+  private openServer(config: UpstreamConfig): Server {
+    const { runtime, sources, hub } = this;
     return createServer(runtime, observeUpstream(runtime, sources.openUpstream(config)), {
-      getLock: () => plan.lock,
-      async judgeItems(kind, items) {
-        // The new guards are asked about a list that came while the configuration was loaded anew.
-        for (;;) {
-          const { listGuards, naming } = plan;
-          if (listGuards === undefined) return NOTHING_SAID;
-          const judgement = await listGuards.judge(toJudgedList(kind, items, config, naming));
-          if (plan.listGuards === listGuards) return judgement;
-        }
-      },
+      getLock: () => this.served.current.lock,
+      judgeItems: (kind, items) => this.judgeItems(config, kind, items),
       onListChange: hub.announce,
-      onOther: (kind) => patterns.noteList(kind),
+      onOther: (kind) => this.patterns.noteList(kind),
     });
   }
 
-  /** Kept lists are served at once: nobody should miss them while guards that are new look at them. */
-  async function judgeKept(next: CatalogSetup, listGuards: ListGuards): Promise<void> {
+  /** Asks the new guards about a list that came while the configuration was loaded anew. */
+  private async judgeItems(
+    config: UpstreamConfig,
+    kind: ListKind,
+    items: readonly RawItem[],
+  ): Promise<ListJudgement> {
+    for (;;) {
+      const { listGuards, naming } = this.served.current;
+      if (listGuards === undefined) return NOTHING_SAID;
+      const judgement = await listGuards.judge(toJudgedList(kind, items, config, naming));
+      if (this.served.current.listGuards === listGuards) return judgement;
+    }
+  }
+
+  /** Has new guards judge the kept lists first: these are served without a gap. */
+  private async judgeKept(next: CatalogSetup, listGuards: ListGuards): Promise<void> {
     const naming = createNaming(next.file);
     const seen = new Set<readonly RawItem[]>();
     let isComplete = false;
     while (!isComplete) {
       isComplete = true;
       for (const config of next.file.servers) {
-        const kept = plan.servers.get(config.name)?.server.lists.listKept() ?? [];
-        for (const { kind, items } of kept) {
+        const planned = this.served.current.servers.get(config.name);
+        for (const { kind, items } of planned?.server.lists.listKept() ?? []) {
           if (seen.has(items)) continue;
           seen.add(items);
           isComplete = false;
@@ -141,127 +262,40 @@ export function createUpstreamCatalogs(
     }
   }
 
-  function createNextPlan(
+  private openListGuards({ guards }: CatalogSetup): ListGuards | undefined {
+    return guards && createListGuards(guards, this.runtime.clock);
+  }
+
+  private createPlan(
     next: CatalogSetup,
     former: Plan['opened'],
     listGuards: ListGuards | undefined,
   ): Plan {
-    return createPlan(log, next, builtIn, listGuards, (config) => {
+    const opened = next.file.servers.map((config) => {
       const known = former.find((one) => one.config.name === config.name);
-      return known !== undefined && isSameConnection(known.config, config)
-        ? known.server
-        : openServer(config);
+      const isKept = known !== undefined && isSameConnection(known.config, config);
+      return { config, server: isKept ? known.server : this.openServer(config) };
     });
+    return createPlan(this.runtime.log, this.builtIn, { ...next, opened, listGuards });
   }
 
-  function drain(server: Server, graceMs: number): void {
+  private drain(server: Server, graceMs: number): void {
+    const { log, metrics } = this.runtime;
     const { name } = server;
     // Another one of the same name has the gauge now.
-    if (!plan.opened.some(({ config }) => config.name === name))
-      runtime.metrics.removeUpstream(name);
+    if (!this.served.current.opened.some(({ config }) => config.name === name))
+      metrics.removeUpstream(name);
     const ending = server
       .close(graceMs)
       .catch((cause: unknown) =>
         log.warn(`Server ${name}: its connection could not be closed.`, { cause }),
       )
-      .finally(() => draining.delete(ending));
-    draining.add(ending);
+      .finally(() => this.draining.delete(ending));
+    this.draining.add(ending);
   }
-
-  /** Decide who may see and use what now. */
-  const policies: Pick<Policies, 'judge'> = {
-    judge: (item, caller, args) => plan.policies.judge(item, caller, args),
-  };
-
-  return {
-    /** `/mcp`. */
-    all,
-    /** The plan that is served now. */
-    getPlan,
-    policies,
-    /** `/mcp/<server>` and `/mcp/<view>`; the same object for as long as the file names it. */
-    findNamed,
-    /**
-     * Servers that are reached as before keep their connections, processes and lists; those that went end once their
-     * calls have.
-     */
-    async reload(next: CatalogSetup): Promise<void> {
-      const listGuards = openListGuards(next);
-      if (listGuards !== undefined) await judgeKept(next, listGuards);
-      const former = plan.opened;
-      plan = createNextPlan(next, former, listGuards);
-      patterns.restart();
-      for (const [name, { server }] of catalogs) {
-        const named = server === undefined ? plan.views : plan.servers;
-        if (!named.has(name)) catalogs.delete(name);
-      }
-      const kept = new Set(plan.opened.map(({ server }) => server));
-      for (const { server } of former) if (!kept.has(server)) drain(server, DRAIN_MS);
-      hub.announceServers();
-    },
-    /** §24: a connection to the server was made, ended, or needs a login. */
-    noteConnectionChange: (owner: ConnectionOwner, name: string) =>
-      plan.servers.get(name)?.server.noteConnectionChange(owner),
-    /** Each server that must be up for the gateway to be ready, and whether it is. */
-    listRequired: () =>
-      plan.opened
-        .filter(({ config }) => config.required)
-        .map(({ server }) => ({ name: server.name, isUp: server.upstream.isUp === true })),
-    /** In the file's order. */
-    listServers: (): readonly ServerFacts[] =>
-      plan.opened.map(({ config, server }) => ({
-        name: config.name,
-        transport: config.kind,
-        isRequired: config.required,
-        ...(plan.guardServers.has(config.name) && { isGuard: true as const }),
-        ...server.describe(),
-      })),
-    /** For operators. Undefined where there is no such server. */
-    listServerTools(name: string, part: { readonly skip: number; readonly limit: number }) {
-      const planned = plan.servers.get(name);
-      return planned && listServerTools(planned, plan, part);
-    },
-    /** For operators: those that clients see, by name. */
-    listApprovable: (): ReadonlyMap<string, ApprovableServer> =>
-      new Map([...plan.servers].map(([name, { approvable }]) => [name, approvable])),
-    /** §25.2, for operators: what the list of each path costs, whoever may see it. Unless it `waits` nothing is asked for. */
-    measureLists: (options: { readonly waits: boolean }) =>
-      measureLists(listPathsForOperators(plan, openView, options), clock),
-    /** §25.2: the same of `/mcp` and the views, of what the caller sees. */
-    measureListsOf: (caller: Pick<CallerContext, 'user' | 'clientId'>) =>
-      measureLists(
-        listPathsOf(plan, (name) => (name === '' ? all : findNamed(name)), caller),
-        clock,
-      ),
-    /**
-     * For operators: the tools of `/mcp`, whoever may see them, as servers listed them last. Tools that the lock or the configuration
-     * hides are seen by nobody, and left out.
-     */
-    async listJoinedTools() {
-      const { joinLists } = plan;
-      const servers = [...plan.servers.values()];
-      const builtInTools = await plan.builtIn?.list('tools', LISTING_CONTEXT);
-      const listed = servers.map(({ server, prepareList }) => {
-        const list = server.isPersonal ? undefined : server.lists.peek('tools', GATEWAY_CALLER);
-        return list === undefined ? [] : prepareList('tools', list).entries;
-      });
-      return {
-        /** In the order of the joined list. */
-        tools: joinLists('tools', [builtInTools?.entries ?? [], ...listed]).entries,
-        /** Servers whose tools differ between users: which they are is not known here. */
-        personal: servers
-          .filter(({ server }) => server.isPersonal)
-          .map(({ config }) => config.name),
-      };
-    },
-    /** Patterns that fit nothing: of the file that is served, or of another one. */
-    findIdlePatterns: patterns.findIdle,
-    async close(graceMs: number): Promise<void> {
-      for (const { server } of plan.opened) drain(server, graceMs);
-      await Promise.all(draining);
-    },
-  };
 }
+
+type FindIdle = ReturnType<typeof createPatternWatch>['findIdle'];
 
 /** Names, and what clients see of a server, are no part of its connection. */
 const isSameConnection = (one: UpstreamConfig, other: UpstreamConfig): boolean =>
@@ -281,6 +315,7 @@ function createViewCatalog(path: ServedPath): ServedCatalog {
   const passOn = createPassOn(path);
 
   return {
+    path: view.path === '' ? undefined : view.path,
     server: view.path === '' || view.isCurated ? undefined : view.path,
     view: view.isCurated ? view.path : undefined,
     get title() {
@@ -316,7 +351,7 @@ function createViewCatalog(path: ServedPath): ServedCatalog {
 // §22.4: all tools that a server lists, for operators: also those that clients do not see, and why. As it listed them last: no server
 // is asked.
 
-export interface ServerTool {
+interface ServerTool {
   /** As the server calls it; `''` where it has no name. */
   readonly name: string;
   /** As clients of `/mcp` see it; undefined where they do not. */

@@ -1,14 +1,13 @@
-// §18.2: what one path serves, and to whom: what is there by which name.
+// §18.2: views, each the offer of one path, and the callers who look at them.
 
-import { fail, failUpstream } from '../errors/gateway-error.ts';
-import type { Policies, PolicyCaller, PolicyItem } from '../mcp/calls/policy.ts';
+import { failUpstream } from '../errors/gateway-error.ts';
+import type { PolicyCaller } from '../mcp/calls/policy.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
 import type { CallerContext, IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
 import type { ListKind } from '../mcp/protocol/list-kinds.ts';
 import { TASKS } from '../mcp/protocol/revisions.ts';
 import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';
-import type { Turns } from '../platform/clock.ts';
 import { DEFAULT_TTL_MS } from './fetch-list.ts';
 import type { JoinedList } from './join-lists.ts';
 import type { Patience } from './list-cache.ts';
@@ -17,11 +16,11 @@ import type { Entry } from './prepare-list.ts';
 import type { Server } from './server.ts';
 import type { ViewConfig } from './view-shape.ts';
 
-/** The caller, as views need to know it. */
+/** The caller of a view. */
 export interface Who {
   readonly upstream: UpstreamCaller;
   readonly policy: PolicyCaller;
-  /** That of the call under way; without one the built-in catalogue is not asked, and its last list serves. */
+  /** Context of the call in progress; without one the built-in catalogue is not asked, and its last list is used. */
   readonly context: CallerContext | undefined;
   readonly patience: Patience;
 }
@@ -35,25 +34,23 @@ export interface View {
   readonly path: string;
   /** §25: it shows some of what `/mcp` has. */
   readonly isCurated: boolean;
-  /** Those of servers that are down, too. */
+  /** Includes the lists of servers that are down. */
   list(kind: ListKind, who: Who): Promise<ListView>;
   /** The same as `list`, as far as it is known without waiting for a server. */
   listAtHand(kind: ListKind, who: Who): Promise<readonly Entry[]>;
+  /** The entry of the name that clients see here, if it is known without waiting, as nearly always. */
+  findAtHand(kind: 'tools' | 'prompts', name: string, caller: UpstreamCaller): Entry | undefined;
   /** Takes the name, or the template, that clients see here. */
-  find(
-    kind: ListKind,
-    name: string,
-    who: Who,
-  ): FoundItem | undefined | Promise<FoundItem | undefined>;
+  find(kind: ListKind, name: string, who: Who): Promise<FoundItem | undefined>;
   /** The resource of the server that lists the URI, as far as that is known without waiting for a server. */
   findListed(uri: string, who: Who): Promise<FoundResource | undefined>;
-  /** To whom a URI is sent that nobody linked to: who lists it, or did, else whose template fits it. */
+  /** The resource of a URI that no result linked to: its server lists it, or did, or has a template that fits it. */
   findResource(uri: string, who: Who): Promise<FoundResource | undefined>;
-  /** The server of a URI that nobody lists: only one of these. */
+  /** Only servers of this path. */
   findServer(name: string): Server | undefined;
-  /** In order. */
+  /** In the file's order. */
   listServers(): readonly Server[];
-  /** True if a resource that no list of this path has can be here, such as one that a result linked to. */
+  /** True if this path can have a resource that none of its lists has, such as one that a result linked to. */
   includes(resource: Pick<FoundResource, 'server' | 'uri'>): boolean;
   /** True if the built-in catalogue is served here. */
   hasBuiltIn(): boolean;
@@ -72,7 +69,7 @@ export interface ListView extends JoinedList {
   readonly hasAllServers: boolean;
 }
 
-/** As of a server that offers nothing. */
+/** The list of a server that offers nothing. */
 export const EMPTY_LIST: ListView = {
   entries: [],
   positions: new Map(),
@@ -83,8 +80,8 @@ export const EMPTY_LIST: ListView = {
 
 export type FoundItem = Entry | AbsentItem;
 
-/** A name of this server, which has not said what it has. */
-export interface AbsentItem {
+/** A name of a server that has not listed yet. */
+interface AbsentItem {
   readonly kind: 'absent';
   readonly server: Server;
   /** As clients of `/mcp` would see it. */
@@ -96,15 +93,12 @@ export interface FoundResource {
   readonly server: string;
   /** As the server has it. */
   readonly ownUri: string;
-  /** As clients of `/mcp` see it; by this rules decide. */
+  /** As clients of `/mcp` see it, and as rules name it. */
   readonly uri: string;
   readonly annotations: Entry['annotations'];
 }
 
-/** To whom a URI is sent; undefined where nobody has it. */
-export type ResolveResource = (uri: string, who: Who) => Promise<FoundResource | undefined>;
-
-/** `context` is that of the call under way, where there is one. */
+/** `context` is that of the call in progress, if there is one. */
 export const toWho = (
   { user, session, client: capabilities, clientId, view }: IdentifiedCaller,
   context?: CallerContext,
@@ -114,7 +108,11 @@ export const toWho = (
     user,
     clientId,
     sessionId: session?.sessionId,
-    capabilities: session === undefined ? capabilities : withoutTasks(capabilities),
+    // Sessions have no tasks (§29).
+    capabilities:
+      session === undefined || capabilities.extensions?.[TASKS] === undefined
+        ? capabilities
+        : withoutTasks(capabilities),
   },
   policy: { user, clientId, view },
   context,
@@ -132,27 +130,25 @@ export function toLister(
   return toWho(context, context, canBeTold ? 'told' : 'untold');
 }
 
-/** Sessions have no tasks (§29). */
 function withoutTasks(capabilities: ClientCapabilities): ClientCapabilities {
-  if (capabilities.extensions?.[TASKS] === undefined) return capabilities;
-  const { [TASKS]: _, ...extensions } = capabilities.extensions;
+  const { [TASKS]: _, ...extensions } = capabilities.extensions ?? {};
   return { ...capabilities, extensions };
 }
 
-/** No result: whether there is such a tool nobody knows, and series of metrics are named after tools. */
+/** An error, not a result: the tool may not exist, and series of metrics are named after tools. */
 export function failAbsent({ name, lists }: Server, who: Who): never {
   const problem = lists.peekProblem(who.upstream);
   const reason = problem === undefined ? '' : `. The reason: ${problem}`;
   return failAtServer(name, `is not available now; try again in a moment${reason}`);
 }
 
-/** `problem` is the rest of a sentence that begins with the server's name. @throws GatewayError always. */
+/** `problem` continues a sentence that begins with the server's name. @throws GatewayError always. */
 export const failAtServer = (server: string, problem: string, cause?: unknown): never =>
   failUpstream(`${server} ${problem}.`, { facts: { server }, cause });
 
 /**
- * §18.5: false for whom no rule can allow anything of the server: to them it is as one that offers nothing, whether it runs or
- * not.
+ * §18.5: false if no rule can allow the caller anything of the server: it then looks like a server that offers nothing, whether it
+ * runs or not.
  */
 export const mayUseSome = (
   { policies, naming }: Plan,
@@ -160,58 +156,9 @@ export const mayUseSome = (
   { policy }: Who,
 ): boolean => policies.mayAllowSome(naming.findStart(config), policy);
 
-/**
- * Asks again where the configuration has changed meanwhile: of a server that went nothing comes, and its successor may
- * have what was asked for.
- */
-export async function askByCurrentPlan<Answer>(
-  getPlan: () => Plan,
-  ask: (plan: Plan) => Answer | Promise<Answer>,
-): Promise<Answer> {
-  for (;;) {
-    const plan = getPlan();
-    const answer = await ask(plan);
-    if (getPlan() === plan) return answer;
-  }
-}
-
 /** As clients of the view's path see it. */
 export const toShownName = ({ shown }: View, { ownName, name }: Entry): string =>
   shown === 'own' ? ownName : name;
 
 export const toShownItem = ({ shown }: View, { ownItem, item }: Entry): RawItem =>
   shown === 'own' ? ownItem : item;
-
-// §18.5: one predicate for list, call, get, read, completion, templates and subscriptions.
-
-export type ItemAccess = ReturnType<typeof createAccess>;
-
-export const createAccess = (getPolicies: () => Policies) => ({
-  /** Before many entries are asked about. */
-  prepareFor: (who: Who, work: Turns) => getPolicies().prepareFor(who.policy, work),
-  /** True also if only a scope is missing; for a skill, if that holds for all of its files. */
-  mayList(entry: Entry, who: Who): boolean {
-    const { judge } = getPolicies();
-    const mayList = (item: PolicyItem) => judge(item, who.policy, undefined).kind !== 'denied';
-    return entry.files === undefined ? mayList(entry) : entry.files.every(mayList);
-  },
-  /** True if its changes may be told. */
-  mayRead: (found: FoundResource, who: Who): boolean =>
-    getPolicies().judge(toItem(found), who.policy, undefined).kind === 'allowed',
-});
-
-/** Entries, each of which takes some microseconds for each condition that it has to fulfil. */
-export const JUDGED_AT_ONCE = 16;
-
-/** Facts for the log; undefined where the caller may use it. @throws GatewayError where it lacks a scope. */
-export function findDenial(policies: Policies, item: PolicyItem, who: Who) {
-  const verdict = policies.judge(item, who.policy, undefined);
-  if (verdict.kind === 'allowed') return undefined;
-  const { server } = item;
-  if (verdict.kind === 'denied') return { deniedBy: verdict.by, server };
-  const facts = { deniedBy: 'insufficient_scope', server };
-  return fail('insufficient_scope', { data: { scopes: verdict.scopes }, facts });
-}
-
-export const toItem = ({ server, uri, annotations }: FoundResource) =>
-  ({ kind: 'resource', name: uri, server, annotations }) as const;

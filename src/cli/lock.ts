@@ -1,6 +1,6 @@
 // `postern lock`: approves what the servers say now; with --check it says what differs.
 
-import { readServer } from '../catalog/fetch-list.ts';
+import { readServer } from '../catalog/approved-content.ts';
 import {
   type FoundServer,
   findDifferences,

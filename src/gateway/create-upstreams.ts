@@ -1,7 +1,7 @@
-// A part of the composition root: the servers behind the gateway, by the configuration file.
+// Part of the composition root: the servers of the configuration file.
 import { WARNED_TOKENS } from '../catalog/budget/list-costs.ts';
 import { type CatalogSetup, listGuardServers } from '../catalog/plan.ts';
-import { createUpstreamCatalogs, type UpstreamCatalogs } from '../catalog/upstream-catalogs.ts';
+import { UpstreamCatalogs } from '../catalog/upstream-catalogs.ts';
 import type { Env } from '../config/setting.ts';
 import { createGuards } from '../control/guards/create-guards.ts';
 import type { AskServer } from '../control/guards/define-guard.ts';
@@ -55,7 +55,7 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
   const { clock, metrics, tracing } = runtime;
   const { baseUrl } = runtime.config.server;
   const { ownCatalog, environment, connections, findClientId, storedLock } = ports;
-  const askServer = createAskGuardServer(() => catalogs.getPlan().guardServers, clock);
+  const askServer = createAskGuardServer(() => catalogs.served.current.guardServers, clock);
   /** Served now. */
   let current = await compileSetup(runtime, first, askServer);
   const processCounts = new Map<string, number>();
@@ -69,7 +69,7 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
   const toFailedResult = createToFailedResult(runtime);
   const doors = createDoors(baseUrl, connections?.requests);
   const relay = openRelay(runtime, doors, toFailedResult);
-  const catalogs = createUpstreamCatalogs(runtime, current, {
+  const catalogs = new UpstreamCatalogs(runtime, current, {
     builtIn: ownCatalog,
     openUpstream:
       tracing === undefined
@@ -79,11 +79,11 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
     relay: { relayCall: relay.relayCall, connectUser: createConnectUser(doors, toFailedResult) },
   });
 
-  connections?.connections.onChange(catalogs.noteConnectionChange);
+  connections?.connections.onChange((owner, name) => catalogs.noteConnectionChange(owner, name));
 
   const listCredentials = () => current.file.servers.map(findServerCredentials);
 
-  // Each takes turns with calls; several at once would take as many turns.
+  // One at a time: each preview takes turns of the event loop from calls.
   const previews = createWorkQueue({
     maxRunning: 1,
     maxWaiting: MAX_WAITING_PREVIEWS,
@@ -97,15 +97,15 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
 
   return {
     catalogs,
-    /** Those of the file as it is now; undefined where it has none. */
-    getGuards: () => catalogs.getPlan().guards,
     endpoints: [
       ...credentials.createEndpoints((type) => listCredentials().includes(type)),
-      createPathsEndpoint(baseUrl, catalogs.measureListsOf, findClientId),
+      createPathsEndpoint(baseUrl, catalogs, findClientId),
     ],
     /** Rejects while a server that must be there is not. */
     async checkRequired() {
-      const down = catalogs.listRequired().filter(({ isUp }) => !isUp);
+      const down = catalogs
+        .listServers()
+        .filter(({ isRequired, isUp }) => isRequired && isUp !== true);
       if (down.length > 0) throw new Error(`not up: ${down.map(({ name }) => name).join(', ')}`);
     },
     /** In the file's order; `processes` is how many of a program run in this process. */
@@ -116,24 +116,20 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
           ? (processCounts.get(server.name) ?? 0)
           : undefined,
       })),
-    listServerTools: catalogs.listServerTools,
     /** For operators. */
     lockApproval: createLockApproval(
       runtime,
-      catalogs.listApprovable,
+      () => catalogs.listApprovable(),
       () => current.lock,
       storedLock,
     ),
-    findIdlePatterns: catalogs.findIdlePatterns,
-    /** §25.2, for operators: what is known now. */
-    measureLists: () => catalogs.measureLists({ waits: false }),
     /** `operator` is who asks (`sub`). */
     previewAccess: (request: PreviewRequest, operator: string | undefined) =>
       previews.run(
         async () => previewAccess(clock, current.rules, await catalogs.listJoinedTools(), request),
         { owner: operator },
       ),
-    /** All that rules name of users. */
+    /** All claims and groups that rules name. */
     getNamedFacts: () => current.rules.namedFacts,
     async prepare(next: Setup) {
       const compiledNext = await compileSetup(runtime, next, askServer);
@@ -161,7 +157,7 @@ async function compileSetup(
     lock,
     rules,
     guards: await createGuards(runtime, file.guards, askServer),
-    // Nobody needs it where nothing is changed on its way.
+    // Only guards change values.
     checkSchema:
       file.guards === undefined
         ? undefined
@@ -178,12 +174,12 @@ const MAX_WAITING_PREVIEWS = 20;
 /** A script of one operator must not keep out the others. */
 const MAX_PREVIEWS_OF_ONE = 4;
 
-// §25.2: what somebody who is logged in can connect to here, and what each list of tools costs their model.
+// §25.2: the paths that a logged-in user can connect to, and the costs of their lists of tools.
 
 /** `/mcp`, and the views of which the caller sees a tool. */
 const createPathsEndpoint = (
   baseUrl: string,
-  measureListsOf: UpstreamCatalogs['measureListsOf'],
+  catalogs: UpstreamCatalogs,
   findClientId: ClientOf,
 ): ProtectedEndpoint => ({
   kind: 'protected',
@@ -196,7 +192,7 @@ const createPathsEndpoint = (
   judge: ({ user }) => ({
     access: undefined,
     async run() {
-      const costs = await measureListsOf({ user, clientId: findClientId({ user }) });
+      const costs = await catalogs.measureListsOf({ user, clientId: findClientId({ user }) });
       const shown = costs.filter(({ kind, tools }) => kind === 'all' || tools > 0);
       return createJsonReply(200, {
         warnedTokens: WARNED_TOKENS,

@@ -1,4 +1,4 @@
-// §26.2: servers of the file that are guards are asked by the gateway itself.
+// §26.2: requests of the gateway itself to servers of the file that are guards.
 
 import { listGuardServers, type Plan } from '../catalog/plan.ts';
 import { createGuards } from '../control/guards/create-guards.ts';
@@ -52,7 +52,7 @@ export function createAskGuardServer(
   };
 }
 
-// §26.5: each guard of a file, asked once by whom no gateway serves.
+// §26.5: tries each guard of a file once, for a command.
 
 /** `problem` says why one has failed; undefined where it answered. @throws ConfigError for a module that cannot be loaded. */
 export async function tryGuards(

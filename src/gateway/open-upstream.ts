@@ -1,4 +1,4 @@
-// The way to a server behind the gateway: its transport, and what it learns of the caller.
+// Opens servers behind the gateway: transport, credentials and connections.
 
 import type { ConnectionPorts } from '../mcp/upstream/connections.ts';
 import type { Upstream, UpstreamRuntime } from '../mcp/upstream/upstream.ts';
@@ -40,7 +40,7 @@ export function createUpstreamOpener(
   };
 
   return {
-    /** Tell servers who calls. */
+    /** Identify callers to servers. */
     credentials,
     /** Nothing has to be reachable. */
     openUpstream(server: UpstreamConfig): Upstream {
@@ -54,7 +54,7 @@ export function createUpstreamOpener(
   };
 }
 
-/** For a command, which asks servers and serves nobody: nothing is counted. */
+/** For a command, which sends requests to servers and serves no clients: without metrics. */
 export function openForCommand(
   given: Omit<UpstreamRuntime, 'metrics'>,
   callers: UpstreamCallers,

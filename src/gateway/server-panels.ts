@@ -38,13 +38,15 @@ export const createServerPanels = (
     path: '/guards',
     // In the order of the file.
     show: () => ({
-      guards: (opened?.getGuards()?.listGuards() ?? []).map(({ check: _, ...facts }) => facts),
+      guards: (opened?.catalogs.served.current.guards?.listGuards() ?? []).map(
+        ({ check: _, ...facts }) => facts,
+      ),
     }),
   },
   {
     method: 'GET',
     path: '/idle-patterns',
-    show: () => ({ patterns: opened?.findIdlePatterns() ?? [] }),
+    show: () => ({ patterns: opened?.catalogs.findIdlePatterns() ?? [] }),
   },
   // §25.2: what the list of each path costs a model.
   {
@@ -52,7 +54,7 @@ export const createServerPanels = (
     path: '/lists',
     show: async () => ({
       warnedTokens: WARNED_TOKENS,
-      lists: (await opened?.measureLists()) ?? [],
+      lists: (await opened?.catalogs.measureLists()) ?? [],
     }),
   },
   {
@@ -62,7 +64,7 @@ export const createServerPanels = (
       const server = query.get('server') ?? '';
       const { from, limit } = readPageRequest(query);
       const skip = from?.skip ?? 0;
-      const found = opened?.listServerTools(server, { skip, limit });
+      const found = opened?.catalogs.listServerTools(server, { skip, limit });
       if (found === undefined) return fail('server_not_found');
       const tools = found.tools.map((tool) => ({ ...tool, name: tool.name.slice(0, MAX_TEXT) }));
       return { server, ...found, tools, ...renderNextOf(found.total, skip + limit) };

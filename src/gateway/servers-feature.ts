@@ -1,4 +1,4 @@
-// The servers behind the gateway, as it opens them.
+// The servers behind the gateway as a feature.
 
 import { describeNamed } from '../control/rules/named-facts.ts';
 import type { UserContext } from '../http/endpoint/message.ts';
@@ -24,20 +24,17 @@ export const servers = defineFeature({
   ) {
     const { setup, ownCatalog, lockCommand } = needs;
     const opened = setup && (await (await loadUpstreams()).openUpstreams(runtime, setup, needs));
-    const catalogs = opened?.catalogs ?? {
-      all: ownCatalog,
-      findNamed: () => undefined,
-      policies: joinPolicies([]),
-    };
+    const catalogs = opened?.catalogs;
+    const all = catalogs?.all ?? ownCatalog;
     return {
       gives: {
         upstreams: opened,
-        all: catalogs.all,
-        findNamed: catalogs.findNamed,
-        catalog: catalogs.all,
+        all,
+        findNamed: catalogs?.findNamed ?? (() => undefined),
+        catalog: all,
         hasPaths: opened !== undefined,
-        judge: catalogs.policies.judge,
-        getGuards: () => opened?.getGuards(),
+        judge: catalogs?.served.judge ?? joinPolicies([]).judge,
+        getGuards: catalogs?.served.getGuards ?? (() => undefined),
         describeUser: (user: UserContext) => opened && describeNamed(user, opened.getNamedFacts()),
       },
       ...(needs.operated && {

@@ -8,13 +8,7 @@ import type { JsonObject } from '../../platform/json.ts';
 import { createBuiltIn } from '../built-in.ts';
 import type { FetchedList } from '../fetch-list.ts';
 import { createJoinLists } from '../join-lists.ts';
-import {
-  type CatalogFile,
-  createPlannedView,
-  listGuardServers,
-  type Plan,
-  type PlannedView,
-} from '../plan.ts';
+import { type CatalogSetup, createPlannedView, listGuardServers, type Plan } from '../plan.ts';
 import { createNaming, createPrepareList, type Entry } from '../prepare-list.ts';
 import { listSearched } from '../search/search-catalog.ts';
 import { loadCountTokens } from '../search/search-tools.ts';
@@ -77,6 +71,8 @@ export async function measureLists(
 
 // §25.2: the paths whose lists are measured: /mcp, each server, each view.
 
+type PlannedView = ReturnType<typeof createPlannedView>;
+
 /** `isUnknown` says if the list of a server is not, or not wholly, known. `name` is that of the server or view; `''` for `/mcp`. */
 function listPaths(
   servers: readonly string[],
@@ -114,18 +110,15 @@ const listServedPaths = (plan: Plan, list: Parameters<typeof listPaths>[3]) =>
     list,
   );
 
-/** Whoever may see it: no rules are asked. Unless it `waits` it is what is known now. */
+/** Before rules, and as far as the lists are known: nothing is requested. */
 export const listPathsForOperators = (
   plan: Plan,
   openView: (name: string) => View,
-  { waits }: { readonly waits: boolean },
 ): readonly MeasuredPath[] =>
   listServedPaths(plan, async (name, planned) => {
     const view = openView(name);
     const who = toWho(LISTING_CONTEXT, LISTING_CONTEXT);
-    const entries = waits
-      ? (await view.list('tools', who)).entries
-      : await view.listAtHand('tools', who);
+    const entries = await view.listAtHand('tools', who);
     return view.shown === 'own'
       ? entries.map(({ ownItem }) => ownItem)
       : showTools(entries, planned);
@@ -160,7 +153,7 @@ export interface FetchedTools {
 
 /** As the gateway would list them, before rules. */
 export async function listFetchedPaths(
-  file: CatalogFile,
+  file: CatalogSetup['file'],
   { tools, personal }: FetchedTools,
   ownCatalog: OwnCatalog,
   policies: Pick<Policies, 'findHidden'>,
@@ -193,7 +186,7 @@ export async function listFetchedPaths(
     (name) => personal.has(name) || !tools.has(name),
     async (name, view) =>
       prepared.get(name)?.map(({ ownItem }) => ownItem) ??
-      showTools((view?.curate(joined.entries) ?? joined).entries, view),
+      showTools((view?.curate(joined) ?? joined).entries, view),
   );
 }
 

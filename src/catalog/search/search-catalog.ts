@@ -19,8 +19,8 @@ import { isVisibleTo } from '../apps/app-tools.ts';
 import { indexEntries } from '../join-lists.ts';
 import { createListPage } from '../list-page.ts';
 import { BUILT_IN, type Entry } from '../prepare-list.ts';
-import { createIsVisible, type ServedPath } from '../served-path.ts';
-import { JUDGED_AT_ONCE, type ListView, toLister, toWho, type View, type Who } from '../view.ts';
+import { createIsVisible, JUDGED_AT_ONCE, type ServedPath } from '../served-path.ts';
+import { type ListView, toLister, toWho, type View, type Who } from '../view.ts';
 import type { ViewConfig } from '../view-shape.ts';
 import { rank, readQuery } from './rank.ts';
 import {

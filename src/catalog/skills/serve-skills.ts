@@ -12,19 +12,24 @@ import type { RelayedRequest } from '../../mcp/upstream/server-request.ts';
 import { isObject } from '../../platform/json.ts';
 import { toMovedUri } from '../apps/app-tools.ts';
 import { toJudgedKind } from '../built-in.ts';
+import { findIn } from '../caller-lists.ts';
 import { renameSkill } from '../join-lists.ts';
-import { findIn } from '../joined-view.ts';
 import type { PassOn } from '../pass-on.ts';
 import { BUILT_IN, type Entry, toJudgedList } from '../prepare-list.ts';
-import { findBuiltIn, guardUri, isUnseen, type ServedPath } from '../served-path.ts';
+import {
+  findBuiltIn,
+  findDenial,
+  guardUri,
+  isUnseen,
+  type ServedPath,
+  toItem,
+} from '../served-path.ts';
 import {
   type FoundResource,
   failAtServer,
-  findDenial,
-  type ResolveResource,
-  toItem,
   toShownItem,
   toWho,
+  type View,
   type Who,
 } from '../view.ts';
 import { findSkillAround, isRenamed, locateFile } from './skill-files.ts';
@@ -32,9 +37,9 @@ import { findSkillAround, isRenamed, locateFile } from './skill-files.ts';
 export function createServeSkills(
   path: ServedPath,
   passOn: PassOn,
-  resolveResource: ResolveResource,
+  resolveResource: View['findResource'],
 ): Pick<ServedCatalog, 'getSkill' | 'readDirectory'> {
-  const { view, access, getPlan } = path;
+  const { view, access, served } = path;
 
   /** Sends a request; no guard would have looked at the server's words about a failure. */
   async function ask(
@@ -46,14 +51,14 @@ export function createServeSkills(
     try {
       return await passOn(server, toWho(context, context), request, context);
     } catch (thrown) {
-      if (!isUnseen(getPlan(), point, thrown)) throw thrown;
+      if (!isUnseen(served.current, point, thrown)) throw thrown;
       return failAtServer(server, 'could not say it', thrown);
     }
   }
 
   /** As lists are: what clients could not use, is not approved, or a guard hides is left out. */
   async function prepare(server: string, kind: 'skills' | 'resources', items: readonly RawItem[]) {
-    const { servers, listGuards, naming } = getPlan();
+    const { servers, listGuards, naming } = served.current;
     const planned = servers.get(server);
     if (planned === undefined) return [];
     await listGuards?.judge(toJudgedList(kind, items, planned.config, naming));
@@ -87,7 +92,7 @@ export function createServeSkills(
     const who = toWho(context, context);
     const found = await resolveResource(uri, who);
     if (found === undefined || found.server === BUILT_IN) return failUnknownItem('skills', uri);
-    const facts = findDenial(getPlan().policies, toItem(found), who);
+    const facts = findDenial(served.current.policies, toItem(found), who);
     if (facts !== undefined) return failUnknownItem('skills', uri, { facts });
     const description = await view
       .findServer(found.server)
@@ -126,12 +131,12 @@ export function createServeSkills(
     if (found === undefined) return failNoDirectory(uri);
     const directory = { ...found, uri: toDirectory(found.uri) };
     if (!view.includes(directory)) return failNoDirectory(uri);
-    const facts = findDenial(getPlan().policies, toItem(directory), who);
+    const facts = findDenial(served.current.policies, toItem(directory), who);
     if (facts !== undefined) return failNoDirectory(uri, facts);
     const page =
       found.server === BUILT_IN
         ? await readBuiltIn(uri, cursor, context)
-        : await readAtServer(uri, found, skill, cursor, context);
+        : await readAtServer({ ...found, asked: uri }, skill, cursor, context);
     const items = page.entries
       .map((entry) => toVisible(entry, found, who))
       .filter((item) => item !== undefined);
@@ -147,7 +152,7 @@ export function createServeSkills(
     const page = await findBuiltIn(path)?.readDirectory(uri, cursor, context);
     if (page === undefined) return failNoDirectory(uri);
     const items = page.items.map((item) => ({ ...item }));
-    const { listGuards } = getPlan();
+    const { listGuards } = served.current;
     const list = toJudgedKind('resources');
     await listGuards?.judge({ ...list, items });
     const entries = items.flatMap((item) => {
@@ -158,15 +163,14 @@ export function createServeSkills(
     return { entries, nextCursor: page.nextCursor };
   }
 
-  /** `uri` as the client wrote it, of what lies in the folder of the skill. */
+  /** `asked` is the URI as the client wrote it; `skill` the one whose folder it lies in. */
   async function readAtServer(
-    uri: string,
-    found: FoundResource,
+    found: FoundResource & { readonly asked: string },
     skill: Entry | undefined,
     cursor: Cursor,
     context: CallerContext,
   ): Promise<ReadPage> {
-    const { server, ownUri } = found;
+    const { server, ownUri, asked: uri } = found;
     const who = toWho(context, context);
     const description = await view.findServer(server)?.lists.describe(who.upstream, who.patience);
     if (description === undefined || !canReadDirectories(description.capabilities)) {
@@ -180,7 +184,7 @@ export function createServeSkills(
       return { entries: await prepare(server, 'resources', listed), nextCursor: undefined };
     }
     const page = cursor !== undefined && { cursor };
-    if (!(await guardUri(path, 'resources/read', toItem(found), context, { ...page })))
+    if (!(await guardUri(path, 'resources/read', { ...toItem(found), cursor }, context)))
       return failNoDirectory(uri);
     const params = { uri: ownUri, ...page };
     const request = { method: 'resources/directory/read', params } as const;

@@ -2,7 +2,7 @@
 import { builtInCatalog } from '../../built-in/index.ts';
 import { createPlannedView } from '../../catalog/plan.ts';
 import { createNaming } from '../../catalog/prepare-list.ts';
-import { createUpstreamCatalogs } from '../../catalog/upstream-catalogs.ts';
+import { UpstreamCatalogs } from '../../catalog/upstream-catalogs.ts';
 import { parsePattern } from '../../control/rules/compile-rules.ts';
 import { createRules } from '../../control/rules/create-rules.ts';
 import type { RuledItem } from '../../control/rules/rules.ts';
@@ -164,7 +164,7 @@ async function listItems(
   const servers = await openServers(file, process.env, log);
   const { runtime } = servers;
   const upstreams = { ...runtime.config.upstreams, listWaitMs: LIST_WAIT_MS };
-  const catalogs = createUpstreamCatalogs(
+  const catalogs = new UpstreamCatalogs(
     { ...runtime, config: { ...runtime.config, upstreams } },
     {
       file,

@@ -21,7 +21,7 @@ import {
 } from '../endpoint/message.ts';
 import type { CountedCall, LimitCheck, Limiter } from '../limits/limiter.ts';
 import { type CountedCaller, UNAUTHENTICATED } from '../limits/windows.ts';
-import { type Exchange, inTrace } from './exchange.ts';
+import { type IncomingExchange, inTrace } from './exchange.ts';
 import { createBodyReader } from './read-body.ts';
 
 /** Admits all callers, or refuses them. */
@@ -83,7 +83,7 @@ export function createRequestChecks(runtime: Runtime, checks: CallerChecks) {
    * @throws GatewayError if it is unknown who calls, and while a limit is known to refuse.
    */
   async function checkProtected(
-    exchange: Exchange,
+    exchange: IncomingExchange,
     endpoint: ProtectedEndpoint,
   ): Promise<CheckedRequest> {
     const { request, receivedAt } = exchange;
@@ -150,7 +150,7 @@ export function createRequestChecks(runtime: Runtime, checks: CallerChecks) {
    * @throws GatewayError for an invalid request, which is counted apart, and while a refusal of the address is remembered.
    */
   async function checkPublic(
-    exchange: Exchange,
+    exchange: IncomingExchange,
     endpoint: PublicEndpoint,
   ): Promise<CheckedRequest> {
     const { request } = exchange;

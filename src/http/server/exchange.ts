@@ -15,7 +15,7 @@ import { NOWHERE, type RequestDestination } from './router.ts';
 import type { MemoryOwner } from './transfer-memory.ts';
 
 /** A request on its way to its reply. The body and the message are never kept here: a call may run for minutes. */
-export interface Exchange extends IncomingBody {
+export interface IncomingExchange extends IncomingBody {
   readonly res: ServerResponse;
   readonly connection: Connection;
   readonly request: ReceivedRequest;
@@ -49,7 +49,11 @@ export function createReceive(
 ) {
   const findClientIp = createFindClientIp(trust);
 
-  return function receive(res: ServerResponse, connection: Connection, owed: OwedReply): Exchange {
+  return function receive(
+    res: ServerResponse,
+    connection: Connection,
+    owed: OwedReply,
+  ): IncomingExchange {
     const receivedAt = clock.monotonic();
     const { req } = res;
     // RFC 9112 §3.2: the request target, split and not decoded.
@@ -125,8 +129,10 @@ class ReceivedRequest implements GatewayRequest {
 }
 
 /** Runs the work as a part of the request's trace, if there is one. */
-export const inTrace = <Result>({ request: { trace } }: Exchange, work: () => Result): Result =>
-  trace === undefined ? work() : trace.run(work);
+export const inTrace = <Result>(
+  { request: { trace } }: IncomingExchange,
+  work: () => Result,
+): Result => (trace === undefined ? work() : trace.run(work));
 
 /** Runs an idempotent task when the reply has been sent or the connection has closed. */
 export function runWhenClosed(res: ServerResponse, task: () => void): void {

@@ -10,7 +10,7 @@ import { getHeader, type Reply } from '../endpoint/message.ts';
 import { JSONRPC, renderError, renderErrorPage } from '../endpoint/render-error.ts';
 import { type CallerChecks, createRequestChecks, UNAUTHENTICATED_CALL } from './check-request.ts';
 import type { ConnectionTable } from './connections.ts';
-import { createReceive, type Exchange, inTrace } from './exchange.ts';
+import { createReceive, type IncomingExchange, inTrace } from './exchange.ts';
 import {
   CORS_FOR_ALL,
   type CorsHeaderNames,
@@ -119,7 +119,7 @@ export function createRequestHandler(
   }
 
   /** Checks, counts and runs a request. Each step goes on, returns the reply, or throws the refusal. */
-  async function answer(exchange: Exchange): Promise<Reply> {
+  async function answer(exchange: IncomingExchange): Promise<Reply> {
     const { request, authority } = exchange;
     // §21.2. Probes have no trace: they come every few seconds, and would fill the traces of a quiet gateway.
     if (tracing !== undefined && !router.isProbe(request.path))
@@ -173,7 +173,7 @@ export function createRequestHandler(
   }
 
   /** Finds an error that ends the connection, whatever the request asks for. */
-  function findTransportError({ req, connection, request }: Exchange) {
+  function findTransportError({ req, connection, request }: IncomingExchange) {
     if (hasUnsupportedCoding(req)) {
       const details = 'The only Transfer-Encoding allowed is chunked.';
       return new GatewayError('bad_request', { details });
@@ -191,7 +191,7 @@ export function createRequestHandler(
   }
 
   /** Renders an error as the endpoint does. */
-  function renderThrown({ request, endpoint }: Exchange, thrown: unknown): Reply {
+  function renderThrown({ request, endpoint }: IncomingExchange, thrown: unknown): Reply {
     const error = toGatewayError(thrown);
     const frontPage = endpoint?.hasFrontPage && router.findFrontPage(request, error);
     if (frontPage) return frontPage;
@@ -202,7 +202,7 @@ export function createRequestHandler(
       : renderError(error, format);
   }
 
-  function completeHeaders(exchange: Exchange) {
+  function completeHeaders(exchange: IncomingExchange) {
     const { reply, request, destination, origin, endpoint, limits } = exchange;
     const { route } = destination;
     const isClosed = route?.isNavigation === true || route?.isForOwnPages === true;

@@ -5,7 +5,7 @@ import { createLogThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Reply, ReplyError } from '../endpoint/message.ts';
 import type { Connection, ConnectionTable } from './connections.ts';
-import { type Exchange, runWhenClosed } from './exchange.ts';
+import { type IncomingExchange, runWhenClosed } from './exchange.ts';
 import { discardBody } from './read-body.ts';
 import {
   createSendStream,
@@ -17,8 +17,8 @@ import {
 import { createReplyMemory } from './transfer-memory.ts';
 
 /** The part of an exchange that is recorded. Never a query, a header or a body: they carry codes, states and tokens. */
-interface RecordedExchange extends Pick<Exchange, 'receivedAt' | 'reply' | 'route'> {
-  readonly request: Pick<Exchange['request'], 'method' | 'path' | 'clientIp'>;
+interface RecordedExchange extends Pick<IncomingExchange, 'receivedAt' | 'reply' | 'route'> {
+  readonly request: Pick<IncomingExchange['request'], 'method' | 'path' | 'clientIp'>;
 }
 
 export function createReplySender(runtime: Runtime, connections: ConnectionTable) {
@@ -28,7 +28,7 @@ export function createReplySender(runtime: Runtime, connections: ConnectionTable
   /** The connection of the latest reply. */
   let latest: Connection | undefined;
   /** Replies that wait for the end of this turn of the event loop. */
-  let ready: Exchange[] = [];
+  let ready: IncomingExchange[] = [];
 
   /**
    * Sends all replies that are ready in the same turn of the event loop at its end. Between the work on two requests, a write
@@ -36,7 +36,7 @@ export function createReplySender(runtime: Runtime, connections: ConnectionTable
    * call's CPU at 32 connections. A single client would only wait: if the latest reply went to the same connection, this one
    * goes at once.
    */
-  function sendTogether(exchange: Exchange): void {
+  function sendTogether(exchange: IncomingExchange): void {
     const isAlone = exchange.connection === latest;
     latest = exchange.connection;
     if (isAlone) send(exchange);
@@ -50,7 +50,7 @@ export function createReplySender(runtime: Runtime, connections: ConnectionTable
   }
 
   /** Never throws: other replies may be sent right after it. */
-  function send(exchange: Exchange): void {
+  function send(exchange: IncomingExchange): void {
     const { res, reply } = exchange;
     const { stream, status } = reply;
     try {
@@ -70,14 +70,14 @@ export function createReplySender(runtime: Runtime, connections: ConnectionTable
   }
 
   /** Adds the headers that only the transport knows. Without a number of bytes, the reply has no `Content-Length`. */
-  function completeHeaders({ connection, headers }: Exchange, bytes?: number) {
+  function completeHeaders({ connection, headers }: IncomingExchange, bytes?: number) {
     if (bytes !== undefined) headers.push('Content-Length', String(bytes));
     if (connections.isLastReply(connection) && !headers.includes('Connection'))
       headers.push('Connection', 'close');
     return headers;
   }
 
-  function sendWhole(exchange: Exchange) {
+  function sendWhole(exchange: IncomingExchange) {
     const { res, connection, owed, reply, owner } = exchange;
     const { status, body = '', pieces } = reply;
     let bytes = 0;
@@ -116,7 +116,7 @@ export function createReplySender(runtime: Runtime, connections: ConnectionTable
     request,
     route,
     reply: sent,
-  }: Exchange): OnStreamEnd {
+  }: IncomingExchange): OnStreamEnd {
     const { method, path, clientIp } = request;
     const { headers: _headers, stream: _stream, ...reply } = sent;
     return (failure) => {
@@ -130,7 +130,7 @@ export function createReplySender(runtime: Runtime, connections: ConnectionTable
   }
 
   /** Ends an exchange whose reply failed. */
-  function breakOff({ res, release }: Exchange, cause: unknown): void {
+  function breakOff({ res, release }: IncomingExchange, cause: unknown): void {
     release();
     logBroken(res, cause);
   }

@@ -7,7 +7,7 @@ import type { CountedTransfer } from '../../platform/memory/user-budgets.ts';
 import { KEEP_ALIVE } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { ReplyStream } from '../endpoint/message.ts';
-import { type Exchange, runWhenClosed } from './exchange.ts';
+import { type IncomingExchange, runWhenClosed } from './exchange.ts';
 import type { HeaderList } from './headers.ts';
 import type { MemoryOwner, ReplyMemory } from './transfer-memory.ts';
 
@@ -25,7 +25,7 @@ export function createSendStream({ config, clock, log }: Runtime, memory: ReplyM
   );
   const surroundings: StreamSurroundings = { memory, silences, log };
 
-  return (exchange: Exchange, stream: ReplyStream, onEnd: OnStreamEnd) =>
+  return (exchange: IncomingExchange, stream: ReplyStream, onEnd: OnStreamEnd) =>
     new StreamSending(surroundings, exchange, stream, onEnd);
 }
 
@@ -58,7 +58,7 @@ class StreamSending {
 
   constructor(
     surroundings: StreamSurroundings,
-    { res, owner }: Exchange,
+    { res, owner }: IncomingExchange,
     stream: ReplyStream,
     onEnd: OnStreamEnd,
   ) {

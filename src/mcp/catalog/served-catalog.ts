@@ -58,7 +58,9 @@ export interface Catalogs {
 }
 
 export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
-  /** The server at whose path it is; undefined for `/mcp`. A session belongs to the path that opened it. */
+  /** The name of its server or view, which are never the same (§25.1); undefined for `/mcp`. A session belongs to the path that opened it. */
+  readonly path: string | undefined;
+  /** The server at whose path it is; undefined for `/mcp` and views. */
   readonly server: string | undefined;
   /** The view (§25) that it is; undefined for `/mcp` and the paths of servers. */
   readonly view: string | undefined;
@@ -109,10 +111,6 @@ export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
 export interface ServedCompletion extends Completion {
   readonly meta?: JsonObject;
 }
-
-/** Names what sessions of its path belong to: names of servers and of views are never the same (§25.1). Undefined for `/mcp`. */
-export const nameOwnPath = ({ server, view }: Pick<ServedCatalog, 'server' | 'view'>) =>
-  server ?? view;
 
 /** The name or URI, as clients of this path see it. */
 export interface WantedItem {

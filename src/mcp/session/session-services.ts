@@ -12,7 +12,7 @@ import { listCapabilities } from '../calls/methods.ts';
 import type { Calls } from '../calls/run-call.ts';
 import type { Arguments } from '../catalog/catalog.ts';
 import { readCapabilities } from '../catalog/client-requests.ts';
-import { type IdentifiedCaller, nameOwnPath } from '../catalog/served-catalog.ts';
+import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
 import { isShortId, type RequestId, readParams, readString } from '../protocol/json-rpc.ts';
 import { isLogSeverity, LOG_SEVERITIES } from '../protocol/methods.ts';
 import { negotiateVersion } from '../protocol/revisions.ts';
@@ -139,7 +139,7 @@ export async function beginSession(
     protocolVersion,
     clientCapabilities: JSON.stringify(client),
     ...(isObject(clientInfo) && { clientInfo: JSON.stringify(pickNameAndVersion(clientInfo)) }),
-    server: nameOwnPath(catalog),
+    server: catalog.path,
   });
   // As after DELETE, in the background; never rejects.
   for (const endedId of endedIds) {

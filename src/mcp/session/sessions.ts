@@ -11,7 +11,6 @@ import type { Replicas } from '../../store/replicas/replicas.ts';
 import type { Owner, SessionAccess, SessionLookup, SessionRecord } from '../../store/store.ts';
 import type { Call, Callers } from '../calls/call.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
-import { nameOwnPath } from '../catalog/served-catalog.ts';
 import { isLogSeverity, type LogSeverity } from '../protocol/methods.ts';
 import { readClientExtensions } from '../protocol/revisions.ts';
 
@@ -105,9 +104,7 @@ export function createSessions(
     find({ session, user, catalog }: SessionCall): SessionRecord | undefined {
       if ('failure' in session) fail('internal_error', { cause: session.failure });
       const { record } = session;
-      return record && isOwn(record, user) && record.server === nameOwnPath(catalog)
-        ? record
-        : undefined;
+      return record && isOwn(record, user) && record.server === catalog.path ? record : undefined;
     },
 
     /** Counts a session that `find` has not found, if it has expired. */

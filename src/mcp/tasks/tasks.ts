@@ -16,12 +16,7 @@ import type { Question } from '../calls/guards.ts';
 import type { RunMethod } from '../calls/methods.ts';
 import type { CallControl } from '../calls/run-call.ts';
 import { isEmpty, omit, pick } from '../catalog/client-requests.ts';
-import {
-  nameOwnPath,
-  type ServedCatalog,
-  type Target,
-  type TaskRequest,
-} from '../catalog/served-catalog.ts';
+import type { ServedCatalog, Target, TaskRequest } from '../catalog/served-catalog.ts';
 import { readString } from '../protocol/json-rpc.ts';
 import type { Answer } from '../streaming/response-stream.ts';
 import {
@@ -295,8 +290,8 @@ const NO_PROGRESS = { message: undefined, progress: 0, total: undefined };
 const toOwner = (
   id: string,
   user: UserContext | undefined,
-  catalog: Pick<ServedCatalog, 'server' | 'view'>,
-): TaskOwner => ({ id, user: user && nameOwner(user), path: nameOwnPath(catalog) });
+  catalog: Pick<ServedCatalog, 'path'>,
+): TaskOwner => ({ id, user: user && nameOwner(user), path: catalog.path });
 
 /** The same for an unknown task and for one of another user. */
 function failUnknownTask(): never {

@@ -51,10 +51,16 @@ type Enveloped = Pick<UpstreamRequest, 'params' | 'trace' | 'logLevel' | 'onProg
 
 /** The params of a request of the session era. */
 export function toSessionParams(request: Enveloped, token: number): JsonObject {
-  const added = describeCall(request, token);
+  const { trace, onProgress } = request;
+  // Nothing to add, as to nearly all.
+  if (
+    request.params._meta === undefined &&
+    trace.traceparent === undefined &&
+    onProgress === undefined
+  )
+    return request.params;
   const { _meta: meta, ...params } = request.params;
-  if (meta === undefined && added === undefined) return request.params;
-  return { ...params, _meta: { ...selectOwnMeta(meta), ...added } };
+  return { ...params, _meta: { ...selectOwnMeta(meta), ...describeCall(request, token) } };
 }
 
 /** The params of a request of the stateless era: each brings all that the server needs to know. */

@@ -1,4 +1,4 @@
-// §18.4: what a client gets of a call that failed, and one line in the log for each kind of failure.
+// §18.4: results of failed calls, and one line in the log for each kind of failure.
 
 import { catalogue } from '../../errors/catalogue.ts';
 import { fail, failUpstream, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
@@ -64,7 +64,7 @@ function toErrorResult(method: RelayedRequest['method'], text: string): RawResul
   return { content: [{ type: 'text', text }], isError: true };
 }
 
-/** MCP 2026-07-28: a capability that the client did not declare is a 400, whoever needs it. */
+/** MCP 2026-07-28: a missing client capability is a 400, also if a server needs it. */
 const failWithJsonRpc = (jsonRpc: JsonRpcErrorObject, era: Era): never =>
   fail(
     era === 'stateless' && jsonRpc.code === catalogue.missing_client_capability.jsonrpc.code
@@ -79,7 +79,7 @@ const NO_ERROR: JsonRpcErrorObject = {
 };
 
 interface FailureKind {
-  /** For the client's model; `reason` says of the server what it did. */
+  /** For the client's model; `reason` continues a sentence about the server. */
   tell(server: string, reason: string): string;
   /** For the operator. */
   readonly advice: string;
@@ -115,9 +115,9 @@ const FAILURES: Readonly<Record<Exclude<UpstreamFailure, 'aborted' | 'error'>, F
 };
 
 // MCP 2025-11-25 "URL Elicitation Required Errors": a call that fails until its user has opened a page. Only clients
-// that declared elicitation by URL know what to do with it.
+// that declared elicitation by URL can handle it.
 
-/** The error, whose messages for the user say which server asks. */
+/** The error, with messages that name the asking server. */
 function nameAskerInError(server: string, error: JsonRpcErrorObject): JsonRpcErrorObject {
   const { data } = error;
   if (!isObject(data) || !Array.isArray(data.elicitations)) return error;
@@ -127,7 +127,7 @@ function nameAskerInError(server: string, error: JsonRpcErrorObject): JsonRpcErr
   return { ...error, data: { ...data, elicitations } };
 }
 
-/** The error as its client can use it: who asks is named, or its model is told that nobody can be sent to a page. */
+/** The error in a form that its client can use: with the name of the server, or with a message that no page can be opened. */
 export const toUrlRequired = (
   server: string,
   error: JsonRpcErrorObject,

@@ -1,4 +1,4 @@
-// §18.3: one request to a server, with all that belongs to it until its result. The transport counts the time.
+// §18.3: one request to a server, with everything that belongs to it until its result. The transport has the timeout.
 
 import { GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
@@ -53,7 +53,7 @@ export function sendToServer(
   params: JsonObject,
   client: RequestClient,
 ): Promise<JsonObject> {
-  // Each member by its name: spread, they were a tenth of all that the relay does.
+  // Each member by its name: a spread took a tenth of the relay's time.
   return upstream.request(caller, {
     method: request.method,
     name: request.name,
@@ -70,7 +70,7 @@ export function sendToServer(
   });
 }
 
-/** Questions of one call that wait for an answer at the same time. */
+/** Server-initiated requests of one call in flight at the same time. */
 const MAX_QUESTIONS = 16;
 
 function limitQuestions(client: RequestClient): RequestClient['answer'] {
@@ -86,7 +86,7 @@ function limitQuestions(client: RequestClient): RequestClient['answer'] {
       const passed = await guards.passQuestion(question);
       return await guards.passAnswer(question.method, await client.answer(passed, cancelled));
     } catch (thrown) {
-      // Whoever asks what may not be asked, or gets an answer that may not go on, gets an error in its place.
+      // A guard stopped the request or its answer: the server gets an error.
       throw thrown instanceof CallStopped ? refuseQuestion(thrown.message) : thrown;
     } finally {
       questions -= 1;
@@ -133,7 +133,7 @@ export interface RelayedCall {
   readonly request: RelayedRequest;
 }
 
-// A server's words about a call on their way to its client. All of them are hostile input: what does not fit is dropped.
+// Notifications of a server about a call, passed on to its client. Hostile input: invalid ones are dropped.
 
 /** The progress token is the gateway's own towards the server; the context has the client's. */
 export function passProgress(
@@ -156,9 +156,9 @@ export function passLog(context: Pick<Context, 'log'>, { level, data, logger }: 
 /** JSON has no word for the Infinity that JavaScript makes of 1e400. */
 const isNumber = (value: unknown): value is number => Number.isFinite(value);
 
-// §18.3: what a server may ask a client, and what it is told where there is no answer.
+// §18.3: server-initiated requests that a client can answer, and errors for all others.
 
-/** Why this client cannot be asked; undefined where it can. */
+/** Why this client cannot be asked; undefined if it can. */
 export function findQuestionProblem(
   { method, params }: UpstreamQuestion,
   capabilities: ClientCapabilities,
@@ -179,28 +179,28 @@ export function findQuestionProblem(
     : undefined;
 }
 
-/** The answer to a server whose question cannot be asked. */
+/** The error for a server-initiated request that cannot be passed on. */
 export const refuseQuestion = (message: string, code = INTERNAL_ERROR): UpstreamError =>
   new UpstreamError('error', message, { jsonRpcError: { code, message } });
 
-/** The same where the call ended before its client answered: another one may be meant. */
+/** The same if the call ended before its client answered. */
 export const refuseAsOver = (message: string): UpstreamError =>
   new UpstreamError('aborted', message, { jsonRpcError: { code: INTERNAL_ERROR, message } });
 
-/** The answer to a server whose question had none. */
+/** The error for a server-initiated request without an answer. */
 export function toQuestionError(thrown: unknown, isCancelled: boolean): UpstreamError {
   if (!(thrown instanceof GatewayError)) return refuseQuestion('The client could not be asked.');
   const isOver = isCancelled || thrown.key === 'request_cancelled';
   return isOver ? refuseAsOver(thrown.message) : refuseQuestion(thrown.message);
 }
 
-/** Reads what somebody else wrote as a question; undefined where it is none. */
+/** Reads a server-initiated request; undefined if the value is none. */
 export function readQuestion(value: unknown): UpstreamQuestion | undefined {
   const { method, params = {} } = isObject(value) ? value : {};
   return typeof method === 'string' && isObject(params) ? { method, params } : undefined;
 }
 
-/** Why this is no answer to a question of that kind; undefined where it may be one. */
+/** Why the value is no answer to a request of that kind; undefined if it may be one. */
 export const findKindProblem = (
   { method }: Pick<UpstreamQuestion, 'method'>,
   answer: unknown,
@@ -209,14 +209,14 @@ export const findKindProblem = (
     ? undefined
     : `is no answer to ${method}`;
 
-/** By the member that answers to no other question have. */
+/** By the member that distinguishes the answer from all others. */
 const IS_ANSWER: Readonly<Record<ClientRequest['method'], (answer: JsonObject) => boolean>> = {
   'elicitation/create': ({ action }) => typeof action === 'string',
   'sampling/createMessage': ({ role }) => typeof role === 'string',
   'roots/list': ({ roots }) => Array.isArray(roots),
 };
 
-// §18.3: a client knows of one server only, the gateway. So what it shows its user says which of the servers behind it asks.
+// §18.3: a client knows only one server, the gateway. So the messages that it shows name the server behind it that asks.
 
 export function nameAsker(server: string, question: UpstreamQuestion): UpstreamQuestion {
   const { method, params } = question;

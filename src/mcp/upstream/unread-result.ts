@@ -1,5 +1,5 @@
-// A long result in which the gateway has nothing to look at: it goes on as it came, and nobody parses it, unless somebody asks for
-// a member after all.
+// A long result that the gateway need not read: it is passed on as received, and parsed only if a member is accessed
+// after all.
 
 import { failUpstream } from '../../errors/gateway-error.ts';
 import {

@@ -25,13 +25,13 @@ export interface Upstream {
   readonly facts: UpstreamFacts;
   /** True if it could be reached when last tried; undefined until it was tried. */
   readonly isUp: boolean | undefined;
-  /** As it last spoke, to whomever; undefined until it did. */
+  /** The era of its last answer to any caller; undefined before the first. */
   readonly era: Era | undefined;
   /** Set for a server where users log in themselves (`"auth": {"type": "oauth"}`), else undefined. */
   readonly logins?: UpstreamLogins | undefined;
   /**
-   * The server's description of itself to this caller, as it was last told; connects where it never was. One for each
-   * user, or process, where lists are kept so.
+   * The server's last description of itself to this caller; connects if there is none. One for each
+   * user, or process, if lists are kept so.
    *
    * @throws UpstreamError
    */
@@ -59,13 +59,13 @@ export interface Upstream {
   close(graceMs: number): Promise<void>;
 }
 
-/** The part of the runtime by which a server is reached, be it by a gateway or by a command that asks servers. */
+/** The part of the runtime that is needed to reach a server, by a gateway or by a command. */
 export type UpstreamRuntime = Pick<
   Runtime,
   'config' | 'clock' | 'log' | 'metrics' | 'fetch' | 'store' | 'getSeal'
 >;
 
-/** On whose behalf something is asked. */
+/** The caller on whose behalf a server is asked. */
 export interface UpstreamCaller {
   /** Undefined for the gateway itself, and without authentication. */
   readonly user: UserContext | undefined;
@@ -94,7 +94,7 @@ export const nameOwnSession = ({
     ? sessionId
     : `${sessionId}:${connectionId}`;
 
-/** The gateway itself: it asks for lists, and listens to their changes. Told by being this object. */
+/** The gateway itself: it requests lists, and listens to their changes. Compared by identity. */
 export const GATEWAY_CALLER: UpstreamCaller = {
   user: undefined,
   clientId: undefined,
@@ -106,7 +106,7 @@ export interface UpstreamRequest {
   readonly method: string;
   /** Without `_meta` of the transport's own: progress token, trace, and the stateless era's envelope. */
   readonly params: JsonObject;
-  /** Aborted when nobody waits any more: the server is told. */
+  /** Aborted when no caller waits any more: the server is told. */
   readonly signal: CancelSignal;
   /** W3C trace context of the caller. */
   readonly trace: TraceContext;
@@ -156,7 +156,7 @@ export interface UpstreamDescription {
 export interface UpstreamListener {
   /** `notifications/<list>/list_changed`, and whenever such could have been missed. */
   listChanged(list: ListName): void;
-  /** The server said so to somebody else: it may be about a list that all share. */
+  /** The server told another caller: the change may concern a list that all share. */
   listMayHaveChanged?(list: ListName): void;
   resourceUpdated(uri: string): void;
   /** The user has done what they were sent to a URL for (MCP 2025-11-25 "Elicitation"). */
@@ -165,11 +165,11 @@ export interface UpstreamListener {
   logged?(params: JsonObject): void;
 }
 
-/** §24: a server where users log in themselves: by whose connection it is asked, and whether that stands. */
+/** §24: a server where users log in themselves: the connection of each caller, and its state. */
 export interface UpstreamLogins {
   /** Not a promise where the connection is at hand. Never rejects. */
   getAccess(caller: UpstreamCaller): LoginAccess | Promise<LoginAccess>;
-  /** As it was when it was last asked for; asks nobody. */
+  /** The last known one, without a request. */
   peekConnectionId(caller: UpstreamCaller): string | undefined;
   /** The owner of the caller's connection; undefined for those who can have none. */
   findOwner(caller: UpstreamCaller): ConnectionOwner | undefined;
@@ -192,11 +192,11 @@ export type UpstreamFailure =
   | 'timeout'
   /** It had lost the session, and did not say whether it carried the request out. There is a new one now. */
   | 'session_lost'
-  /** It answered what is no answer: no JSON, half a message, too much, another id. */
+  /** Its answer is invalid: no JSON, half a message, too long, or another id. */
   | 'invalid'
-  /** The gateway gave it up: answers that came in took too much memory, or their server too much of its time. */
+  /** The gateway gave up: answers took too much memory, or too much processing time. */
   | 'overloaded'
-  /** Nobody waits any more. */
+  /** No caller waits any more. */
   | 'aborted'
   /** It answered with a JSON-RPC error, which is for the client. */
   | 'error';
@@ -235,8 +235,8 @@ export class UpstreamError extends Error {
 }
 
 /**
- * The caller has no credentials for the server: nothing was sent, so that this says nothing of the server itself, and
- * concerns this caller alone.
+ * The caller has no credentials for the server. Nothing was sent: this says nothing about the server, and
+ * concerns only this caller.
  */
 export class CredentialError extends UpstreamError {
   constructor(reason: string, options: { readonly cause?: unknown } = {}) {
@@ -274,15 +274,15 @@ export const bindCaller = (caller: UpstreamCaller, connectionId: string): Upstre
   connectionId,
 });
 
-// §18.4: who is told the same by a server.
+// §18.4: audiences: callers who get the same from a server.
 
-/** A name for each user and client where the server can tell them apart (`isPersonal`), else one for all. */
+/** One name per user and client if the server can tell them apart (`isPersonal`), else one for all. */
 type NameAudience = (caller: UpstreamCaller) => string;
 
 export const createNameAudience = (isPersonal: boolean): NameAudience =>
   isPersonal ? nameCaller : () => EVERYBODY;
 
-export const EVERYBODY = '';
+const EVERYBODY = '';
 
 /**
  * An account of a server is one audience, whoever uses it. Users choose their names: as a hash none can be taken for the
@@ -298,71 +298,48 @@ const nameCaller: NameAudience = (caller) =>
         'base64url',
       ));
 
-// Work that is under way at a server, so that it can end before the server is let go.
+/** Requests in flight at a server, so that they can end before the server is closed. */
+export class Usage {
+  private readonly clock: Clock;
+  private inFlight = 0;
+  private hasEnded = false;
+  private onIdle: (() => void) | undefined;
 
-export type Usage = ReturnType<typeof createUsage>;
-
-export function createUsage(clock: Clock) {
-  let underWay = 0;
-  let hasEnded = false;
-  let onIdle = () => {};
-
-  function leave(): void {
-    underWay -= 1;
-    if (underWay === 0) onIdle();
+  constructor(clock: Clock) {
+    this.clock = clock;
   }
 
-  return {
-    /** Rejects with UpstreamError once it has ended. */
-    run<Value>(work: () => Promise<Value>): Promise<Value> {
-      if (hasEnded) return refuse();
-      underWay += 1;
-      const working = startWork(work);
-      // Beside what the caller waits for, not around it.
-      working.then(leave, leave);
-      return working;
-    },
-    /** As `run`, and resolves to what `finish` makes of it: between a server and its caller each promise costs both. */
-    runAndFinish<Value, Result>(
-      work: () => Promise<Value>,
-      finish: (value: Value) => Result | Promise<Result>,
-    ): Promise<Result> {
-      if (hasEnded) return refuse();
-      underWay += 1;
-      return startWork(work).then(
-        (value) => {
-          leave();
-          return finish(value);
-        },
-        (thrown: unknown) => {
-          leave();
-          throw thrown;
-        },
-      );
-    },
-    /** Takes nothing more, and resolves when nothing is under way, or after so many milliseconds. */
-    async end(graceMs: number): Promise<void> {
-      hasEnded = true;
-      if (underWay === 0) return;
-      await new Promise<void>((resolve) => {
-        const cancel = clock.after(graceMs, resolve);
-        onIdle = () => {
-          cancel();
-          resolve();
-        };
-      });
-    },
-  };
-}
+  /** Before a request; `leave` follows. @throws UpstreamError once it has ended. */
+  enter(): void {
+    if (this.hasEnded) throw new UpstreamError('unavailable', 'it is no longer served');
+    this.inFlight += 1;
+  }
 
-const refuse = (): Promise<never> =>
-  Promise.reject(new UpstreamError('unavailable', 'it is no longer served'));
+  /** The request has ended. */
+  leave(): void {
+    this.inFlight -= 1;
+    if (this.inFlight === 0) this.onIdle?.();
+  }
 
-/** Anything that it throws is a rejection. */
-function startWork<Value>(work: () => Promise<Value>): Promise<Value> {
-  try {
-    return work();
-  } catch (thrown) {
-    return Promise.reject(thrown);
+  async run<Value>(work: () => Promise<Value>): Promise<Value> {
+    this.enter();
+    try {
+      return await work();
+    } finally {
+      this.leave();
+    }
+  }
+
+  /** Takes no more requests, and resolves when none is in flight, or after so many milliseconds. */
+  async end(graceMs: number): Promise<void> {
+    this.hasEnded = true;
+    if (this.inFlight === 0) return;
+    await new Promise<void>((resolve) => {
+      const cancel = this.clock.after(graceMs, resolve);
+      this.onIdle = () => {
+        cancel();
+        resolve();
+      };
+    });
   }
 }

@@ -17,7 +17,7 @@ import {
   type UpstreamRequest,
 } from './upstream.ts';
 
-/** The same server, of which some is done in another way. */
+/** The same server with some functions replaced. */
 export const wrapUpstream = (
   upstream: Upstream,
   changed: Partial<Omit<Upstream, 'config' | 'facts' | 'isUp' | 'era'>>,
@@ -41,9 +41,9 @@ export const wrapUpstream = (
   ...changed,
 });
 
-// §18.8: what a server is asked is counted and timed, and whether it is up.
+// §18.8: metrics of requests to a server, and of its availability.
 
-/** Methods that the gateway sends: others, should there be any, are one series. */
+/** Methods that the gateway sends; all others share one series. */
 const METHODS = new Set([
   'completion/complete',
   'prompts/get',
@@ -69,61 +69,59 @@ export function observeUpstream(
   upstream.onStateChange((isUp) => metrics.recordUpstreamState(name, isUp));
 
   return wrapUpstream(upstream, {
-    request(caller, request) {
+    async request(caller, request) {
       const startedAt = clock.monotonic();
       const method = METHODS.has(request.method) ? request.method : 'other';
-      const record = (status: 'success' | UpstreamFailure) =>
+      let status: 'success' | UpstreamFailure = 'success';
+      try {
+        return await upstream.request(caller, request);
+      } catch (error) {
+        status = error instanceof UpstreamError ? error.failure : 'error';
+        throw error;
+      } finally {
         metrics.recordUpstreamRequest(name, method, status, (clock.monotonic() - startedAt) / 1000);
-      const working = upstream.request(caller, request);
-      // Beside what the caller waits for, and before it goes on.
-      working.then(
-        () => record('success'),
-        (error: unknown) => record(error instanceof UpstreamError ? error.failure : 'error'),
-      );
-      return working;
+      }
     },
   });
 }
 
-// §21.2: requests to servers behind the gateway as spans, by OpenTelemetry's conventions for MCP; the server is told of
-// the span. Never an argument.
+// §21.2: spans of requests to servers, by OpenTelemetry's conventions for MCP; the server gets the trace context.
+// Arguments are never recorded.
 
 export function traceUpstream(upstream: Upstream, tracing: Tracing): Upstream {
   const place = { 'postern.server': upstream.config.name, ...upstream.facts.attributes };
 
   return wrapUpstream(upstream, {
-    request(caller, request) {
+    async request(caller, request) {
       const span = tracing.startChild({
         name: nameRequest(request),
         kind: 'client',
         attributes: { ...place, ...describeRequest(request) },
       });
-      // A request that is not recorded is passed on all the same, as it came: the server follows.
+      // A request that is not sampled is passed on with the trace context of the caller.
       if (span === undefined) return upstream.request(caller, request);
       const send = () => upstream.request(caller, { ...request, trace: span.getContext() });
-      return span.run(send).then(
-        (result) => {
-          if (result.isError === true) span.fail('tool_error');
-          span.end();
-          return result;
-        },
-        (thrown: unknown) => {
-          const { failure, jsonRpcError } =
-            thrown instanceof UpstreamError ? thrown : UNKNOWN_FAILURE;
-          const code = jsonRpcError && String(jsonRpcError.code);
-          if (code !== undefined) span.setAttributes({ 'rpc.response.status_code': code });
-          span.fail(code ?? failure);
-          span.end();
-          throw thrown;
-        },
-      );
+      try {
+        const result = await span.run(send);
+        if (result.isError === true) span.fail('tool_error');
+        return result;
+      } catch (thrown) {
+        const { failure, jsonRpcError } =
+          thrown instanceof UpstreamError ? thrown : UNKNOWN_FAILURE;
+        const code = jsonRpcError && String(jsonRpcError.code);
+        if (code !== undefined) span.setAttributes({ 'rpc.response.status_code': code });
+        span.fail(code ?? failure);
+        throw thrown;
+      } finally {
+        span.end();
+      }
     },
   });
 }
 
 const UNKNOWN_FAILURE = { failure: '_OTHER', jsonRpcError: undefined };
 
-/** URIs are too many for the name of a span, and not all of one may be told. */
+/** No URIs: they are too many for names of spans, and may hold secrets. */
 const nameRequest = ({ method, name }: UpstreamRequest): string =>
   name === undefined || method.startsWith('resources/') ? method : `${method} ${name}`;
 
@@ -133,7 +131,7 @@ const describeRequest = ({ method, name }: UpstreamRequest): Attributes => ({
   ...describeItem(METHODS_BY_NAME.get(method)?.item, name),
 });
 
-// §18.3: roots are folders on the machines of users. A server is told them only where the configuration file says so.
+// §18.3: roots are folders on the machines of users. A server gets them only if the configuration file says so.
 
 /** The same server, for which no client has roots unless the file says `"roots": true`. */
 export function withholdRoots(upstream: Upstream, log: Log): Upstream {
@@ -148,7 +146,7 @@ export function withholdRoots(upstream: Upstream, log: Log): Upstream {
       { server: config.name },
     );
 
-  /** Servers should not ask for what no client declared. */
+  /** Servers should not ask for roots that no client declared. */
   const refuseRoots = (answer: OnRequest): OnRequest =>
     async function answerQuestion(question, signal) {
       if (!isAboutRoots(question)) return answer(question, signal);
@@ -170,7 +168,7 @@ export function withholdRoots(upstream: Upstream, log: Log): Upstream {
     }
   }
 
-  /** Its client has roots: what the server says of it would be wrong. */
+  /** The client has roots: the server's own error would be wrong about that. */
   function refuseCall(): never {
     noteQuestion();
     throw new CallRefusedError(`${config.name} needs roots for this call. ${notTold}`);
@@ -190,7 +188,7 @@ export function withholdRoots(upstream: Upstream, log: Log): Upstream {
 
 type OnRequest = NonNullable<UpstreamRequest['onRequest']>;
 
-/** The gateway itself, and who has none, stay the object that they are. */
+/** The same object for the gateway itself, and for clients without roots. */
 const withoutRoots = (caller: UpstreamCaller): UpstreamCaller =>
   caller.capabilities.roots
     ? { ...caller, capabilities: { ...caller.capabilities, roots: false } }
@@ -198,13 +196,13 @@ const withoutRoots = (caller: UpstreamCaller): UpstreamCaller =>
 
 const isAboutRoots = ({ method }: Partial<UpstreamQuestion>): boolean => method === 'roots/list';
 
-/** A server of the stateless era asks by its result. */
+/** A server of the stateless era asks in its result. */
 function asksForRoots({ resultType, inputRequests }: JsonObject): boolean {
   if (resultType !== 'input_required' || !isObject(inputRequests)) return false;
   return Object.values(inputRequests).some((one) => isObject(one) && isAboutRoots(one));
 }
 
-/** Or by an error, before it works: the client declared too little (MCP 2026-07-28, `MissingRequiredClientCapability`). */
+/** Or in an error: the client declared too little (MCP 2026-07-28, `MissingRequiredClientCapability`). */
 function needsRoots(thrown: unknown): boolean {
   const { code, data } = (thrown instanceof UpstreamError && thrown.jsonRpcError) || {};
   const required = isObject(data) ? data.requiredCapabilities : undefined;

@@ -1,7 +1,6 @@
 // §18.3: a server behind the gateway that is reached by HTTP: opens it, and sends requests in the era that it speaks.
 
 import {
-  createUsage,
   GATEWAY_CALLER,
   nameOwnSession,
   type Upstream,
@@ -9,6 +8,7 @@ import {
   UpstreamError,
   type UpstreamRequest,
   type UpstreamRuntime,
+  Usage,
 } from '../../mcp/upstream/upstream.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
@@ -76,7 +76,7 @@ export function createHttpUpstream(
   share: ProcessShare,
 ): Upstream {
   const facts = readHttpFacts(config);
-  const usage = createUsage(runtime.clock);
+  const usage = new Usage(runtime.clock);
 
   const availability = createAvailability(runtime, config.name, probe);
   const judge = createAvailabilityJudge(config, availability);

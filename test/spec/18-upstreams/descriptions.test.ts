@@ -1,7 +1,7 @@
 // What a server says of itself to one caller is told to nobody else.
 import { decodeJwt } from 'jose';
 import { describe, expect, test } from 'vitest';
-import { createServerLists } from '../../../src/catalog/server-lists.ts';
+import { ServerLists } from '../../../src/catalog/server-lists.ts';
 import { createLock } from '../../../src/lock/lock.ts';
 import { computeFingerprint } from '../../../src/lock/lock-file.ts';
 import { GATEWAY_CALLER, type UpstreamDescription } from '../../../src/mcp/upstream/upstream.ts';
@@ -254,7 +254,7 @@ test('§18.4 descriptions: of more users than are kept, those who came last are'
     auth: { type: 'identity' },
   });
   closeAfterTest({ close });
-  const lists = createServerLists(
+  const lists = new ServerLists(
     openTestRuntime(),
     upstream,
     { isPersonal: true, maxUsers: 1_000, signal: new AbortController().signal },

@@ -1,7 +1,7 @@
 // Lists of servers: kept, fetched anew, and told in pages.
 import { decodeJwt } from 'jose';
 import { expect, test } from 'vitest';
-import { createServerLists } from '../../../src/catalog/server-lists.ts';
+import { ServerLists } from '../../../src/catalog/server-lists.ts';
 import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
 import type { JsonObject } from '../../../src/platform/json.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
@@ -247,7 +247,7 @@ test('§18.4 lists: of more users than are kept, those who came last are', async
     auth: { type: 'identity' },
   });
   closeAfterTest({ close });
-  const lists = createServerLists(
+  const lists = new ServerLists(
     openTestRuntime(),
     upstream,
     { isPersonal: true, maxUsers: 2, signal: new AbortController().signal },
@@ -331,7 +331,7 @@ test('§18.4 lists: a server that says all the time that its list has changed ho
   const server = await serve({ tools: buildTools('t') });
   const { upstream, close } = await openHttpUpstream({ url: server.url });
   closeAfterTest({ close });
-  const lists = createServerLists(
+  const lists = new ServerLists(
     openTestRuntime({ clock }),
     upstream,
     { isPersonal: false, maxUsers: 1, signal: new AbortController().signal },

@@ -1,7 +1,7 @@
 // §18.2, §18.5: what takes long for one caller is done in turns of the event loop, between which others are answered.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { createServerLists } from '../../../src/catalog/server-lists.ts';
+import { ServerLists } from '../../../src/catalog/server-lists.ts';
 import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
 import { type Clock, systemClock } from '../../../src/platform/clock.ts';
 import { openTestRuntime } from '../../support/gateway/runtime.ts';
@@ -77,7 +77,7 @@ test('§18.2 while a long list is read for the first time, others have their tur
     trace: {},
     logLevel: undefined,
   });
-  const lists = createServerLists(
+  const lists = new ServerLists(
     openTestRuntime({ clock: hastyClock() }),
     { ...upstream, request: async () => tools },
     { isPersonal: false, maxUsers: 1, signal: new AbortController().signal },

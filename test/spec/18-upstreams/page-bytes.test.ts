@@ -1,6 +1,6 @@
 // Pages are written once for all who see the same: nobody gets another's, or an old one.
 import { expect, test } from 'vitest';
-import { createWritePage, type VisiblePage } from '../../../src/catalog/plan.ts';
+import { createWritePage, type VisiblePage } from '../../../src/catalog/list-page.ts';
 import type { Entry } from '../../../src/catalog/prepare-list.ts';
 import { SERVER_INFO, stateless } from '../../support/clients/stateless.ts';
 import {

@@ -1,6 +1,6 @@
 // A server that lists slowly costs nobody but its own names.
 import { expect, test } from 'vitest';
-import { createServerLists } from '../../../src/catalog/server-lists.ts';
+import { ServerLists } from '../../../src/catalog/server-lists.ts';
 import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { openTestRuntime } from '../../support/gateway/runtime.ts';
@@ -28,7 +28,7 @@ const serveSlow = () =>
 async function openSharedLists(url: string, clock: ManualClock) {
   const { upstream, close } = await openHttpUpstream({ url });
   closeAfterTest({ close });
-  return createServerLists(
+  return new ServerLists(
     openTestRuntime({ clock }),
     upstream,
     { isPersonal: false, maxUsers: 1, signal: new AbortController().signal },
@@ -134,7 +134,7 @@ test('§18.4 slow lists: one user whose lists never come does not make others mi
   closeAfterTest({ close });
   let isSlow = true;
   const answer: (() => void)[] = [];
-  const lists = createServerLists(
+  const lists = new ServerLists(
     openTestRuntime({ clock }),
     {
       ...upstream,
