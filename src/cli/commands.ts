@@ -58,7 +58,7 @@ export const COMMANDS: readonly Command[] = [
   }),
   defineCommand({
     name: 'dev',
-    summary: 'run it for development: anybody can log in, with any name',
+    summary: 'run it for development: anybody can sign in, with any name',
     description: [
       'Starts the gateway with the embedded store, limits that nobody reaches by hand and, unless OIDC_ISSUER is set, an identity provider that accepts any name.',
       'It starts again after a change of .env or, with a catalogue of your own, of code in the folder of that file. Sessions survive, and so do logins until they are renewed, at most an hour later (OAUTH_RENEWAL_SECONDS): the identity provider starts anew, too. Where a change cannot be loaded, it waits for the next one. The configuration file and its lock are loaded anew while it runs.',
@@ -85,7 +85,7 @@ export const COMMANDS: readonly Command[] = [
     name: 'init',
     summary: 'write what a new gateway needs: postern.yaml, .env, a first tool with its test',
     description: [
-      'Asks where users log in, what the gateway serves and where it keeps sessions, writes the files into this folder, and says what to type next. What an option says is not asked. Files that exist are only overwritten with --force, or when you say so.',
+      'Asks where users sign in, what the gateway serves and where it keeps sessions, writes the files into this folder, and says what to type next. What an option says is not asked. Files that exist are only overwritten with --force, or when you say so.',
     ],
     options: {
       yes: flagOption('ask nothing: options, and defaults for the rest'),
@@ -93,7 +93,7 @@ export const COMMANDS: readonly Command[] = [
       provider: choiceOption(
         'NAME',
         PROVIDER_CHOICES,
-        'where users log in; dev is the provider of postern dev, with any name',
+        'where users sign in; dev is the provider of postern dev, with any name',
       ),
       issuer: textOption('URL', 'https://id.example.com', "the provider's issuer: OIDC_ISSUER"),
       clientId: textOption(
@@ -324,7 +324,7 @@ export const COMMANDS: readonly Command[] = [
   defineCommand({
     name: 'clients hash',
     summary:
-      'make a secret for a client that logs in as itself, and the hash for the configuration file',
+      'make a secret for a client that signs in as itself, and the hash for the configuration file',
     description: [
       'Makes a random secret and prints it once, with the hash that "secretSha256" of a client takes. The secret is kept nowhere: give it to the client. With --secret - or --secret-file the hash of a secret is printed that you already have; it must be a random one of at least 32 characters.',
     ],
@@ -425,7 +425,7 @@ export const COMMANDS: readonly Command[] = [
 /** First words of commands that have two. */
 export const GROUPS: Readonly<Record<string, string>> = {
   rules: 'try the rules of the configuration file',
-  clients: 'secrets of clients that log in as themselves',
+  clients: 'secrets of clients that sign in as themselves',
 };
 
 /** The command that `postern` runs without one. */

@@ -66,7 +66,7 @@ const RISKS: readonly FindRisk[] = [
     oauth.mode === 'broker' &&
     oauth.consent.kind === 'off' &&
     isOpen(oauth) &&
-    'OAUTH_CONSENT=off: anyone who registers a client can use it to log in as any user who follows a link. Set OAUTH_CONSENT=page, or set DCR_ACCESS_TOKEN and CIMD_ALLOWED_HOSTS=none.',
+    'OAUTH_CONSENT=off: anyone who registers a client can use it to sign in as any user who follows a link. Set OAUTH_CONSENT=page, or set DCR_ACCESS_TOKEN and CIMD_ALLOWED_HOSTS=none.',
 ];
 
 /** Only where BASE_URL is not on loopback. */
@@ -118,12 +118,12 @@ function logWhoCanLogIn(oauth: ProxyConfig, log: Log): void {
   );
   if (missing.length > 0) {
     log[oauth.isModeSet ? 'info' : 'warn'](
-      `Nobody can log in through this service: OAUTH_MODE=proxy needs ${missing.join(', ')}. Set OAUTH_MODE=broker, which discovers the URLs from OIDC_ISSUER and needs OAUTH_CLIENT_ID only, or set what is missing. If it is only to accept tokens that clients got elsewhere, set OAUTH_MODE=proxy: this is then no warning.`,
+      `Nobody can sign in through this service: OAUTH_MODE=proxy needs ${missing.join(', ')}. Set OAUTH_MODE=broker, which discovers the URLs from OIDC_ISSUER and needs OAUTH_CLIENT_ID only, or set what is missing. If it is only to accept tokens that clients got elsewhere, set OAUTH_MODE=proxy: this is then no warning.`,
       { missing },
     );
   } else if (oauth.metadataIssuer === 'upstream') {
     log.info(
-      'OAUTH_MODE=proxy: clients that compare the issuer of the metadata with this address (MCP SDK 2.x, oauth4webapi, the Go SDK) refuse to log in, and the provider must know the redirect URI of every other client. OAUTH_MODE=broker works with all of them.',
+      'OAUTH_MODE=proxy: clients that compare the issuer of the metadata with this address (MCP SDK 2.x, oauth4webapi, the Go SDK) refuse to sign in, and the provider must know the redirect URI of every other client. OAUTH_MODE=broker works with all of them.',
     );
   }
 }

@@ -72,7 +72,7 @@ export async function createDevProvider(settings: DevProviderSettings): Promise<
     } else if (url === '/') {
       answer(
         200,
-        'This development provider lets anybody log in. Your client opens it when a login is needed.\n',
+        'This development provider lets anybody sign in. Your client opens it when a login is needed.\n',
       );
     } else if (
       url.startsWith(TOKEN_PATH) &&
@@ -380,14 +380,14 @@ label[for=groups], button { display: block; margin-top: 1rem; }
 </head>
 <body>
 <main>
-<h1>Log in</h1>
+<h1>Sign in</h1>
 <p>This is the development provider: any name works, and there is no password.</p>
 <form method="post">
 <label for="name">Name</label>
 <input id="name" name="name" value="developer" maxlength="100" autocomplete="username" autofocus required>
 <label for="groups">Groups, with commas between them</label>
 <input id="groups" name="groups" value="${DEFAULT_GROUPS}" maxlength="500" autocomplete="off">
-<button type="submit">Log in</button>
+<button type="submit">Sign in</button>
 </form>
 </main>
 </body>

@@ -137,7 +137,7 @@ function judgeAcceptance(
     return unknown(CHECK, {
       what: 'whether the provider accepts the client secret: it may look at the code first.',
       why: refusal?.message,
-      remedy: 'log in once: if the secret is wrong, the log of the gateway says it then.',
+      remedy: 'sign in once: if the secret is wrong, the log of the gateway says it then.',
     });
   return secret === undefined
     ? warning(CHECK, {
@@ -177,9 +177,9 @@ export const clientSecretCheck = defineCheck({
     if (login?.kind === 'client-forgotten') return [];
     if (await walk.issuesOwnTokens())
       return unknown(CHECK, {
-        what: "whether the provider accepts the gateway's client ID and secret: with tokens of its own the gateway asks it only when somebody logs in.",
+        what: "whether the provider accepts the gateway's client ID and secret: with tokens of its own the gateway asks it only when somebody signs in.",
         remedy:
-          'run postern doctor without a URL where the settings of the gateway are, or log in once: if the secret is wrong, the client and the log say it then.',
+          'run postern doctor without a URL where the settings of the gateway are, or sign in once: if the secret is wrong, the client and the log say it then.',
       });
     const answer = await walk.probe(url, {
       method: 'POST',

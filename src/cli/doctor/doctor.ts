@@ -182,7 +182,7 @@ const WITHOUT_LOGIN: Check<Walk> = {
   section: 'Login',
   run: async () =>
     unknown('login', {
-      what: 'whether clients can register and log in at the gateway that runs.',
+      what: 'whether clients can register and sign in at the gateway that runs.',
       why: 'It was not tried: it counts in rate limits, and what fails above is in the way.',
       remedy: 'correct what fails above, restart the gateway, and run this again.',
     }),

@@ -104,7 +104,7 @@ function explainNetwork(error: unknown, url: string, setting: string): Finding {
   const { kind, text } = describeNetworkFailure(error, url);
   return failure('provider.reachable', {
     what: `The provider cannot be reached. ${text}`,
-    why: 'Nobody can log in, and a gateway that starts now can check no token.',
+    why: 'Nobody can sign in, and a gateway that starts now can check no token.',
     setting: kind === 'proxy' ? 'HTTPS_PROXY' : setting,
     remedy: REMEDIES[kind],
   });
@@ -177,7 +177,7 @@ export const loginAbilitiesCheck = defineDocumentCheck((document, oauth, { acces
     scopes?.includes('openid') === false &&
       warning('provider.openid', {
         what: 'The provider does not list the scope openid.',
-        why: 'Without it there is no ID token, which says who logs in: every login would fail.',
+        why: 'Without it there is no ID token, which says who signs in: every login would fail.',
         setting: 'OIDC_ISSUER',
         remedy:
           'check that it is the issuer of an OpenID provider, and not of an authorization server for APIs alone; or allow the scope openid there.',
@@ -225,7 +225,7 @@ function judgeRefreshTokens(
     );
   return warning(REFRESH_CHECK, {
     what: 'The provider does not list the scope offline_access, so it may give the gateway no refresh token.',
-    why: `The gateway could not ask it again whether a user still may: each login would end after OAUTH_GRANT_UNRENEWED_SECONDS (${tokens.grantUnrenewedSeconds} s), and the user log in once more.`,
+    why: `The gateway could not ask it again whether a user still may: each login would end after OAUTH_GRANT_UNRENEWED_SECONDS (${tokens.grantUnrenewedSeconds} s), and the user sign in once more.`,
     setting: 'OAUTH_ADDED_SCOPES, OAUTH_GRANT_UNRENEWED_SECONDS',
     remedy:
       'allow refresh tokens for the client at the provider. If it knows the scope without listing it, set OAUTH_ADDED_SCOPES=offline_access.',
@@ -243,8 +243,8 @@ export const providerLogoutCheck = defineDocumentCheck((document, oauth, { confi
     ok(
       'provider.end-session',
       url === undefined
-        ? 'The provider has no page on which browsers log out (end_session_endpoint): /account logs out here alone.'
-        : `Users who log out at /account can log out at ${new URL(url).host}, too. Register ${baseUrl}/account as post-logout redirect URI of the gateway's client, so that they come back.`,
+        ? 'The provider has no page on which browsers sign out (end_session_endpoint): /account signs out here alone.'
+        : `Users who sign out at /account can sign out at ${new URL(url).host}, too. Register ${baseUrl}/account as post-logout redirect URI of the gateway's client, so that they come back.`,
     ),
   ];
 });
@@ -259,7 +259,7 @@ function judgeBackchannel(
   if (document.backchannel_logout_supported !== true)
     return ok(
       BACKCHANNEL_CHECK,
-      'The provider does not say that it can tell the gateway of logouts there (backchannel_logout_supported). Who logs out there stays logged in here, unless the provider then refuses the next renewal.',
+      'The provider does not say that it can tell the gateway of logouts there (backchannel_logout_supported). Who signs out there stays signed in here, unless the provider then refuses the next renewal.',
     );
   const namesSessions = document.backchannel_logout_session_supported === true;
   const what =
@@ -271,7 +271,7 @@ function judgeBackchannel(
     : ' It does not say that it names sessions (backchannel_logout_session_supported).';
   return ok(BACKCHANNEL_CHECK, {
     what: `The provider can tell the gateway of logouts there. Register ${baseUrl}/oauth/backchannel-logout as back-channel logout URL of the gateway's client.${unnamed}`,
-    why: `Once somebody logs out there, ${what}.`,
+    why: `Once somebody signs out there, ${what}.`,
   });
 }
 

@@ -68,7 +68,7 @@ async function judgeAnswer(answer: ProbeAnswer, walk: Walk): Promise<Finding> {
       what: `${endpoint} redirects to ${target === undefined ? headers.get('location') : target.origin + target.pathname}: clients do not follow that.`,
       remedy: isMoved
         ? `give clients that address, and check it: postern doctor ${target.href}`
-        : 'if that is a login page of a proxy in front, let /mcp, /oauth/* and /.well-known/* through without it: clients log in at the gateway.',
+        : 'if that is a login page of a proxy in front, let /mcp, /oauth/* and /.well-known/* through without it: clients sign in at the gateway.',
     });
   }
   if (status === 404)

@@ -224,7 +224,7 @@ function renderSection<Row extends CountedCalls>(
 }
 
 const nameUser = ({ user, issuer }: CountedCalls) => {
-  const name = user === null ? '(nobody logged in)' : toVisibleName(user);
+  const name = user === null ? '(nobody signed in)' : toVisibleName(user);
   return issuer === undefined ? name : `${name} of ${toVisibleName(issuer)}`;
 };
 

@@ -147,7 +147,7 @@ function warnOfMissingRules(
 ): readonly string[] {
   const isMeant = rules.length > 0 || meansNoRules;
   if (servers.length === 0 || isMeant || server.environment !== 'production') return [];
-  const who = auth.required ? 'Everybody who can log in' : 'Everybody who reaches the gateway';
+  const who = auth.required ? 'Everybody who can sign in' : 'Everybody who reaches the gateway';
   const names = servers.map(({ name }) => name).join(', ');
   const shared = servers.flatMap((one) =>
     describeServer(one).asking === undefined ? [] : [one.name],

@@ -108,7 +108,7 @@ export const readClientsConfig = (read: Read) => ({
 export const consentSettings = {
   kind: defineSetting('OAUTH_CONSENT', oneOf('page', 'off'), {
     computed: chooseByMode({ proxy: 'off', broker: 'page' }),
-    summary: 'Whether users approve a client before it can log in.',
+    summary: 'Whether users approve a client before it can sign in.',
     details:
       '`page` asks them. `off` leaves it to the provider, which knows one client only and cannot tell yours apart.',
   }),
@@ -116,11 +116,11 @@ export const consentSettings = {
     default: THIRTY_DAYS_SECONDS,
     summary: 'Seconds for which an approval is remembered; 0 asks every time.',
     details:
-      'For each browser, client and redirect URI. In broker mode also for the person who logged in, until they or an operator log the client out.',
+      'For each browser, client and redirect URI. In broker mode also for the person who signed in, until they or an operator sign the client out.',
   }),
   popups: defineSetting('OAUTH_POPUPS', flag, {
     default: false,
-    summary: 'Lets web clients log in through a popup.',
+    summary: 'Lets web clients sign in through a popup.',
     details: 'The pages of the login then have `Cross-Origin-Opener-Policy: unsafe-none`.',
   }),
 };

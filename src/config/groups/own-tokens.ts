@@ -40,7 +40,7 @@ export const ownTokenSettings = {
   grantMaxSeconds: defineSetting('OAUTH_GRANT_MAX_SECONDS', integer(0, ONE_YEAR_SECONDS * 10), {
     default: 0,
     summary:
-      'Seconds after which a user must log in again, however often the client refreshes; 0 for never.',
+      'Seconds after which a user must sign in again, however often the client refreshes; 0 for never.',
     details: 'A login that nobody uses ends after OAUTH_REFRESH_TTL_SECONDS.',
     mode: 'broker',
   }),
@@ -65,19 +65,19 @@ export const ownTokenSettings = {
   renewalGraceSeconds: defineSetting('OAUTH_RENEWAL_GRACE_SECONDS', integer(0, 86_400 * 7), {
     default: ONE_HOUR_SECONDS,
     summary: 'Seconds for which refreshes go on while the provider cannot be asked.',
-    details: 'Afterwards they are answered with 503 until it can. Nobody is logged out by that.',
+    details: 'Afterwards they are answered with 503 until it can. Nobody is signed out by that.',
     mode: 'broker',
   }),
   backchannelEnds: defineSetting('OAUTH_BACKCHANNEL_ENDS', oneOf('session', 'all'), {
     default: 'session',
-    summary: 'Which logins end where the provider says that somebody logged out there.',
+    summary: 'Which logins end where the provider says that somebody signed out there.',
     details:
       '`session`: those that the session at the provider led to, or all of the user where the provider names no session. `all`: all of the user. The provider says it to /oauth/backchannel-logout, if you register that address there: see [Providers](providers.md#logout-from-the-provider).',
     mode: 'broker',
   }),
   endsConnections: defineSetting('CONNECTIONS_END_WITH_LOGOUT', flag, {
     default: false,
-    summary: 'End the connections to servers of a user who is logged out everywhere.',
+    summary: 'End the connections to servers of a user who is signed out everywhere.',
     details:
       'That is: by the user at /account, by an operator, or by a logout at the provider. Their tokens are revoked at the servers, and deleted here. Without it, connections stay for the next login: see [Servers that want a login](server-logins.md#when-somebody-leaves).',
     mode: 'broker',
@@ -215,7 +215,7 @@ export const loginPolicySettings = {
   }),
   allowedEmails: defineSetting('LOGIN_ALLOWED_EMAILS', emailGlobs, {
     default: [],
-    summary: 'Who may log in, by e-mail address.',
+    summary: 'Who may sign in, by e-mail address.',
     details:
       'In any case; `*` is any text. The provider must say that the address is verified (`email_verified`). With `OIDC_PROVIDER=google` it must also be one of Gmail or of an organization at Google (`hd`). Where several LOGIN_ALLOWED settings are set, all of them must hold.',
     mode: 'broker',
@@ -225,7 +225,7 @@ export const loginPolicySettings = {
     names('groups, as OIDC_GROUPS_CLAIM names them'),
     {
       default: [],
-      summary: 'Who may log in, by group: one of them is enough.',
+      summary: 'Who may sign in, by group: one of them is enough.',
       details:
         'Character by character. Where a name has a comma, write a JSON array: `["CN=staff,OU=groups"]`.',
       mode: 'broker',
@@ -233,7 +233,7 @@ export const loginPolicySettings = {
   ),
   allowedClaims: defineSetting('LOGIN_ALLOWED_CLAIMS', claimPairs, {
     default: [],
-    summary: 'Who may log in, by other claims.',
+    summary: 'Who may sign in, by other claims.',
     details:
       'Such as `hd=example.com`. A name that is there several times must have one of its values; several names must all hold. Names are read as those of OIDC_GROUPS_CLAIM.',
     mode: 'broker',

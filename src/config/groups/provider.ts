@@ -174,7 +174,7 @@ export type OAuthMode = 'proxy' | 'broker';
 
 export const mode = defineSetting('OAUTH_MODE', oneOf('proxy', 'broker'), {
   default: 'proxy',
-  summary: 'How clients log in: `broker` (recommended) or `proxy`.',
+  summary: 'How clients sign in: `broker` (recommended) or `proxy`.',
   details:
     'With `broker` the gateway is an issuer of its own, and the provider knows one redirect URI, `<BASE_URL>/oauth/callback`. With `proxy` clients are sent to the provider, which must know the redirect URI of each. See [Modes](modes.md).',
 });
@@ -201,7 +201,7 @@ const notRegistered = matching(
 export const clientId = defineSetting('OAUTH_CLIENT_ID', notRegistered, {
   summary: 'The client that you registered at the provider for the gateway.',
   details:
-    'The clients of the gateway log in through it. Required with OAUTH_MODE=broker. In proxy mode, registered clients cannot log in without it.',
+    'The clients of the gateway sign in through it. Required with OAUTH_MODE=broker. In proxy mode, registered clients cannot sign in without it.',
 });
 
 // The client registered at the provider for the gateway, and the endpoints where it is used.
@@ -226,12 +226,12 @@ const endpointSettings = {
   authorizationUrl: defineSetting('OAUTH_AUTHORIZATION_URL', httpUrl, {
     summary: "The provider's authorization endpoint; discovered in broker mode.",
     details:
-      "In proxy mode nobody can log in without it: `/oauth/authorize` answers `server_error`. In broker mode, set it only to override the discovery document. A query in it is kept and wins over the client's parameters (for example `scope`).",
+      "In proxy mode nobody can sign in without it: `/oauth/authorize` answers `server_error`. In broker mode, set it only to override the discovery document. A query in it is kept and wins over the client's parameters (for example `scope`).",
   }),
   tokenUrl: defineSetting('OAUTH_TOKEN_URL', httpUrl, {
     summary: "The provider's token endpoint; discovered in broker mode.",
     details:
-      'In proxy mode nobody can log in without it: `/oauth/token` answers `server_error`. In broker mode, set it only to override the discovery document.',
+      'In proxy mode nobody can sign in without it: `/oauth/token` answers `server_error`. In broker mode, set it only to override the discovery document.',
   }),
   revocationUrl: defineSetting('OAUTH_REVOCATION_URL', httpUrl, {
     summary: "The provider's revocation endpoint; discovered in broker mode.",

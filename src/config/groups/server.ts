@@ -124,7 +124,7 @@ export const siteSettings = {
   }),
   showsTools: defineSetting('SITE_SHOWS_TOOLS', flag, {
     default: false,
-    summary: 'Whether the pages list the tools before anybody has logged in.',
+    summary: 'Whether the pages list the tools before anybody has signed in.',
     details:
       '`true` shows their names and descriptions to everyone who can reach the gateway, as far as the [rules](rules.md) hold for everybody.',
   }),
@@ -229,6 +229,6 @@ export const adminSettings = {
     default: [],
     summary: "Other clients whose tokens the operators' API takes, such as a script of yours.",
     details:
-      'By ID: [clients that log in as themselves](machine-clients.md), or clients of the provider as `azp` or `client_id` of their access tokens names them. Without any, only tokens that the page `/admin` got are taken. Give these tokens to nothing else: whoever has one can do what its operator can.',
+      'By ID: [clients that sign in as themselves](machine-clients.md), or clients of the provider as `azp` or `client_id` of their access tokens names them. Without any, only tokens that the page `/admin` got are taken. Give these tokens to nothing else: whoever has one can do what its operator can.',
   }),
 };

@@ -69,7 +69,7 @@ export function renderConnectPage(
     ? `Everybody who may use <strong>${name}</strong> through ${escapeHtml(displayName)} will act as the account that you log
 in with on the next page. Use an account that is meant for it, and not your own.`
     : `Your apps will be able to use <strong>${name}</strong> as you, through ${escapeHtml(displayName)}. On the next page you
-log in there, with an account of yours.`;
+sign in there, with an account of yours.`;
   const advice =
     requestId === undefined
       ? ''

@@ -342,7 +342,7 @@ const NO_WAY = needing(
 );
 
 const NO_OPERATORS = needing(
-  'Operators decide about calls of users who are logged in, and nobody is. Nothing was done.',
+  'Operators decide about calls of users who are signed in, and nobody is. Nothing was done.',
 );
 
 const TOO_MANY = needing(

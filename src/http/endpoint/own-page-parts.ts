@@ -39,7 +39,7 @@ export const renderPage = (
 
 /** HTML that begins a sentence. `name` is what a person knows the login by. */
 export const renderLoggedIn = (name: string): string =>
-  `You are logged in as <strong><bdi>${escapeHtml(name)}</bdi></strong>`;
+  `You are signed in as <strong><bdi>${escapeHtml(name)}</bdi></strong>`;
 
 /** HTML: a form of the page `action`, whose fields and buttons are HTML. */
 export const renderForm = (
@@ -68,13 +68,13 @@ export const renderForeignPage = (
     mark: WARNING_MARK,
     body: `<p>${renderLoggedIn(name)}, and this link was made for
 another login. Nothing was ${done}.</p>
-<p>If somebody sent it to you, tell them that they have to open it themselves. If you have another account, log in with
+<p>If somebody sent it to you, tell them that they have to open it themselves. If you have another account, sign in with
 that one.</p>
 ${rest}`,
   });
 
 /** Its button that logs in as another user. */
-export const SWITCH = '<button name="action" value="switch">Log in as somebody else</button>';
+export const SWITCH = '<button name="action" value="switch">Sign in as somebody else</button>';
 
 export const WARNING_MARK = `<div class="mark">${ICONS.warning}</div>`;
 export const DONE_MARK = `<div class="mark good">${ICONS.done}</div>`;
@@ -115,7 +115,7 @@ export const listAppRows = ({
   id,
 }: ShownApp): readonly (readonly [string, string])[] => [
   ['App', `<strong>${renderQuoted(name)}</strong>${renderWarning(name)}`],
-  ...(host === '' ? [] : [['Logs in at', `<code>${escapeHtml(host)}</code>`] as const]),
+  ...(host === '' ? [] : [['Signs in at', `<code>${escapeHtml(host)}</code>`] as const]),
   ...(id === undefined
     ? []
     : [['Its ID, as another has this name', `<code>${escapeHtml(id)}</code>`] as const]),
@@ -156,7 +156,7 @@ export function renderLoginFailed(service: string, error: string, url: string): 
   const explanation =
     error === 'access_denied'
       ? 'The identity provider did not let you in, or the login was cancelled.'
-      : 'The identity provider could not log you in. Try again; if it fails again, tell whoever runs this gateway.';
+      : 'The identity provider could not sign you in. Try again; if it fails again, tell whoever runs this gateway.';
   return renderPage(
     { displayName: service },
     {

@@ -79,7 +79,7 @@ export function createDoors(baseUrl: string, requests: ConnectionRequests | unde
 function checkAccepted(server: string, response: unknown) {
   const { action } = isObject(response) ? response : NO_ANSWER;
   if (action === 'accept') return;
-  const who = action === 'decline' ? 'The user declined to log in' : 'The user did not log in';
+  const who = action === 'decline' ? 'The user declined to sign in' : 'The user did not sign in';
   throw new CallRefusedError(
     `${who} at ${server}, so nothing was done. Do not call again unless the user wants to.`,
   );
@@ -99,7 +99,7 @@ async function wait(
   throw new CallRefusedError(
     outcome === 'declined'
       ? `The user declined to connect ${link.server}, so nothing was done. Do not call again unless the user wants to.`
-      : `The user did not log in at ${link.server} in time, so nothing was done. Call again once the user is ready to.`,
+      : `The user did not sign in at ${link.server} in time, so nothing was done. Call again once the user is ready to.`,
   );
 }
 
@@ -122,8 +122,8 @@ function describeNeed(server: string, { why, scopes }: ConnectionNeeded) {
   if (scopes !== undefined && scopes.length > 0)
     return `${server} wants more permissions of its user: ${scopes.join(', ')}.`;
   return why === undefined
-    ? `${server} wants its user to log in at it first.`
-    : `${server} wants its user to log in at it again: ${why}.`;
+    ? `${server} wants its user to sign in at it first.`
+    : `${server} wants its user to sign in at it again: ${why}.`;
 }
 
 const CALL_AGAIN =

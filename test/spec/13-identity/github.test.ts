@@ -234,7 +234,7 @@ test.each([
   { allowed: 'groups=acme/devs', path: '/user/teams' },
   { allowed: 'email_verified=true', path: '/user/emails' },
 ])(
-  '§13.2, §13.3 github: with LOGIN_ALLOWED_CLAIMS=$allowed, an app that may read $path no more logs nobody out',
+  '§13.2, §13.3 github: with LOGIN_ALLOWED_CLAIMS=$allowed, an app that may read $path no more signs nobody out',
   async ({ allowed, path }) => {
     const own = closeAfterTest(
       await startEmulatedLogins(GITHUB, { LOGIN_ALLOWED_CLAIMS: allowed }),

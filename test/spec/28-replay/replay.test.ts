@@ -153,7 +153,7 @@ describe('postern rules replay', () => {
       { changes: [{ change: 'refused', rules: [] }], unknown: [] },
     ],
     [
-      'nobody who logged in',
+      'nobody who signed in',
       { tool: 'wiki__read', user: undefined },
       [STAFF],
       { changes: [{ change: 'refused', user: null }] },

@@ -93,7 +93,7 @@ export interface BeginDeps {
 async function discover(mcpUrl: string, send: Send): Promise<JsonObject> {
   const refused = await send({
     title: 'Ask without a token',
-    note: 'The gateway refuses, and says in WWW-Authenticate where clients learn how to log in.',
+    note: 'The gateway refuses, and says in WWW-Authenticate where clients learn how to sign in.',
     method: 'POST',
     url: mcpUrl,
     headers: { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' },
@@ -108,7 +108,7 @@ async function discover(mcpUrl: string, send: Send): Promise<JsonObject> {
   const challenge = refused.headers.get('WWW-Authenticate') ?? '';
   const resourceUrl = /resource_metadata="([^"]+)"/.exec(challenge)?.[1];
   if (resourceUrl === undefined) {
-    throw new Error(`The gateway answered ${refused.status} without saying where to log in.`);
+    throw new Error(`The gateway answered ${refused.status} without saying where to sign in.`);
   }
   const resource = await getJson(send, {
     title: 'Read what the resource says',
