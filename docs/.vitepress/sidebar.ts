@@ -36,7 +36,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
       },
       { text: 'Modes of login', link: '/modes' },
       { text: 'Your MCP servers', link: '/upstreams' },
-      { text: 'Servers that want a login', link: '/server-logins' },
+      { text: 'Servers that require a login', link: '/server-logins' },
       { text: 'Views', link: '/views' },
       { text: 'Rules', link: '/rules' },
       { text: 'Guards', link: '/guards' },

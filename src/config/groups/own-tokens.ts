@@ -79,7 +79,7 @@ export const ownTokenSettings = {
     default: false,
     summary: 'End the connections to servers of a user who is signed out everywhere.',
     details:
-      'That is: by the user at /account, by an operator, or by a logout at the provider. Their tokens are revoked at the servers, and deleted here. Without it, connections stay for the next login: see [Servers that want a login](server-logins.md#when-somebody-leaves).',
+      'That is: by the user at /account, by an operator, or by a logout at the provider. Their tokens are revoked at the servers, and deleted here. Without it, connections stay for the next login: see [Servers that require a login](server-logins.md#when-somebody-leaves).',
     mode: 'broker',
   }),
 };
