@@ -64,7 +64,7 @@ export const httpSettings = {
     default: 15_000,
     summary: 'Milliseconds between keep-alive comments on a silent event stream.',
     details:
-      'Set it below the [idle time-out](operations/network.md#idle-time-outs) of every proxy between clients and the gateway.',
+      'Set it below the [idle timeout](operations/network.md#idle-timeouts) of every proxy between clients and the gateway.',
   }),
   maxConnections: defineSetting('MAX_CONNECTIONS', integer(0, 10_000_000), {
     default: 10_000,
@@ -149,7 +149,7 @@ const callSettings = {
     summary:
       'Milliseconds after which the answer to a running call becomes an event stream; 0 for never.',
     details:
-      'This keeps proxies from closing a silent connection: set it below their [idle time-outs](operations/network.md#idle-time-outs). It needs a client that accepts streams, and no session before 2025-03-26. All others get JSON at the end, as for short calls.',
+      'This keeps proxies from closing a silent connection: set it below their [idle timeouts](operations/network.md#idle-timeouts). It needs a client that accepts streams, and no session before 2025-03-26. All others get JSON at the end, as for short calls.',
   }),
 };
 
