@@ -316,7 +316,7 @@ test('§20.2 doctor: servers of the configuration file, and what is wrong with t
   });
   expect(dying.find('server')).toMatchObject({
     what: 'dies cannot be used: its process ended with exit code 3.',
-    why: 'The last that it wrote to its error output: booting | no database: [secret]',
+    why: 'The end of its error output: booting | no database: [secret]',
   });
 
   const broken = await diagnose({ wiki: { ulr: wiki.url } });
@@ -342,7 +342,7 @@ test('§20.2 doctor: tools that a program hides because "isolation" lets it ask 
       check: 'server.isolation',
       status: 'warning',
       what: 'Tools of files that no client sees: book, survey.',
-      why: 'It lists them only for clients that it can ask something. With "isolation": "shared" all users have one process, which cannot say whom it asks, so it is told that no client can be asked.',
+      why: 'It lists them only for clients that accept requests from it. With "isolation": "shared" all users share one process, which cannot say which user it asks, so it is told that no client accepts requests.',
       setting: 'POSTERN_CONFIG',
       remedy: 'if they are needed, set "isolation": "user" for files in the configuration file.',
     },

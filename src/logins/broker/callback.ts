@@ -223,16 +223,19 @@ const TOKEN_REFUSED =
 /** Its words about a user are not for a client that has no grant yet. */
 function withoutUserDetails(error: GatewayError, issuer: string) {
   const { key, row, failure } = error;
-  const place = PLACES.get(key);
-  if (place === undefined) return error;
+  const describePlace = PLACES.get(key);
+  if (describePlace === undefined) return error;
   const { member } = failure.facts ?? {};
-  const what = typeof member === 'string' ? `${member} of ${place}` : place;
+  const place = describePlace(typeof member === 'string' ? member : undefined);
   return new GatewayError(key, {
-    details: `${row.details} It is ${what} of ${issuer}; the log of the gateway says what is wrong.`,
+    details: `${row.details} ${place} was rejected (${issuer}). See the gateway log for details.`,
   });
 }
 
-const PLACES: ReadonlyMap<string, string> = new Map([
-  ['unusable_id_token', 'the ID token'],
-  ['unusable_identity', 'the answer about the user'],
+const PLACES: ReadonlyMap<string, (member: string | undefined) => string> = new Map([
+  ['unusable_id_token', (claim) => (claim ? `The ID token's ${claim} claim` : 'The ID token')],
+  [
+    'unusable_identity',
+    (member) => `The information about the user${member ? ` (${member})` : ''}`,
+  ],
 ]);

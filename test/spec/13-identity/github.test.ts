@@ -224,7 +224,7 @@ describe('by groups', () => {
     const { cookie, asked } = await team.steps.approve(await team.steps.register());
     const { headers } = await team.steps.callback({ ...team.emulator.logIn(asked) }, cookie);
     const said = new URL(headers.location ?? '').searchParams.get('error_description');
-    expect(said).toContain('/user/orgs of the answer about the user');
+    expect(said).toContain('The information about the user (/user/orgs)');
     expect(JSON.stringify(team.gateway.log)).toContain('read:org');
   });
 });

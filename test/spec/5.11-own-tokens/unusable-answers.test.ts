@@ -166,7 +166,7 @@ test.each([
     const back = new URL(headers.location ?? '').searchParams;
     expect(back.get('error')).toBe('server_error');
     expect(back.get('error_description')).toContain(
-      `It is ${member} of the ID token of ${own.provider.issuer.url}`,
+      `The ID token's ${member} claim was rejected (${own.provider.issuer.url})`,
     );
   },
 );
