@@ -74,7 +74,7 @@ test('§20.2 doctor: a Redis that is down, one with another password, and a user
     remedy: expect.stringContaining('set REDIS_URL=redis://user:password@'),
   });
   const plain = await examine(redis.url.replace('redis:', 'rediss:'));
-  expect(plain.find('store').remedy).toContain('redis:// in place of rediss://');
+  expect(plain.find('store').remedy).toContain('redis:// instead of rediss://');
   const beyond = await examine(`${redis.url}/99`);
   expect(beyond.find('store')).toMatchObject({
     what: 'Redis does not have the database that the address names at its end.',
@@ -234,7 +234,7 @@ test('§20.2 doctor: mending a setting uses up no limit, a run takes one login, 
   expect(wrong.failures).toEqual(['provider.client-secret']);
   expect(wrong.find('login')).toMatchObject({
     status: 'unknown',
-    why: expect.stringContaining('counts in rate limits'),
+    why: expect.stringContaining('counts towards rate limits'),
   });
   const right = await runDoctor(undefined, { env });
   expect(right.failures).toEqual([]);

@@ -223,7 +223,7 @@ test('§9 an older Node.js is told in one sentence, before anything is loaded th
     { args: ['start'] },
   );
   expect([code, stdout]).toEqual([1, '']);
-  expect(stderr).toMatch(/^Postern needs Node\.js 24 .*nvm install 24.*npm ci once more\.\n$/);
+  expect(stderr).toMatch(/^Postern needs Node\.js 24 .*nvm install 24.*npm ci again\.\n$/);
 });
 
 test('§10 start-up: dev says what to set where DATA_DIR cannot be written', async () => {

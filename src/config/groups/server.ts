@@ -177,7 +177,7 @@ export const serverCardSettings = {
       'For example `com.example/tools`. A registry accepts only names that begin with a domain that you have proved to be yours.',
   }),
   description: defineSetting('SERVER_CARD_DESCRIPTION', shortText, {
-    default: 'MCP servers and tools at one address, behind one login.',
+    default: 'MCP servers and tools at one address, behind one sign-in.',
     summary: 'The description of the gateway in server cards and in `server.json`.',
   }),
 };

@@ -306,7 +306,7 @@ test.each<{ env: Record<string, string>; said: RegExp }>([
     said: /^OAUTH_REVOCATION_URL has no use/,
   },
   { env: { OIDC_GROUPS_CLAIM: 'teams' }, said: /^OIDC_GROUPS_CLAIM has no use/ },
-  { env: { ID_JAG: 'true' }, said: /^ID_JAG=true cannot work with OIDC_PROVIDER=github alone/ },
+  { env: { ID_JAG: 'true' }, said: /^ID_JAG=true cannot work with only OIDC_PROVIDER=github/ },
   { env: { GITHUB_URL: 'http://github.example.com' }, said: /^GITHUB_URL: .*It must be https/ },
   { env: { GITHUB_URL: 'https://example.com/github' }, said: /^GITHUB_URL: .*without a path/ },
   {
@@ -315,7 +315,7 @@ test.each<{ env: Record<string, string>; said: RegExp }>([
       OIDC_ISSUER: 'https://id.example',
       GITHUB_URL: 'https://github.example.com',
     },
-    said: /^GITHUB_URL has no use without OIDC_PROVIDER=github/,
+    said: /^GITHUB_URL has no effect without OIDC_PROVIDER=github/,
   },
 ])('§13.2 github: $env stops the start, and the error names the variable', ({ env, said }) => {
   expect(() => loadConfig({ ...BROKER, ...env })).toThrow(said);

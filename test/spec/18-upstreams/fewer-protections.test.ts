@@ -54,7 +54,7 @@ test.each<[string, object, object, RegExp, Idle?]>([
     'an ask is gone',
     { rules: [ALL, ask(['files__write'])] },
     { rules: [ALL] },
-    /^The "ask" for "files__write" \(before: mcp\.json:\d+, rules\[1\]\) is gone or fits nothing/,
+    /^The "ask" for "files__write" \(before: mcp\.json:\d+, rules\[1\]\) is gone or matches nothing/,
   ],
   [
     'an ask is of another tool',

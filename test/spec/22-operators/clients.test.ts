@@ -214,12 +214,12 @@ describe('settings', () => {
     ],
     [
       { ADMIN_CLIENTS: 'a', ADMIN_GROUPS: '' },
-      /ADMIN_GROUPS is missing: ADMIN_CLIENTS says .* ADMIN_GROUPS=operators$/,
+      /ADMIN_GROUPS is missing: ADMIN_CLIENTS names .* ADMIN_GROUPS=operators$/,
     ],
     [{ OAUTH_MODE: 'proxy' }, /ADMIN_GROUPS: nobody can sign in .*ADMIN_CLIENTS/],
     [
       { ADMIN_GROUPS: 'CN=Ops,OU=Groups,DC=example' },
-      /ADMIN_GROUPS: .*one name that has commas: write that as a JSON array/,
+      /ADMIN_GROUPS: .*one name with commas: write it as a JSON array/,
     ],
     [
       { ADMIN_GROUPS: '["a",1]' },

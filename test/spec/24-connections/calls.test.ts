@@ -43,7 +43,7 @@ test.for(CONNECTING_CLIENTS.map((row) => [row.title, row] as const))(
     expect((await client.call('wiki__whoami')).text).toBe('ada@work');
     const [asked, ...others] = client.asked;
     expect(others).toEqual([]);
-    expect(asked?.message).toContain('wiki wants its user to sign in at it first');
+    expect(asked?.message).toContain('You need to sign in to wiki first');
     const completed = row.era === 'session' ? [asked?.elicitationId] : [];
     await expect.poll(() => client.completed).toEqual(completed);
   },

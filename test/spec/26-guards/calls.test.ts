@@ -285,7 +285,7 @@ test.each(BAD_CHANGES)(
     const refusing = await start([{ name: 'bad', on: [on], use }]);
     const refused = await callTool(refusing, 'raw__weather', { city: 'Rome' });
     expect(refused.json.result.isError).toBe(true);
-    expect(refused.json.result.content[0].text).toContain('The guard bad could not look at this');
+    expect(refused.json.result.content[0].text).toContain('The guard bad could not check this');
     const passing = await start([{ name: 'bad', on: [on], use, onError: 'pass' }]);
     const passed = await callTool(passing, 'raw__weather', { city: 'Rome' });
     expect(passed.json.result.content).toEqual([{ type: 'text', text: 'It is sunny.' }]);

@@ -401,7 +401,7 @@ describe('postern rules replay', () => {
   });
 
   test.each<[args: readonly string[], code: number, says: string]>([
-    [['--config', 'mcp.json'], 2, 'needs what AUDIT_LOG wrote, for example --audit audit.log'],
+    [['--config', 'mcp.json'], 2, 'needs an audit log (AUDIT_LOG), for example --audit audit.log'],
     [['--audit', 'audit.log'], 2, 'needs the configuration file, for example --config mcp.json'],
     [['--audit', 'no.log', '--config', 'mcp.json'], 2, '--audit: no.log cannot be read (ENOENT).'],
     [['--audit', 'broken.gz', '--config', 'mcp.json'], 2, '--audit: broken.gz cannot be read'],

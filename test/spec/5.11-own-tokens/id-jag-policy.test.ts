@@ -111,7 +111,7 @@ test.each<[string, Readonly<Record<string, string>>, RegExp]>([
   [
     'issuers without ID_JAG',
     { ...BROKER, ID_JAG_ISSUERS: 'https://a.example' },
-    /ID_JAG_ISSUERS has no use without ID_JAG=true/,
+    /ID_JAG_ISSUERS has no effect without ID_JAG=true/,
   ],
   [
     'an issuer without TLS',
