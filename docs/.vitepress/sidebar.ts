@@ -41,7 +41,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
       { text: 'Rules', link: '/rules' },
       { text: 'Guards', link: '/guards' },
       { text: 'Ask before a call runs', link: '/asking-first' },
-      { text: 'Clients without a person', link: '/machine-clients' },
+      { text: 'Clients without a user', link: '/machine-clients' },
       { text: 'Enterprises', link: '/enterprise' },
       { text: 'Pages for your users', link: '/front-page' },
       { text: 'Settings', link: '/settings' },
@@ -86,6 +86,7 @@ export const SIDEBAR: DefaultTheme.SidebarItem[] = [
       { text: 'Threat model', link: '/threat-model' },
       { text: 'Benchmarks', link: '/benchmarks' },
       { text: 'Architecture', link: '/architecture' },
+      { text: 'Glossary', link: '/glossary' },
       {
         text: 'Reference',
         link: '/reference',

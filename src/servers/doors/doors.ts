@@ -36,10 +36,10 @@ export function createDoors(baseUrl: string, requests: ConnectionRequests | unde
       const server = upstream.config.name;
       const owner = upstream.logins?.findOwner(caller);
       if (requests === undefined || owner === undefined) throw needed;
-      const need = describeNeed(server, needed);
+      const need = describeNeed(server, needed, owner === 'shared');
       if (owner === 'shared')
         throw new CallRefusedError(
-          `${need} All users share one login, which an operator of this service has to set up at ${baseUrl}/connections/${server}. Nothing was done. Tell the user, and call again once it is set up.`,
+          `${need} All users share one connection, which an operator of this service has to make at ${baseUrl}/connections/${server}. Nothing was done. Tell the user, and call again once it is connected.`,
         );
 
       const answer = findDoorAnswer(relay);
@@ -118,9 +118,13 @@ function findDoorAnswer(relay: Relay) {
 
 // Texts for people and models. A link is for one user alone.
 
-function describeNeed(server: string, { why, scopes }: ConnectionNeeded) {
+function describeNeed(server: string, { why, scopes }: ConnectionNeeded, isShared: boolean) {
   if (scopes !== undefined && scopes.length > 0)
-    return `${server} requires more permissions from you: ${scopes.join(', ')}.`;
+    return `${server} requires more permissions: ${scopes.join(', ')}.`;
+  if (isShared)
+    return why === undefined
+      ? `${server} is not connected yet.`
+      : `${server} has to be connected again: ${why}.`;
   return why === undefined
     ? `You need to sign in to ${server} first.`
     : `You need to sign in to ${server} again: ${why}.`;

@@ -62,7 +62,7 @@ test.for(CONNECTING_CLIENTS.map((row) => [row.title, row] as const))(
     const client = closeAfterTest(await row.connect(gateway.mcpUrl, { person: 'ada', onUrl }));
     expect((await client.call('wiki__write')).text).toBe('written by ada@work');
     expect(client.asked.map(({ message }) => message)).toEqual([
-      expect.stringMatching(/^wiki wants more permissions of its user: .*mcp:write/),
+      expect.stringMatching(/^wiki requires more permissions: .*mcp:write/),
     ]);
     expect(server.seen('authorize').at(-1)?.query.get('scope')).toContain('mcp:write');
   },

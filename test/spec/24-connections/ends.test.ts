@@ -106,7 +106,7 @@ test('§24.3 a call at a shared server that nobody has connected is told where a
     const { text, isError } = await (await gateway.logIn(person)).call('it__whoami');
     expect([isError, text]).toEqual([
       true,
-      `You need to sign in to it first. All users share one login, which an operator of this service has to set up at ${page}. Nothing was done. Tell the user, and call again once it is set up.`,
+      `it is not connected yet. All users share one connection, which an operator of this service has to make at ${page}. Nothing was done. Tell the user, and call again once it is connected.`,
     ]);
   }
 });
