@@ -145,6 +145,6 @@ export const auditSettings = {
     default: false,
     summary: 'Whether lines for calls have the groups and claims that rules name.',
     details:
-      'With `true`, `postern rules replay` can show what changed rules would do to the calls in the log. See [Rules](rules.md#what-would-have-happened).',
+      'With `true`, `postern rules replay` can show what changed rules would do to the calls in the log. See [Rules](rules.md#replay-past-calls).',
   }),
 };
