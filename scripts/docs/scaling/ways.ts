@@ -192,12 +192,12 @@ STORE_READS=tracked          # then: one Redis or Sentinel, Redis 6 or later
 
 - **Before**: \`leased\` needs all processes on a version that has the setting. \`tracked\` needs a Redis user who
   [may use \`CLIENT TRACKING\`](operations/store.md#reads-that-are-remembered). By itself it saves no round trip, because each call is still counted in Redis.
-- **What you see**: Redis uses less of its core at the same load ([how to tell](#scaling)), and \`postern doctor\` has a \`✓\`: “Redis tells of changes”.
+- **What you see**: Redis uses less of its core at the same load ([how to tell](#scaling)), and \`postern doctor\` has a \`✓\`: “Redis reports changes”.
   \`redis_operations_total\` does not fall: it also counts calls that ask Redis for nothing.
 - **Back**: remove the line, and restart one by one. Before you go back to a version without \`leased\`, wait a little over one window after that (a minute for calls,
   an hour for registrations), or a limit may let in more for as long.
 - **Where it helps**: where callers call often. A caller who sends a process at least 4 calls in 5 s gets a share, of 5 % of the limit at most: with the
-  default of 100 calls a minute for an address, 5 calls. Of tens of thousands of users who each call now and then, only the window of all callers is
+  default of 100 calls a minute for an address, 5 calls. Of tens of thousands of users who each call occasionally, only the window of all callers is
   counted in advance. A load balancer that sends an address or a session to the same process makes their calls come together there.
 
 ### What you give up
