@@ -69,7 +69,7 @@ test('§19.3 playground: the token is renewed before it ends, and stays in memor
   await page.clock.fastForward(TO_RENEWAL);
   await expect.poll(() => steps(page)).toContain('Refresh the token');
   await expect.poll(() => granted.length).toBe(2);
-  await expect.poll(() => page.locator('.pg-bar').innerText()).toMatch(/renews in\s+0:5\d:\d\d/);
+  await expect.poll(() => page.locator('.pg-bar').innerText()).toMatch(/refreshes in\s+0:5\d:\d\d/);
   expect(await notice(page).count()).toBe(0);
 
   await page.getByRole('button', { name: 'Call the tool' }).click();

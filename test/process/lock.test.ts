@@ -125,7 +125,7 @@ describe('postern lock', () => {
         'wiki: tool "edit" is gone',
         'wiki: tool "new" is new',
         'wiki: tool "search" has changed: annotations, description',
-        'The gateway hides new and changed entries. `postern lock` approves it.\n',
+        'The gateway hides new and changed entries. `postern lock` approves them.\n',
       ].join('\n'),
       stderr: '',
     });

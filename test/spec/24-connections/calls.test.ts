@@ -149,7 +149,7 @@ test('§24.1 shared: one connection serves all people; before it, all are told t
     const { isError, text } = await user.call('wiki__whoami');
     expect([isError, text]).toEqual([
       true,
-      expect.stringContaining('an operator of this service has to make it'),
+      expect.stringContaining('an operator of this service has to make'),
     ]);
     const { json } = await user.ask('tools/call', { name: 'wiki__whoami' }, ASKABLE_BY_URL);
     expect(json.result.isError).toBe(true);
