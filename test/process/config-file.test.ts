@@ -106,7 +106,7 @@ test('§18.5 rules: servers without rules are warned of in production, and so ar
     expect.objectContaining({
       level: 'warn',
       msg: expect.stringMatching(
-        /may use all that these servers offer: wiki, files\. .*cannot tell them apart: files .*"rules": "everyone"/,
+        /may use everything that these servers offer: wiki, files\. .*cannot tell them apart: files .*"rules": "everyone"/,
       ),
     }),
   ]);

@@ -87,7 +87,7 @@ describe('doctor: what own tokens need', () => {
     {
       what: 'nobody in particular',
       changed: {},
-      said: /^Everybody whom the provider lets in may sign in/,
+      said: /^All users at the provider may sign in/,
     },
     {
       what: 'addresses and claims',

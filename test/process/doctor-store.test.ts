@@ -157,7 +157,7 @@ test('§20.2 doctor: with the store of a running gateway down, what needs it is 
   ]);
   const printed = await runInside(own, { args: ['doctor'] });
   expect(printed.stdout.trimEnd().replaceAll('\n', ' ')).toMatch(
-    /Start here: Nothing listens where Redis should be \(REDIS_URL\): .+ and port\.$/,
+    /Start here: Nothing listens at the address of Redis \(REDIS_URL\): .+ and port\.$/,
   );
   const outside = await runDoctor(running.url);
   expect(outside.failures).toEqual(['gateway.ready.store']);
@@ -390,7 +390,7 @@ test('§20.2 doctor: lists that a server has and does not declare', async () => 
     {
       status: 'warning',
       what: 'silent does not declare tools; its list has 1.',
-      why: expect.stringMatching(/nobody sees these tools\.$/),
+      why: expect.stringMatching(/so no client sees these tools\.$/),
       remedy: expect.stringContaining('have the server declare tools'),
     },
     { what: 'silent does not declare prompts; its list has 2.' },

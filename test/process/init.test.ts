@@ -404,7 +404,7 @@ test('§20.6 init --servers: a server that wants a login of each user gets auth:
     `  login-sse:\n    url: "${origin}/login/sse"\n    type: sse\n    auth: {"type":"oauth"}\n`,
   ]);
   expect(stdout).toMatch(
-    /^ {2}login +auth +added, with the type oauth: it wants each user to sign in/m,
+    /^ {2}login +auth +added, with the type oauth: it requires each user to sign in/m,
   );
   expect(asked.map(({ path }) => path).sort()).toEqual(['/key', '/login', '/login/sse']);
   expect(asked.filter(({ headers }) => headers.authorization !== undefined)).toEqual([]);

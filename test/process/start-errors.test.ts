@@ -259,6 +259,6 @@ test('§20.1 dev: in proxy mode the same settings are refused', async () => {
   );
   expectCleanFailure(postern);
   expect(problemsOf(postern)).toEqual([
-    expect.stringMatching(/^OAUTH_ACCESS_TTL_SECONDS is for tokens of the gateway's own/),
+    expect.stringMatching(/^OAUTH_ACCESS_TTL_SECONDS is for the gateway's own tokens/),
   ]);
 });

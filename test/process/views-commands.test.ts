@@ -61,10 +61,10 @@ test('§25.2 config --lists: a server that does not answer is not taken for one 
     ...['config', '--lists', '--config', 'mcp.json'],
   );
   expect(stdout).toMatch(
-    /^ {2}\/mcp\/down: not known, since it did not answer or lists tools for users only$/m,
+    /^ {2}\/mcp\/down: unknown, since it did not answer or only lists tools for users$/m,
   );
   expect(stdout).toMatch(
-    /^ {2}\/mcp\/all: 0 tools, about 0 tokens, without servers that did not answer or list tools for users only$/m,
+    /^ {2}\/mcp\/all: 0 tools, about 0 tokens, without servers that did not answer or only list tools for users$/m,
   );
 });
 

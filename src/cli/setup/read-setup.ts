@@ -153,7 +153,7 @@ function warnOfMissingRules(
   const sharing =
     shared.length === 0
       ? ''
-      : ` All users share one process, which cannot tell them apart, of: ${shared.join(', ')} ("isolation" changes that).`;
+      : ` These run as one process for all users and cannot tell them apart: ${shared.join(', ')} ("isolation" changes that).`;
   return [
     `${path}: There are no rules. ${who} may use everything that these servers offer: ${names}.${sharing} Write rules under "rules", or "rules": "everyone" (rules: everyone in YAML) if you mean it.`,
   ];

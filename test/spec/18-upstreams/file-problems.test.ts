@@ -499,7 +499,7 @@ test('§18.1 file: a rule with a member that is refused is not refused for what 
 
 test('§18.1 file: a list of no rules is refused, as it would allow everybody everything', async () => {
   expect(await findProblems({ rules: [] })).toEqual([
-    expect.stringMatching(/rules: The list is empty\. .* write "everyone" in its place/),
+    expect.stringMatching(/rules: The list is empty\. .* write "everyone" instead/),
   ]);
 });
 

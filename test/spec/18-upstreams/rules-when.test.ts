@@ -302,7 +302,7 @@ describe('attacks: expressions that take long', () => {
   test.each<[string, RegExp]>([
     ['true && '.repeat(400).concat('true'), /at most 2000 characters/],
     [`${'('.repeat(900)}true${')'.repeat(900)}`, /not CEL, or it is nested too deeply/],
-    [`${'['.repeat(70)}1${']'.repeat(70)} == []`, /nests more than 64/],
+    [`${'['.repeat(70)}1${']'.repeat(70)} == []`, /is nested more than 64/],
     ['args.a.all(x, args.b.all(y, x == y))', /inside one another/],
     ['args.a.exists(x, x.exists(y, y.all(z, z == 1)))', /inside one another/],
     ['user.groups.exists(x, user.groups.exists(y, x == y))', /inside one another/],
@@ -332,7 +332,7 @@ describe('attacks: expressions that take long', () => {
       /startWith cannot be used in conditions. Did you mean startsWith\?/,
     ],
     ['timestamp(args.at) > timestamp(args.at)', /timestamp cannot be used/],
-    ['args.a.exists(x.y, true)', /exists is not used as it must be/],
+    ['args.a.exists(x.y, true)', /exists is not used correctly/],
     ['user.email.', /not CEL: line 1, character 11/],
     ["user.email == 'x", /not CEL/],
     ['', /not CEL/],

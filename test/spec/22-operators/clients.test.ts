@@ -207,7 +207,7 @@ describe('settings', () => {
   };
 
   test.each([
-    [{ ADMIN_CLIENTS: 'gateway' }, /ADMIN_CLIENTS: "gateway" is the client that all MCP clients/],
+    [{ ADMIN_CLIENTS: 'gateway' }, /ADMIN_CLIENTS: "gateway" is the client through which all MCP clients/],
     [
       { ADMIN_CLIENTS: 'a,svc-AAAAAAAAAAAA' },
       /ADMIN_CLIENTS: "svc-AAAAAAAAAAAA" is a client that registered itself/,
@@ -216,7 +216,7 @@ describe('settings', () => {
       { ADMIN_CLIENTS: 'a', ADMIN_GROUPS: '' },
       /ADMIN_GROUPS is missing: ADMIN_CLIENTS names .* ADMIN_GROUPS=operators$/,
     ],
-    [{ OAUTH_MODE: 'proxy' }, /ADMIN_GROUPS: nobody can sign in .*ADMIN_CLIENTS/],
+    [{ OAUTH_MODE: 'proxy' }, /ADMIN_GROUPS: no user can sign in .*ADMIN_CLIENTS/],
     [
       { ADMIN_GROUPS: 'CN=Ops,OU=Groups,DC=example' },
       /ADMIN_GROUPS: .*one name with commas: write it as a JSON array/,

@@ -106,7 +106,7 @@ test.each<[string, Readonly<Record<string, string>>, RegExp]>([
   [
     'proxy mode',
     { OIDC_ISSUER: BROKER.OIDC_ISSUER, ID_JAG: 'true' },
-    /ID_JAG is for tokens of the gateway's own/,
+    /ID_JAG is for the gateway's own tokens/,
   ],
   [
     'issuers without ID_JAG',

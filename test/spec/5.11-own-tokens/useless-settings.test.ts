@@ -43,7 +43,7 @@ test.each([
 ])('§5.11 settings: in proxy mode, %o stops the start', (setting) => {
   const [name] = Object.keys(setting);
   expect(() => loadConfig({ ...PROXY, ...setting })).toThrow(
-    new RegExp(`^${name} is for tokens of the gateway's own.*Remove it, or set OAUTH_MODE=broker`),
+    new RegExp(`^${name} is for the gateway's own tokens.*Remove it, or set OAUTH_MODE=broker`),
   );
 });
 
