@@ -80,7 +80,7 @@ test('§27.4 a link in a browser: somebody else sees nothing of the call, and ca
   await logInAs(page, 'Mallory');
   await expectGoodLooks(page, 'This link is for another user');
   expect(await page.content()).not.toContain('/tmp/a');
-  await page.getByRole('button', { name: 'Sign in as somebody else' }).click();
+  await page.getByRole('button', { name: 'Sign in as another user' }).click();
   await logInAs(page, 'Carol');
   await expectGoodLooks(page, 'Allow this app to do this?');
 });

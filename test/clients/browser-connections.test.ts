@@ -73,7 +73,7 @@ test('§24.3 a link in a browser: somebody else is told that it is not for them,
   const { page } = await openPage(browser, link, {});
   await logInAs(page, 'Mallory');
   await expectGoodLooks(page, 'This link is for another user');
-  await page.getByRole('button', { name: 'Sign in as somebody else' }).click();
+  await page.getByRole('button', { name: 'Sign in as another user' }).click();
   await logInAs(page, 'Carol');
   await expectGoodLooks(page, 'Connect wiki?');
 });

@@ -74,7 +74,7 @@ ${rest}`,
   });
 
 /** Its button that logs in as another user. */
-export const SWITCH = '<button name="action" value="switch">Sign in as somebody else</button>';
+export const SWITCH = '<button name="action" value="switch">Sign in as another user</button>';
 
 export const WARNING_MARK = `<div class="mark">${ICONS.warning}</div>`;
 export const DONE_MARK = `<div class="mark good">${ICONS.done}</div>`;

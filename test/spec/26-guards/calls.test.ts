@@ -296,8 +296,8 @@ test.each(BAD_CHANGES)(
 const FAILURES = [
   { title: 'throws', body: "throw new Error('the value was hunter2');", reason: 'it threw' },
   { title: 'rejects', body: "return Promise.reject(new TypeError('x'));", reason: 'TypeError' },
-  { title: 'answers nothing', body: 'return undefined;', reason: 'no object' },
-  { title: 'answers a text', body: "return 'pass';", reason: 'no object' },
+  { title: 'answers nothing', body: 'return undefined;', reason: 'not an object' },
+  { title: 'answers a text', body: "return 'pass';", reason: 'not an object' },
   { title: 'answers another word', body: "return { decision: 'maybe' };", reason: 'no "decision"' },
   {
     title: 'changes to nothing',

@@ -95,7 +95,7 @@ test.each(ANSWERS)('§26.2 an answer may be: $title', async ({ answer, said }) =
 });
 
 const FAILURES = [
-  { title: 'answers no JSON', answer: 'pass', status: 200, reason: 'no JSON' },
+  { title: 'answers no JSON', answer: 'pass', status: 200, reason: 'not JSON' },
   { title: 'answers 500', answer: { decision: 'pass' }, status: 500, reason: 'it answered 500' },
   { title: 'redirects', answer: { decision: 'pass' }, status: 302, reason: 'cannot be reached' },
   { title: 'answers neither', answer: { ok: true }, status: 200, reason: 'neither' },
