@@ -1,7 +1,7 @@
-// npm run walk: which files and functions of src a warm call executes, and which rooms it goes through.
+// npm run walk: shows which files and functions of src a warm call executes, and in which rooms.
 import { readFile, writeFile } from 'node:fs/promises';
 import { readOptions } from './read-options.ts';
-import { writeSection } from './walk/page.ts';
+import { SHOWN, writeSection } from './walk/page.ts';
 import { renderTotals, renderWalk } from './walk/render.ts';
 import { takeWalk, type WalkResult } from './walk/take-walk.ts';
 import { WALKS } from './walk/walks.ts';
@@ -19,6 +19,7 @@ METHOD is one of ${NAMES}.
   --functions      the functions of each file, too: name, line, and how often they were entered where
                    that is more than once (an async function that waits is entered again)
   --write          writes the totals into docs/architecture.md
+  --check          fails if docs/architecture.md shows other totals
   --help           this text`;
 
 const { values, positionals } = readOptions(USAGE, {
@@ -26,6 +27,7 @@ const { values, positionals } = readOptions(USAGE, {
   options: {
     functions: { type: 'boolean', default: false },
     write: { type: 'boolean', default: false },
+    check: { type: 'boolean', default: false },
   },
 });
 const [method, ...others] = positionals;
@@ -35,8 +37,8 @@ if (method !== undefined && walk === undefined) {
   refuse(`There is no walk "${method}". There are ${NAMES}.`);
 } else if (others.length > 0) {
   refuse('Name one METHOD, or none for the totals of all.');
-} else if (walk !== undefined && values.write) {
-  refuse('--write needs the totals of all: leave METHOD out.');
+} else if (walk !== undefined && (values.write || values.check)) {
+  refuse('--write and --check need the totals of all: leave METHOD out.');
 } else if (walk === undefined && values.functions) {
   refuse('--functions needs a METHOD.');
 } else if (walk === undefined) {
@@ -47,12 +49,20 @@ if (method !== undefined && walk === undefined) {
 }
 
 async function walkAll(): Promise<void> {
+  const isForPage = values.write || values.check;
+  const walks = isForPage ? WALKS.filter(({ name }) => SHOWN.includes(name)) : WALKS;
   const results: WalkResult[] = [];
-  for (const one of WALKS) results.push(await takeWalk(one));
-  console.log(renderTotals(results));
-  if (!values.write) return;
-  const page = new URL('../docs/architecture.md', import.meta.url);
-  await writeFile(page, writeSection(await readFile(page, 'utf8'), results));
+  for (const one of walks) results.push(await takeWalk(one));
+  if (!isForPage) {
+    console.log(renderTotals(results));
+    return;
+  }
+  const file = new URL('../docs/architecture.md', import.meta.url);
+  const page = await readFile(file, 'utf8');
+  const written = writeSection(page, results);
+  if (values.write) await writeFile(file, written);
+  else if (written !== page)
+    refuse('docs/architecture.md shows another walk: npm run walk -- --write writes it.');
 }
 
 function refuse(message: string): void {

@@ -36,7 +36,7 @@ async function compile() {
   return bytes;
 }
 
-const wanted = `// Made of ${SOURCE} by npm run wasm.
+const wanted = `// Generated from ${SOURCE} by npm run wasm.
 export const SCAN_MODULE =
   '${Buffer.from(await compile()).toString('base64')}';
 `;

@@ -103,7 +103,7 @@ const WITH_CLASSES = [
   'mcp/calls/(call|context).ts',
   'mcp/session/(kept-streams?|session-era|session-streams).ts',
   'mcp/streaming/(notification-streams|response-stream).ts',
-  'platform/(bounded-map|cancellation|clock|exact-json|note|splice-json).ts',
+  'platform/(bounded-map|cancellation|clock|exact-json|json|splice-json).ts',
   'platform/http-client/(connection|content-coding|http-pool|read-response).ts',
   'mcp/protocol/fit.ts',
   'catalog/resolve-target.ts',

@@ -1,18 +1,17 @@
-// The section of docs/architecture.md that says what a call executes.
+// Writes the section of docs/architecture.md on the path of a call.
 import { renderTable } from '../docs/table.ts';
 import type { WalkResult } from './take-walk.ts';
 
-/** Those that the page shows. */
-const SHOWN = ['tools/call', 'relay', 'tools/list', 'token'];
+/** Walks on the page. */
+export const SHOWN: readonly string[] = ['tools/call', 'relay', 'tools/list', 'token'];
 
 const SECTION = /(<!-- walk -->\n)[\s\S]*?(<!-- end of walk -->)/;
 
 /** @throws Error for a page without the section. */
 export function writeSection(page: string, results: readonly WalkResult[]): string {
   if (!SECTION.test(page)) throw new Error('docs/architecture.md has no <!-- walk --> section.');
-  const shown = results.filter(({ walk }) => SHOWN.includes(walk.name));
   return page.replace(SECTION, (_, start: string, end: string) =>
-    [start, ...shown.map(renderRooms), renderTotals(shown), end].join('\n'),
+    [start, ...results.map(renderRooms), renderTotals(results), end].join('\n'),
   );
 }
 
@@ -21,9 +20,9 @@ const renderRooms = ({ walk, rooms }: WalkResult): string =>
 
 const renderTotals = (results: readonly WalkResult[]): string =>
   `\n${renderTable(
-    ['Walk', 'Files', 'Functions', 'Arrows', 'What is called'],
-    results.map(({ walk, fileCount, functionCount, arrows }) => [
-      ...[walk.name, fileCount, functionCount, arrows.length].map(String),
+    ['Walk', 'Files', 'Functions', 'Types', 'Arrows', 'What is called'],
+    results.map(({ walk, fileCount, functionCount, typeCount, arrows }) => [
+      ...[walk.name, fileCount, functionCount, typeCount, arrows.length].map(String),
       walk.title,
     ]),
   )}`;

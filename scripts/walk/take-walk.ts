@@ -1,4 +1,5 @@
-// One walk: calls until all is warm, calls that are counted, and one whose functions are put in order.
+// Takes one walk: warm-up calls, counted calls, and one call that gives the order of its functions.
+import { readFileSync } from 'node:fs';
 import { sortByFirstCall, type WalkedFunction } from './call-order.ts';
 import { type CountedFunction, intersect, openFunctionCounter } from './count-functions.ts';
 import { type Arrow, findArrows, findRoom } from './find-arrows.ts';
@@ -9,6 +10,8 @@ export interface WalkResult {
   readonly walk: Walk;
   readonly functionCount: number;
   readonly fileCount: number;
+  /** Types that these files export. */
+  readonly typeCount: number;
   /** In the order in which a call first comes to them. */
   readonly rooms: readonly Room[];
   readonly arrows: readonly Arrow[];
@@ -54,6 +57,7 @@ export async function takeWalk(walk: Walk): Promise<WalkResult> {
       walk,
       functionCount: functions.length,
       fileCount: files.size,
+      typeCount: [...files.keys()].reduce((total, file) => total + countTypes(file), 0),
       rooms: [...rooms].map(([name, names]) => ({
         name,
         files: names.map((file) => ({ name: file, functions: files.get(file) ?? [] })),
@@ -65,6 +69,12 @@ export async function takeWalk(walk: Walk): Promise<WalkResult> {
     await stage.close();
   }
 }
+
+const countTypes = (file: string): number =>
+  readFileSync(new URL(`../../src/${file}`, import.meta.url), 'utf8').match(EXPORTED_TYPE)
+    ?.length ?? 0;
+
+const EXPORTED_TYPE = /^export (type|interface) \w/gm;
 
 async function prepareCall(walk: Walk, stage: Stage): Promise<() => Promise<void>> {
   const call = await stage.prepare();

@@ -14,18 +14,18 @@ export function canonicalizeAddress(text: string): string | undefined {
   return mapped?.[1] ?? address.toLowerCase();
 }
 
-// The keys under which an address is counted (§8.2). A site gets a /64 of IPv6, so its 2^64 addresses are
-// one caller; for little money it gets a /48, which has 65,536 of those.
+// Rate limit keys for an address (§8.2). A site usually has an IPv6 /64, so its 2^64 addresses count as one
+// caller. A /48, with 65,536 of these, is cheap to rent.
 
-/** `203.0.113.7`, `2001:db8:1:2::/64`, or `unknown`, of an address in its canonical form. */
+/** `203.0.113.7`, `2001:db8:1:2::/64`, or `unknown`, for an address in canonical form. */
 export const toAddressKey = (address: string): string => findPrefix(address, 4) ?? address;
 
-/** `2001:db8:1::/48`, of an address in its canonical form; undefined for anything but IPv6. */
+/** `2001:db8:1::/48`, for an address in canonical form; undefined for anything but IPv6. */
 export const toNetworkKey = (address: string): string | undefined => findPrefix(address, 3);
 
 const GROUPS = 8;
 
-/** The first of the eight groups, zeros that `::` stands for included. */
+/** The leading groups of the eight, including the zeros that `::` stands for. */
 function findPrefix(address: string, groups: number): string | undefined {
   // In a canonical address only IPv6 has a colon.
   if (!address.includes(':')) return undefined;
@@ -39,7 +39,7 @@ function findPrefix(address: string, groups: number): string | undefined {
 
 const splitGroups = (text: string): readonly string[] => (text === '' ? [] : text.split(':'));
 
-// Which hosts are this machine. Two questions: what OAuth lets use http, and what no other machine reaches.
+// Loopback hosts: those that OAuth allows over plain http, and those that no other machine can reach.
 
 /** Names of this machine in an IPv4 network. */
 export const IPV4_LOOPBACK_HOSTS: readonly string[] = ['localhost', '127.0.0.1'];
@@ -58,7 +58,7 @@ export function isOnThisMachine(host: string): boolean {
   return /^((.+\.)?localhost|127\.[\d.]+|::1)$/.test(canonicalizeAddress(name) ?? name);
 }
 
-/** True if a token that goes to this URL can be read by nobody on the way. */
+/** True if a token sent to this URL cannot be read in transit. */
 export function isSafeForTokens(url: string): boolean {
   const { protocol, hostname } = new URL(url);
   return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname));

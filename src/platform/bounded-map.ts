@@ -1,4 +1,4 @@
-// Maps for what anybody may make more of: when one is full, the entry that was used longest ago goes.
+// Maps with a bound, for entries that callers can create at will: a full map evicts its least recently used entry.
 import { LRUCache } from 'lru-cache';
 import { CAPACITY } from './memory/capacity.ts';
 
@@ -8,13 +8,13 @@ export type BoundedMap<Key extends {}, Value extends {}> = Pick<
   'get' | 'peek' | 'set' | 'delete' | 'clear' | 'values'
 >;
 
-/** A row of {@link CAPACITY}, or a number that a setting says. */
+/** A row of {@link CAPACITY}, or a number from a setting. */
 type Capacity = keyof typeof CAPACITY | number;
 
 export const createBoundedMap = <Key extends {}, Value extends {}>(
   capacity: Capacity,
 ): BoundedMap<Key, Value> =>
-  // For entries that have a size the package takes the room of those that are there; with `max` it takes all at once.
+  // With a size per entry, the package allocates as entries come; with `max` it allocates everything at once.
   new LRUCache<Key, Value>({
     maxSize: typeof capacity === 'number' ? capacity : CAPACITY[capacity],
     sizeCalculation: () => 1,
@@ -25,10 +25,10 @@ export const createSizedMap = <Key extends {}, Value extends {}>({
   measure,
   onRemove,
 }: {
-  /** The sum over all entries. One that is larger alone is not taken. */
+  /** Sum over all entries. A single entry larger than this is not stored. */
   readonly maxSize: number;
   measure(key: Key): number;
-  /** It is no longer there, for whatever reason. */
+  /** Called when an entry is removed, evicted or replaced. */
   onRemove(value: Value, key: Key): void;
 }): BoundedMap<Key, Value> =>
   new LRUCache<Key, Value>({
@@ -37,7 +37,7 @@ export const createSizedMap = <Key extends {}, Value extends {}>({
     dispose: onRemove,
   });
 
-/** Values that end at a point in time. The one that was set longest ago goes first, however often it is read. */
+/** Values with an expiry time. The oldest is evicted first, however often it is read. */
 export function createExpiringMap<Value>(capacity: Capacity, getNow: () => number) {
   const entries = createBoundedMap<string, { readonly value: Value; readonly endsAt: number }>(
     capacity,
@@ -49,7 +49,7 @@ export function createExpiringMap<Value>(capacity: Capacity, getNow: () => numbe
       entries.delete(key);
       return undefined;
     },
-    /** `endsAt` in milliseconds, as `getNow` counts them. What has ended is not kept. */
+    /** `endsAt` in milliseconds, on the clock of `getNow`. An expired value is not stored. */
     set(key: string, value: Value, endsAt: number) {
       if (endsAt > getNow()) entries.set(key, { value, endsAt });
       else entries.delete(key);
@@ -59,11 +59,11 @@ export function createExpiringMap<Value>(capacity: Capacity, getNow: () => numbe
 }
 
 /**
- * Values in the order in which they were added, for what comes and goes with every call.
+ * Values in insertion order, for entries that come and go with every call.
  *
- * A Set or a Map replaces its table each time that it has grown or was emptied, and an old table refers to the next one. Once the
- * garbage collector has moved one of them to the old generation, that keeps all later ones, and what is in them, until a full
- * collection. Here nothing is left behind.
+ * A Set or a Map replaces its table whenever it grows or is emptied, and an old table refers to the next. Once the garbage
+ * collector has promoted one of them to the old generation, it keeps all later tables and their entries alive until a full
+ * collection. A linked list leaves nothing behind.
  */
 export class LinkedList<Value> implements Iterable<Value> {
   /** The number of entries. */
@@ -72,7 +72,7 @@ export class LinkedList<Value> implements Iterable<Value> {
   private first: Link<Value> | undefined;
   private last: Link<Value> | undefined;
 
-  /** At the end. What is returned takes it out again. */
+  /** Appends the value. The returned link removes it again. */
   add(value: Value): Link<Value> {
     const link = new Link(this, value);
     link.previous = this.last;
@@ -83,7 +83,7 @@ export class LinkedList<Value> implements Iterable<Value> {
     return link;
   }
 
-  /** Takes it out if it is in this list; {@link Link.remove} does so whichever list it is in. */
+  /** Removes the link if it is in this list; {@link Link.remove} removes it from any list. */
   remove(link: Link<Value> | undefined): void {
     if (link?.list !== this) return;
     const { previous, next } = link;
@@ -95,14 +95,14 @@ export class LinkedList<Value> implements Iterable<Value> {
     this.size -= 1;
   }
 
-  /** The oldest for which `isMeant` is true. */
+  /** The oldest value for which `isMeant` is true. */
   find(isMeant: (value: Value) => boolean): Value | undefined {
     let link = this.first;
     while (link !== undefined && !isMeant(link.value)) link = link.next;
     return link?.value;
   }
 
-  /** The oldest first. Of what is removed meanwhile, it may only be the value at hand: else go through a copy. */
+  /** Oldest first. Only the current value may be removed during iteration; otherwise iterate over a copy. */
   *[Symbol.iterator](): Iterator<Value> {
     let link = this.first;
     while (link !== undefined) {
@@ -116,7 +116,7 @@ export class LinkedList<Value> implements Iterable<Value> {
 /** The place of a value in a list. */
 export class Link<Value> {
   readonly value: Value;
-  /** Undefined once it was removed. */
+  /** Undefined once removed. */
   list: LinkedList<Value> | undefined;
   previous: Link<Value> | undefined = undefined;
   next: Link<Value> | undefined = undefined;
@@ -126,7 +126,7 @@ export class Link<Value> {
     this.value = value;
   }
 
-  /** Out of the list that it is in. */
+  /** Removes the value from its list. */
   remove(): void {
     this.list?.remove(this);
   }

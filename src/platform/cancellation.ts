@@ -1,6 +1,5 @@
 /**
- * The part of an AbortSignal that it takes to hear that nobody waits any more: an AbortSignal is one, too. Each listener is
- * called once.
+ * The part of AbortSignal needed to learn of a cancellation; an AbortSignal satisfies it. Each listener is called once.
  */
 export interface CancelSignal {
   readonly aborted: boolean;
@@ -9,17 +8,17 @@ export interface CancelSignal {
 }
 
 /**
- * As an AbortController and its signal, for what every relayed call has: those with their event targets cost some µs each,
- * and outlived several garbage collections.
+ * AbortController and signal in one, for relayed calls: those of Node are event targets, cost some µs each, and survived several
+ * garbage collections.
  */
 export class Cancellation implements CancelSignal {
   aborted = false;
-  /** Made on first use: who listens at the end of the line may be nobody. */
+  /** Created on first use: many calls have no listener. */
   private listeners: (() => void)[] | undefined;
 
   addEventListener(_type: 'abort', listener: () => void): void {
     if (this.aborted) return;
-    // There is nearly always one: an empty array makes room for 16 when it gets its first.
+    // There is nearly always one listener: an empty array allocates room for 16 on its first push.
     if (this.listeners === undefined) this.listeners = [listener];
     else if (!this.listeners.includes(listener)) this.listeners.push(listener);
   }
@@ -35,7 +34,7 @@ export class Cancellation implements CancelSignal {
   }
 }
 
-/** The same for whom only an AbortSignal will do. */
+/** Converts the signal for APIs that require an AbortSignal. */
 export function toAbortSignal(signal: CancelSignal): AbortSignal {
   const controller = new AbortController();
   if (signal.aborted) controller.abort();
@@ -43,7 +42,7 @@ export function toAbortSignal(signal: CancelSignal): AbortSignal {
   return controller.signal;
 }
 
-/** The reason of the signal, once it is aborted. */
+/** Rejects with the signal's reason once it is aborted. */
 export const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason));

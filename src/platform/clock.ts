@@ -27,7 +27,7 @@ export const systemClock: Clock = {
 
 const SECOND_MS = 1000;
 
-/** Returns a function after whose call the task runs once a second, for as long as it is needed. */
+/** Returns a function that starts running the task once a second, for as long as `isNeeded`. */
 export function createSecondTimer(
   clock: Clock,
   { isNeeded, task }: { readonly isNeeded: () => boolean; readonly task: () => void },
@@ -45,20 +45,20 @@ export function createSecondTimer(
   };
 }
 
-// Long work of one caller gives way to everybody else's: it is done in turns of the event loop.
+// Long work yields to other requests: it is spread over several turns of the event loop.
 
 export type Turns = ReturnType<typeof createTurns>;
 
-/** Milliseconds: so long somebody else waits for one who has much to do. */
+/** Milliseconds for which long work may block other requests. */
 const TURN_MS = 5;
 
 export function createTurns(clock: Clock) {
   let endsAt = clock.monotonic() + TURN_MS;
 
   return {
-    /** True if it is time to await `next`: asked after each small piece of the work. */
+    /** True if it is time to await `next`; checked after each small piece of work. */
     isOver: () => clock.monotonic() >= endsAt,
-    /** Resolves once others had their turn. */
+    /** Resolves once other work had its turn. */
     async next() {
       await nextTurn();
       endsAt = clock.monotonic() + TURN_MS;
@@ -66,7 +66,7 @@ export function createTurns(clock: Clock) {
   };
 }
 
-/** A time that can be put off, and stand still: calls `onPassed` once, after `ms` that were neither put off nor paused. */
+/** A timeout that can be renewed and paused: calls `onPassed` once, after `ms` of unpaused time since the last renewal. */
 export class Deadline {
   private readonly clock: Clock;
   private readonly ms: number;
@@ -84,12 +84,12 @@ export class Deadline {
     this.cancel = this.checkAfter(ms);
   }
 
-  /** The whole time begins again. Moves `at` only: a flood of progress costs no timers. */
+  /** Restarts the full timeout. Moves `at` only, so a flood of progress notifications creates no timers. */
   renew(): void {
     this.at = this.clock.monotonic() + this.ms;
   }
 
-  /** The time stands still until the result is called; it may be paused several times at once. */
+  /** Pauses the timeout until the returned function is called. Pauses may overlap. */
   pause(): () => void {
     this.pauses += 1;
     if (this.pauses === 1) {
@@ -121,7 +121,7 @@ export class Deadline {
     return left > 0;
   }
 
-  /** Node.js runs timers before it reads: after work that took long, an answer that came in time is still to be read. */
+  /** Node.js runs timers before it reads sockets: after long work, a response that arrived in time may still be unread. */
   private lookOnce(): void {
     const looked = setImmediate(() => {
       if (!this.waitForRest()) this.onPassed();
@@ -130,17 +130,17 @@ export class Deadline {
   }
 }
 
-/** The pauses before what has failed is tried again. */
+/** Backoff before a failed attempt is repeated. */
 interface BackOff {
   readonly firstMs: number;
   readonly longestMs: number;
 }
 
-/** Milliseconds after so many failures in a row, from 1 on: twice as long after each. */
+/** Milliseconds of backoff after `failures` consecutive failures (from 1): doubles each time. */
 export const computePauseMs = ({ firstMs, longestMs }: BackOff, failures: number): number =>
   Math.min(longestMs, firstMs * 2 ** (failures - 1));
 
-/** Attempts that are made again after a pause, `pauseAfter` so many failures in a row. At most one of them waits. */
+/** Retries with backoff: `pauseAfter` maps consecutive failures to milliseconds. At most one attempt is pending. */
 export function createAttempts(
   clock: Pick<Clock, 'after'>,
   pauseAfter: (failures: number) => number,
@@ -155,27 +155,27 @@ export function createAttempts(
 
   return {
     countFailures: () => failures,
-    /** The last one has failed: the next one is made after a pause of at least `leastMs`, whose milliseconds are returned. */
+    /** Counts a failure and schedules the next attempt, in `leastMs` or more; returns the milliseconds until then. */
     again(attempt: () => void, leastMs = 0): number {
       failures += 1;
       const pauseMs = Math.max(leastMs, pauseAfter(failures));
       after(pauseMs, attempt);
       return pauseMs;
     },
-    /** The next one is made after so many milliseconds. */
+    /** Schedules the next attempt in `ms` milliseconds. */
     after,
     noteSuccess() {
       failures = 0;
     },
-    /** The one that waits is not made. */
+    /** Cancels the pending attempt. */
     stop: () => cancel(),
   };
 }
 
-// A value that holds for a time only must not hold for longer on a computer that sleeps, or is stopped: some count monotonic time
-// on then, and some do not.
+// A value that expires must not live longer on a computer that sleeps or is suspended: monotonic time goes on there on some
+// systems only.
 
-/** A moment by both clocks. */
+/** A moment on both clocks. */
 export interface Moment {
   /** Epoch milliseconds. */
   readonly now: number;
@@ -187,14 +187,14 @@ export const takeMoment = (clock: Clock): Moment => ({
   monotonic: clock.monotonic(),
 });
 
-/** Milliseconds from then until now, by the clock by which they are more. */
+/** Milliseconds since then, by whichever clock shows more. */
 export const measureSince = ({ now, monotonic }: Moment, clock: Clock): number =>
   Math.max(clock.now() - now, clock.monotonic() - monotonic);
 
 /**
- * Returns a function that runs tasks at the end of this turn of the event loop, one after the other. What writes to sockets
- * belongs there: between the work on two requests a write costs several times as much, since it wakes up whoever reads,
- * and finds the processor's caches full of other code.
+ * Returns a function that runs tasks at the end of the current turn of the event loop, in order. Socket writes belong there:
+ * between two requests a write costs several times as much, since it wakes up the reader and finds the processor's caches
+ * full of other code.
  */
 export function createTurnEnd(): (task: () => void) => void {
   let waiting: (() => void)[] = [];
@@ -210,10 +210,10 @@ export function createTurnEnd(): (task: () => void) => void {
   };
 }
 
-// One timer for many that wait equally long: an open stream has two such waits, and for each a timer of
-// Node.js with its closures would take five times the memory.
+// One timer for many items with the same delay: an open stream has two such delays, and a Node.js timer with its closures
+// for each would take five times the memory.
 
-/** One that waits. For `SharedTimer` alone, but for giving it back to that. */
+/** A pending item; opaque to everything but `SharedTimer`. */
 export interface Wait<Item> {
   readonly item: Item;
   /** On the clock's monotonic time. */
@@ -223,7 +223,7 @@ export interface Wait<Item> {
   isOver: boolean;
 }
 
-/** All wait for `ms`: so they are due in the order in which they came. */
+/** All items wait for `ms`, so they become due in insertion order. */
 export class SharedTimer<Item> {
   private readonly clock: Clock;
   private readonly ms: number;
@@ -231,9 +231,9 @@ export class SharedTimer<Item> {
   private first: Wait<Item> | undefined;
   private last: Wait<Item> | undefined;
   private cancel: (() => void) | undefined;
-  /** Node.js takes what is done in a timer for a part of the request that set it: here that would be another one's trace. */
+  /** Node.js attributes a timer's work to the request that set it, which here would be another request's trace. */
   private readonly origin = new AsyncResource('SharedTimer');
-  /** Set while those that are due are called, and may wait again: the timer is set for the first one after that. */
+  /** Set while due items are called: these may be added again, and the timer is set afterwards. */
   private isEndingDue = false;
 
   constructor(clock: Clock, ms: number, onPassed: (item: Item) => void) {
@@ -242,7 +242,7 @@ export class SharedTimer<Item> {
     this.onPassed = onPassed;
   }
 
-  /** Calls `onPassed` with the item in `ms`, unless it is removed before. */
+  /** Calls `onPassed` with the item in `ms`, unless it is removed first. */
   add(item: Item): Wait<Item> {
     const { last } = this;
     const dueAt = this.clock.monotonic() + this.ms;
@@ -254,7 +254,7 @@ export class SharedTimer<Item> {
     return wait;
   }
 
-  /** A second time is no matter. */
+  /** Idempotent. */
   remove(wait: Wait<Item>): void {
     if (wait.isOver) return;
     wait.isOver = true;
@@ -263,7 +263,7 @@ export class SharedTimer<Item> {
     else earlier.later = later;
     if (later === undefined) this.last = earlier;
     else later.earlier = earlier;
-    // Whoever still holds it keeps none of its neighbours.
+    // A link that is still referenced must not keep its neighbours alive.
     wait.earlier = wait.later = undefined;
     if (this.first !== undefined) return;
     this.cancel?.();

@@ -1,6 +1,6 @@
-// What follows from an object, and is found out once for each.
+// Memoizes a function of one object.
 
-/** `compute` is asked once for each object. Its answer is kept for as long as the object is. */
+/** Calls `compute` once per object. The value lives as long as the object. */
 export function computeOnce<Key extends object, Value>(
   compute: (key: Key) => Value,
 ): (key: Key) => Value {

@@ -1,4 +1,4 @@
-// Listeners by topic. What it takes to hear of a topic is started for its first listener, and stopped after its last.
+// Reference-counted subscriptions by topic: the source is started for the first listener and stopped after the last.
 
 export interface CountedTopic<Listener, Source> {
   readonly listeners: ReadonlySet<Listener>;
@@ -6,10 +6,10 @@ export interface CountedTopic<Listener, Source> {
   readonly source: Source | undefined;
 }
 
-/** Without them, who subscribes is counted elsewhere: each open stream, say. */
+/** Absent where subscriptions are bounded elsewhere, for example per open stream. */
 interface CountedBusBounds {
   readonly topics: number;
-  /** That one listener may subscribe to. */
+  /** Topics per listener. */
   readonly topicsOfListener: number;
   /** @throws always. */
   failFull(what: 'topics' | 'topicsOfListener'): never;
@@ -23,17 +23,17 @@ interface OpenTopic<Listener, Source> extends CountedTopic<Listener, Source> {
 }
 
 export function createCountedBus<Topic, Listener, Source = void>(options: {
-  /** A message that is published from within it reaches the first listener. */
+  /** A message published while `start` runs reaches the first listener. */
   start?(topic: Topic, first: Listener): Source;
   stop?(source: Source, topic: Topic): void;
-  /** Gets what a listener or `stop` threw, which reaches neither the next one nor whoever publishes or leaves. */
+  /** Receives errors thrown by a listener or by `stop`; these reach neither other listeners nor the publisher. */
   onError(cause: unknown): void;
   readonly bounds?: CountedBusBounds;
 }) {
   const { start, stop, onError, bounds } = options;
   const topics = new Map<Topic, OpenTopic<Listener, Source>>();
   const shownTopics: ReadonlyMap<Topic, CountedTopic<Listener, Source>> = topics;
-  /** Without bounds nobody asks for them, and a set for each open stream would be much. */
+  /** Kept only if there are bounds: a set for each open stream would cost too much. */
   const topicsByListener = bounds && new Map<Listener, Set<Topic>>();
 
   function openTopic(topic: Topic, first: Listener) {
@@ -55,10 +55,10 @@ export function createCountedBus<Topic, Listener, Source = void>(options: {
           onError(cause);
         }
       };
-      // Its listeners may have left meanwhile.
+      // The listeners may have left meanwhile.
       if (topics.get(topic) !== opened) opened.stop();
     } catch (error) {
-      // Others may have opened it anew meanwhile.
+      // Others may have opened it again meanwhile.
       if (topics.get(topic) === opened) end(topic);
       throw error;
     }
@@ -79,18 +79,18 @@ export function createCountedBus<Topic, Listener, Source = void>(options: {
     open.stop();
   }
 
-  /** Nobody listens to it any more. */
+  /** True once the last listener has left. */
   function end(topic: Topic) {
     for (const listener of topics.get(topic)?.listeners ?? []) unsubscribe(topic, listener);
   }
 
   return {
-    /** Those that somebody listens to. */
+    /** Topics with at least one listener. */
     topics: shownTopics,
     /**
-     * Until the result is called. The same listener counts once for a topic.
+     * Subscribes until the returned function is called. The same listener counts once per topic.
      *
-     * @throws what `start` throws, or `failFull`; then the listener is not added.
+     * @throws the error of `start` or `failFull`; then the listener is not added.
      */
     subscribe(topic: Topic, listener: Listener) {
       const open = topics.get(topic);
@@ -104,11 +104,11 @@ export function createCountedBus<Topic, Listener, Source = void>(options: {
       return () => unsubscribe(topic, listener);
     },
     unsubscribe,
-    /** From all its topics; for a bus with bounds, which counts them. */
+    /** Unsubscribes from all topics; for a bus with bounds, which keeps count of them. */
     unsubscribeAll(listener: Listener) {
       for (const topic of topicsByListener?.get(listener) ?? []) unsubscribe(topic, listener);
     },
-    /** Calls `tell` with those who listen now, and still do when it is their turn. */
+    /** Calls `tell` with the current listeners, skipping those that leave before their turn. */
     publish(topic: Topic, tell: (listener: Listener) => void) {
       for (const listener of [...(topics.get(topic)?.listeners ?? [])]) {
         if (!topics.get(topic)?.listeners.has(listener)) continue;

@@ -1,7 +1,7 @@
-// JSON whose numbers stay as they were spelled. A double keeps neither 7205759403792793601 nor 1e400, and 1.0 is written as 1.
+// Reads and writes JSON with numbers as spelled. A double holds neither 7205759403792793601 nor 1e400, and 1.0 is written as 1.
 import { randomUUID } from 'node:crypto';
 
-/** A value that is written as it was: `writeExactJson` puts its text there. */
+/** JSON text in place of a value; `writeExactJson` writes it verbatim. */
 export class RawJson {
   readonly text: string;
 
@@ -9,7 +9,7 @@ export class RawJson {
     this.text = text;
   }
 
-  /** For whoever writes it without `writeExactJson`. */
+  /** For `JSON.stringify` outside of `writeExactJson`. */
   toJSON(): unknown {
     if (written === undefined) return JSON.parse(this.text);
     written.push(this.text);
@@ -17,20 +17,20 @@ export class RawJson {
   }
 }
 
-/** A number that `JSON.stringify` would spell in another way than it was read. */
+/** A number that `JSON.stringify` would spell differently from the text it was read from. */
 export class JsonNumber extends RawJson {
-  /** The number that JavaScript reads, which may be another one, or `Infinity`. */
+  /** The number as JavaScript reads it: possibly a different one, or `Infinity`. */
   override valueOf(): number {
     return Number(this.text);
   }
 
-  /** True if that is the same number, spelled as JavaScript does: so for 1.0, and not for 0.12345678901234567891. */
+  /** True if a double holds the same number: true for 1.0, false for 0.12345678901234567891. */
   isDouble(): boolean {
     return normalize(this.text) === normalize(String(this.valueOf()));
   }
 }
 
-/** The same text for all spellings of one number. */
+/** Maps all spellings of a number to one text. */
 function normalize(number: string) {
   const [, sign = '', whole = '', part = '', exponent = '0'] = NUMBER.exec(number) ?? [];
   const digits = (whole + part).replace(/^0+/, '');
@@ -41,32 +41,32 @@ function normalize(number: string) {
 
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
-/** While `writeExactJson` works, the texts that it has to put in. */
+/** Texts to insert while `writeExactJson` runs. */
 let written: string[] | undefined;
 
-/** Begins texts that stand for values while the engine's parser or writer works. Nobody else knows it, and it goes nowhere. */
+/** Prefix of placeholders while the engine's writer runs. Random and never sent, so that no value can contain it. */
 const MARK = `${randomUUID()} `;
 
 /**
- * As `JSON.parse`, but numbers that a double would not spell so are `JsonNumber`.
+ * `JSON.parse`, with a `JsonNumber` for each number that a double would spell differently.
  *
- * @throws SyntaxError as `JSON.parse` does.
+ * @throws SyntaxError like `JSON.parse`.
  */
 export function parseExactJson(text: string): unknown {
   const plain: unknown = JSON.parse(text);
   return addExactNumbers(plain, text);
 }
 
-/** As `parseExactJson`, for a text that `JSON.parse` has read: the same value if no number of the text was lost. */
+/** `parseExactJson` for a text already parsed by `JSON.parse`: returns the same value if no number was lost. */
 export function addExactNumbers(plain: unknown, text: string): unknown {
   const { marked, numbers } = markNumbers(text);
   return numbers.length === 0 ? plain : readMarks(JSON.parse(marked), numbers);
 }
 
 /**
- * As `JSON.stringify`, with each `RawJson` as it was written.
+ * `JSON.stringify`, with each `RawJson` verbatim.
  *
- * @throws RangeError as `JSON.stringify` does, where it nests deeper than the stack.
+ * @throws RangeError like `JSON.stringify`, for a value nested deeper than the stack.
  */
 export function writeExactJson(value: unknown, indent?: number): string {
   const texts: string[] = [];
@@ -76,7 +76,7 @@ export function writeExactJson(value: unknown, indent?: number): string {
     if (texts.length === 0) return json;
     let exact = '';
     let copied = 0;
-    // They stand there in the order in which they were asked for.
+    // The placeholders appear in the order in which they were requested.
     for (const [index, text] of texts.entries()) {
       const mark = `"${MARK}${index}"`;
       const at = json.indexOf(mark, copied);
@@ -89,7 +89,7 @@ export function writeExactJson(value: unknown, indent?: number): string {
   }
 }
 
-/** The same of an object, member by member: what is a `RawJson` takes no time then. */
+/** `writeExactJson` for an object, member by member, so that `RawJson` members cost nothing. */
 export function writeMembers(object: Readonly<Record<string, unknown>>): string {
   let members = '';
   for (const name of Object.keys(object)) {
@@ -104,13 +104,13 @@ export function writeMembers(object: Readonly<Record<string, unknown>>): string 
 }
 
 /**
- * In a marked text each number of at least so much is a mark: it says where in a list the number is that it stands for. A number that
- * is so large itself is marked, too. Marks that are texts took seconds where there are hundreds of thousands.
+ * In a marked text, each number of at least this size is a mark: an index into a list of numbers. Numbers that are this large
+ * themselves are marked, too. String marks took seconds for hundreds of thousands of numbers.
  */
 const MARKED_AS = 'e300';
 const LEAST_MARKED = 1e300;
 
-/** The text with a mark for each such number, and these in their order. */
+/** The text with a mark for each such number, and the numbers in order. */
 function markNumbers(text: string) {
   let marked = '';
   let copied = 0;
@@ -122,7 +122,7 @@ function markNumbers(text: string) {
       let end = at + 1;
       while (isPartOfNumber(text.charCodeAt(end))) end++;
       const number = text.slice(at, end);
-      // `JSON.stringify` would write another, or it would be read as a mark.
+      // `JSON.stringify` would spell it differently, or it would be taken for a mark.
       if (String(Number(number)) !== number || Number(number) >= LEAST_MARKED) {
         numbers.push(new JsonNumber(number));
         marked += text.slice(copied, at) + numbers.length + MARKED_AS;
@@ -140,7 +140,7 @@ const DOT = 0x2e;
 
 const isDigit = (character: number) => character >= 0x30 && character <= 0x39;
 
-/** An exponent begins with `e` or `E`. */
+/** Includes `e` and `E` for exponents. */
 const isPartOfNumber = (character: number) =>
   isDigit(character) ||
   character === DOT ||
@@ -148,7 +148,7 @@ const isPartOfNumber = (character: number) =>
   character === PLUS ||
   character === MINUS;
 
-/** Marks become numbers as they were spelled, in place, however deep they are. */
+/** Replaces marks with numbers as spelled, in place and at any depth. */
 function readMarks(value: unknown, numbers: readonly JsonNumber[]): unknown {
   const top = { value };
   const open: object[] = [top];
@@ -166,7 +166,7 @@ function readMarks(value: unknown, numbers: readonly JsonNumber[]): unknown {
     for (const name of Object.keys(parent)) {
       const member: unknown = Reflect.get(parent, name);
       const exact = read(member);
-      // A member of its own is set even if it is called `__proto__`.
+      // `Reflect.set` assigns an own member even if it is named `__proto__`.
       if (exact !== member) Reflect.set(parent, name, exact);
     }
   }
@@ -189,20 +189,20 @@ export function skipSpace(text: string, start: number): number {
   return at;
 }
 
-/** The name, or text, that begins here: `"a"` is also written `"\u0061"`. */
+/** The string that begins here, decoded: `"a"` may be written `"\u0061"`. */
 export function readKey(text: string, start: number): string {
   const quoted = text.slice(start, findEndOfString(text, start) + 1);
   return quoted.includes('\\') ? JSON.parse(quoted) : quoted.slice(1, -1);
 }
 
-/** Its last quote; behind the text where there is none. */
+/** Index of the closing quote, or the text's length if there is none. */
 export function findEndOfString(text: string, start: number): number {
   let quote = text.indexOf('"', start + 1);
   while (quote !== -1 && isEscaped(text, quote)) quote = text.indexOf('"', quote + 1);
   return quote === -1 ? text.length : quote;
 }
 
-/** Behind an odd number of backslashes. */
+/** True if the quote follows an odd number of backslashes. */
 function isEscaped(text: string, quote: number) {
   let at = quote - 1;
   while (text.charCodeAt(at) === BACKSLASH) at--;
@@ -211,22 +211,22 @@ function isEscaped(text: string, quote: number) {
 
 const BACKSLASH = 0x5c;
 
-// Numbers as they were spelled, for code that knows JavaScript's alone, and back again.
+// Conversion to plain JavaScript numbers, and back to the original spelling.
 
-/** For each object that was made anew the value that it stands for. */
+/** Maps each copied object to its original. */
 export type Originals = Map<unknown, unknown>;
 
-/** A value that nests deeper is no JSON of ours, or contains itself: it stays as it is. */
+/** Values nested deeper were not parsed here or contain themselves; they are left alone. */
 const MAX_LEVELS = 250;
 
-/** With what JavaScript makes of each `JsonNumber`; the same value where it has none. */
+/** Converts each `JsonNumber` to a plain number; returns the same value if there is none. */
 export function toPlain(value: unknown, levels = MAX_LEVELS): unknown {
   if (value instanceof JsonNumber) return value.valueOf();
   if (typeof value !== 'object' || value === null || levels === 0) return value;
   return mapMembers(value, (member) => toPlain(member, levels - 1));
 }
 
-/** The same, made anew at every depth: whoever gets it may change it. */
+/** `toPlain` as a deep copy, which the recipient may change. */
 export function copyPlain(value: unknown, originals: Originals, levels = MAX_LEVELS): unknown {
   if (value instanceof JsonNumber) return value.valueOf();
   if (typeof value !== 'object' || value === null || levels === 0) return value;
@@ -235,14 +235,14 @@ export function copyPlain(value: unknown, originals: Originals, levels = MAX_LEV
   return copy;
 }
 
-/** Several numbers of one list are the same for JavaScript, and it is not known which of them is meant. */
+/** Several numbers of one list are equal in JavaScript, so that the original spelling is ambiguous. */
 export class UnclearNumber extends Error {
   override readonly name = 'UnclearNumber';
 }
 
 /**
- * The reverse of `toPlain`, after somebody has changed something: numbers that are the same as before are spelled as before. Objects
- * are found again wherever they are now, and numbers in a list that is longer or shorter now; all else counts by names and positions.
+ * Reverses `copyPlain` after changes: unchanged numbers get their original spelling back. Objects are found wherever they were
+ * moved, and so are numbers in a list whose length changed; everything else is matched by name and position.
  *
  * @throws UnclearNumber
  */
@@ -267,7 +267,7 @@ export function restoreNumbers(
 
 type Spellings = ReadonlyMap<number, ReadonlyMap<string, JsonNumber>>;
 
-/** Keyed by what JavaScript makes of them. */
+/** Keyed by the plain JavaScript number. */
 function listSpellings(list: readonly unknown[]): Spellings {
   const all = new Map<number, Map<string, JsonNumber>>();
   for (const one of list) {
@@ -289,7 +289,7 @@ const getMember = (value: unknown, key: string): unknown =>
     ? Reflect.get(value, key)
     : undefined;
 
-/** The same object where nothing changes. */
+/** Returns the same object if nothing changes. */
 function mapMembers(value: object, map: (member: unknown, key: string) => unknown): object {
   let isChanged = false;
   const mapped = copyMembers(value, (member, key) => {

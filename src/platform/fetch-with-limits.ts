@@ -2,7 +2,7 @@ import type { HttpRequest } from './http-client/connection.ts';
 import { stripUri } from './secret-texts.ts';
 import { dropByteOrderMark } from './text.ts';
 
-/** `fetch`, as much of it as the gateway needs; tests and embedders may bring their own. A redirect is an answer like any other. */
+/** The part of `fetch` that the gateway needs; tests and embedders may pass their own. Redirects are not followed. */
 export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>;
 
 export interface FetchInit {
@@ -10,7 +10,7 @@ export interface FetchInit {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly signal?: AbortSignal;
-  /** For those that would follow one. */
+  /** For implementations that follow redirects. */
   readonly redirect?: 'manual';
 }
 
@@ -18,14 +18,14 @@ export interface FetchResponse {
   readonly status: number;
   readonly headers: FetchHeaders;
   /**
-   * To be read to its end, or cancelled, which closes the connection: leaving a loop over it does that, too.
-   * Null where there is none.
+   * Must be read to its end or cancelled, which closes the connection; leaving a loop over it does that, too.
+   * Null if there is no body.
    */
   readonly body: (AsyncIterable<Uint8Array> & { cancel(): Promise<void> }) | null;
 }
 
 export interface FetchHeaders {
-  /** Whatever the case of the name; those of one name are joined. Null where there is none. */
+  /** Case-insensitive; repeated headers are joined. Null if absent. */
   get(name: string): string | null;
 }
 
@@ -33,9 +33,9 @@ interface FetchLimits {
   /** Milliseconds for the whole exchange, body included. */
   readonly timeoutMs: number;
   readonly maxBytes: number;
-  /** A redirect is an answer like any other, not a failure. It is not followed, either. */
+  /** Returns redirects to the caller in place of failing; they are not followed either way. */
   readonly acceptsRedirects?: boolean;
-  /** Ends it before the time has passed. */
+  /** Cancels the exchange before its timeout. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -45,14 +45,14 @@ export interface FetchedResponse {
   readonly body: Buffer;
 }
 
-/** The other side could not be reached, redirected, or answered too slowly or too much. */
+/** The server could not be reached, redirected, was too slow, or sent too much. */
 export class FetchError extends Error {
   override readonly name = 'FetchError';
 }
 
 /**
- * One exchange with another server, bounded in time and size. Redirects are not followed: the
- * address was configured, and a redirect could lead anywhere.
+ * One request and response, bounded in time and size. Redirects are not followed: the address was configured, and a
+ * redirect could lead anywhere.
  *
  * @throws FetchError with its cause.
  */
@@ -81,9 +81,9 @@ export async function fetchWithLimits(
 }
 
 /**
- * All of a body. A byte order mark at its head, which is no part of JSON, is left out, as `fetch` does.
+ * Reads a whole body, without a leading byte order mark (which is no part of JSON), as `fetch` does.
  *
- * @throws what `refuse` makes of a body that is too long.
+ * @throws the error that `refuse` creates, for a body that is too long.
  */
 export async function readBody(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,

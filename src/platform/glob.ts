@@ -1,7 +1,7 @@
-// §18.2, §18.5: globs. `*` is any text, also none, `?` one character; anything else stands for itself, and
-// case counts. No regular expression: one that tries again from the start could run for minutes.
+// §18.2, §18.5: matches globs. `*` is any text, including none, `?` is one character; everything else is literal and
+// case-sensitive. Not translated to a regular expression, whose backtracking could take minutes.
 
-/** Characters of a pattern. */
+/** Maximum length of a pattern, in characters. */
 export const MAX_GLOB_LENGTH = 512;
 
 /** Longer texts match nothing. */
@@ -13,7 +13,7 @@ export function compileGlob(pattern: string): (text: string) => boolean {
   const last = others.pop();
   if (last === undefined)
     return (text) => text.length <= MAX_TEXT_LENGTH && endAfter(text, 0, first) === text.length;
-  // Two stars next to each other say no more than one.
+  // Adjacent stars are equivalent to one.
   const middle = others.filter((part) => part !== '').map(createFinder);
   const endsWith = createEndCheck(last);
 
@@ -34,7 +34,7 @@ export const readGlobHead = (pattern: string): string => pattern.split(/[*?]/, 1
 /** True if the pattern fits some text that begins with `start`. */
 export function canBegin(pattern: string, start: string): boolean {
   if (pattern.length > MAX_GLOB_LENGTH) return false;
-  // The text for a star may begin with all that is left of `start`.
+  // A star can match all that remains of `start`.
   const [first = ''] = pattern.split('*', 1);
   const head = [...first];
   const isWhole = head.length === [...pattern].length;
@@ -45,7 +45,7 @@ export function canBegin(pattern: string, start: string): boolean {
   );
 }
 
-/** The end of the first place after `from` that fits the part; -1 for none. The first is as good as any later one. */
+/** End of the first match of the part after `from`, or -1. The first match is as good as any later one. */
 function createFinder(part: string): (text: string, from: number) => number {
   if (!part.includes('?'))
     return function findText(text, from) {
@@ -61,7 +61,7 @@ function createFinder(part: string): (text: string, from: number) => number {
   };
 }
 
-/** True if the rest of the text ends in the part. */
+/** True if the rest of the text ends with the part. */
 function createEndCheck(part: string): (text: string, from: number) => boolean {
   const characters = [...part];
   const isPlain = !part.includes('?');
@@ -73,7 +73,7 @@ function createEndCheck(part: string): (text: string, from: number) => boolean {
   };
 }
 
-/** The end of `part` that begins at `start` of the text; -1 where something else stands there. */
+/** End of `part` if the text has it at `start`, or -1. */
 function endAfter(text: string, start: number, part: string) {
   let at = start;
   for (const character of part) {
@@ -85,7 +85,7 @@ function endAfter(text: string, start: number, part: string) {
   return at;
 }
 
-/** True if the second half of a character beyond U+FFFF stands here: `?` takes both. */
+/** True for the second half of a surrogate pair: `?` matches both halves. */
 function isInsidePair(text: string, at: number) {
   return isLow(text.charCodeAt(at)) && isHigh(text.charCodeAt(at - 1));
 }

@@ -5,20 +5,20 @@ export const generateSessionId: () => string = randomUUID;
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** True for what could be a session id at all; anything else must never reach the store. */
+/** True for the form of a session id; anything else must never reach the store. */
 export const isSessionId = (value: string): boolean => UUID.test(value);
 
-/** The id of a request that the gateway sends to a client; no other id looks like it by chance. */
+/** The id of a request from the gateway to a client. A UUID, so that no other id looks like it by chance. */
 export const generateQuestionId: () => string = randomUUID;
 
-/** True for what could be an answer's id at all. */
+/** True for the form of such an id. */
 export const isQuestionId = (value: unknown): value is string =>
   typeof value === 'string' && UUID.test(value);
 
-/** `service.instance.id`: which of several processes a trace comes from. */
+/** OpenTelemetry `service.instance.id`: tells several processes apart in traces. */
 export const generateInstanceId: () => string = randomUUID;
 
-/** RFC 7519 §4.1.7: the id of a token that the gateway signs. */
+/** RFC 7519 §4.1.7: the `jti` of a token that the gateway signs. */
 export const generateTokenId: () => string = randomUUID;
 
 /** §2.2: the prefix of a registered client's id. */
@@ -32,21 +32,21 @@ export const generateClientId = (): string =>
   REGISTERED_CLIENT_PREFIX +
   Array.from({ length: 12 }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
 
-/** True for what could be a registered client's id at all. */
+/** True for the form of a registered client's id. */
 export const isRegisteredClientId = (value: string): boolean => REGISTERED_CLIENT_ID.test(value);
 
-/** Somebody who was told of a failure finds it in the log by this. */
+/** Shown with an error so that it can be found in the log. */
 export const generateReference = (): string => randomBytes(4).toString('hex');
 
-/** 256 bits that nobody can guess, as base64url. */
+/** 256 random bits, as base64url. */
 export const generateSecret = (): string => randomBytes(32).toString('base64url');
 
 /**
- * SHA-256 as base64url. What is stored in place of a secret or of a caller's text: as long as a
- * key, so that it cannot be found by trial. Also the S256 code challenge of a verifier (RFC 7636 §4.2).
+ * SHA-256 as base64url, stored in place of a secret or of a caller's text: as long as a key, so that it cannot be found by
+ * trial. Also the S256 code challenge for a verifier (RFC 7636 §4.2).
  */
 export const hashSha256 = (data: string | Uint8Array): string => hash('sha256', data, 'base64url');
 
-/** True if two secrets are the same; the time that it takes says nothing of either. */
+/** Compares two secrets in constant time. */
 export const isEqualSecret = (one: string, other: string): boolean =>
   timingSafeEqual(Buffer.from(hashSha256(one)), Buffer.from(hashSha256(other)));

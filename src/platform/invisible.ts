@@ -1,44 +1,44 @@
-// Characters that people do not see: the one list for what is shown to them, and for what servers say to models.
+// Finds and escapes invisible characters, in text shown to people and in text from servers that models read.
 /** Unicode's own list (tags, selectors, fillers, joiners, soft hyphens, marks of direction), annotations, and what is no character. Part of a character class. */
 export const IGNORABLE =
   '\\p{Default_Ignorable_Code_Point}\\p{Noncharacter_Code_Point}\\ufff9-\\ufffb';
 
-/** Blanks that are no spaces to Unicode: the Braille pattern without dots, the null notehead, blanks of hieroglyphs, the filler of Khitan. */
+/** Blanks that Unicode does not class as spaces: the empty Braille pattern, null notehead, hieroglyph blanks, Khitan filler. */
 const BLANK = '\\u2800\\u{1d159}\\u{13441}\\u{13442}\\u{16fe4}';
 
-/** With these also controls, formats, what is not assigned, separators of lines, and blanks. */
+/** Adds controls, format characters, unassigned code points, line separators, and blanks. */
 export const UNSEEN = `\\p{C}\\p{Zl}\\p{Zp}${IGNORABLE}${BLANK}`;
 
-/** Selectors that choose how a picture looks: ⚠️ has one. */
+/** Variation selectors, which choose how an emoji looks: ⚠️ has one. */
 const PICTURE_FORM = '(?<=\\p{Extended_Pictographic})[\\ufe0e\\ufe0f]';
 
-/** Those of `unseen` that are not `allowed`. What is none of them is passed over by its class alone: that is nearly everything. */
+/** Characters of `unseen` that are not `allowed`. Nearly every other character is skipped by its class alone. */
 export const createUnseenPattern = (unseen: string, allowed = PICTURE_FORM): RegExp =>
   new RegExp(`(?=[${unseen}])(?!${allowed})[${unseen}]`, 'gu');
 
-/** Without what people do not see. */
+/** Removes invisible characters. */
 export function removeUnseen(text: string): string {
   unseenAnywhere ??= createUnseenPattern(UNSEEN);
   return text.replace(unseenAnywhere, '');
 }
 
-/** As JSON, with what has no shape of its own, or changes that of others, as `\u` and four digits. */
+/** Writes JSON with characters that are invisible or change the look of others as `\u` escapes. */
 export const toVisibleJson = (value: unknown): string => escapeInvisible(JSON.stringify(value));
 
-/** The same for JSON that is written already, with its line feeds. */
+/** The same for JSON text that contains line feeds. */
 export function escapeInvisible(json: string): string {
   invisible ??= createUnseenPattern(`${UNSEEN}\\p{Zs}`, `[\\n ]|${PICTURE_FORM}`);
   return json.replace(invisible, escapeUnits);
 }
 
-/** The same for what must not be taken for anything else: only ASCII is shown as it is. */
+/** The same for text that must not be mistaken for any other: everything but ASCII is escaped. */
 export const toAsciiJson = (value: unknown): string =>
   JSON.stringify(value).replace(/[^\x20-\x7e]/gu, escapeUnits);
 
-// Each takes milliseconds to make, which a start need not wait for.
+// Compiled on first use: each takes milliseconds, which would delay the start.
 
 let unseenAnywhere: RegExp | undefined;
-/** With the spaces that are not the usual one, and without line feeds. */
+/** Includes unusual spaces; excludes line feeds. */
 let invisible: RegExp | undefined;
 
 const escapeUnits = (character: string) =>

@@ -1,4 +1,4 @@
-// JSON from elsewhere, read without trust.
+// Parses, checks and compares untrusted JSON.
 import { isAscii } from 'node:buffer';
 import { hash } from 'node:crypto';
 import {
@@ -14,13 +14,12 @@ import {
   readKey,
   skipSpace,
 } from './exact-json.ts';
-import { createNote } from './note.ts';
 import { openWorkspace } from './scan/scan-json.ts';
 
-/** The members of a JSON object; of each nothing is known yet. */
+/** A JSON object whose members have not been checked. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** `null` is none. */
+/** False for `null`. */
 export const isScalar = (value: unknown): boolean =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
 
@@ -33,7 +32,7 @@ export const isObject = (value: unknown): value is JsonObject =>
 export const isStringArray = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((item) => typeof item === 'string');
 
-/** So that what many use none can change: plain data with all that is in it. */
+/** Freezes plain data at every depth, so that no user of a shared value can change it. */
 export function freezeDeep<T>(value: T): T {
   if (typeof value === 'object' && value !== null) {
     for (const member of Object.values(value)) freezeDeep(member);
@@ -42,13 +41,13 @@ export function freezeDeep<T>(value: T): T {
   return value;
 }
 
-/** The object that the text, or its bytes in UTF-8, spells; undefined for anything else. */
+/** Parses text or UTF-8 bytes; undefined for anything but a JSON object. */
 export function parseObject(source: Uint8Array | string): JsonObject | undefined {
   const value = parseJson(source);
   return isObject(value) ? value : undefined;
 }
 
-/** The value that the text, or its bytes in UTF-8, spells; undefined for what is no JSON. */
+/** Parses text or UTF-8 bytes; undefined for invalid JSON. */
 export function parseJson(source: Uint8Array | string): unknown {
   const text = typeof source === 'string' ? source : decodeUtf8(source);
   if (text === undefined) return undefined;
@@ -59,7 +58,7 @@ export function parseJson(source: Uint8Array | string): unknown {
   }
 }
 
-/** True if so many levels of objects and arrays are enough for the value. */
+/** True if the value nests no deeper than `levels` objects and arrays. */
 export const hasLevels = (value: unknown, levels: number): boolean =>
   typeof value !== 'object' ||
   value === null ||
@@ -68,12 +67,11 @@ export const hasLevels = (value: unknown, levels: number): boolean =>
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * The text that bytes from elsewhere spell, or undefined for what is no UTF-8. A byte order mark is
- * a character like any other, in every place: JSON must not begin with one (RFC 8259 §8.1), and
- * skipping it would give two spellings to the same text.
+ * Decodes untrusted bytes; undefined for invalid UTF-8. A byte order mark is kept like any other character: JSON must not begin
+ * with one (RFC 8259 §8.1), and skipping it would give the same text two spellings.
  */
 export function decodeUtf8(bytes: Uint8Array): string | undefined {
-  // Most are: then nothing has to be decoded.
+  // Fast path: ASCII needs no decoding.
   if (isAscii(bytes)) return toBuffer(bytes).toString('latin1');
   try {
     return decoder.decode(bytes);
@@ -85,7 +83,7 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
 const toBuffer = ({ buffer, byteOffset, byteLength }: Uint8Array) =>
   Buffer.from(buffer, byteOffset, byteLength);
 
-/** Pieces that follow one another, as one. It is good until others are joined, or scanned. */
+/** Concatenates pieces. The result is valid until the next call, or the next scan. */
 export function joinPieces(pieces: readonly Uint8Array[]): Buffer {
   const [first] = pieces;
   if (pieces.length === 1 && first !== undefined) return toBuffer(first);
@@ -113,20 +111,19 @@ export function isPercentDecodable(text: string): boolean {
   }
 }
 
-// Bounds of JSON text, checked before it is parsed.
+// Bounds on JSON text, checked before it is parsed.
 
-/** The most that JSON text may have. */
+/** Maximum depth and size of JSON text. */
 interface JsonBounds {
-  /** Arrays and objects around one another. */
+  /** Nested arrays and objects. */
   readonly levels: number;
-  /** Objects, arrays, strings, numbers, `true`, `false` and `null`; names of members aside. */
+  /** Objects, arrays, strings, numbers, `true`, `false` and `null`, not counting member names. */
   readonly values: number;
 }
 
 /**
- * Which bound JSON text breaks first. Looked at before parsing: many small values cost far more
- * memory and time than their text, and what looks at a deep value by calling itself fills the stack
- * (RFC 8259 §9 lets parsers set limits). For text that is not JSON the result means nothing.
+ * The first bound that JSON text exceeds. Checked before parsing: many small values cost far more memory and time than their
+ * text, and recursion over a deep value overflows the stack (RFC 8259 §9 lets parsers set limits). Meaningless for invalid JSON.
  */
 export function findExceededBound(
   text: string,
@@ -153,8 +150,8 @@ export function findExceededBound(
 }
 
 /**
- * True if the text has so many brackets that open, in strings or not: most texts have too few to be deep. Found by the
- * engine's own search, many times faster than a look at each character.
+ * True if the text has at least `count` opening brackets, in strings or not: most texts have too few to be deep. `indexOf` is
+ * many times faster than checking each character.
  */
 function hasOpeners(text: string, count: number) {
   let left = count;
@@ -170,11 +167,11 @@ function hasOpeners(text: string, count: number) {
 }
 
 /**
- * True if an object anywhere in JSON text has a member twice, however its name is written: then readers differ in which one
- * counts (RFC 8259 §4).
+ * True if any object in JSON text repeats a member name, in whatever spelling: parsers differ in which one they use
+ * (RFC 8259 §4).
  */
 export function hasRepeatedNames(text: string): boolean {
-  /** The names of each object around, from the outside; undefined for an array. */
+  /** Names seen in each enclosing object, outermost first; undefined for an array. */
   const around: (Set<string> | undefined)[] = [];
   let isName = false;
   for (let at = 0; at < text.length; at++) {
@@ -198,28 +195,63 @@ export function hasRepeatedNames(text: string): boolean {
   return false;
 }
 
-// JSON that was read, or is the same each time, and goes on as it is, so that nobody has to write it again.
+// Notes: facts attached to a value, beside its members. Copies do not have them: a changed value is a new one without notes.
+
+/** The constructor returns its argument, so that the private field of a subclass is added to that very value. */
+class Given {
+  constructor(value: object) {
+    // biome-ignore lint/correctness/noConstructorReturn: adds a private field to the value.
+    return value;
+  }
+}
+
+interface ValueNote<Content> {
+  set(value: object, content: Content): void;
+  /** Also undefined for a value that merely inherits from the noted one. */
+  find(value: object): Content | undefined;
+}
 
 /**
- * As text, or as bytes in UTF-8. Bytes are in pieces that follow one another: large ones are copied neither where they came in
- * several, nor where something is put before and behind them.
+ * Creates one kind of note, stored in the value itself: a long-lived WeakMap would keep each text alive until the next full
+ * garbage collection. A private field takes a tenth of the time of `defineProperty`, and can be changed.
+ */
+export function createNote<Content>(): ValueNote<Content> {
+  return class Noted extends Given {
+    #content: Content | undefined;
+
+    static set(value: object, content: Content): void {
+      const noted = #content in value ? value : new Noted(value);
+      noted.#content = content;
+    }
+
+    static find(value: object): Content | undefined {
+      return #content in value ? value.#content : undefined;
+    }
+  };
+}
+
+// Serialized JSON that is forwarded as received, or cached, so that it is not serialized again.
+
+/**
+ * Text, or UTF-8 bytes in consecutive pieces: large bodies are not copied if they arrived in several pieces, or if text is
+ * added before or after them.
  */
 export type Written = string | readonly Uint8Array[];
 
 const WRITTEN = createNote<Written>();
 
-/** Notes how the value was written. */
+/** Notes the serialized form of the value. */
 export const noteWritten = (value: object, how: Written): void => WRITTEN.set(value, how);
 
 export const findWritten = (value: object): Written | undefined => WRITTEN.find(value);
 
-/** Puts text before and behind it. */
+/** Adds text before and after the content. */
 export const surround = (before: string, content: Written, behind: string): Written =>
   typeof content === 'string'
     ? before + content + behind
     : [Buffer.from(before), ...content, Buffer.from(behind)];
 
-/** Without so many bytes at the start and at the end. */
+/** Drops `start` bytes at the start and `end` bytes at the end. */
 export function cutPieces(
   pieces: readonly Uint8Array[],
   start: number,
@@ -236,8 +268,8 @@ export function cutPieces(
 }
 
 /**
- * An object that is written already, with members before and behind its own, such as `"a":1`; it has some, and none of their
- * names. Undefined where something stands around its braces.
+ * Adds members such as `"a":1` before and after those of a serialized object, which must not be empty nor have these names.
+ * Undefined if anything surrounds its braces.
  */
 export function addMembers(object: Written, before: string, behind: string): Written | undefined {
   const isText = typeof object === 'string';
@@ -249,14 +281,14 @@ export function addMembers(object: Written, before: string, behind: string): Wri
   return surround(`{${before},`, members, `,${behind}}`);
 }
 
-// RFC 8785: one spelling for each JSON value, so that equal values have equal hashes. Of an exact value, numbers keep theirs.
+// RFC 8785: canonical JSON, so that equal values have equal hashes. Numbers of exact values keep their spelling.
 
 /**
- * Members are sorted by the UTF-16 code units of their names; numbers and strings are written as ECMAScript
- * writes them (RFC 8785 §3.2.2). Members that are `undefined` are left out. Halves of characters, which RFC 8785 refuses,
- * are written as `\u` and four digits: `hasHalfCharacters` finds them.
+ * Sorts members by the UTF-16 code units of their names, and writes numbers and strings as ECMAScript does (RFC 8785 §3.2.2).
+ * Members that are `undefined` are left out. Lone surrogates, which RFC 8785 refuses, are written as `\u` escapes;
+ * `hasHalfCharacters` finds them.
  *
- * @throws RangeError for a value that nests deeper than `MAX_LEVELS`.
+ * @throws RangeError for a value nested deeper than `MAX_LEVELS`.
  */
 export function toCanonicalJson(value: unknown, levels = MAX_LEVELS): string {
   if (levels === 0) throw new RangeError(`nested deeper than ${MAX_LEVELS} levels`);
@@ -271,15 +303,15 @@ export function toCanonicalJson(value: unknown, levels = MAX_LEVELS): string {
   return `{${members.join(',')}}`;
 }
 
-/** The SHA-256 of a value, in hex: the same for the same value however it is written. @throws as `toCanonicalJson`. */
+/** SHA-256 of a value in hex, the same for each spelling of it. @throws RangeError like `toCanonicalJson`. */
 export const digestJson = (value: unknown): string => hash('sha256', toCanonicalJson(value), 'hex');
 
-/** More than any schema has; a server must not fill the stack. */
+/** Deeper than any schema; keeps a server's value from overflowing the stack. */
 const MAX_LEVELS = 200;
 
-/** True if a text of canonical JSON has a half of a character, which servers read as they like. */
+/** True if canonical JSON contains a lone surrogate, which servers interpret differently. */
 export const hasHalfCharacters = (canonical: string): boolean =>
   HALF_CHARACTER.test(canonical.replaceAll('\\\\', ''));
 
-/** Whole characters are never written so. */
+/** Surrogate pairs are never escaped. */
 const HALF_CHARACTER = /\\ud[89a-f]/;

@@ -1,9 +1,9 @@
-// Packages that few starts need, and functions that cannot wait for them: loaded at the first call.
+// Loads packages on first use, for those that few configurations need and that synchronous code calls.
 import { createRequire } from 'node:module';
 
 const require = createRequire(import.meta.url);
 
-/** The first call loads a CommonJS package, which takes milliseconds; the next ones only return it. */
+/** Loads a CommonJS package on the first call, which takes milliseconds; later calls return it. */
 export function createLoader<Package>(name: string): () => Package {
   let loaded: Package | undefined;
   return () => {

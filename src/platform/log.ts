@@ -7,7 +7,7 @@ import { isObject, type JsonObject } from './json.ts';
 import { stripUrisIn } from './secret-texts.ts';
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
-/** The two that whatever waits and reports needs. */
+/** Clock and log, for anything that waits and reports. */
 export interface ClockAndLog {
   readonly clock: Clock;
   readonly log: Log;
@@ -17,34 +17,34 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export const LOG_FORMATS = ['json', 'text'] as const;
 
-/** A log line is a message that says what an operator can do, and its facts. */
+/** A log line: a message that tells operators what to do, and its fields. */
 export interface Log {
   error(message: string, facts?: Facts): void;
   warn(message: string, facts?: Facts): void;
   info(message: string, facts?: Facts): void;
   debug(message: string, facts?: Facts): void;
-  /** True if a line of this level is written, asked where its facts cost something: without it, each is given. */
+  /** True if lines of this level are written; checked where fields are costly to compute. Absent: all levels are. */
   isWritten?(level: LogLevel): boolean;
 }
 
 /**
- * Never put a token, code, verifier or secret here. `cause` may be any thrown value. Of URIs, neither user info nor query nor
- * fragment is written; where a fact is one URI, `stripUri` it, which sees where it ends.
+ * Never put a token, code, verifier or secret here. `cause` may be any thrown value. URIs are written without user info, query
+ * and fragment; pass a field that is a single URI through `stripUri`, which knows where it ends.
  */
 export type Facts = JsonObject & { readonly cause?: unknown };
 
-/** Callers choose the text: enough of it to recognize it by. */
+/** Cuts text chosen by callers to a recognizable length. */
 export const truncateForLog = (text: string): string => text.slice(0, 200);
 
-/** Lines are written at once, so that none is lost at exit. */
+/** Lines are written synchronously, so that none is lost at exit. */
 export function createLog(
   level: LogLevel,
   options: {
-    /** `json`, an object for each line, unless given. */
+    /** Default: `json`, one object per line. */
     readonly format?: (typeof LOG_FORMATS)[number];
-    /** Standard output unless given. */
+    /** Default: standard output. */
     readonly destination?: DestinationStream;
-    /** In each of the lines: which of several processes wrote it. */
+    /** Written with each line to tell several processes apart. */
     readonly origin?: { readonly worker: number };
   } = {},
 ): Log {
@@ -77,10 +77,10 @@ export function createLog(
   };
 }
 
-/** Lines that nobody read yet. */
+/** Lines not yet read. */
 const MAX_WAITING_BYTES = 1_310_720;
 
-/** Lines that it cannot take are lost, and counted in the first line that it takes again. */
+/** Lines that the output cannot take are lost, and counted in the next line that it takes. */
 function createStandardDestination(): DestinationStream {
   let lostLines = 0;
 
@@ -102,7 +102,7 @@ function createStandardDestination(): DestinationStream {
 const renderLoss = (lostLines: number) =>
   `${JSON.stringify({ level: 'warn', time: new Date(systemClock.now()).toISOString(), lostLines, msg: 'Nobody read standard output for a while, and lines of this log are lost.' })}\n`;
 
-/** The chain of messages of an error ("the key set cannot be used: connect ECONNREFUSED …"), without stacks, and fit for a page, too. */
+/** The messages of an error and its causes ("the key set cannot be used: connect ECONNREFUSED …"), without stacks; safe for pages. */
 export function describeCause(cause: unknown): string {
   const messages: string[] = [];
   for (let at: unknown = cause; at !== undefined && messages.length < 5; ) {
@@ -116,11 +116,11 @@ export function describeCause(cause: unknown): string {
   return stripUrisIn(messages.join(': '));
 }
 
-// The lines of the log as people read them in a terminal (`LOG_FORMAT=text`).
+// Renders log lines for terminals (`LOG_FORMAT=text`).
 
 const MARKS: Readonly<Record<string, string>> = { error: '✗', warn: '!', info: '·', debug: ' ' };
 
-/** A line of JSON as text: its time here, a mark for its level, the message, and the facts that it does not say itself. */
+/** Renders a JSON line as text: local time, a mark for the level, the message, and the fields that it does not repeat. */
 function renderLogText(json: string) {
   const line: unknown = JSON.parse(json);
   if (!isObject(line)) return json;
@@ -134,26 +134,26 @@ function renderLogText(json: string) {
   return `${clock} ${MARKS[String(level)] ?? ' '} ${message}${end}\n`;
 }
 
-/** A value that holds a line feed must not look like lines of the log. */
+/** Escapes line feeds, so that no value can look like a log line. */
 const toOneLine = (value: unknown) =>
   typeof value === 'string'
     ? toVisibleJson(value).slice(1, -1).replaceAll('\\"', '"')
     : toVisibleJson(value);
 
-/** As logfmt does: a value that could be read as two, or as the end of the facts, stands between quotation marks. */
+/** Quotes values as logfmt does, where they contain spaces or delimiters. */
 const quoteFact = (fact: unknown) =>
   typeof fact === 'string' && !PLAIN.test(fact) ? toVisibleJson(fact) : toOneLine(fact);
 
 const PLAIN = /^[^\s"'`,()=\\]+$/;
 
-// Lines to a pipe, a socket or a terminal. A reader that does not keep up must not stop the gateway: lines wait here,
-// as many as there is room for, and what comes then is refused.
+// Writes lines to a pipe, socket or terminal. A slow reader must not stop the gateway: lines wait here up to a bound, and
+// further ones are refused.
 
 export type LineOutput = ReturnType<typeof createLineOutput>;
 
 interface WaitingLine {
   bytes: Uint8Array;
-  /** A part of it is written: the rest has to follow. */
+  /** Partly written: the rest must follow. */
   hasBegun: boolean;
   readonly settle?: (error?: unknown) => void;
 }
@@ -161,12 +161,12 @@ interface WaitingLine {
 const RETRY_MS = 20;
 const MAX_WAIT_MS = 1000;
 
-/** `fd` is one that does not block; where it does, nothing ever waits here. */
+/** Expects a non-blocking `fd`; with a blocking one nothing ever waits here. */
 export function createLineOutput(fd: number, clock: Clock) {
   let waiting: WaitingLine[] = [];
   let waitingBytes = 0;
 
-  /** The number of bytes that the system took: none while its own buffer is full. */
+  /** Number of bytes the system accepted: 0 while its buffer is full. */
   function tryWrite(bytes: Uint8Array) {
     try {
       return writeSync(fd, bytes);
@@ -176,7 +176,7 @@ export function createLineOutput(fd: number, clock: Clock) {
     }
   }
 
-  /** Undefined where the system took the whole line. */
+  /** Undefined if the system accepted the whole line. */
   function writeOrWait(
     line: string,
     maxWaitingBytes: number,
@@ -185,7 +185,7 @@ export function createLineOutput(fd: number, clock: Clock) {
     const bytes = Buffer.from(line);
     const taken = waiting.length === 0 ? tryWrite(bytes) : 0;
     if (taken === bytes.length) return undefined;
-    // The rest of a line that has begun is never refused.
+    // The rest of a partly written line is never refused.
     if (taken === 0 && waitingBytes + bytes.length > maxWaitingBytes)
       throw new Error(`Nobody reads what was written: ${waitingBytes} bytes wait`);
     const rest = { bytes: bytes.subarray(taken), hasBegun: taken > 0, ...(settle && { settle }) };
@@ -216,7 +216,7 @@ export function createLineOutput(fd: number, clock: Clock) {
         first.settle?.();
       }
     } catch (error) {
-      // Nobody will read it any more.
+      // The reader is gone.
       const lost = waiting;
       waiting = [];
       waitingBytes = 0;
@@ -224,7 +224,7 @@ export function createLineOutput(fd: number, clock: Clock) {
     }
   }
 
-  /** So that it does not turn up after its caller was told that it was not written. */
+  /** Removes the line, so that it is not written after its caller was told that it failed. */
   function giveUp(line: WaitingLine) {
     if (!line.hasBegun && waiting.includes(line)) {
       waiting = waiting.filter((other) => other !== line);
@@ -235,17 +235,17 @@ export function createLineOutput(fd: number, clock: Clock) {
 
   return {
     /**
-     * Returns at once. Lines wait while the reader does not keep up, `maxWaitingBytes` of them at most.
+     * Returns at once. Up to `maxWaitingBytes` wait while the reader is slow.
      *
-     * @throws Error when no more may wait, or what the system says.
+     * @throws Error if the buffer is full, or the system's error.
      */
     write(line: string, maxWaitingBytes: number) {
       writeOrWait(line, maxWaitingBytes);
     },
     /**
-     * Until the system has the line: mostly at once, else for a second at most.
+     * Waits until the system has accepted the line: usually at once, at most a second.
      *
-     * @throws Error as `write` does, at once or by the promise.
+     * @throws Error like `write`, synchronously or by rejection.
      */
     writeThrough(line: string, maxWaitingBytes: number): undefined | Promise<void> {
       let settle: WaitingLine['settle'];
@@ -257,7 +257,7 @@ export function createLineOutput(fd: number, clock: Clock) {
       const stop = clock.after(MAX_WAIT_MS, () => giveUp(rest));
       return written.finally(stop);
     },
-    /** For the end of the process: waits for the reader, a second at most, and does nothing else meanwhile. */
+    /** Blocks until the reader has caught up, for a second at most; for the end of the process. */
     flush() {
       for (let waited = 0; waiting.length > 0 && waited < MAX_WAIT_MS; waited += RETRY_MS) {
         writeWaiting();
@@ -269,5 +269,5 @@ export function createLineOutput(fd: number, clock: Clock) {
 
 const SLEEPER = new Int32Array(new SharedArrayBuffer(4));
 
-/** The output of the process: the log, and an audit log beside it. */
+/** Standard output of the process, for the log and an audit log. */
 export const standardOutput = createLineOutput(1, systemClock);

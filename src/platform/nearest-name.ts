@@ -1,13 +1,13 @@
-// The known name that somebody may have meant by one that is not known.
+// Suggests the known name closest to a mistyped one.
 
-/** Longer names are no typing mistakes, and comparing them costs the product of their lengths. */
+/** Longer names are not typos, and comparing costs the product of the lengths. */
 const MAX_LENGTH = 64;
-/** Nobody mistypes more; and each costs time with every name of a long list. */
+/** Maximum edits of a typo; each costs time with every name of a long list. */
 const MAX_MISTAKES = 5;
 
 /**
- * The known name that is most like `name`; undefined when none is. Letter case and separators do not
- * count (`max_results` is `maxResults`), then a third of the characters may be wrong, five at most.
+ * The known name closest to `name`, or undefined. Ignores letter case and separators (`max_results` is `maxResults`); up to a
+ * third of the characters may differ, at most five.
  */
 export function findNearestName(name: string, knownNames: readonly string[]): string | undefined {
   const judge = createJudgeLikeness(name);
@@ -22,7 +22,7 @@ export function findNearestName(name: string, knownNames: readonly string[]): st
   return nearest;
 }
 
-/** A sentence that follows another one; nothing where no known name is like it. */
+/** A sentence to append, or an empty string if no known name is close. */
 export function suggestName(
   name: string,
   known: readonly string[],
@@ -32,10 +32,10 @@ export function suggestName(
   return nearest === undefined ? '' : ` Did you mean ${show(nearest)}?`;
 }
 
-/** The number of characters that have to change; Infinity where the two are not alike, or no nearer than `least`. */
+/** Number of edits, or Infinity if the two are not alike, or no closer than `least`. */
 type JudgeLikeness = (candidate: string, least: number) => number;
 
-/** Undefined for a name that nothing is like. */
+/** Undefined for a name that cannot be a typo. */
 export function createJudgeLikeness(name: string): JudgeLikeness | undefined {
   if (name.length > MAX_LENGTH) return undefined;
   const wanted = normalize(name);
@@ -48,10 +48,10 @@ export function createJudgeLikeness(name: string): JudgeLikeness | undefined {
   };
 }
 
-/** Letters that share a place are taken for the same one: then it is no more than a guess that is too high. */
+/** Letters that share a slot count as the same, which can only overestimate what two names have in common. */
 const PLACES = 256;
 
-/** As `computeEditDistance`, for many texts, of which few are near. */
+/** `computeEditDistance` for many texts of which few are close. */
 export function createCountEdits(wanted: string): (text: string, most: number) => number {
   const counts = new Uint8Array(PLACES);
   for (let index = 0; index < wanted.length; index += 1) {
@@ -62,7 +62,7 @@ export function createCountEdits(wanted: string): (text: string, most: number) =
 
   return function countEdits(text, most) {
     if (Math.abs(wanted.length - text.length) > most) return Number.POSITIVE_INFINITY;
-    // The letters that they have in common, in whatever order, rule out nearly all of a long list: whatever is beyond takes an edit.
+    // Counting common letters, in any order, rules out nearly all of a long list: each other letter takes an edit.
     left.set(counts);
     let shared = 0;
     for (let index = 0; index < text.length; index += 1) {
@@ -79,9 +79,9 @@ export function createCountEdits(wanted: string): (text: string, most: number) =
 
 const normalize = (name: string) => name.toLowerCase().replace(/[_\-. ]/g, '');
 
-// Damerau–Levenshtein, restricted: letters added, left out, replaced, or two neighbours swapped.
+// Restricted Damerau–Levenshtein distance: insertion, deletion, substitution, transposition of neighbours.
 
-/** Infinity where it is more than `most`: that is found out long before all letters are compared. */
+/** Infinity for more than `most` edits, which shows long before all letters are compared. */
 export function computeEditDistance(
   one: string,
   other: string,
@@ -100,7 +100,7 @@ function countSame(one: string, other: string, getUnit: (text: string, index: nu
   return count;
 }
 
-/** Only the part of each row within `most` of the diagonal: the rest is beyond in any case. */
+/** Only the part of each row within `most` of the diagonal: all cells outside exceed it. */
 function compareRows(one: string, other: string, most: number) {
   const band = Math.min(most, Math.max(one.length, other.length));
   if (Math.abs(one.length - other.length) > band) return Number.POSITIVE_INFINITY;
@@ -128,7 +128,7 @@ function compareRows(one: string, other: string, most: number) {
       least = Math.min(least, distance);
     }
     if (end < other.length) row[end + 1] = Number.POSITIVE_INFINITY;
-    // A row builds on the two before it: once both are beyond, all are.
+    // A row depends on the two before it: once both exceed `most`, all later ones do.
     if (Math.min(least, leastOfLast) > most) return Number.POSITIVE_INFINITY;
     [beforeLast, last, row, leastOfLast] = [last, row, beforeLast, least];
   }

@@ -1,7 +1,8 @@
-// Values whose text is known: whoever passes one on writes that text, and not the value, in which doubles stand for numbers.
+// Remembers the source text of parsed values, so that a value is forwarded as that text, with numbers as spelled.
 
 import { addExactNumbers, parseExactJson, RawJson, toPlain, writeExactJson } from './exact-json.ts';
 import {
+  createNote,
   decodeUtf8,
   findWritten,
   hasRepeatedNames,
@@ -11,10 +12,9 @@ import {
   noteWritten,
   parseObject,
 } from './json.ts';
-import { createNote } from './note.ts';
 import { cutJson, cutMembers, findOnlyMember, type JsonPath, spliceJson } from './splice-json.ts';
 
-/** Text and path of a value. The text is searched only once the value is passed on. */
+/** Text and path of a value. The text is searched only when the value is forwarded. */
 interface Source {
   text: string;
   path: JsonPath;
@@ -24,12 +24,12 @@ interface Source {
 const SOURCE = createNote<Source | undefined>();
 const EXACT = createNote<JsonObject>();
 
-/** Notes that the value is what the text has at the path. */
+/** Notes that the value was parsed from the text at the path. */
 export function noteSource(value: object, text: string, path: JsonPath): void {
   SOURCE.set(value, { text, path, isCut: false });
 }
 
-/** The same of each object among the members of the one at the path. */
+/** Notes the text of each member that is an object. */
 export function noteMembers(value: unknown, text: string, path: JsonPath): void {
   if (!isObject(value)) return;
   for (const [name, cut] of cutMembers(text, path)) {
@@ -38,21 +38,21 @@ export function noteMembers(value: unknown, text: string, path: JsonPath): void 
   }
 }
 
-/** Notes how a value is written that has some of the members of the one at the path. */
+/** Notes the text of a value made of some members of the one at the path. */
 export function noteParts(value: JsonObject, text: string, path: JsonPath): void {
   const parts = [...cutMembers(text, path)].filter(([name]) => Object.hasOwn(value, name));
   const members = parts.map(([name, cut]) => `${JSON.stringify(name)}:${cut}`);
   if (members.length > 0) noteSource(value, `{${members.join(',')}}`, []);
 }
 
-/** Lets go of the text, for a value that nobody passes on. */
+/** Releases the text of a value that will not be forwarded. */
 export function forgetSource(value: object): void {
   SOURCE.set(value, undefined);
 }
 
 /**
- * The text of the value, if it is known. One in which a member is there twice is written anew, since readers differ in
- * which one counts (RFC 8259 §4), and only one of them was looked at here.
+ * The text of the value, if known. Text with a repeated member name is serialized again, since parsers differ in which one they
+ * use (RFC 8259 §4), and only one of them was checked here.
  */
 export function findText(value: object): string | undefined {
   const written = findWritten(value);
@@ -72,7 +72,7 @@ function cutText({ text, path }: Source) {
   return cut !== undefined && hasRepeatedNames(cut) ? writeExactJson(parseExactJson(cut)) : cut;
 }
 
-/** Undefined where a look at each character is needed: most clients write what `JSON.stringify` does, and each member once. */
+/** Fast path, since most clients write like `JSON.stringify`. Undefined if the text has to be scanned. */
 function findUsualText(value: object, { text, path }: Source): string | undefined {
   const name = path.at(-1);
   const start = typeof name === 'string' ? findOnlyMember(text, name) : undefined;
@@ -81,25 +81,25 @@ function findUsualText(value: object, { text, path }: Source): string | undefine
   return text.startsWith(written, start) ? written : undefined;
 }
 
-/** The value with its numbers as they were spelled: a copy, or itself where it is not known how it was written. */
+/** The value with numbers as spelled: a copy, or the value itself if its text is not known. */
 export function readExact(value: object): JsonObject {
   const known = EXACT.find(value);
   if (known !== undefined) return known;
   const text = findText(value);
   const found = text === undefined ? value : addExactNumbers(value, text);
   const exact = isObject(found) ? found : {};
-  // Many rules may look at one call.
+  // Cached: several rules may read one call.
   if (text !== undefined) EXACT.set(value, exact);
   return exact;
 }
 
-/** The stand-in for the value in a message that `writeExactJson` writes. */
+/** Replaces the value with its text, for `writeExactJson`. */
 export function toRawJson<Value extends object>(value: Value): Value | RawJson {
   const text = findText(value);
   return text === undefined ? value : new RawJson(text);
 }
 
-/** The same of its members: of each object, or of all where it is known how it was written itself. */
+/** Replaces members with their texts: all if the text of the value is known, otherwise each object whose text is. */
 export function toRawMembers(value: JsonObject): JsonObject {
   const parts = cutMembers(findText(value) ?? '', []);
   return Object.fromEntries(
@@ -111,7 +111,7 @@ export function toRawMembers(value: JsonObject): JsonObject {
   );
 }
 
-/** An exact value with plain numbers, whose text is noted; the same one where it has no number that would be lost. */
+/** Converts an exact value to plain numbers and notes its text; the same value if no number would be lost. */
 export function toNoted(exact: JsonObject): JsonObject {
   const plain = toPlain(exact);
   if (plain === exact || !isObject(plain)) return exact;
@@ -119,7 +119,7 @@ export function toNoted(exact: JsonObject): JsonObject {
   return plain;
 }
 
-/** Notes how each entry of a list was written in which a number would be lost. */
+/** Notes the text of each list entry in which a number would be lost. */
 export function noteEntries(plain: readonly unknown[], exact: unknown): void {
   if (plain === exact || !Array.isArray(exact)) return;
   for (const [index, entry] of plain.entries()) {
@@ -129,15 +129,15 @@ export function noteEntries(plain: readonly unknown[], exact: unknown): void {
   }
 }
 
-// Values that go on with some of them changed: the text of all else stays as it was written.
+// Edits values, keeping the text of everything else.
 
 export interface ValueEdit {
   readonly path: JsonPath;
-  /** Makes of the JSON that stands there what is written in its place; what is there is removed where this is absent. */
+  /** Maps the JSON at the path to its replacement. Absent: the value is removed. */
   readonly rewrite?: ((json: string) => string) | undefined;
 }
 
-/** The very value where there is nothing to edit. */
+/** Returns the same value if there is nothing to edit. */
 export function editValue(value: JsonObject, edits: readonly ValueEdit[]): JsonObject {
   if (edits.length === 0) return value;
   const text = readText(value);
@@ -150,7 +150,7 @@ export function editValue(value: JsonObject, edits: readonly ValueEdit[]): JsonO
   return readNoted(edited) ?? value;
 }
 
-/** With a further member, before all others; the value has some. */
+/** Adds a member before all others; the value must not be empty. */
 export const addMember = (value: JsonObject, name: string, json: string): JsonObject =>
   readNoted(`{${JSON.stringify(name)}:${json},${readText(value).trimStart().slice(1)}`) ?? {
     [name]: JSON.parse(json),

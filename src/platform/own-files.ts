@@ -1,19 +1,19 @@
-// The places of our own files: below src/ in tests, below dist/ once they are built. The build makes few files of
-// many, so that a path relative to the file that asks would not hold: everybody asks here.
+// Locates the package's own files: below src/ in tests, below dist/ once built. The build bundles files, so that a path
+// relative to the calling file would not hold.
 
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { parseObject } from './json.ts';
 
-/** With a slash at the end. The path is the same from src/platform/ and from dist/chunks/. */
+/** Ends with a slash. The path is the same from src/platform/ and from dist/chunks/. */
 export const PACKAGE_ROOT = new URL('../../', import.meta.url);
 
 const ending = extname(import.meta.url);
 
-/** src/ or dist/, with a slash at the end. */
+/** src/ or dist/, ending with a slash. */
 export const CODE_FOLDER = new URL(ending === '.ts' ? 'src/' : 'dist/', PACKAGE_ROOT);
 
-/** A module below it that is loaded by its address; scripts/build.mjs has to list it as an entry. */
+/** A module loaded by URL; scripts/build.mjs must list it as an entry. */
 export const getModuleUrl = (name: string): URL => new URL(`${name}${ending}`, CODE_FOLDER);
 
 // §9: name and version come from the package configuration.

@@ -1,16 +1,16 @@
-// Texts that look like a secret: decided here, for whatever would show a text that others wrote.
+// Finds and redacts secrets in text from others before it is shown.
 
-/** Names of variables, headers, options and parameters. */
+/** Matches names of variables, headers, options and parameters that hold secrets. */
 const SECRET_NAME =
   /token|key|secret|pass|pwd|credential|auth(?!or(?!iz))|cookie|signature|bearer|jwt/i;
 
-/** `--key-file` and `TOKEN_PATH` name a file, and `--max-tokens` and `--no-auth` have no secret. */
+/** Exceptions: `--key-file` and `TOKEN_PATH` name a file, `--max-tokens` and `--no-auth` hold no secret. */
 const HARMLESS_NAME = /(?:file|path|dir|url|uri)$|max[_-]?tokens?|^-{0,2}no-|-type$/i;
 
 export const isSecretName = (name: string): boolean =>
   SECRET_NAME.test(name) && !HARMLESS_NAME.test(name);
 
-/** Tokens of services that many use, and JWTs. */
+/** Token formats of popular services, and JWTs. */
 const SECRET_FORM =
   /\b(?:gh[oprsu]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}|eyJ[\w-]{8,}\.[\w-]+\.[\w-]*)/g;
 
@@ -19,33 +19,33 @@ const ASSIGNMENT = /^-{0,2}([\w.-]{1,100})(?:=|:\s*)(?:(?:Bearer|Basic|Token)\s+
 
 const OPTION = /^--?[\w-]{1,100}$/;
 
-/** `-v`, `--verbose`, `--log-level=2`: in words, as values are not. */
+/** Plain options: `-v`, `--verbose`, `--log-level=2`. */
 const OPTION_IN_WORDS = /^(?:-[a-z]?|--(?:[a-z]+(?:-[a-z]+)*(?:=.*)?)?)$/is;
 
-/** `--header=X-Api-Key: …`, `--env=TOKEN=…`: an assignment in the value of another. */
+/** Nested assignments: `--header=X-Api-Key: …`, `--env=TOKEN=…`. */
 const NESTED = /^(-{1,2}[\w-]{1,100}=)(.+)$/s;
 
-/** `"apiKey": "…"` in JSON that is written as one argument. */
+/** `"apiKey": "…"` in a JSON argument. */
 const JSON_MEMBER = /"([^"\\]{1,100})"\s*:\s*"((?:[^"\\]|\\.)+)"/dgs;
 
-/** `scheme://user:password@host`; alone, what stands before the @ is a secret, too. */
+/** `scheme://user:password@host`; user info without a colon is a secret, too. */
 const USER_INFO = /[a-z][a-z0-9+.-]{0,30}:\/\/(?:([^\s/?#@:]*):)?([^\s/?#@]+)@/dgi;
 
 const PARAMETER = /[?&;#]([^\s=&;#]{1,100})=([^\s&;#]+)/dg;
 
-/** A part of a text that looks like a secret. */
+/** Part of a text that looks like a secret. */
 interface SecretPart {
   readonly start: number;
   readonly end: number;
-  /** Its name there, such as `--api-key` or `token`. */
+  /** The name it was given, such as `--api-key` or `token`. */
   readonly name: string;
 }
 
-/** The parts that look like secrets of what a program is called with; in a URL also as a program would decode them. */
+/** Finds secrets in the arguments of a program; in URLs also in percent-decoded form. */
 export const findSecretArguments = (args: readonly string[]): readonly string[] =>
   args.flatMap((text, index) => findInArgument(text, args[index - 1]));
 
-/** A whole command line with something else in place of each secret that stands in it. */
+/** Replaces each secret in a command line. */
 export const replaceSecretsOfCommand = (
   command: string,
   replace: (secret: string, name: string) => string,
@@ -55,7 +55,7 @@ export const replaceSecretsOfCommand = (
     .map((word, index, words) => replaceSecrets(word, words[index - 2], replace))
     .join('');
 
-/** True of what is left where secrets were replaced: `Bearer …`, and a long word of letters and several digits, as tokens are. */
+/** True for remaining text that resembles a token: `Bearer …`, or a long word of letters and several digits. */
 export const looksLikeSecret = (text: string): boolean =>
   LIKE_SECRET.test(text.replace(/\$\{[^}]*\}/g, ' '));
 
@@ -68,7 +68,7 @@ const findInArgument = (text: string, before: string | undefined): readonly stri
     return [value, decode(value)];
   });
 
-/** A command as it may be shown: somebody may have written its arguments there, too. */
+/** A command that is safe to show: it may contain arguments. */
 export const hideSecretArguments = (command: string): string =>
   command
     .split(/(\s+)/)
@@ -81,8 +81,7 @@ export const hideSecretArguments = (command: string): string =>
     .join('');
 
 /**
- * The text with something else in place of each secret that stands in it; what names a variable is none. `before` is the
- * argument in front of it.
+ * Replaces each secret in the text; a reference to a variable is not a secret. `before` is the preceding argument.
  */
 export function replaceSecrets(
   text: string,
@@ -99,7 +98,7 @@ export function replaceSecrets(
   return replaced + text.slice(end);
 }
 
-/** In their order, none twice: a token can be a parameter, and have the form of one. */
+/** In order and without overlaps: a token may match both by name and by format. */
 function joinOverlaps(parts: readonly SecretPart[]): readonly SecretPart[] {
   const joined: SecretPart[] = [];
   for (const part of [...parts].sort((a, b) => a.start - b.start || b.end - a.end)) {
@@ -142,14 +141,14 @@ function findNested(text: string): readonly SecretPart[] {
   }));
 }
 
-/** For an expression whose first group is a name, and whose second is the value. */
+/** Expects an expression whose first group is a name and whose second is a value. */
 function findPart(match: RegExpMatchArray | null, isSecret = isSecretName): readonly SecretPart[] {
   const name = match?.[1] ?? '';
   const [start, end] = match?.indices?.[2] ?? [];
   return start !== undefined && end !== undefined && isSecret(name) ? [{ start, end, name }] : [];
 }
 
-/** `--token` before it, which has no value of its own. Some tokens begin with a hyphen. */
+/** True if the preceding argument is `--token` without a value. Some tokens begin with a hyphen. */
 const isValueOfSecretOption = (text: string, option: string) =>
   OPTION.test(option) && isSecretName(option) && !OPTION_IN_WORDS.test(text);
 
@@ -161,18 +160,17 @@ function decode(text: string) {
   }
 }
 
-// The part of a URI that may be told, in a log line, the audit log, a trace or a page: passwords stand in its user info,
-// arguments and keys in its query and fragment. Callers write URIs as they like, and not every reader of URIs
-// agrees with every other: what one of them could take for these parts goes.
+// Strips URIs for log lines, the audit log, traces and pages: passwords stand in the user info, arguments and keys in query
+// and fragment. URI parsers disagree on malformed URIs: whatever any of them could take for these parts is removed.
 
-/** From here on it is query or fragment: also where they are percent-encoded, once or more, or a template's. */
+/** Start of query or fragment: plain, percent-encoded (repeatedly), or of a URI template. */
 const QUERY = /\{?(?:[?#]|%(?:25)*(?:3f|23)).*$/is;
 const SCHEME = /^[a-z][a-z0-9+.-]*:/i;
 const AT = /@|%(?:25)*40/gi;
 
-/** A text that is a URI, or is meant to be one. Linear in its length. */
+/** Strips a text that is meant to be a URI, in linear time. */
 export function stripUri(uri: string): string {
-  // Browsers leave out what is taken out here (WHATWG URL, "basic URL parser"), and read a backslash as a slash.
+  // Browsers drop these characters (WHATWG URL, "basic URL parser") and read a backslash as a slash.
   const told = uri
     .replace(/[\t\n\r]/g, '')
     .replace(/^[\0-\x20]+/, '')
@@ -183,22 +181,22 @@ export function stripUri(uri: string): string {
   return told.slice(0, start) + told.slice(start + findHost(told.slice(start)));
 }
 
-/** The index after the user info; 0 without one. */
+/** Index after the user info, or 0. */
 function findHost(text: string) {
   const [authority = ''] = /^[^/\\]*/.exec(text) ?? [];
-  // A port is digits. What else stands behind a colon is the start of a password with a slash in it.
+  // A port is digits; anything else after a colon is the start of a password that contains a slash.
   const hasPort = /^(?:\[[^\]]*\]|[^:]*)(?::\d*)?$/.test(authority);
   const end = hasPort ? authority.length : text.length;
   const last = [...text.slice(0, end).matchAll(AT)].at(-1);
   return last === undefined ? 0 : last.index + last[0].length;
 }
 
-/** A word with a scheme, or one that begins with two slashes. */
+/** Matches a word with a scheme, or one that begins with two slashes. */
 const URI_IN_TEXT = /(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*:[^\s"\\]+|(?<![:\w])\/\/[^\s"\\]+/gi;
 
 /**
- * A text from elsewhere that may have URIs in it, such as a server's message. Of those without slashes only the query
- * goes: `name:ada@example.com` is more often no URI.
+ * Strips the URIs in a text from others, such as a server's message. URIs without slashes lose only their query:
+ * `name:ada@example.com` is usually not a URI.
  */
 export const stripUrisIn = (text: string): string =>
   /[?#@%]/.test(text) ? text.replace(URI_IN_TEXT, stripWord) : text;

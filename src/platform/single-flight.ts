@@ -1,11 +1,11 @@
-// One does the work for all who want the same thing at the same time, and all get its outcome.
+// Single flight: concurrent callers share one execution and its outcome.
 import type { CancelSignal } from './cancellation.ts';
 import type { Clock } from './clock.ts';
 
 export function createSingleFlight<Key, Value>() {
   const underWay = new Map<Key, Promise<Value>>();
   return {
-    /** Begins `work`, unless it is under way for this key. */
+    /** Runs `work`, or joins the run in progress for this key. */
     run(key: Key, work: () => Promise<Value>): Promise<Value> {
       const known = underWay.get(key);
       if (known !== undefined) return known;
@@ -13,28 +13,28 @@ export function createSingleFlight<Key, Value>() {
       underWay.set(key, started);
       return started;
     },
-    /** The work that is under way. */
+    /** The run in progress for this key. */
     find: (key: Key) => underWay.get(key),
     count: () => underWay.size,
   };
 }
 
-// Waits for what another request, here or at another replica, decides.
+// Waits for a decision made by another request, on this replica or another.
 
 interface Waiting<Outcome> {
-  /** Undefined while there is none. What rejects is asked again: a store that fails now may answer with the next look. */
+  /** Reads the decision; undefined while there is none. Called again after a rejection: the store may recover. */
   look(): Promise<Outcome | undefined>;
-  /** Calls back when there may be one; returns what ends it. */
+  /** Calls back when there may be a decision; returns a function that unsubscribes. */
   listen(check: () => void): () => void;
-  /** The outcome of a wait that took too long, or that nobody waits for any more. */
+  /** Outcome of a wait that timed out or was cancelled. */
   readonly late: Outcome;
-  /** At most. */
+  /** Maximum wait in milliseconds. */
   readonly waitMs: number;
   readonly signal: CancelSignal;
   readonly clock: Clock;
 }
 
-/** Messages between replicas may be lost. */
+/** Poll interval, since messages between replicas may be lost. */
 const POLL_MS = 2000;
 
 export function waitForOutcome<Outcome>(waiting: Waiting<Outcome>): Promise<Outcome> {
@@ -73,24 +73,24 @@ export function waitForOutcome<Outcome>(waiting: Waiting<Outcome>): Promise<Outc
   });
 }
 
-// Messages that wait, in their order, for what decides whether they may be passed on. It is asked for when a message
-// comes, and once a second at most.
+// Queues messages, in order, until the data that decides if they may be forwarded has been loaded: when a message arrives,
+// at most once a second.
 
 const FRESH_MS = 1_000;
-/** The most that waits, as JSON; messages beyond it are dropped. */
+/** Maximum queue size as JSON; further messages are dropped. */
 const MAX_WAITING_CHARACTERS = 131_072;
 
 interface Lesson<Known> {
   readonly askedAt: number;
-  /** Nothing where it could not be learnt. */
+  /** Undefined if loading failed. */
   readonly learnt: readonly Known[];
 }
 
 export function createPassWhenKnown<Message, Known>(options: {
   readonly clock: Clock;
-  /** If it rejects, messages are dropped until it is due again. */
+  /** If loading rejects, messages are dropped until the next attempt is due. */
   learn(): Promise<Known>;
-  /** True if what was learnt less than a second ago still holds; without it, it does. */
+  /** True if data loaded less than a second ago is still valid; absent, it always is. */
   holds?(known: Known): boolean;
   pass(message: Message, known: Known): void;
 }): (message: Message) => void {

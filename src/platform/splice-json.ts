@@ -1,5 +1,5 @@
-// Parts of a JSON text found, removed and replaced in it, so that all the rest stays as it was written. For texts that were parsed
-// already: of what is no JSON, or deeper than it may be, the results mean nothing.
+// Finds, removes and replaces parts of JSON text, leaving the rest as written. For text that was parsed successfully: results
+// for invalid or overly deep JSON are meaningless.
 import {
   CLOSE_ARRAY,
   CLOSE_OBJECT,
@@ -13,18 +13,18 @@ import {
   skipSpace,
 } from './exact-json.ts';
 
-/** Names of members, and positions in arrays. */
+/** Member names and array indexes. */
 export type JsonPath = readonly (string | number)[];
 
 export interface JsonEdit {
   readonly path: JsonPath;
-  /** Written there instead; without it, the member or entry is removed. */
+  /** The replacement. Absent: the member or entry is removed. */
   readonly json?: string;
 }
 
 /**
- * The text after the edits. Positions in arrays are those before them. A path that leads nowhere changes nothing; one to a member
- * that is there twice changes both. An edit within what another one removes or replaces is void.
+ * Applies the edits. Array indexes are those before the edits. A path that leads nowhere changes nothing; one to a repeated
+ * member changes each. An edit inside a part that another edit removes or replaces has no effect.
  */
 export function spliceJson(text: string, edits: readonly JsonEdit[]): string {
   if (edits.length === 0) return text;
@@ -41,13 +41,13 @@ export function spliceJson(text: string, edits: readonly JsonEdit[]): string {
   return new Splice(text).apply(top);
 }
 
-/** The text of the value there, as `JSON.parse` takes it: of members of one name the last. Undefined where there is none. */
+/** The text of the value at the path; the last one for a repeated member, as in `JSON.parse`. Undefined if absent. */
 export function cutJson(text: string, path: JsonPath): string | undefined {
   const start = findValue(text, path);
   return start === undefined ? undefined : text.slice(start, findEndOfValue(text, start));
 }
 
-/** Those of all members of the object there, by their names: however many they are, the text is gone through once. */
+/** The texts of all members of the object at the path, by name, in a single pass. */
 export function cutMembers(text: string, path: JsonPath): ReadonlyMap<string, string> {
   const cut = new Map<string, string>();
   const start = findValue(text, path);
@@ -58,7 +58,7 @@ export function cutMembers(text: string, path: JsonPath): ReadonlyMap<string, st
   return cut;
 }
 
-/** The text of an object without its members of these names. */
+/** Removes members by name from the text of an object. */
 export function removeMembers(text: string, names: readonly (string | number)[]): string {
   if (names.length === 0) return text;
   let kept = '';
@@ -76,16 +76,16 @@ export function removeMembers(text: string, names: readonly (string | number)[])
   return `{${start === -1 ? kept.slice(0, -1) : kept + text.slice(start, end)}}`;
 }
 
-/** Where the value of a member begins that is there, by the engine's search; undefined where its name may be there twice, at any depth. */
+/** Start of a member's value, by `indexOf`; undefined if the name may occur more than once, at any depth. */
 export function findOnlyMember(text: string, name: string): number | undefined {
   const quoted = `"${name}"`;
   const start = text.indexOf(quoted);
-  // Its name, without characters that JSON may escape, is there once in quotes, and none is spelled by its code: so it is no other's.
+  // The quoted name occurs once, and nothing is written with `\u`: so no other member can have it.
   const isOnly = start !== -1 && text.indexOf(quoted, start + 1) === -1 && !text.includes('\\u');
   return isOnly ? findValueOfMember(text, start) : undefined;
 }
 
-/** The place where it begins. */
+/** Start of the value at the path. */
 function findValue(text: string, path: JsonPath): number | undefined {
   let start = skipSpace(text, 0);
   for (const step of path) {
@@ -99,7 +99,7 @@ function findValue(text: string, path: JsonPath): number | undefined {
   return start;
 }
 
-/** Tells of each member, or entry, where its value begins and ends, and where it begins itself; of what has none nothing. */
+/** Calls `tell` for each member or entry with its key, the start and end of its value, and its own start. */
 function eachMember(
   text: string,
   start: number,
@@ -117,19 +117,19 @@ function eachMember(
   }
 }
 
-/** Edits of a value, or of values in it. */
+/** Edits to a value or to values inside it. */
 interface Change {
   edit?: JsonEdit;
   readonly members: Map<string | number, Change>;
 }
 
-/** An array or object that was opened. */
+/** An array or object that is being read. */
 interface OpenContainer {
   readonly members: Change['members'];
   readonly isArray: boolean;
-  /** Members so far. */
+  /** Members read so far. */
   index: number;
-  /** The end of the last one that stays. */
+  /** End of the last member that is kept. */
   keptEnd?: number;
 }
 
@@ -144,7 +144,7 @@ class Splice {
 
   apply(top: Change): string {
     const text = this.#text;
-    // Not by calling itself: as deep as a text is, so deep are paths into it.
+    // Iterative: paths can be as deep as the text.
     const open: OpenContainer[] = [];
     let at = this.#enter(skipSpace(text, 0), top, open);
     for (let parent = open.at(-1); parent !== undefined; parent = open.at(-1)) {
@@ -159,7 +159,7 @@ class Splice {
     return this.#written + text.slice(this.#copied);
   }
 
-  /** Behind the comma that is before it, if any, to behind its value, or into it. */
+  /** Reads one member with the comma before it; returns the end of its value, or the start of its members. */
   #readMember(from: number, parent: OpenContainer, open: OpenContainer[]): number {
     const text = this.#text;
     const start = text.charCodeAt(from) === COMMA ? skipSpace(text, from + 1) : from;
@@ -169,7 +169,7 @@ class Splice {
     const change = parent.members.get(key);
     if (change?.edit !== undefined && change.edit.json === undefined) {
       const end = findEndOfValue(text, value);
-      // A comma goes with it: the one before it, or the one behind it where nothing stays before it.
+      // Removes a comma, too: the one before the member, or the one after it if nothing before it is kept.
       if (parent.keptEnd === undefined) this.#replace(start, skipComma(text, end), '');
       else this.#replace(parent.keptEnd, end, '');
       return end;
@@ -179,7 +179,7 @@ class Splice {
     return end;
   }
 
-  /** The end of the value, or where its members begin where some of them change. */
+  /** Returns the end of the value, or the start of its members if some of them change. */
   #enter(start: number, change: Change | undefined, open: OpenContainer[]): number {
     const text = this.#text;
     if (change?.edit?.json !== undefined) {
@@ -206,7 +206,7 @@ const isContainer = (text: string, at: number) =>
 const isClosing = (text: string, at: number) =>
   at >= text.length || text.charCodeAt(at) === CLOSE_OBJECT || text.charCodeAt(at) === CLOSE_ARRAY;
 
-/** To what follows a value: a further member, or the end of what is around. */
+/** Skips to the next member, or to the end of the enclosing value. */
 function skipComma(text: string, end: number) {
   const at = skipSpace(text, end);
   return text.charCodeAt(at) === COMMA ? skipSpace(text, at + 1) : at;
@@ -227,7 +227,7 @@ function findEndOfValue(text: string, start: number) {
       if (depth === 0) return at + 1;
     } else if (character === OPEN_OBJECT || character === OPEN_ARRAY) depth++;
     else if (character === CLOSE_OBJECT || character === CLOSE_ARRAY) {
-      // It closes the value around a number or a word.
+      // Closes the value that encloses a number or literal.
       if (depth === 0) return at;
       depth--;
       if (depth === 0) return at + 1;

@@ -1,15 +1,15 @@
-// Changes that come all the time are told only so often.
+// Throttles notifications and log lines.
 import type { Clock } from './clock.ts';
 import type { JsonObject } from './json.ts';
 import type { Log } from './log.ts';
 
-/** Tells of each key at once, then at most once in `intervalMs`; the last change is always told. */
+/** Notifies per key: at once, then at most once per `intervalMs`; the last change is always sent. */
 export function createThrottle<Key>(
   clock: Clock,
   intervalMs: number,
   tell: (key: Key) => void,
 ): (key: Key) => void {
-  /** Told a moment ago; true where it has changed since. */
+  /** Recently notified keys; true if changed since. */
   const recent = new Map<Key, boolean>();
 
   return function noteChange(key) {
@@ -28,12 +28,12 @@ export function createThrottle<Key>(
 }
 
 const BATCH_MS = 250;
-/** The most that waits to be told; more is dropped. */
+/** Maximum pending keys; further ones are dropped. */
 const MAX_WAITING = 100;
 
 /**
- * Tells of all keys together, where each costs a look into the store, and somebody may name a hundred thousand in a second:
- * at once where nothing was told lately; of what changes all the time, once in each batch.
+ * Notifies in batches, for keys that cost a store lookup each and of which a caller may name a hundred thousand per second:
+ * at once if the last batch is long ago; keys that change constantly appear once per batch.
  */
 export function createBatch(
   clock: Clock,
@@ -60,11 +60,11 @@ export function createBatch(
   };
 }
 
-/** Enough to see who and why, and some 3 MB an hour at most for each kind of refusal. */
+/** Enough to see the cause; at most 3 MB an hour for each kind of refusal. */
 const LINES_PER_MINUTE = 100;
 const MINUTE_MS = 60_000;
 
-/** `warn`, at most once a minute; calls in between are left out. */
+/** Calls `warn` at most once a minute, and skips the calls in between. */
 export function createWarnThrottle<Args extends readonly unknown[]>(
   clock: Clock,
   warn: (...args: Args) => void,
@@ -80,14 +80,14 @@ export function createWarnThrottle<Args extends readonly unknown[]>(
 }
 
 /**
- * A flood of refusals must not fill the disk: of each kind so many lines are logged, the rest counted. `report` is called once a minute
- * for each kind of which lines were left out.
+ * Limits log lines per kind, so that a flood of refusals cannot fill the disk; the rest are counted. Calls `report` once a minute
+ * for each kind with skipped lines.
  */
 export function createLogThrottle(clock: Clock, report: (kind: string, leftOut: number) => void) {
   const linesByKind = new Map<string, number>();
 
   return {
-    /** Counts a line of this kind; false when no more of them are logged in this minute. */
+    /** Counts a line of this kind; false once its limit for this minute is reached. */
     countLine(kind: string): boolean {
       const lines = (linesByKind.get(kind) ?? 0) + 1;
       if (lines === 1)
@@ -102,7 +102,7 @@ export function createLogThrottle(clock: Clock, report: (kind: string, leftOut: 
   };
 }
 
-/** For what is the same for every user: of each topic one line of the log. */
+/** Logs one line per topic, for conditions that are the same for all users. */
 export function createWarnOnce(
   log: Log,
 ): (topic: string, message: string, facts: JsonObject) => void {

@@ -1,4 +1,4 @@
-// So many at a time, so many waiting; the rest is turned away.
+// Bounded concurrency with a bounded queue; further work is refused.
 import type { CancelSignal } from './cancellation.ts';
 
 export type WorkQueue = ReturnType<typeof createWorkQueue>;
@@ -11,7 +11,7 @@ export function createWorkQueue({
 }: {
   readonly maxRunning: number;
   readonly maxWaiting: number;
-  /** The most of one owner, running and waiting: the rest is for others. As many as there is room for unless given. */
+  /** Maximum per owner, running and waiting. Default: no limit of its own. */
   readonly maxOfOne?: number;
   createRefusal(): Error;
 }) {
@@ -35,7 +35,7 @@ export function createWorkQueue({
     });
   }
 
-  /** Whoever waits longest takes over the place, so that `running` stays as it is. */
+  /** Hands the slot to the longest-waiting entry, so that `running` does not change. */
   function endTurn() {
     const start = waiting.shift();
     if (start) start();
@@ -58,9 +58,9 @@ export function createWorkQueue({
 
   return {
     /**
-     * Runs the work when it is its turn. `owner` is whose it is, where one may have `maxOfOne` at most.
+     * Runs the work when a slot is free. `owner` is counted against `maxOfOne`.
      *
-     * @throws What `createRefusal` makes when too many are waiting, or too many of one owner; the signal's reason when it ends before the turn.
+     * @throws the error of `createRefusal` if the queue or the owner's share is full; the signal's reason if it aborts first.
      */
     async run<Result>(
       work: () => Promise<Result>,
@@ -84,7 +84,7 @@ export function createWorkQueue({
   };
 }
 
-// So many at a time, in turns of those whose work it is: who has much to do waits for itself, and nobody for it.
+// Fair queue: bounded concurrency, round-robin between owners, so that one owner's backlog delays no other.
 
 export class QueueFullError extends Error {
   override readonly name = 'QueueFullError';
@@ -101,13 +101,13 @@ interface Line {
 
 export function createFairQueue(options: {
   readonly maxRunning: number;
-  /** The most of one owner at the same time: what is left is for others. */
+  /** Maximum concurrent runs per owner. */
   readonly maxRunningOfOne: number;
   readonly maxWaiting: number;
   readonly maxWaitingOfOne: number;
 }) {
   const { maxRunning, maxRunningOfOne, maxWaiting, maxWaitingOfOne } = options;
-  /** One line for each owner who has work here; whoever was served last stands last. */
+  /** One queue per owner with work; the owner served last is last. */
   const lines = new Map<string | undefined, Line>();
   let running = 0;
   let waiting = 0;
@@ -154,9 +154,9 @@ export function createFairQueue(options: {
 
   return {
     /**
-     * Runs the work when it is its owner's turn. Undefined is an owner, too.
+     * Runs the work when it is its owner's turn. Undefined counts as an owner.
      *
-     * @throws QueueFullError when too much waits; QueueLeftError when the signal ends before the turn.
+     * @throws QueueFullError if the queue is full; QueueLeftError if the signal aborts first.
      */
     async run<Result>(
       work: () => Promise<Result>,

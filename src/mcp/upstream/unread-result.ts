@@ -3,6 +3,7 @@
 
 import { failUpstream } from '../../errors/gateway-error.ts';
 import {
+  createNote,
   cutPieces,
   decodeUtf8,
   type JsonObject,
@@ -12,7 +13,7 @@ import {
   parseObject,
   type Written,
 } from '../../platform/json.ts';
-import { createNote } from '../../platform/note.ts';
+
 import {
   hasTwice,
   type ScannedEntry,

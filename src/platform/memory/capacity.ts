@@ -1,101 +1,101 @@
-// How much a process remembers: the most entries of each kind that it holds at once, in one table, so that its memory can be added
-// up. Beyond them the entry that was used longest ago goes, and is read, computed or asked for again.
+// Cache sizes of a process: the maximum number of entries of each kind, in one table, so that its memory can be added up. A full
+// cache evicts its least recently used entry, which is read, computed or requested again.
 
 export const CAPACITY = {
-  /** Grants whose tokens came. Claims have 16 KiB at most, and most have one. */
+  /** Grants whose tokens were presented. Claims take at most 16 KiB, mostly 1 KiB. */
   grants: 10_000,
-  /** Grants that ended within the last minute: a stream may just be opening. */
+  /** Grants revoked within the last minute: a stream may be opening. */
   endedGrants: 10_000,
-  /** Grants that were read or written lately: the same text need not be opened again. Claims have 16 KiB at most. */
+  /** Recently read or written grants, to avoid decrypting the same text again. Claims take at most 16 KiB. */
   openedGrants: 1_000,
-  /** Access tokens that were opened, by their text: to open one again costs more than the rest of the check. */
+  /** Decrypted access tokens by text: decryption costs more than the rest of the check. */
   openedTokens: 10_000,
-  /** Refresh tokens that were opened, by their text: limits, login and answer each ask what a request brings. */
+  /** Decrypted refresh tokens by text: limits, log and response each need the contents. */
   openedRefreshTokens: 1_000,
-  /** Refresh tokens in proxy mode, and the grant that each belongs to. */
+  /** Refresh tokens in proxy mode, with their grants. */
   recentTokens: 10_000,
-  /** Access tokens of the provider, of grants. */
+  /** The provider's access tokens, by grant. */
   providerTokens: 10_000,
-  /** Paths that tokens were shown at; anybody may have sent them: those of servers, and the gateway's own. */
+  /** Paths at which tokens were presented, chosen by callers: of servers and of the gateway. */
   tokenPaths: 1_000,
-  /** Tokens of operators that need not be looked up again, so that the page also works while the store does not answer. */
+  /** Verified operator tokens, so that the page also works while the store is down. */
   operatorTokens: 1_000,
-  /** Registered clients whose registration was renewed lately. */
+  /** Registered clients whose registration was renewed recently. */
   renewedClients: 10_000,
-  /** Client ID metadata documents, those that could not be had, and their keys: each so many. */
+  /** Client ID metadata documents, failed fetches of them, and their keys: this many each. */
   clientDocuments: 1_000,
-  /** Callers that a limit refuses: a bound for what made-up addresses can take. */
+  /** Rate-limited callers: bounds the memory that spoofed addresses can take. */
   refusals: 10_000,
-  /** Addresses that may look up something although a window is full: as `refusals`. */
+  /** Addresses allowed a lookup although their window is full; bounded like `refusals`. */
   spareLookups: 10_000,
-  /** Windows whose permits are leased: as `refusals`. */
+  /** Windows with leased permits; bounded like `refusals`. */
   leasedWindows: 10_000,
-  /** Users of whom it is written in the store that they called. */
+  /** Users whose activity is recorded in the store. */
   people: 10_000,
-  /** Sessions, and grants, of `STORE_READS=tracked`, or whose limits are leased: some 10 MB. */
+  /** Sessions and grants with `STORE_READS=tracked` or leased limits: some 10 MB. */
   trackedRecords: 10_000,
-  /** Versions of values of the embedded store: a few megabytes. */
+  /** Versions of values in the embedded store: a few megabytes. */
   storedVersions: 10_000,
 
-  /** Users' connections, for all servers; tokens have 16 KiB at most, and 2 KiB mostly. */
+  /** Users' connections to all servers; tokens take at most 16 KiB, mostly 2 KiB. */
   connections: 4_000,
-  /** Where connections lie in the store: every call asks for it, and a hash takes longer than all the rest of it. */
+  /** Store keys of connections: every call needs one, and hashing takes longer than the rest of the lookup. */
   connectionPlaces: 4_000,
   connectionFailures: 2_000,
-  /** Connections of which this process knows that the audit log has them. */
+  /** Connections known to be in the audit log. */
   auditedConnections: 10_000,
-  /** Tokens of connections that could not be stored yet. */
+  /** Connection tokens not yet stored. */
   unsavedTokens: 1_000,
-  /** Authorization servers of servers: those of a configuration file are few; each reload may bring others. */
+  /** Authorization servers of upstream servers: few per configuration file, but each reload may add others. */
   authorizationServers: 500,
   refusedRegistrations: 500,
-  /** Exchanged tokens of one server; some 2 KB each. */
+  /** Exchanged tokens for one server; some 2 KB each. */
   exchangedTokens: 2_000,
-  /** Kept apart from tokens: who is refused again and again pushes out nobody's. */
+  /** Separate from tokens, so that repeated refusals evict no tokens. */
   exchangeFailures: 2_000,
-  /** Signed identities of users, for one server. */
+  /** Signed user identities for one server. */
   identityTokens: 5_000,
 
-  /** Sessions at one server. */
+  /** Sessions with one server. */
   serverSessions: 10_000,
-  /** Users who log in at one server, and the connection of each. */
+  /** Users signed in to one server, with their connections. */
   connectedUsers: 10_000,
-  /** Audiences that one server may tell something else; more than there are descriptions, as each is small. */
+  /** Audiences of one server, whose answers may differ; more than descriptions, as each is small. */
   audiences: 10_000,
-  /** Descriptions of one server; as many as there are users whose lists are kept. */
+  /** Descriptions of one server; as many as users with cached lists. */
   descriptions: 1_000,
-  /** Bytes of them, as JSON text: instructions may be as long as an answer. */
+  /** Bytes of descriptions, as JSON text: instructions may be as long as a response. */
   descriptionBytes: 16_777_216,
-  /** Requests to a stdio server that ended here before they were answered; the answer may still come. */
+  /** Cancelled requests to a stdio server whose response may still arrive. */
   unansweredRequests: 1_000,
 
-  /** Users whose lists of one server are kept. */
+  /** Users whose lists from one server are cached. */
   userLists: 1_000,
-  /** Bytes of the lists of all users of one server, as JSON text. */
+  /** Bytes of all users' lists from one server, as JSON text. */
   userListBytes: 67_108_864,
-  /** Resources that went from one list: the last ones, as hashes. */
+  /** Hashes of the resources most recently removed from one list. */
   formerResources: 1_000,
-  /** Users with lists of their own whose joined list is kept. */
+  /** Users with personal lists whose joined list is cached. */
   joinedLists: 16,
-  /** Sessions that are to be told of a change: their clients see what is new when they list again. */
+  /** Sessions with a pending change notification; clients without one see the change when they list again. */
   changedSessions: 1_000,
-  /** Sessions whose linked resources are counted; beyond them the store forgets by itself. */
+  /** Sessions whose linked resources are counted; for others, entries in the store expire. */
   linkOwners: 10_000,
-  /** Bytes of pages of lists, as they are sent. */
+  /** Bytes of serialized list pages. */
   pageBytes: 33_554_432,
-  /** Of these, pages that one user was the first to see: however many that are, those of others stay. */
+  /** Share of one user, by first request, so that one user cannot evict other users' pages. */
   userPageBytes: 4_194_304,
-  /** What rules decided, for all callers: some 15 MB. */
+  /** Decisions of rules, for all callers: some 15 MB. */
   decisions: 100_000,
   decidedCallers: 10_000,
-  /** Texts of lists, and what the guards said of each. */
+  /** Texts of list entries with the guards' verdicts. */
   guardedTexts: 20_000,
-  /** Schemas of servers, and if each can be compiled. */
+  /** Servers' schemas, and for each if it compiles. */
   schemas: 2_000,
-  /** What clients declare, by its text: all clients of one program declare the same, and to read that for each call took up to 10 µs. */
+  /** Client capabilities by text: all instances of a client declare the same, and parsing took up to 10 µs per call. */
   clientCapabilities: 100,
-  /** URIs of resources, and if each can be read in one way only; some 100 bytes each. */
+  /** Resource URIs, and for each if it is unambiguous; some 100 bytes each. */
   resourceTexts: 10_000,
-  /** Of `postern rules replay`: most calls are like one before. */
+  /** For `postern rules replay`, where most calls repeat. */
   replayedCalls: 100_000,
 } satisfies Record<string, number>;

@@ -1,18 +1,18 @@
-// A budget of memory for each user (§12).
+// Bounds memory per user (§12).
 import { type Clock, createSecondTimer } from '../clock.ts';
 
 /**
- * Keeps counting a user's complete body until every returned release function was called.
+ * Counts a complete body against its user until every returned release function was called.
  */
 export type HoldBody = () => () => void;
 
-/** Budgets that may be kept while nothing counts against them. */
+/** Maximum unused budgets to keep. */
 const MAX_EMPTY_BUDGETS = 1000;
 
 export function createUserBudgets(maxBytes: number) {
   const byUser = new Map<string, MemoryBudget>();
 
-  /** `user` tells the user from all others. */
+  /** `user` is a unique key. */
   function find(user: string): MemoryBudget {
     const known = byUser.get(user);
     if (known !== undefined) return known;
@@ -21,7 +21,7 @@ export function createUserBudgets(maxBytes: number) {
     return budget;
   }
 
-  /** To be called when something of the user counts no longer. Budgets of returning users are kept. */
+  /** Call when memory of the user was released. Budgets of returning users are kept. */
   function forgetIfEmpty(user: string) {
     if (byUser.size > MAX_EMPTY_BUDGETS && byUser.get(user)?.isEmpty()) byUser.delete(user);
   }
@@ -29,7 +29,7 @@ export function createUserBudgets(maxBytes: number) {
   return {
     find,
     forgetIfEmpty,
-    /** Counts a body that has arrived, or will have when it is held. */
+    /** Counts a body once it is held; its size is read then. */
     createHold(user: string, body: { readonly bytes: number }): HoldBody {
       let holders = 0;
       let heldBytes = 0;
@@ -43,7 +43,7 @@ export function createUserBudgets(maxBytes: number) {
           if (!isHeld) return;
           isHeld = false;
           if (--holders > 0) return;
-          // It is the same budget: one in which something counts is not forgotten.
+          // Still the same budget: one in use is not dropped.
           find(user).release(heldBytes);
           forgetIfEmpty(user);
         };
@@ -52,22 +52,22 @@ export function createUserBudgets(maxBytes: number) {
   };
 }
 
-// One budget of bytes in memory (§12): of request bodies, of servers' answers, of replies that wait to be read.
+// One budget of bytes in memory (§12): for request bodies, upstream responses, or unread replies.
 
 export type MemoryBudget = ReturnType<typeof createMemoryBudget>;
 
-/** Bytes that come in or go out piece by piece, and is in memory meanwhile. */
+/** A body that is received or sent piece by piece, and is in memory meanwhile. */
 interface Transfer {
-  /** In memory now. */
+  /** Bytes in memory now. */
   bytes: number;
-  /** When its last piece moved: rises with each piece of any transfer. */
+  /** Sequence number of its last piece, across all transfers. */
   lastPiece: number;
   readonly speed: ReturnType<typeof createSpeedMeter>;
-  /** Ends it, and counts it no longer. */
+  /** Aborts the transfer and releases its bytes. */
   drop(reason: DropReason): void;
 }
 
-/** It has no room beside what calls hold; or another one needs room, and this one is the slowest. */
+/** No room beside the bodies that calls hold; or the slowest when another transfer needs room. */
 type DropReason = 'no room' | 'slowest';
 
 export function createMemoryBudget(maxBytes: number) {
@@ -79,24 +79,24 @@ export function createMemoryBudget(maxBytes: number) {
     add(transfer: Transfer) {
       transfers.add(transfer);
     },
-    /** Counts bytes of a transfer that are there now; fewer than before where it is negative. */
+    /** Adds the change in a transfer's bytes, which may be negative. */
     count(bytes: number) {
       movingBytes += bytes;
     },
-    /** Drops transfers until all have room: the slowest ones, or this one where calls hold the room. */
+    /** Drops transfers until the rest fit: the slowest first, or this one if held bodies take the room. */
     makeRoomFor(newest: Transfer) {
       if (heldBytes > 0 && heldBytes + newest.bytes > maxBytes) newest.drop('no room');
-      // One alone has room, however large it is: its own bound is elsewhere.
+      // A single transfer always fits: its own size is bounded elsewhere.
       const least = heldBytes > 0 ? 0 : 1;
       while (heldBytes + movingBytes > maxBytes && transfers.size > least) {
         findSlowest(transfers)?.drop('slowest');
       }
     },
-    /** The transfer is over; its bytes do not count any more. */
+    /** Removes a finished transfer and its bytes. */
     remove(transfer: Transfer) {
       if (transfers.delete(transfer)) movingBytes -= transfer.bytes;
     },
-    /** Counts bytes of a complete body, whose call runs, until as many are released. */
+    /** Counts a complete body while its call runs, until `release`. */
     hold(bytes: number) {
       heldBytes += bytes;
     },
@@ -108,7 +108,7 @@ export function createMemoryBudget(maxBytes: number) {
   };
 }
 
-/** The slowest; among those that are as slow, the one that has been silent longest. */
+/** The slowest transfer; among equals, the one silent for longest. */
 function findSlowest(transfers: Iterable<Transfer>): Transfer | undefined {
   let slowest: Transfer | undefined;
   let least = Number.POSITIVE_INFINITY;
@@ -123,13 +123,13 @@ function findSlowest(transfers: Iterable<Transfer>): Transfer | undefined {
   return slowest;
 }
 
-// The speed at which bytes come or go; a request body must arrive at 1 KiB per second after its first 5 s (§12).
+// Measures transfer speed; a request body must arrive at 1 KiB per second after its first 5 s (§12).
 
 const GRACE_MS = 5000;
 const MIN_BYTES_PER_SECOND = 1024;
-/** Bytes that may be ahead of that: networks bring them in lumps. */
+/** Bytes a transfer may be ahead of that rate: networks deliver in bursts. */
 const MAX_AHEAD_BYTES = 2048;
-/** Shorter times say nothing about speed. */
+/** Minimum interval for a measurement. */
 const SHORTEST_MS = 500;
 
 function createSpeedMeter(startedAt: number) {
@@ -142,35 +142,35 @@ function createSpeedMeter(startedAt: number) {
     count(bytes: number) {
       recentBytes += bytes;
     },
-    /** To be called about once a second; false when a body would be too slow to go on. */
+    /** Call about once a second; false if a body is too slow. */
     measureSpeed(now: number): boolean {
       const elapsed = now - measuredAt;
       if (elapsed < SHORTEST_MS) return true;
       speed = (recentBytes * 1000) / elapsed;
       aheadBytes = Math.min(MAX_AHEAD_BYTES, aheadBytes + recentBytes);
-      // One second at a time: a process that was busy for longer has not read what came meanwhile.
+      // Charges one second at a time: a process that was busy for longer has not read what arrived meanwhile.
       if (measuredAt - startedAt >= GRACE_MS) aheadBytes -= MIN_BYTES_PER_SECOND;
       measuredAt = now;
       recentBytes = 0;
       return aheadBytes >= 0;
     },
-    /** Bytes per second, measured last; of what has just begun, Infinity. */
+    /** Bytes per second at the last measurement; Infinity before the first. */
     bytesPerSecond: () => speed,
   };
 }
 
-// Transfers that count against budgets of memory while it comes in or goes out (§12), and how fast each of it does.
+// Tracks transfers, their speed, and the budgets they count against (§12).
 
 export interface TransferHandlers {
-  /** It must go; called at most once, after `onEnd`. */
+  /** The transfer is dropped; called at most once, after `onEnd`. */
   onDrop(reason: DropReason | 'too slow'): void;
-  /** It counts no longer, however it ended; called once. */
+  /** The transfer no longer counts, however it ended; called once. */
   onEnd(): void;
 }
 
 export type CountedTransfer = ReturnType<ReturnType<typeof createTransfers>['start']>;
 
-/** With `dropsSlow` what moves at less than 1 KiB per second is dropped. */
+/** With `dropsSlow`, transfers slower than 1 KiB per second are dropped. */
 export function createTransfers(clock: Clock, dropsSlow: boolean) {
   const open = new Map<Transfer, (reason: DropReason | 'too slow') => void>();
   let pieces = 0;
@@ -186,7 +186,7 @@ export function createTransfers(clock: Clock, dropsSlow: boolean) {
   });
 
   return {
-    /** The budgets in the order in which they are to have room, the smallest first. */
+    /** `budgets` are checked in order, the smallest first. */
     start(budgets: readonly MemoryBudget[], { onDrop, onEnd }: TransferHandlers) {
       const transfer: Transfer = {
         bytes: 0,
@@ -210,7 +210,7 @@ export function createTransfers(clock: Clock, dropsSlow: boolean) {
       }
 
       return {
-        /** So many bytes have moved, and what is in memory has changed by so many. */
+        /** Records bytes moved and the change of bytes in memory. */
         count(moved: number, change: number) {
           if (!open.has(transfer)) return;
           transfer.bytes += change;
@@ -225,15 +225,15 @@ export function createTransfers(clock: Clock, dropsSlow: boolean) {
   };
 }
 
-// Bytes that come in pieces, maybe one by one.
+// Collects bytes that arrive in pieces of any size.
 
-/** The bytes of a body, or an event, as they arrive. */
+/** Bytes of a body or an event as they arrive. */
 export type GrowingBuffer = ReturnType<typeof createGrowingBuffer>;
 
-/** Room is made in steps of at least this many bytes. */
+/** Minimum growth in bytes. */
 const STEP_BYTES = 4096;
 
-/** Takes twice the bytes at most: each piece by itself, of a body in many small ones, takes far more. */
+/** Takes at most twice the bytes; keeping many small pieces would take far more. */
 export function createGrowingBuffer() {
   let buffer: Buffer | undefined;
   let length = 0;
@@ -241,7 +241,7 @@ export function createGrowingBuffer() {
   return {
     append(piece: Buffer) {
       const bytes = length + piece.length;
-      // Most bodies come in one.
+      // Most bodies arrive in one piece.
       if (buffer === undefined) {
         buffer = piece;
       } else {
@@ -255,7 +255,7 @@ export function createGrowingBuffer() {
       length = bytes;
     },
     byteLength: () => length,
-    /** Returns all bytes, and keeps them no longer. */
+    /** Returns all bytes and resets the buffer. */
     take(): Buffer {
       const whole = buffer?.subarray(0, length) ?? Buffer.alloc(0);
       buffer = undefined;

@@ -1,4 +1,4 @@
-// §14: requests to other servers, through a proxy where one is set.
+// §14: outbound requests, through a proxy if one is configured.
 
 import { AsyncResource } from 'node:async_hooks';
 import { type Duplex, Readable } from 'node:stream';
@@ -16,17 +16,17 @@ import {
 } from './proxy-choice.ts';
 
 export interface OutboundNetwork {
-  /** For what the settings name: the provider and its key set. */
+  /** For configured hosts: the provider and its key set. */
   readonly fetch: Fetch;
-  /** For the hosts that client ID metadata documents name. */
+  /** For hosts named by client ID metadata documents. */
   readonly openTunnel: OpenTunnel;
-  /** Ends requests that are under way; a tunnel is its owner's. */
+  /** Aborts in-flight requests; tunnels belong to their owners. */
   close(): void;
 }
 
 /**
- * A connection to the host through the proxy, which resolves its name; undefined where the host is
- * to be reached directly. The promise is rejected when the proxy refuses.
+ * A connection through the proxy, which resolves the host's name; undefined for hosts to reach directly. Rejects if the
+ * proxy refuses.
  */
 export type OpenTunnel = (
   host: string,
@@ -47,13 +47,13 @@ export function openOutboundNetwork(options: OutboundSettings): OutboundNetwork 
   };
 }
 
-// §14: what `fetch` does, over the gateway's own client for HTTP. Node's takes 30 ms of a start to load, and knows no proxy
-// before Node 24. It follows no redirect, and has no cookies.
+// §14: `fetch` over the gateway's own HTTP client: Node's takes 30 ms to load, and supports proxies from Node 24 on only.
+// No redirects, no cookies.
 
-/** Less than the limits of most exchanges: whoever sent a token wants to know that it never arrived. */
+/** Below most exchanges' timeouts, so that callers learn that a token was never sent. */
 const CONNECT_TIMEOUT_MS = 8_000;
 
-/** Headers of each request, unless it says otherwise. Some hosts turn away whoever does not say what they are. */
+/** Default request headers. Some hosts refuse requests without a user agent. */
 const DEFAULT_HEADERS = [
   ['User-Agent', 'postern'],
   ['Accept', '*/*'],
@@ -63,17 +63,17 @@ const DEFAULT_HEADERS = [
 export function openFetch({ outbound, keepsConnections = true }: OutboundSettings) {
   /** Keyed by origin. */
   const pools = new Map<string, HttpPool>();
-  // The first to open a connection is one request of many: the others are no part of it.
+  // Opens the pool outside of any async context, since its requests belong to many traces.
   const opener = new AsyncResource('Fetch');
   let isClosed = false;
 
   function openPool(url: URL): HttpPool {
-    // Most origins are named by the settings, others by servers, again and again.
+    // Most origins come from settings, others from servers, repeatedly.
     for (const [origin, pool] of pools) if (pool.isEmpty()) pools.delete(origin);
     const pool = opener.runInAsyncScope(openServerPool, undefined, url, {
       outbound,
       keepsConnections,
-      // As the limits of an exchange, by the time of the network.
+      // Uses the network's clock, as exchanges do for their timeouts.
       clock: systemClock,
       ca: undefined,
       connectTimeoutMs: CONNECT_TIMEOUT_MS,
@@ -91,7 +91,7 @@ export function openFetch({ outbound, keepsConnections = true }: OutboundSetting
       init.signal?.throwIfAborted();
       return exchange(pools.get(url.origin) ?? openPool(url), url, init);
     },
-    /** Fails what is under way, and whatever is asked for later. */
+    /** Fails in-flight and later requests. */
     close() {
       isClosed = true;
       for (const pool of pools.values()) pool.close();
@@ -117,7 +117,7 @@ function exchange(
         done(error);
       },
     });
-    // It may fail before anybody reads it: whoever does is told then.
+    // May fail before it is read; the reader gets the error then.
     body.on('error', () => {});
     const handler: ResponseHandler = {
       onStart(status, received) {
@@ -145,7 +145,7 @@ function exchange(
       {
         method,
         path: url.pathname + url.search,
-        // Trimmed as `fetch` does: a secret may have come from a file, with its line end.
+        // Trimmed as `fetch` does: a secret from a file may end in a line break.
         headers: [
           ...Object.entries(headers).map(([name, value]) => [
             name,
@@ -153,7 +153,7 @@ function exchange(
           ]),
           ...defaults,
         ],
-        // Some servers refuse a POST that does not say that it has no body.
+        // Some servers refuse an empty POST without Content-Length.
         body: content ?? (method === 'POST' ? '' : null),
       },
       handler,
@@ -162,19 +162,18 @@ function exchange(
   });
 }
 
-// §14: connections to one server that is named in a file or a setting, kept open between requests; through a proxy where one is
-// set.
+// §14: keep-alive connections to one configured server, through a proxy if one is configured.
 
 interface OutboundSettings {
   readonly outbound: OutboundConfig;
-  /** False where each request is to have a connection of its own; true unless given. */
+  /** False for one connection per request. Default: true. */
   readonly keepsConnections?: boolean;
 }
 
 interface ServerPoolSettings extends OutboundSettings {
-  /** PEM of the authorities that may have signed its certificate; undefined for the system's. */
+  /** PEM of trusted authorities; undefined for the system's. */
   readonly ca: string | undefined;
-  /** Milliseconds until a connection counts as failed, TLS included. */
+  /** Connect timeout in milliseconds, including TLS. */
   readonly connectTimeoutMs: number;
   readonly clock: Clock;
 }
@@ -198,7 +197,7 @@ export function openServerPool(url: URL, settings: ServerPoolSettings): HttpPool
       connectThrough(proxy, `${url.hostname}:${server.port}`, signal);
     return openPool({ ...server, openTunnel });
   }
-  // Plain http is asked for by its whole URL: most proxies let CONNECT reach port 443 only.
+  // Plain http uses the absolute URL: most proxies allow CONNECT to port 443 only.
   const ofProxy = toDestination(new URL(proxy), undefined, connectTimeoutMs);
   const authorization = createProxyAuthorization(proxy);
   return openPool({ ...ofProxy, isProxy: true }, url.origin, authorization);

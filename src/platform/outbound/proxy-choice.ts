@@ -1,22 +1,22 @@
-// §14: through which proxy a URL is reached. NO_PROXY means what it means to curl and Go.
+// §14: chooses the proxy for a URL. NO_PROXY works as in curl and Go.
 import { BlockList, isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { isOnThisMachine, normalizeHost } from '../address.ts';
 import { ConnectTimeout, ProxyError, toProxyError } from '../http-client/connect.ts';
 
-/** The way out of the network, with the names that other programs have for it, too. */
+/** Proxy settings under their conventional names. */
 export interface OutboundConfig {
-  /** For http URLs. May hold a password, as the next one. */
+  /** For http URLs. May contain a password, like the next one. */
   readonly httpProxy: string | undefined;
   readonly httpsProxy: string | undefined;
-  /** Hosts that are reached directly, as they were written. */
+  /** Hosts to reach directly, as written. */
   readonly noProxy: readonly string[];
 }
 
 export function createProxyChoice({ httpProxy, httpsProxy, noProxy }: OutboundConfig) {
   const exemptions = [isOnThisMachine, ...noProxy.map(parseExemption)];
 
-  /** The URL of the proxy, or undefined where the URL is to be reached directly. */
+  /** URL of the proxy, or undefined to connect directly. */
   return function chooseProxy({ protocol, hostname, port: writtenPort }: URL): string | undefined {
     const isHttps = protocol === 'https:';
     const host = normalizeHost(hostname);
@@ -26,7 +26,7 @@ export function createProxyChoice({ httpProxy, httpsProxy, noProxy }: OutboundCo
   };
 }
 
-/** An entry of NO_PROXY: `*`, or a host, an address or a network, each with a port or without. */
+/** An entry of NO_PROXY: `*`, a host, an address or a network, with an optional port. */
 function parseExemption(entry: string): (host: string, port: number) => boolean {
   if (entry === '*') return () => true;
   const [, writtenHost = entry, writtenPort] = isIP(entry)
@@ -56,19 +56,19 @@ function parseHostPattern(pattern: string): (host: string) => boolean {
 const isSameOrBelow = (host: string, parent: string) =>
   host === parent || host.endsWith(`.${parent}`);
 
-// §14: through a proxy to a server with TLS (CONNECT, RFC 9110 §9.3.6).
+// §14: tunnels TLS through a proxy (CONNECT, RFC 9110 §9.3.6).
 
-/** As for other connections (http-client/connect.ts). */
+/** Same as for other connections (http-client/connect.ts). */
 const KEEP_ALIVE_MS = 60_000;
 
-/** A connection to `host:port` through the proxy. */
+/** Opens a connection to `host:port` through the proxy. */
 export async function connectThrough(
   proxy: string,
   target: string,
   signal: AbortSignal,
 ): Promise<Duplex> {
   const { protocol, hostname, port } = new URL(proxy);
-  // Few have a proxy, and Node takes long to load what comes with it (http/server/server.ts).
+  // Loaded on demand: few deployments use a proxy, and the module is slow to load (http/server/server.ts).
   const { request } =
     protocol === 'https:' ? await import('node:https') : await import('node:http');
   signal.throwIfAborted();
@@ -78,7 +78,7 @@ export async function connectThrough(
     const asking = request({
       method: 'CONNECT',
       host,
-      // Else it would have to be the server's: Node takes it from the Host header. TLS names no addresses (RFC 6066 §3).
+      // By default Node takes the server name from the Host header. TLS server names are never addresses (RFC 6066 §3).
       servername: isIP(host) === 0 ? host : '',
       port,
       path: target,
@@ -89,7 +89,7 @@ export async function connectThrough(
       },
       agent: false,
     });
-    // Not by an option: it would also end the socket once it is the caller's.
+    // The `signal` option would also destroy the socket after it was handed to the caller.
     const end = () => asking.destroy(signal.reason);
     signal.addEventListener('abort', end);
     asking
@@ -113,7 +113,7 @@ export async function connectThrough(
   });
 }
 
-/** RFC 7617; the parts of a URL are percent-encoded. Undefined where the proxy wants none. */
+/** RFC 7617, from percent-encoded user info. Undefined if the proxy URL has none. */
 export function createProxyAuthorization(proxy: string): string | undefined {
   const { username, password } = new URL(proxy);
   if (username === '') return undefined;

@@ -1,5 +1,5 @@
-// §4.6, §24: the way out to a host that others named: clients, and servers of what they say of themselves. A test brings its
-// own, with a public address that leads to a server of its own.
+// §4.6, §24: requests to hosts named by clients or servers, which must be public. Tests pass their own network, in which a
+// public address leads to a local server.
 import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -14,28 +14,28 @@ import { createWorkQueue } from '../work-queue.ts';
 import type { OpenTunnel } from './outbound-network.ts';
 
 export interface Network {
-  /** The way by a proxy, where there is one; it comes first. */
+  /** Tried first, where a proxy is configured. */
   readonly tunnel?: OpenTunnel;
-  /** All addresses of a host, of both families. It asks DNS servers only: no /etc/hosts. */
+  /** All addresses of a host, IPv4 and IPv6, from DNS servers only (no /etc/hosts). */
   resolve(host: string, signal: AbortSignal): Promise<readonly string[]>;
-  /** A TCP connection, established; resolves no name again. */
+  /** Opens a TCP connection without resolving a name. */
   dial(target: DialTarget): Promise<Socket>;
-  /** PEM of the authorities that may vouch for a host; by default those of Node. */
+  /** PEM of trusted authorities. Default: those of Node. */
   readonly ca?: string;
 }
 
 interface DialTarget {
-  /** One of these, whichever answers. */
+  /** Candidates; the first to answer is used. */
   readonly addresses: readonly string[];
   readonly port: number;
-  /** Ends the attempt; the connection is the caller's to end. */
+  /** Cancels the attempt; an open connection belongs to the caller. */
   readonly signal: AbortSignal;
 }
 
-/** Milliseconds that an address has before the next one is tried, too. */
+/** Milliseconds before the next address is tried in parallel. */
 const ATTEMPT_MS = 1000;
 
-/** `dnsServers` are those of the system unless given, such as `127.0.0.1:5353`. */
+/** `dnsServers` defaults to the system's; entries look like `127.0.0.1:5353`. */
 export function createPublicNetwork({
   clock,
   tunnel,
@@ -45,7 +45,7 @@ export function createPublicNetwork({
   readonly clock: Clock;
   readonly tunnel?: OpenTunnel;
   readonly dnsServers?: readonly string[];
-  /** Look-ups of hosts at the same moment; more of them wait for a while. */
+  /** Concurrent lookups; further ones wait. */
   readonly maxLookups?: number;
 }): Network {
   const lookups = createWorkQueue({
@@ -63,15 +63,14 @@ export function createPublicNetwork({
       new Promise((resolve, reject) => {
         const pinned = addresses.map((address) => ({ address, family: isIP(address) }));
         const socket = connect({
-          // Stands for the addresses: what it resolves to is given.
+          // Returns the already resolved addresses.
           host: 'pinned.invalid',
           lookup: (_host, _options, done) => done(null, pinned),
           autoSelectFamily: true,
           autoSelectFamilyAttemptTimeout: ATTEMPT_MS,
           port,
         });
-        // Not by an option: then it would also destroy the socket below TLS that was begun on it,
-        // which crashes Node (20.20).
+        // The `signal` option would also destroy the socket under a TLS handshake, which crashes Node (20.20).
         const end = () => socket.destroy(new Error('the attempt was ended'));
         signal.addEventListener('abort', end);
         if (signal.aborted) end();
@@ -85,11 +84,10 @@ export function createPublicNetwork({
   };
 }
 
-// Anybody can name these hosts, so they are looked up apart. The
-// resolver of the system has a few threads for the whole process, and a name whose servers stay
-// silent holds one of them for half a minute, while calls to the provider wait behind it.
+// These hosts are chosen by strangers, so they get their own resolver. The system resolver has a few threads for the whole
+// process, and a name whose servers stay silent occupies one for half a minute, while calls to the provider wait behind it.
 
-/** For both families and however many servers the system names. */
+/** For both address families, whatever the number of DNS servers. */
 const TIMEOUT_MS = 2000;
 const MAX_AT_ONCE = 8;
 const MAX_WAITING = 24;
@@ -100,7 +98,7 @@ async function lookUp(
   signal: AbortSignal,
   servers: readonly string[] | undefined,
 ): Promise<readonly string[]> {
-  // One for each look-up: it can be cancelled alone, and knows the servers of the moment.
+  // One resolver per lookup: it can be cancelled alone, and uses the current DNS servers.
   const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 1 });
   if (servers !== undefined) resolver.setServers(servers);
   const cancel = () => resolver.cancel();
@@ -118,32 +116,31 @@ async function lookUp(
   }
 }
 
-/** @throws the error that says most: that there is none of one family says little. */
+/** @throws the most informative error: a missing record of one family says little. */
 function throwMostTelling(answers: readonly PromiseSettledResult<unknown>[], host: string): never {
   const errors = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : []));
   const telling = errors.find((error) => getErrorCode(error) !== 'ENODATA') ?? errors[0];
   const code = getErrorCode(telling);
   if (TIMED_OUT.has(code))
     throw new Error(`ETIMEOUT: no DNS server answered for ${host} within ${TIMEOUT_MS / 1000} s`);
-  // Node's own words are "queryA ENOTFOUND".
+  // Node's message is "queryA ENOTFOUND".
   throw code === undefined ? telling : new Error(`${code}: DNS has no address for ${host}`);
 }
 
 const TIMED_OUT: ReadonlySet<unknown> = new Set(['ETIMEOUT', 'ECANCELLED']);
 
-// §4.6, §24, OAuth Client ID Metadata Document (draft) §8.6: a connection to a host that anybody could have named.
+// §4.6, §24, OAuth Client ID Metadata Document (draft) §8.6: connects to an untrusted host.
 
-/** The host is not one of the public internet. The cause may name what is inside the network: it is for the log. */
+/** The host is not on the public internet. The cause may reveal internal names: for the log only. */
 export class HostNotPublic extends Error {
   override readonly name = 'HostNotPublic';
 }
 
 /**
- * TLS with the host, which has to prove its name. The name is resolved once; every one of its
- * addresses must be public, and the connection goes to one of them. Through a proxy, which
- * resolves the name itself, it is the proxy that says which hosts are reached.
+ * Opens a TLS connection and verifies the host's certificate. The name is resolved once; all of its addresses must be public,
+ * and the connection goes to one of these. A proxy resolves the name itself, and decides which hosts can be reached.
  *
- * @throws HostNotPublic for a host without public addresses, else what went wrong.
+ * @throws HostNotPublic for a host without public addresses, otherwise the connection error.
  */
 export async function openPublicConnection(
   host: string,
@@ -160,13 +157,13 @@ export async function openPublicConnection(
   signal.throwIfAborted();
   const socket = connectTls({
     socket: connection,
-    // TLS names no addresses (RFC 6066 §3).
+    // TLS server names are never addresses (RFC 6066 §3).
     ...(isLiteral ? { host: name } : { servername: name }),
     rejectUnauthorized: true,
     ALPNProtocols: ['http/1.1'],
     ...(network.ca !== undefined && { ca: network.ca }),
   });
-  // Whoever waits for the socket has its error; afterwards it is nobody's.
+  // The pending promise reports the error; later ones are ignored.
   socket.on('error', () => {});
   signal.addEventListener('abort', () => socket.destroy());
   await once(socket, 'secureConnect');
@@ -186,20 +183,20 @@ async function dialPublic(name: string, port: number, network: Network, signal: 
   return network.dial({ addresses, port, signal });
 }
 
-/** One that is not public among them is enough: the host, or its name, is not what it should be. */
+/** A single non-public address is enough to refuse the host. */
 function requirePublic(host: string, addresses: readonly string[]) {
   const privateAddress = addresses.find((address) => !isPublicAddress(address));
   if (privateAddress !== undefined)
     throw createRefusal(host, `it has the address ${privateAddress}`);
 }
 
-/** The same words for every case: they would tell strangers which names exist inside. */
+/** One message for all cases, so that strangers cannot probe for internal names. */
 const createRefusal = (host: string, cause: unknown) =>
   new HostNotPublic(`The host ${host} does not resolve to public addresses only`, { cause });
 
-// §4.6, OAuth Client ID Metadata Document (draft) §8.6: addresses that may be connected to.
+// §4.6, OAuth Client ID Metadata Document (draft) §8.6: which addresses are public.
 
-/** IANA's registry of special-purpose IPv4 addresses (RFC 6890), and what is like them. */
+/** IANA's registry of special-purpose IPv4 addresses (RFC 6890), and similar ones. */
 const SPECIAL_IPV4 = [
   '0.0.0.0/8', // this network
   '10.0.0.0/8', // private
@@ -223,12 +220,12 @@ const SPECIAL_IPV4 = [
 ];
 
 /**
- * All of IPv6 that is global unicast; outside of it lie ::, ::1, mapped IPv4, NAT64, unique local,
- * link-local, site-local, multicast and what nobody has assigned.
+ * Global unicast IPv6. Excludes ::, ::1, mapped IPv4, NAT64, unique local, link-local, site-local, multicast and unassigned
+ * ranges.
  */
 const GLOBAL_IPV6 = ['2000::/3'];
 
-/** The special ranges of it; 6to4 and Teredo carry IPv4 addresses inside. */
+/** Special ranges within it; 6to4 and Teredo embed IPv4 addresses. */
 const SPECIAL_IPV6 = [
   '2001::/23', // protocol assignments: Teredo, benchmarks, ORCHID
   '2001:db8::/32', // documentation
@@ -242,7 +239,7 @@ const specialIpv4 = createBlockList(SPECIAL_IPV4, 'ipv4');
 const globalIpv6 = createBlockList(GLOBAL_IPV6, 'ipv6');
 const specialIpv6 = createBlockList(SPECIAL_IPV6, 'ipv6');
 
-/** True if an address belongs to the public internet; false for anything that is no address. */
+/** True for an address on the public internet; false for anything else. */
 export function isPublicAddress(address: string): boolean {
   switch (isIP(address)) {
     case 4:
@@ -268,27 +265,27 @@ function createBlockList(networks: readonly string[], family: 'ipv4' | 'ipv6'): 
   return list;
 }
 
-// §4.6, §24: one request to a host that anybody could have named.
+// §4.6, §24: one request to an untrusted host.
 
 interface PublicRequest {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Called when the request begins: what failed before has reached nobody. */
+  /** Called when the request is sent: earlier failures reached no server. */
   onConnected?(): void;
 }
 
 export interface PublicResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** The caller's to read, and to bound. */
+  /** The caller must read it, and bound it. */
   readonly body: AsyncIterable<Uint8Array>;
 }
 
 /**
- * Over a connection of its own, which the signal closes. Redirects are answers like any other.
+ * Uses a connection of its own, which the signal closes. Redirects are not followed.
  *
- * @throws HostNotPublic, else what went wrong.
+ * @throws HostNotPublic, otherwise the connection error.
  */
 export async function requestPublicHost(
   url: URL,
@@ -312,7 +309,7 @@ export async function requestPublicHost(
         Host: url.host,
         Accept: 'application/json',
         'Accept-Encoding': 'identity',
-        // Some hosts turn away whoever does not say what they are.
+        // Some hosts refuse requests without a user agent.
         'User-Agent': 'postern',
         ...headers,
         ...(body !== undefined && { 'Content-Length': String(Buffer.byteLength(body)) }),

@@ -1,48 +1,48 @@
-// The places of the members of a JSON object in its bytes, found without making anything of them: many times faster than the
-// engine's parser, by a small module of WebAssembly with vector instructions.
+// Locates the members of a JSON object in its bytes without parsing: many times faster than the engine's parser, by a small
+// WebAssembly module with SIMD instructions.
 
 import { SCAN_MODULE } from './scan-module.ts';
 
 export interface ScannedMember {
   readonly name: string;
-  /** The place of the quote before its name. */
+  /** Offset of the quote before the name. */
   readonly from: number;
-  /** The place of the first byte of its value; below, the place behind its last one. */
+  /** Offset of the first byte of the value; below, the offset after its last byte. */
   readonly start: number;
   readonly end: number;
 }
 
-/** An entry of a list: of an array that is a member of the object itself. */
+/** An entry of an array that is a direct member of the object. */
 export interface ScannedEntry {
   readonly start: number;
   readonly end: number;
-  /** Those of an object; none for anything else. A name may be there twice. */
+  /** Members of an object, possibly with repeated names; empty for anything else. */
   readonly members: readonly ScannedMember[];
 }
 
 export interface ScannedObject {
   readonly members: readonly ScannedMember[];
-  /** Those of all lists, one behind the other; undefined where they are too many, or a name of their members is spelled with a backslash. */
+  /** Entries of all arrays in order; undefined if there are too many, or a member name contains a backslash. */
   readonly entries: readonly ScannedEntry[] | undefined;
 }
 
 interface ScanRules {
-  /** Eight letters, as `readBigUInt64LE` has them. */
+  /** Eight letters, as `readBigUInt64LE` reads them. */
   readonly sought: bigint;
   readonly maxValues: number;
 }
 
-/** Arrays and objects around one another, and members of the object itself. As wasm/scan-json.ts has them. */
+/** Nested arrays and objects, and members of the object itself; same as in wasm/scan-json.ts. */
 export const SCAN_BOUNDS = { levels: 100, members: 64 };
 
 /**
- * The members, and the entries of lists, of the object that stands from `start` to `end`, in UTF-8. It is proved that RFC 8259 is
- * kept there from the first byte to the last, within strings too. Undefined for what is no such object, and for what has better be parsed:
+ * Finds the members and list entries of the UTF-8 object from `start` to `end`, and validates it fully against RFC 8259, strings
+ * included. Undefined for anything else, and for objects that must be parsed:
  *
- * - a name or a text that begins with the letters of `sought`, however they are spelled;
- * - line feeds, tabs, or any control character: what was found goes on as one line of an event stream;
- * - a member twice, or one whose name is spelled with a backslash and so may be another;
- * - more than `maxValues` values, and what goes beyond `SCAN_BOUNDS`.
+ * - a name or string that begins with the letters of `sought`, in any spelling;
+ * - line feeds, tabs or other control characters: the bytes are forwarded as one line of an event stream;
+ * - a repeated member name, or one with a backslash, which may hide a repetition;
+ * - more than `maxValues` values, or anything beyond `SCAN_BOUNDS`.
  */
 export function scanObject(
   bytes: Buffer,
@@ -62,7 +62,7 @@ export function scanObject(
   return hasTwice(members) ? undefined : { members, entries: readEntries(found) };
 }
 
-/** The findings of the module: where `bytes` begin, `origin` stands in the table. */
+/** Results of the module; offsets in the table are relative to `origin`. */
 interface Found {
   readonly table: Uint32Array;
   readonly bytes: Buffer;
@@ -81,7 +81,7 @@ function readEntries(found: Found): readonly ScannedEntry[] | undefined {
   if (count === undefined || count === NO_PARTS) return undefined;
   const entries: { start: number; end: number; members: ScannedMember[] }[] = [];
   for (let at = PARTS; at < PARTS + count * MEMBER; at += MEMBER) {
-    // The members of an entry follow it; it has no name itself.
+    // An entry, which has no name, is followed by its members.
     if (table[at] === 0) {
       entries.push({
         start: toPosition(found, at + 2),
@@ -105,7 +105,7 @@ function readMember(found: Found, at: number): ScannedMember {
 
 const toPosition = ({ table, origin }: Found, at: number) => (table[at] ?? 0) - origin;
 
-// As wasm/scan-json.ts has them, by numbers of four bytes.
+// Layout of wasm/scan-json.ts, in 4-byte numbers.
 const MEMBER = 4;
 const PARTS_COUNT = 287;
 const PARTS = 288;
@@ -116,29 +116,29 @@ const NONE = -1;
 export const hasTwice = (members: readonly ScannedMember[]): boolean =>
   members.length > 1 && new Set(members.map(({ name }) => name)).size < members.length;
 
-// Bodies in pieces are joined here: the memory of the WebAssembly module that scans them, so that nothing is copied for it.
+// Bodies in pieces are joined directly in the memory of the WebAssembly module, so that scanning copies nothing.
 
 interface Workspace {
-  /** For a body, which is good until the next one is put here. */
+  /** Room for one body, valid until the next is written. */
   readonly bytes: Buffer;
-  /** The place where `scan` says what it found: addresses, of which `bytes` begins at `TEXT`. */
+  /** Table of results: addresses, where `bytes` begins at `TEXT`. */
   readonly table: Uint32Array;
   /** `scanObject` of wasm/scan-json.ts. */
   readonly scan: (start: number, end: number, sought: bigint, maxValues: number) => number;
 }
 
-/** As wasm/scan-json.ts divides the memory: what it uses is before the text. */
+/** Memory layout of wasm/scan-json.ts: its working area precedes the text. */
 const TEXT = 8192;
-/** It reads so far behind a text at most. */
+/** Bytes that it may read past the text. */
 const READ_BEHIND = 128;
 const PAGE = 65_536;
 const USUAL_PAGES = 5;
 const MAX_PAGES = 128;
 
 /**
- * A workspace for so many bytes. Nearly all bodies share the usual one: a buffer of its own for each would be most of what its
- * call allocates, and the collector would run for it. One of up to 8 MiB stays until the collector runs, since its pages take longer
- * to be had from the system than to be scanned. Undefined for more than that, and where no such module can run.
+ * Returns a workspace for so many bytes. Nearly all bodies share the default one: a buffer per body would be most of a call's
+ * allocations, and trigger garbage collection. Larger ones, up to 8 MiB, are kept until a collection, since getting pages from
+ * the system takes longer than scanning. Undefined beyond that, and where the module cannot run.
  */
 export function openWorkspace(length: number): Workspace | undefined {
   const pages = Math.ceil((TEXT + length + READ_BEHIND) / PAGE);
@@ -157,10 +157,10 @@ export function openWorkspace(length: number): Workspace | undefined {
 let usual: Workspace | undefined;
 let large: WeakRef<Workspace> | undefined;
 let compiled: object | undefined;
-/** Each further try would cost a body the compiler, or the engine some collections of all memory before it gives up. */
+/** Not retried: each attempt would run the compiler, or several full garbage collections. */
 let isRefused = false;
 
-/** Undefined on a processor without vector instructions, and once there was no memory, or no address space, for it. */
+/** Undefined on processors without SIMD, and after an allocation of memory or address space has failed. */
 function createWorkspace(pages: number): Workspace | undefined {
   if (isRefused) return undefined;
   try {
@@ -175,7 +175,7 @@ function createWorkspace(pages: number): Workspace | undefined {
   }
 }
 
-/** The part of it that is used here: the types of Node.js do not have it. */
+/** The part used here; missing from the Node.js types. */
 declare const WebAssembly: {
   readonly Module: new (bytes: Uint8Array) => object;
   readonly Memory: new (size: { initial: number; maximum: number }) => { buffer: ArrayBuffer };

@@ -207,7 +207,10 @@ describe('settings', () => {
   };
 
   test.each([
-    [{ ADMIN_CLIENTS: 'gateway' }, /ADMIN_CLIENTS: "gateway" is the client through which all MCP clients/],
+    [
+      { ADMIN_CLIENTS: 'gateway' },
+      /ADMIN_CLIENTS: "gateway" is the client through which all MCP clients/,
+    ],
     [
       { ADMIN_CLIENTS: 'a,svc-AAAAAAAAAAAA' },
       /ADMIN_CLIENTS: "svc-AAAAAAAAAAAA" is a client that registered itself/,
