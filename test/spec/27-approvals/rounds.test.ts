@@ -95,7 +95,7 @@ test('§27.2 a state without the answer, and one that is answered too late, do n
   const late = bring(await call(user, WRITE, ARGS), ONCE);
   clock.advance(601_000);
   const answer = await call(user, WRITE, ARGS, late);
-  expect(textOf(answer)).toContain('too old');
+  expect(textOf(answer)).toContain('has expired');
   expect(files.done).toEqual([]);
 });
 
