@@ -7,14 +7,14 @@ import { readOptions } from './read-options.ts';
 const USAGE = `Usage: npm run compose
 
 Starts what compose.yaml describes, without Docker: two gateways behind HAProxy, with Redis and a
-provider at which any name signs in. It takes no options, and runs until Ctrl+C.`;
+provider at which any name logs in. It takes no options, and runs until Ctrl+C.`;
 
 readOptions(USAGE, {});
 
 // From the beginning: nothing that was started stays behind.
 const interrupted = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
 const topology = await startTopology(async (published) => published ?? (await freePort()));
-console.log(`Two gateways behind HAProxy: add ${topology.url}/mcp to a client, and sign in with any name.
+console.log(`Two gateways behind HAProxy: add ${topology.url}/mcp to a client, and log in with any name.
   gateway-1  ${topology.getUrl('gateway-1')}
   gateway-2  ${topology.getUrl('gateway-2')}
 Press Ctrl+C to stop.`);

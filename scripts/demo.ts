@@ -17,7 +17,7 @@ const USAGE = `Usage: npm run demo -- [--token] [url]
 An official MCP client goes the whole way at the gateway of this address (default
 BASE_URL or PORT of the environment or .env, else http://localhost:3000).
 
-  --token    sign in, and print only the access token on standard output
+  --token    log in, and print only the access token on standard output
   --help     this text`;
 
 const { url, tokenOnly } = readArguments();

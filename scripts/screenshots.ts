@@ -34,7 +34,7 @@ const PICTURES: Readonly<Record<string, (site: SiteBrowser) => Promise<Page>>> =
   },
   consent: async (site) => {
     const { page } = await site.open('/playground', { viewport: { width: 720, height: 820 } });
-    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.getByRole('button', { name: 'Log in', exact: true }).click();
     await page.waitForURL(/\/oauth\/authorize\?/);
     await showChoice(page);
     return page;

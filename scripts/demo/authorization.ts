@@ -40,7 +40,7 @@ export function createAuthorization(options: AuthorizationOptions): Authorizatio
   async function logIn(url: URL): Promise<URL> {
     const back = await logInAs(name, url, callback.redirectUri, noteRequest);
     if (back !== undefined) return back;
-    printLine(`Sign in with your browser. This waits ${patienceMinutes} minutes for it:`);
+    printLine(`Log in with your browser. This waits ${patienceMinutes} minutes for it:`);
     printLine(url.href);
     openPage(url);
     return Promise.race([callback.visited, giveUpAfter(patienceMinutes)]);
@@ -89,7 +89,7 @@ export function createAuthorization(options: AuthorizationOptions): Authorizatio
 
 const giveUpAfter = (minutes: number): Promise<never> =>
   new Promise((_resolve, reject) => {
-    const message = `Nobody signed in within ${minutes} minutes. Run the demo again, and open the address that it prints.`;
+    const message = `Nobody logged in within ${minutes} minutes. Run the demo again, and open the address that it prints.`;
     setTimeout(() => reject(new Error(message)), minutes * MINUTE_MS).unref();
   });
 

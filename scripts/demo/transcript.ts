@@ -3,7 +3,7 @@ import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js';
 /** What a request is for, by the beginning of "METHOD path". */
 const PURPOSES: readonly (readonly [beginning: string, purpose: string])[] = [
   ['GET /.well-known/oauth-protected-resource', 'who protects the endpoint? (RFC 9728)'],
-  ['GET /.well-known/', 'where to register and sign in? (RFC 8414)'],
+  ['GET /.well-known/', 'where to register and log in? (RFC 8414)'],
   ['POST /oauth/register', 'the client registers itself (RFC 7591)'],
   ['POST /oauth/token', 'the code becomes a token (PKCE)'],
   ['POST /oauth/revoke', 'the refresh token is revoked (RFC 7009)'],

@@ -36,7 +36,7 @@ const ACTIONS: ReadonlyMap<string, Act> = new Map<string, Act>([
     'log-out',
     async ({ emulator }, sub) => {
       const sent = await emulator.logOutUser({ sub });
-      return `${sub} is signed out at ${emulator.habits.title}. ${describeSent(sent)}`;
+      return `${sub} is logged out at ${emulator.habits.title}. ${describeSent(sent)}`;
     },
   ],
   [
@@ -61,12 +61,12 @@ function renderProvider(provider: LabProvider): string {
     .listPeople()
     .map(
       ({ sub, email }) =>
-        `<tr><td>${escapeHtml(sub)}</td><td>${escapeHtml(email)}</td><td>${button('log-out', sub, 'Sign out everywhere')}</td><td>${button('disable', sub, 'Disable')}</td></tr>`,
+        `<tr><td>${escapeHtml(sub)}</td><td>${escapeHtml(email)}</td><td>${button('log-out', sub, 'Log out everywhere')}</td><td>${button('disable', sub, 'Disable')}</td></tr>`,
     );
   return `<h2>${emulator.habits.title}</h2>
 ${gateway === undefined ? '' : `<p>A gateway is in front of it: <code>${gateway.mcpUrl}</code></p>`}
 <pre>${escapeHtml(writeSettings(provider))}</pre>
-<table>${rows.length === 0 ? '<tr><td>Nobody is signed in.</td></tr>' : rows.join('\n')}</table>`;
+<table>${rows.length === 0 ? '<tr><td>Nobody is logged in.</td></tr>' : rows.join('\n')}</table>`;
 }
 
 async function readForm(req: IncomingMessage): Promise<URLSearchParams> {

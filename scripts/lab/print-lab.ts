@@ -3,7 +3,7 @@ import type { Lab, LabProvider } from './start-lab.ts';
 
 export function printLab({ pageUrl, providers }: Lab): void {
   for (const provider of providers) console.log(`${describeProvider(provider)}\n`);
-  console.log(`Who is signed in, and "sign out everywhere": ${pageUrl}`);
+  console.log(`Who is logged in, and "log out everywhere": ${pageUrl}`);
   console.log('Press Ctrl+C to end.');
 }
 

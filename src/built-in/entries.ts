@@ -51,7 +51,7 @@ export const greeting = definePrompt({
 
 const texts = {
   welcome: (user: string) => `Welcome ${user} and offer help with the available tools.`,
-  status: (user: string) => `Tell ${user} who they are signed in as, and what they can use here.`,
+  status: (user: string) => `Tell ${user} who they are logged in as, and what they can use here.`,
   summary: (user: string) => `Summarise for ${user} what was done in this conversation so far.`,
 };
 

@@ -58,7 +58,7 @@ export const COMMANDS: readonly Command[] = [
   }),
   defineCommand({
     name: 'dev',
-    summary: 'run the gateway for development: any name can sign in',
+    summary: 'run the gateway for development: any name can log in',
     description: [
       'Starts the gateway with the embedded store, generous limits and, unless OIDC_ISSUER is set, an identity provider that accepts any name.',
       'It restarts after a change of .env or, with your own catalogue, of code in the folder of that file. Sessions survive, and so do logins until their next refresh at the provider, at most an hour later (OAUTH_RENEWAL_SECONDS), because the identity provider restarts, too. If a change cannot be loaded, it waits for the next one. The configuration file and its lock are reloaded while it runs.',
@@ -73,7 +73,7 @@ export const COMMANDS: readonly Command[] = [
       'postern dev': 'with the built-in tools, on http://localhost:3000',
       'postern dev --config mcp.json': 'with the MCP servers of mcp.json',
       'postern dev --catalog catalog.mjs': 'with your own tools, restarting after each change',
-      'AUTH_REQUIRED=false postern dev': 'without signing in, for a first call with curl',
+      'AUTH_REQUIRED=false postern dev': 'without logging in, for a first call with curl',
     },
     async run(options) {
       const { isWatched, watch } = await import('./dev/watch.ts');
@@ -85,7 +85,7 @@ export const COMMANDS: readonly Command[] = [
     name: 'init',
     summary: 'write the files of a new gateway: postern.yaml, .env, a first tool with its test',
     description: [
-      'Asks where users sign in, what the gateway serves and where it keeps sessions, writes the files into this folder, and says what to run next. Options replace the questions. Existing files are only overwritten with --force, or if you confirm.',
+      'Asks where users log in, what the gateway serves and where it keeps sessions, writes the files into this folder, and says what to run next. Options replace the questions. Existing files are only overwritten with --force, or if you confirm.',
     ],
     options: {
       yes: flagOption('ask nothing: use the options, and defaults for the rest'),
@@ -93,7 +93,7 @@ export const COMMANDS: readonly Command[] = [
       provider: choiceOption(
         'NAME',
         PROVIDER_CHOICES,
-        'where users sign in; dev is the provider of postern dev, with any name',
+        'where users log in; dev is the provider of postern dev, with any name',
       ),
       issuer: textOption('URL', 'https://id.example.com', "the provider's issuer: OIDC_ISSUER"),
       clientId: textOption(
@@ -328,7 +328,7 @@ export const COMMANDS: readonly Command[] = [
   defineCommand({
     name: 'clients hash',
     summary:
-      'generate a secret for a client that signs in as itself, and the hash for the configuration file',
+      'generate a secret for a client that logs in as itself, and the hash for the configuration file',
     description: [
       'Generates a random secret and prints it once, with the hash for "secretSha256" of a client. The secret is not stored: give it to the client. With --secret - or --secret-file it prints the hash of an existing secret, which must be random and have at least 32 characters.',
     ],
@@ -428,7 +428,7 @@ export const COMMANDS: readonly Command[] = [
 /** First words of commands that have two. */
 export const GROUPS: Readonly<Record<string, string>> = {
   rules: 'try the rules of the configuration file',
-  clients: 'secrets of clients that sign in as themselves',
+  clients: 'secrets of clients that log in as themselves',
 };
 
 /** The command that `postern` runs without one. */

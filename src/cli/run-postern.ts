@@ -89,7 +89,7 @@ function createProgram(invocation: Invocation): Program {
   }
 }
 
-const TAGLINE = 'An MCP gateway: your MCP servers and tools at one address, behind one sign-in.';
+const TAGLINE = 'An MCP gateway: your MCP servers and tools at one address, behind one login.';
 
 function addCommand(parent: Program, row: Command, invocation: Invocation) {
   const { name, summary, description, operands = [], examples, exitCode1 } = row;

@@ -70,7 +70,7 @@ export const SETTING_GROUPS: readonly SettingGroup[] = [
   { title: 'Login', settings: Object.values(loginSettings) },
   { title: 'Broker mode', settings: Object.values(brokerSettings) },
   { title: 'Tokens', settings: Object.values(ownTokenSettings) },
-  { title: 'Who may sign in', settings: Object.values(loginPolicySettings) },
+  { title: 'Who may log in', settings: Object.values(loginPolicySettings) },
   { title: 'Enterprises', settings: Object.values(idJagSettings) },
   { title: 'MCP clients', settings: Object.values(clientSettings) },
   { title: 'Pages', settings: Object.values(siteSettings) },

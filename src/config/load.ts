@@ -186,7 +186,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
       read(adminSettings.groups).length > 0 &&
       read(adminSettings.clients).length === 0 &&
       !isOffered &&
-      "ADMIN_GROUPS: no user can sign in to the operators' page, because clients of this gateway get their tokens elsewhere. Set OAUTH_AUTHORIZATION_URL, OAUTH_TOKEN_URL and OAUTH_CLIENT_ID (or OAUTH_MODE=broker), or name in ADMIN_CLIENTS the clients whose tokens its API accepts."
+      "ADMIN_GROUPS: no user can log in to the operators' page, because clients of this gateway get their tokens elsewhere. Set OAUTH_AUTHORIZATION_URL, OAUTH_TOKEN_URL and OAUTH_CLIENT_ID (or OAUTH_MODE=broker), or name in ADMIN_CLIENTS the clients whose tokens its API accepts."
     );
   },
 
@@ -196,7 +196,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
       (client) => client === own || client.startsWith(REGISTERED_CLIENT_PREFIX),
     );
     if (wrong !== undefined)
-      return `ADMIN_CLIENTS: ${JSON.stringify(wrong)} is ${wrong === own ? 'the client through which all MCP clients sign in (OAUTH_CLIENT_ID)' : 'a client that registered itself here'}: any of its tokens could end sessions. Name clients at the provider that only operators use.`;
+      return `ADMIN_CLIENTS: ${JSON.stringify(wrong)} is ${wrong === own ? 'the client through which all MCP clients log in (OAUTH_CLIENT_ID)' : 'a client that registered itself here'}: any of its tokens could end sessions. Name clients at the provider that only operators use.`;
     return (
       read(adminSettings.clients).length > 0 &&
       read(adminSettings.groups).length === 0 &&

@@ -68,7 +68,7 @@ const RISKS: readonly FindRisk[] = [
     oauth.mode === 'broker' &&
     oauth.consent.kind === 'off' &&
     isOpen(oauth) &&
-    'OAUTH_CONSENT=off: anyone who registers a client can use it to sign in as any user who follows a link. Set OAUTH_CONSENT=page, or set DCR_ACCESS_TOKEN and CIMD_ALLOWED_HOSTS=none.',
+    'OAUTH_CONSENT=off: anyone who registers a client can use it to log in as any user who follows a link. Set OAUTH_CONSENT=page, or set DCR_ACCESS_TOKEN and CIMD_ALLOWED_HOSTS=none.',
 ];
 
 /** Only where BASE_URL is not on loopback. */
@@ -120,12 +120,12 @@ function logWhoCanLogIn(oauth: ProxyConfig, log: Log): void {
   );
   if (missing.length > 0) {
     log[oauth.isModeSet ? 'info' : 'warn'](
-      `Users cannot sign in through this service: OAUTH_MODE=proxy needs ${missing.join(', ')}. Set OAUTH_MODE=broker, which discovers the URLs from OIDC_ISSUER and only needs OAUTH_CLIENT_ID, or set the missing variables. If the gateway only has to accept tokens that clients get elsewhere, set OAUTH_MODE=proxy explicitly to turn off this warning.`,
+      `Users cannot log in through this service: OAUTH_MODE=proxy needs ${missing.join(', ')}. Set OAUTH_MODE=broker, which discovers the URLs from OIDC_ISSUER and only needs OAUTH_CLIENT_ID, or set the missing variables. If the gateway only has to accept tokens that clients get elsewhere, set OAUTH_MODE=proxy explicitly to turn off this warning.`,
       { missing },
     );
   } else if (oauth.metadataIssuer === 'upstream') {
     log.info(
-      'OAUTH_MODE=proxy: clients that compare the issuer of the metadata with this address (MCP SDK 2.x, oauth4webapi, the Go SDK) refuse to sign in, and the provider must know the redirect URI of every other client. OAUTH_MODE=broker works with all of them.',
+      'OAUTH_MODE=proxy: clients that compare the issuer of the metadata with this address (MCP SDK 2.x, oauth4webapi, the Go SDK) refuse to log in, and the provider must know the redirect URI of every other client. OAUTH_MODE=broker works with all of them.',
     );
   }
 }

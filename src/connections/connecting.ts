@@ -207,7 +207,7 @@ export function createConnecting(
     if (findPlace(back.owner, server).hash === findPlace(owner, server).hash) return;
     throw new ConnectionProblem(
       'person',
-      `The login for ${server} was begun by another user of this gateway than the one who is signed in now. ${BEGIN_AGAIN}`,
+      `The login for ${server} was begun by another user of this gateway than the one who is logged in now. ${BEGIN_AGAIN}`,
     );
   }
 
@@ -315,7 +315,7 @@ function isAsShown(at: AuthorizationServer, { auth }: ConnectionServer, shown: s
 const createLoggedOut = (server: string) =>
   new ConnectionProblem(
     'browser',
-    `You were signed out of this gateway before the login for ${server} came back. ${BEGIN_AGAIN}`,
+    `You were logged out of this gateway before the login for ${server} came back. ${BEGIN_AGAIN}`,
   );
 
 const STATE_UNKNOWN = `This login is not known, or was used already: each works once, and within ten minutes. ${BEGIN_AGAIN}`;

@@ -138,7 +138,7 @@ export function isMadeFor(
 
 /** The reason for a login where it was made for another server. */
 export const describeChanged = ({ name }: ConnectionServer): string =>
-  `${name} was set up anew, at another address or with another login, since its user signed in: sign in again`;
+  `${name} was set up anew, at another address or with another login, since its user logged in: log in again`;
 
 /** As users and operators see it. */
 export function describeConnection(

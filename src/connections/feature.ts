@@ -415,8 +415,8 @@ function createConnectionAccess(
     if (asking === undefined || !(await isRefusedItself())) return access;
     const reason =
       refreshToken === undefined
-        ? `${server.name} refuses its token, and its authorization server gave none to renew it: sign in again`
-        : `${server.name} refuses the token that its authorization server has just made for this account: sign in again`;
+        ? `${server.name} refuses its token, and its authorization server gave none to renew it: log in again`
+        : `${server.name} refuses the token that its authorization server has just made for this account: log in again`;
     return (await renewal.requireLogin(place, asking, reason)) ?? access;
   }
 
@@ -436,7 +436,7 @@ function createConnectionAccess(
         // The token stays good for all else.
         return {
           kind: 'login needed',
-          reason: `${server.name} asks for more scopes (${names}): sign in again to grant them`,
+          reason: `${server.name} asks for more scopes (${names}): log in again to grant them`,
           scopes,
         };
       }

@@ -113,7 +113,7 @@ export function createRenewal(
       // There is no way to another token: the one that there is serves until its end.
       if (isUsable(record)) return toAccess(record);
       metrics.recordUpstreamTokenRefresh(server.name, 'login_needed');
-      const reason = `the token for ${server.name} has expired, and its authorization server gave none to renew it: sign in again`;
+      const reason = `the token for ${server.name} has expired, and its authorization server gave none to renew it: log in again`;
       const required = await requireLogin(place, stored, reason);
       return required ?? { kind: 'unavailable', reason: `${reason}; it has just changed` };
     }
@@ -152,7 +152,7 @@ export function createRenewal(
     if (answer.kind === 'invalid_grant') {
       metrics.recordUpstreamTokenRefresh(server.name, 'login_needed');
       const lost = isAgain ? ' (its answer to the renewal before was lost)' : '';
-      const reason = `${server.name}’s token endpoint ${answer.said}${lost}: sign in again`;
+      const reason = `${server.name}’s token endpoint ${answer.said}${lost}: log in again`;
       const required = await requireLogin(place, marked, reason);
       return required ?? useStored(place, server);
     }

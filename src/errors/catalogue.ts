@@ -90,7 +90,7 @@ export const catalogue = {
   expired_token: defineUnauthorized('expired_token', 'The token has expired.'),
   token_revoked: defineUnauthorized(
     'token_revoked',
-    'The login that this token belongs to has ended. Sign in again.',
+    'The login that this token belongs to has ended. Log in again.',
   ),
   invalid_issuer: defineUnauthorized('invalid_issuer', 'The token was issued by another provider.'),
   invalid_audience: defineUnauthorized(
@@ -212,7 +212,7 @@ export const catalogue = {
     403,
     'Forbidden',
     'operators_client_only',
-    "This access token was issued to another client than the operators' page. Sign in at /admin, or use a token of a client that ADMIN_CLIENTS names.",
+    "This access token was issued to another client than the operators' page. Log in at /admin, or use a token of a client that ADMIN_CLIENTS names.",
   ),
   client_not_found: defineRefusal(
     404,
@@ -550,13 +550,13 @@ export const catalogue = {
   authorization_code_reused: defineOAuthError(
     400,
     'invalid_grant',
-    'The code was already used. Its login has ended: sign in again.',
+    'The code was already used. Its login has ended: log in again.',
   ),
   /** RFC 9700 §4.14.2. */
   refresh_token_reused: defineOAuthError(
     400,
     'invalid_grant',
-    'The refresh token was already replaced, and its successor is in use. The login has ended: sign in again.',
+    'The refresh token was already replaced, and its successor is in use. The login has ended: log in again.',
   ),
   /** OpenID Connect Back-Channel Logout §2.8. */
   invalid_logout_token: {
@@ -584,7 +584,7 @@ export const catalogue = {
   invalid_scope: defineOAuthError(
     400,
     'invalid_scope',
-    'The login does not include all of these scopes. Request fewer, or sign in again.',
+    'The login does not include all of these scopes. Request fewer, or log in again.',
   ),
   /** RFC 7591 §3, RFC 6750 §3.1. */
   registration_token_required: defineOAuthError(
@@ -598,7 +598,7 @@ export const catalogue = {
   renewal_unavailable: defineOAuthError(
     503,
     'temporarily_unavailable',
-    'The identity provider has been unreachable for some time, so this login could not be verified. Try again in a minute; you are not signed out.',
+    'The identity provider has been unreachable for some time, so this login could not be verified. Try again in a minute; you are not logged out.',
   ),
   provider_busy: defineOAuthError(
     503,

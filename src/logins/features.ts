@@ -278,7 +278,7 @@ const CLIENTS_TABLE: AdminTable = {
     {
       label: 'Delete client',
       question:
-        'Delete {name} ({id})? It can neither sign in nor refresh until it registers again. Tokens that it has stay valid until they expire.',
+        'Delete {name} ({id})? It can neither log in nor refresh until it registers again. Tokens that it has stay valid until they expire.',
       answer: 'Delete it',
       path: '/clients/{id}',
     },

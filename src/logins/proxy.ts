@@ -192,7 +192,7 @@ export function createProxy(
       await store.set(buildTokenClientKey(hashSha256(token)), clientId, ttlSeconds);
     } catch (error) {
       log.warn(
-        "The store could not note that the operators' page got a token, so the token is of no use to operators. Sign in there again.",
+        "The store could not note that the operators' page got a token, so the token is of no use to operators. Log in there again.",
         { client: clientId, cause: error },
       );
     }

@@ -62,7 +62,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
     title: 'Claude Code',
     ...TERMINAL,
     render: ({ name, url }) => `claude mcp add --transport http ${name} ${toShellWord(url)}`,
-    next: () => 'Type `/mcp` in a session to sign in.',
+    next: () => 'Type `/mcp` in a session to log in.',
   },
   {
     id: 'claude',
@@ -75,7 +75,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
     id: 'cursor',
     title: 'Cursor',
     ...inJson('.cursor/mcp.json', 'mcpServers', (url) => ({ url })),
-    next: () => 'Cursor Settings → MCP shows the gateway, with a button to sign in.',
+    next: () => 'Cursor Settings → MCP shows the gateway, with a button to log in.',
     link: ({ name, url }) =>
       `cursor://anysphere.cursor-deeplink/mcp/install?name=${encodeURIComponent(name)}&config=${encodeURIComponent(btoa(JSON.stringify({ url })))}`,
   },
@@ -83,7 +83,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
     id: 'vscode',
     title: 'VS Code',
     ...inJson('.vscode/mcp.json', 'servers', (url) => ({ type: 'http', url })),
-    next: () => 'Choose Start above the entry. VS Code asks whether it may sign in.',
+    next: () => 'Choose Start above the entry. VS Code asks whether it may log in.',
     link: ({ name, url }) =>
       `vscode:mcp/install?${encodeURIComponent(JSON.stringify({ name, type: 'http', url }))}`,
   },
@@ -100,7 +100,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
     title: 'Codex',
     ...TERMINAL,
     render: ({ name, url }) => `codex mcp add ${name} --url ${toShellWord(url)}`,
-    next: () => 'It opens the browser to sign in.',
+    next: () => 'It opens the browser to log in.',
     instead: {
       place: '~/.codex/config.toml',
       language: 'toml',
@@ -112,7 +112,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
     title: 'Gemini CLI',
     ...TERMINAL,
     render: ({ name, url }) => `gemini mcp add --transport http ${name} ${toShellWord(url)}`,
-    next: ({ name }) => `Type \`/mcp auth ${name}\` in a session to sign in.`,
+    next: ({ name }) => `Type \`/mcp auth ${name}\` in a session to log in.`,
     instead: inJson('~/.gemini/settings.json', 'mcpServers', (url) => ({ httpUrl: url })),
   },
   {
@@ -122,7 +122,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
       command: 'npx',
       args: ['-y', 'mcp-remote', url],
     })),
-    next: () => 'Restart Claude Desktop. It opens the browser to sign in.',
+    next: () => 'Restart Claude Desktop. It opens the browser to log in.',
   },
   {
     id: 'inspector',
@@ -141,7 +141,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
   -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/list' \\
   -d '${JSON.stringify(LIST_TOOLS)}'`,
     next: () =>
-      '`$TOKEN` is an access token from the provider. In development, `curl <provider>/token-for/NAME` returns one; `postern dev` prints the command. Otherwise a client library gets one when you sign in (Your own code, in docs/connect.md).',
+      '`$TOKEN` is an access token from the provider. In development, `curl <provider>/token-for/NAME` returns one; `postern dev` prints the command. Otherwise a client library gets one when you log in (Your own code, in docs/connect.md).',
   },
 ];
 
@@ -232,7 +232,7 @@ export const MORE_CLIENT_SETUPS: readonly ClientSetup[] = [
     title: 'LM Studio',
     ...inJson('mcp.json', 'mcpServers', (url) => ({ url })),
     isUntried: true,
-    next: () => 'If it does not sign in, add a token in `headers`.',
+    next: () => 'If it does not log in, add a token in `headers`.',
   },
 ];
 

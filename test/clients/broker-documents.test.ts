@@ -48,7 +48,7 @@ const CLIENTS = [
 ] as const;
 
 test.each(CLIENTS)(
-  '§4.6 broker: official client %s signs in by its metadata document, calls and refreshes',
+  '§4.6 broker: official client %s logs in by its metadata document, calls and refreshes',
   async (_version, connect) => {
     const { memory, ping } = await connect(await start(HOST));
     await expect(ping()).resolves.toEqual({});

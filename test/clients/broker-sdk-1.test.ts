@@ -140,7 +140,7 @@ test.each([
   ['true', 1],
   ['false', 2],
 ])(
-  '§3.2 broker: with DCR_RENEW=%s a client that is in use for longer than DCR_CLIENT_TTL signs in %i times',
+  '§3.2 broker: with DCR_RENEW=%s a client that is in use for longer than DCR_CLIENT_TTL logs in %i times',
   async (DCR_RENEW, times) => {
     const clock = manualClock();
     const { mcpUrl } = await start({

@@ -37,12 +37,12 @@ test('§13.5 account: a browser logs out at the provider, comes back, and is ask
   const errors = collectErrors(page);
   const account = new URL('/account', own.mcpUrl).href;
   await page.goto(account);
-  await page.getByRole('button', { name: `sign out at ${logoutPage.host}` }).click();
-  await page.getByRole('heading', { name: 'You are signed out' }).waitFor();
+  await page.getByRole('button', { name: `log out at ${logoutPage.host}` }).click();
+  await page.getByRole('heading', { name: 'You are logged out' }).waitFor();
   expect(errors).toEqual([]);
   expect(logoutPage.asked).toHaveLength(1);
   expect(logoutPage.asked[0]?.get('post_logout_redirect_uri')).toBe(account);
   expect(logoutPage.asked[0]?.get('id_token_hint')).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+$/);
-  await page.getByRole('link', { name: 'Sign in again' }).click();
-  await page.getByText('You are signed in as').waitFor();
+  await page.getByRole('link', { name: 'Log in again' }).click();
+  await page.getByText('You are logged in as').waitFor();
 });

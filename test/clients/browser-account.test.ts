@@ -15,8 +15,8 @@ test.each([{ width: 1280 }, { width: 320 }])(
   '§5.11 account: no button touches the one below it, $width pixels wide',
   async ({ width }) => {
     const page = await browser.newPage({ viewport: { width, height: 800 } });
-    for (const expected of [['Sign out'], ['Sign out', 'Sign out', 'Sign out everywhere']]) {
-      while ((await page.getByRole('button', { name: /^Sign out/ }).count()) < expected.length) {
+    for (const expected of [['Log out'], ['Log out', 'Log out', 'Log out everywhere']]) {
+      while ((await page.getByRole('button', { name: /^Log out/ }).count()) < expected.length) {
         await own.logIn({ sub: `user-${width}` });
         const { cookie } = await openAccount(own, { sub: `user-${width}` });
         await page.setContent((await own.steps.get('/account', cookie)).text);

@@ -57,13 +57,13 @@ test('§22.5 operators: people by name, logged out of one client, and of all, af
   expect(await findSerious(page)).toEqual([]);
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(viewport.width);
 
-  await rowsOf('grace').getByRole('button', { name: 'Sign out', exact: true }).click();
+  await rowsOf('grace').getByRole('button', { name: 'Log out', exact: true }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByText(/Log .*grace.* out of/).waitFor();
   await dialog.getByRole('button', { name: 'Cancel' }).click();
   expect(await isLetIn(ended.accessToken)).toBe(true);
-  await rowsOf('grace').getByRole('button', { name: 'Sign out', exact: true }).click();
-  await dialog.getByRole('button', { name: 'Sign out', exact: true }).click();
+  await rowsOf('grace').getByRole('button', { name: 'Log out', exact: true }).click();
+  await dialog.getByRole('button', { name: 'Log out', exact: true }).click();
   await rowsOf('grace').waitFor({ state: 'detached' });
   expect(await isLetIn(ended.accessToken)).toBe(false);
   expect(await page.evaluate('document.activeElement.id')).toBe('ad-grants');
@@ -71,8 +71,8 @@ test('§22.5 operators: people by name, logged out of one client, and of all, af
   await page.getByLabel('User').fill('edsger');
   await page.getByRole('button', { name: 'Find' }).click();
   await rowsOf('barbara').waitFor({ state: 'detached' });
-  await rowsOf('edsger').first().getByRole('button', { name: 'Sign out everywhere' }).click();
-  await dialog.getByRole('button', { name: 'Sign out everywhere' }).click();
+  await rowsOf('edsger').first().getByRole('button', { name: 'Log out everywhere' }).click();
+  await dialog.getByRole('button', { name: 'Log out everywhere' }).click();
   await expect.poll(() => rowsOf('edsger').count()).toBe(0);
   for (const { accessToken } of everywhere) expect(await isLetIn(accessToken)).toBe(false);
   expect(await isLetIn(kept.accessToken)).toBe(true);

@@ -361,7 +361,7 @@ test('§22.5 operators: the keyboard alone ends a session', async () => {
 test('§22.5 operators: the front page leads there after a login, and the token of the page goes to its API alone', async () => {
   const { page, tokens } = await own.open('/');
   const link = page.getByRole('link', { name: "Operators' page" });
-  await logInToPlayground(page, 'Sign in to see your tools');
+  await logInToPlayground(page, 'Log in to see your tools');
   await page.getByRole('heading', { name: 'Tools you can use' }).waitFor();
   const sent: string[] = [];
   page.on('request', (request) => {
@@ -371,7 +371,7 @@ test('§22.5 operators: the front page leads there after a login, and the token 
   });
   await link.click();
   const [ofPlayground] = tokens;
-  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  await page.getByRole('button', { name: 'Log in', exact: true }).click();
   await page.waitForURL(/\/oauth\/authorize\?/);
   // The provider remembers the user.
   await approve(page);

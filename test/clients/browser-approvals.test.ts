@@ -32,7 +32,7 @@ const browser = useShared(openBrowser, INSTALLATION_MS);
 const LONG = { ...ARGS, content: 'A line of text.\n'.repeat(200) };
 
 test.each(SCREENS)(
-  '§27.4 a link in a browser ($screen): its user signs in, sees the call, approves it, and it runs',
+  '§27.4 a link in a browser ($screen): its user logs in, sees the call, approves it, and it runs',
   async ({ screen, ...options }) => {
     const person = `Ada ${screen}`;
     const user = await own.gateway.logIn(person);
@@ -80,7 +80,7 @@ test('§27.4 a link in a browser: somebody else sees nothing of the call, and ca
   await logInAs(page, 'Mallory');
   await expectGoodLooks(page, 'This link is for another user');
   expect(await page.content()).not.toContain('/tmp/a');
-  await page.getByRole('button', { name: 'Sign in as another user' }).click();
+  await page.getByRole('button', { name: 'Log in as another user' }).click();
   await logInAs(page, 'Carol');
   await expectGoodLooks(page, 'Allow this app to do this?');
 });

@@ -175,8 +175,8 @@ test('§30.3 playground: an app reaches neither the page nor the gateway, and no
     await runInApp(page, script);
     await expect.poll(() => headingIn(page).count(), PATIENT).toBe(0);
   }
-  await page.getByRole('button', { name: 'Sign out' }).click();
-  await page.getByRole('button', { name: 'Sign in', exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Log out' }).click();
+  await page.getByRole('button', { name: 'Log in', exact: true }).waitFor();
   expect(elsewhere.paths).toEqual([]);
   expect(allowed.paths).toEqual(['/api']);
 });

@@ -46,7 +46,7 @@ test.each(['no cookie', 'a cookie of its own'])(
     expect(theirs.url()).toBe(consentUrl());
 
     await own.ask(theirs, client);
-    expect(await heading(theirs)).toBe('Allow “Test Client” to sign in as you?');
+    expect(await heading(theirs)).toBe('Allow “Test Client” to log in as you?');
     await approve(mine);
     await logInAtProvider(mine);
     expect(await own.back(mine)).toMatchObject({ code: CODE });
@@ -100,7 +100,7 @@ test.each([
     expect((await reply.request().allHeaders()).cookie).toEqual(row.cookie);
 
     await own.ask(other, client);
-    expect(await heading(other)).toBe('Allow “Test Client” to sign in as you?');
+    expect(await heading(other)).toBe('Allow “Test Client” to log in as you?');
   },
 );
 

@@ -14,7 +14,7 @@ const PAGES = [
     name: 'front page with tools',
     path: '/',
     async prepare(page: Page) {
-      await logInToPlayground(page, 'Sign in to see your tools');
+      await logInToPlayground(page, 'Log in to see your tools');
       await page.getByRole('heading', { name: 'Tools you can use' }).waitFor();
     },
   },

@@ -11,7 +11,7 @@ import {
 import { STATE } from '../support/oauth/login-steps.ts';
 import { INSTALLATION_MS } from '../support/tools/chromium.ts';
 
-const ASKED = 'Allow “Test Client” to sign in as you?';
+const ASKED = 'Allow “Test Client” to log in as you?';
 
 const own = useShared(startLogInBrowser, INSTALLATION_MS);
 let page: Page;
@@ -168,7 +168,7 @@ test('§4.6 consent: what assistive technology is told', async () => {
   await page.getByRole('heading').hover();
   await choice().waitFor();
   expect(await page.locator('main').ariaSnapshot()).toMatch(
-    /heading "Allow “Test Client” to sign in as you\?"[\s\S]*group "Approve and Deny become active after a moment"\n {2}- button "Approve"\n {2}- button "Deny"$/,
+    /heading "Allow “Test Client” to log in as you\?"[\s\S]*group "Approve and Deny become active after a moment"\n {2}- button "Approve"\n {2}- button "Deny"$/,
   );
 });
 

@@ -29,7 +29,7 @@ async function allow(page: Page, account: string): Promise<void> {
 }
 
 test.each(SCREENS)(
-  '§24.3 door 3 in a browser ($screen): connect, sign in at the server, be led back, disconnect',
+  '§24.3 door 3 in a browser ($screen): connect, log in at the server, be led back, disconnect',
   async ({ screen, ...options }) => {
     const { page, errors } = await openPage(browser, `${own.gateway.baseUrl}/connections`, options);
     await logInAs(page, `Ada ${screen}`);
@@ -50,7 +50,7 @@ test.each(SCREENS)(
 );
 
 test.each(SCREENS)(
-  '§24.3 a link in a browser ($screen): its user signs in, sees what is connected, goes on, and is told to go back',
+  '§24.3 a link in a browser ($screen): its user logs in, sees what is connected, goes on, and is told to go back',
   async ({ screen, ...options }) => {
     const person = `Bob ${screen}`;
     const user = await own.gateway.logIn(person);
@@ -73,7 +73,7 @@ test('§24.3 a link in a browser: somebody else is told that it is not for them,
   const { page } = await openPage(browser, link, {});
   await logInAs(page, 'Mallory');
   await expectGoodLooks(page, 'This link is for another user');
-  await page.getByRole('button', { name: 'Sign in as another user' }).click();
+  await page.getByRole('button', { name: 'Log in as another user' }).click();
   await logInAs(page, 'Carol');
   await expectGoodLooks(page, 'Connect wiki?');
 });

@@ -13,7 +13,7 @@ import {
 import { STATE } from '../support/oauth/login-steps.ts';
 import { INSTALLATION_MS } from '../support/tools/chromium.ts';
 
-const ASKED = 'Allow “Test Client” to sign in as you?';
+const ASKED = 'Allow “Test Client” to log in as you?';
 const CODE = expect.stringMatching(/^[\w-]{43}$/);
 
 const own = useShared(startLogInBrowser, INSTALLATION_MS);

@@ -16,7 +16,7 @@ const own = useShared(
 test('§19.4 front page: name, address, and who one logs in with', async () => {
   const { page, complaints } = await own.open('/');
   await page.getByText('Acme <tools>').waitFor();
-  await page.getByText(`You sign in with ${new URL(own.service.issuer).host}`).waitFor();
+  await page.getByText(`You log in with ${new URL(own.service.issuer).host}`).waitFor();
   expect(await page.locator('.fp-address code').innerText()).toBe(`${own.service.baseUrl}/mcp`);
   expect(await page.getByRole('heading', { level: 1 }).count()).toBe(1);
   await expect.poll(() => page.title()).toBe('Connect · Acme <tools>');
@@ -49,7 +49,7 @@ test('§19.4 front page: links that add the gateway, and an entry for each clien
 
 test('§19.4 front page: strangers see no tool; after a login there are those that one may use', async () => {
   const { page, complaints } = await own.open('/');
-  await page.getByRole('button', { name: 'Sign in to see your tools' }).click();
+  await page.getByRole('button', { name: 'Log in to see your tools' }).click();
   await page.waitForURL(/\/oauth\/authorize\?/);
   await approve(page);
   await logInAtProvider(page);
@@ -60,7 +60,7 @@ test('§19.4 front page: strangers see no tool; after a login there are those th
   expect(complaints).toEqual([]);
 
   const stranger = await own.open('/');
-  await stranger.page.getByRole('button', { name: 'Sign in to see your tools' }).waitFor();
+  await stranger.page.getByRole('button', { name: 'Log in to see your tools' }).waitFor();
   expect(await stranger.page.content()).not.toContain('echo');
 });
 

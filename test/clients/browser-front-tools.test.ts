@@ -59,7 +59,7 @@ test('§19.4 front page: each server has an example of what to ask, made from a 
   await files.getByText('“Use files to read a file, e.g. a note.”').waitFor();
   await page.getByRole('region', { name: 'Acme' }).getByText('“Use hello of Acme.”').waitFor();
 
-  await logInToPlayground(page, 'Sign in to see your tools');
+  await logInToPlayground(page, 'Log in to see your tools');
   await files.getByText('“Use files to read a file, e.g. a note, with path …”').waitFor();
   await page.getByText('“Use hello of Acme, with first name Ada.”').waitFor();
 });

@@ -23,7 +23,7 @@ const PAGES = [
   {
     name: 'question',
     open: (page: Page) => own.ask(page),
-    title: 'Allow “Test Client” to sign in as you?',
+    title: 'Allow “Test Client” to log in as you?',
   },
   { name: 'error page', open: openUnknown, title: REFUSED },
 ];
@@ -48,7 +48,7 @@ test('§4.6 consent: a question that was open for too long is a page that says s
   await own.ask(page);
   clock.advance(600_000);
   await approve(page);
-  await page.getByText('This page has expired. Sign in again from your app.').waitFor();
+  await page.getByText('This page has expired. Log in again from your app.').waitFor();
   expect(await heading(page)).toBe(REFUSED);
 });
 
@@ -111,8 +111,8 @@ test.each(NAMES)('§4.6 consent: a name with $what does no harm', async ({ name,
   await own.ask(page, await own.register({ client_name: name }));
   const text =
     [...shown].length > 40 && !shown.endsWith('…') ? `${[...shown].slice(0, 40).join('')}…` : shown;
-  expect(await heading(page)).toBe(`Allow “${text}” to sign in as you?`);
-  expect(await page.title()).toBe(`Allow “${text}” to sign in as you?`);
+  expect(await heading(page)).toBe(`Allow “${text}” to log in as you?`);
+  expect(await page.title()).toBe(`Allow “${text}” to log in as you?`);
   expect(await page.locator('dd strong').innerText()).toBe(`“${text}”`);
   expect(await page.evaluate('window.bad')).toBeUndefined();
   // The page's own, and none of the name.

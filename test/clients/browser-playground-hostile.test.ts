@@ -43,7 +43,7 @@ test('§19.3 playground: of a result of ten megabytes the beginning is shown, an
   await page.getByRole('button', { name: 'Call the tool' }).click();
   await page.getByText('These are the first 50,000 of 10,000,000 characters.').first().waitFor();
   await page.locator('.pg-exchanges summary').first().click();
-  await page.getByRole('button', { name: 'Sign out' }).click();
-  await page.getByRole('button', { name: 'Sign in', exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Log out' }).click();
+  await page.getByRole('button', { name: 'Log in', exact: true }).waitFor();
   expect(complaints).toEqual([]);
 });

@@ -114,7 +114,7 @@ test('§19.3 playground: a login that cannot be renewed says so, and another kee
 
   await page.clock.fastForward('55');
   await notice(page).getByText('Your login has ended.').waitFor();
-  await page.getByRole('button', { name: 'Sign in again' }).click();
+  await page.getByRole('button', { name: 'Log in again' }).click();
   // The gateway and the provider remember this browser: there and back.
   await expect.poll(() => granted.length).toBe(2);
   await page.getByRole('heading', { name: 'echo' }).waitFor();
@@ -176,9 +176,9 @@ test('§19.3 playground: a session that has ended is opened anew, and another re
 test('§19.3 playground: logging out revokes the refresh token, and forgets what was entered', async () => {
   const { page, granted } = await logIn('Sessions');
   const revoked = page.waitForResponse(`${own.service.baseUrl}/oauth/revoke`);
-  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('button', { name: 'Log out' }).click();
   expect((await revoked).status()).toBe(200);
-  await page.getByRole('button', { name: 'Sign in', exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Log in', exact: true }).waitFor();
   expect(await page.content()).not.toContain('half a sentence');
   const answer = await fetch(`${own.service.baseUrl}/oauth/token`, {
     method: 'POST',
@@ -201,7 +201,7 @@ test('§19.3 playground: two tabs log in at once, and neither gets the other’s
     return page.waitForRequest((request) => 'mcp-session-id' in request.headers());
   });
   for (const page of [first, second]) {
-    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.getByRole('button', { name: 'Log in', exact: true }).click();
     await page.waitForURL(/\/oauth\/authorize\?/);
   }
   await approve(second);

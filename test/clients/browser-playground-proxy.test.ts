@@ -26,7 +26,7 @@ test.each([
     );
     const { page, complaints } = await own.open('/playground');
     await chooseEra(page, era);
-    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.getByRole('button', { name: 'Log in', exact: true }).click();
     await page.waitForURL(`${own.service.issuer}/**`);
     await logInAtProvider(page);
     await page.getByRole('heading', { name: 'echo' }).waitFor();
@@ -48,7 +48,7 @@ test('§19.3 playground: a provider that does not know the redirect URI; the pag
   const { page } = await own.open('/playground');
   const redirectUri = `${own.service.baseUrl}/playground/callback`;
   await page.getByText(redirectUri).waitFor();
-  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  await page.getByRole('button', { name: 'Log in', exact: true }).click();
   await page.waitForURL(`${own.service.issuer}/**`);
   expect(await page.locator('body').innerText()).toContain('redirect_uri');
 
@@ -56,7 +56,7 @@ test('§19.3 playground: a provider that does not know the redirect URI; the pag
   await page.getByRole('alert').waitFor();
   expect(await page.getByRole('alert').innerText()).toContain('the redirect URI of this page');
   await page.getByText(redirectUri, { exact: true }).waitFor();
-  await page.getByRole('button', { name: 'Sign in', exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Log in', exact: true }).waitFor();
   // What was asked before is still there to be looked at.
   expect(await steps(page)).toContain('Read the authorization server metadata');
   expect(await page.evaluate('sessionStorage.length')).toBe(0);

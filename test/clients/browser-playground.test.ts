@@ -184,17 +184,17 @@ test('§19.5 playground: an answer that this tab did not ask for is refused, and
 
 test('§19.5 playground: a login that was denied says so, and can be begun again', async () => {
   const { page } = await own.open('/playground');
-  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  await page.getByRole('button', { name: 'Log in', exact: true }).click();
   await page.waitForURL(/\/oauth\/authorize\?/);
   await page.getByRole('heading', { level: 1 }).hover();
   await page.getByRole('button', { name: 'Deny' }).click();
   expect(await page.getByRole('alert').innerText()).toBe('The user denied the request.');
-  await page.getByRole('button', { name: 'Sign in', exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Log in', exact: true }).waitFor();
 });
 
 test('§19.5 playground: the keyboard alone is enough', async () => {
   const { page } = await own.open('/playground');
-  await page.getByRole('button', { name: 'Sign in', exact: true }).focus();
+  await page.getByRole('button', { name: 'Log in', exact: true }).focus();
   await page.keyboard.press('Enter');
   await page.getByRole('group', { name: 'Approve and Deny become active' }).waitFor();
   await page.keyboard.press('Tab');

@@ -6,7 +6,7 @@ import { heading, startLogInBrowser } from '../support/oauth/login-browser.ts';
 import { INSTALLATION_MS } from '../support/tools/chromium.ts';
 import { openTabsBrowser, type Screen, type TabsBrowser } from '../support/tools/tabs-browser.ts';
 
-const ASKED = 'Allow “Test Client” to sign in as you?';
+const ASKED = 'Allow “Test Client” to log in as you?';
 
 /** Where Approve is, in a window of the size that all of these have: looking for it would draw the page. */
 let place: { readonly x: number; readonly y: number };

@@ -127,7 +127,7 @@ test('§4.6 browser: authorize leads to the provider, its login, and back to the
   );
   expect(new URL(page.url()).origin).toBe(service.issuer);
   await page.getByLabel('Name').fill('ada');
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Log in' }).click();
   await page.waitForURL(`${pageUrl()}?**`);
 
   const back = new URL(page.url()).searchParams;

@@ -95,7 +95,7 @@ async function logIn(url: string, redirectUri: string): Promise<void> {
   await approve(page);
   await page.waitForURL(`${service.issuer}/**`);
   await page.getByLabel('Name').fill('ada');
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Log in' }).click();
   await page.waitForURL(`${redirectUri}?**`);
   await page.close();
 }

@@ -66,7 +66,7 @@ const HELLO = [{ type: 'text', text: 'Postern MCP Server: hello' }];
 const PING = { name: 'service_ping', arguments: { message: 'hello' } };
 
 test.for(Object.entries(PROVIDERS_1))(
-  '§5.11 official client 1.x: signs in as itself by %s, and calls a tool',
+  '§5.11 official client 1.x: logs in as itself by %s, and calls a tool',
   async ([, newProvider]) => {
     const authProvider = newProvider();
     const client = new Client({ name: 'test', version: '1' });
@@ -102,7 +102,7 @@ const PROVIDERS_2 = {
 };
 
 test.for(Object.entries(PROVIDERS_2))(
-  '§5.11 official client 2.x: signs in as itself by %s, and calls a tool',
+  '§5.11 official client 2.x: logs in as itself by %s, and calls a tool',
   async ([, newProvider]) => {
     const authProvider = newProvider();
     const client = new sdk2.Client({ name: 'test', version: '1' });

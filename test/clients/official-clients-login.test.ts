@@ -9,7 +9,7 @@ const { catalog } = createClientTestCatalog();
 const service = useShared(() => startService({ mode: 'broker', deps: { catalog } }));
 
 test.for(OFFICIAL_CLIENTS.map((row) => [row.title, row] as const))(
-  '§5 official client %s: is refused at its first word, signs in and says it again; no other way is tried',
+  '§5 official client %s: is refused at its first word, logs in and says it again; no other way is tried',
   async ([, { era, connect }]) => {
     const client = await connect(service.mcpUrl);
     expect(client.memory.saved.authorizations).toHaveLength(1);

@@ -18,7 +18,7 @@ describe.each(['removes', 'keeps'] as const)('behind a proxy that %s the path', 
       [row.title, '/', row] as const,
     ]),
   )(
-    `§4.1 official client %s: signs in at <path>/mcp%s and calls, where the proxy ${prefixRule} the path`,
+    `§4.1 official client %s: logs in at <path>/mcp%s and calls, where the proxy ${prefixRule} the path`,
     async ([, end, { connect }]) => {
       const client = await connect(new URL(`${service.baseUrl}/mcp${end}`));
       expect(client.memory.saved.authorizations).toHaveLength(1);

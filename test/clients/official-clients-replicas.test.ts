@@ -13,7 +13,7 @@ const own = createClientTestCatalog();
 const replicas = useShared(() => startReplicas({ catalog: own.catalog }));
 
 test.for(OFFICIAL_CLIENTS.map((row) => [row.title, row] as const))(
-  '§2.1 official client %s: signs in once and takes every step over three replicas, before and after a restart of all',
+  '§2.1 official client %s: logs in once and takes every step over three replicas, before and after a restart of all',
   async ([, row]) => {
     const client = await row.connect(new URL(`${replicas.baseUrl}/mcp`));
     for (const [, take] of CLIENT_STEPS) await take(client, row, own);

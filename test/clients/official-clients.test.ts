@@ -33,7 +33,7 @@ test.for(rows)('§4.4 official client %s: %s', async ([title, , row, take]) => {
 });
 
 test.for(OFFICIAL_CLIENTS.map(({ title }) => title))(
-  '§4.6 official client %s: was refused once, signed in once, and goes on after a restart',
+  '§4.6 official client %s: was refused once, logged in once, and goes on after a restart',
   async (title) => {
     const client = clientOf(title);
     await service.restart();

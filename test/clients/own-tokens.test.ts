@@ -22,7 +22,7 @@ async function logOut(): Promise<void> {
 }
 
 test.for(OFFICIAL_CLIENTS.map((row) => [row.title, row] as const))(
-  '§5.11 official client %s: signs in, calls, is refreshed, survives a restart, and is out once its user has logged it out elsewhere',
+  '§5.11 official client %s: logs in, calls, is refreshed, survives a restart, and is out once its user has logged it out elsewhere',
   async ([, { connect }]) => {
     const client = await connect(own.mcpUrl);
     const { tokens, authorizations } = client.memory.saved;

@@ -46,7 +46,7 @@ describe.each([...EMULATED])('%s', (name, habits) => {
   });
 
   test.for(OFFICIAL_CLIENTS.map((row) => [row.title, row] as const))(
-    `§5.11 ${habits.title}, official client %s: signs in, calls, is refreshed and renewed, and is out once its user is disabled there`,
+    `§5.11 ${habits.title}, official client %s: logs in, calls, is refreshed and renewed, and is out once its user is disabled there`,
     async ([title, { connect }]) => {
       const { clock, emulator } = own;
       const sub = `user of ${title}`;
@@ -76,10 +76,10 @@ describe.each([...EMULATED])('%s', (name, habits) => {
   );
 
   test.for(tellsOfLogouts(habits) ? OFFICIAL_CLIENTS.map((row) => [row.title, row] as const) : [])(
-    `§13.4 ${habits.title}, official client %s: is out at the next call once its user signed out there`,
+    `§13.4 ${habits.title}, official client %s: is out at the next call once its user logged out there`,
     async ([title, { connect }]) => {
       const { emulator } = own;
-      const sub = `who signs out of ${title}`;
+      const sub = `who logs out of ${title}`;
       emulator.person = { ...ADA, sub };
       const client = await connect(own.mcpUrl);
       const ping = async () => (await client.call('service_ping', { message: 'hello' })).content;

@@ -68,7 +68,7 @@ test.each([
   ['client_secret_post', { client: { secret: 'a +/%:secret', auth: 'post' as const } }],
   ['client_secret_basic', { client: { secret: 'a +/%:secret', auth: 'basic' as const } }],
   ['a provider that sends no iss', { sendsIssuer: false }],
-])('§4.7 official client 1.x: signs in through %s at the provider', async (_name, provider) => {
+])('§4.7 official client 1.x: logs in through %s at the provider', async (_name, provider) => {
   const { mcpUrl } = await start({ provider });
   const { client } = await connect(mcpUrl, createMemory());
   await expect(client.ping()).resolves.toEqual({});

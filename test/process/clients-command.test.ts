@@ -74,11 +74,11 @@ test('§13.6 doctor: how many clients there are, and whether their keys can be f
   });
   const found = findings.filter(({ check }) => check === 'machine-clients');
   expect(found.map(({ status, what }) => [status, what])).toEqual([
-    ['ok', '3 clients can sign in as themselves: ci, good, bad.'],
+    ['ok', '3 clients can log in as themselves: ci, good, bad.'],
     ['ok', 'The keys of client good can be fetched (1 key).'],
     [
       'failure',
-      'The keys of client bad cannot be fetched from http://127.0.0.1:9/jwks, so it cannot sign in.',
+      'The keys of client bad cannot be fetched from http://127.0.0.1:9/jwks, so it cannot log in.',
     ],
   ]);
 });

@@ -111,8 +111,8 @@ test('§5 the demo: where a person must log in, it says how long it waits, and g
     openPage: () => {},
   });
   await authorization.redirectToAuthorization(new URL(`http://127.0.0.1:${port}/auth`));
-  await expect(authorization.waitForCode()).rejects.toThrow('Nobody signed in within 0 minutes.');
-  expect(lines[0]).toBe('Sign in with your browser. This waits 0 minutes for it:');
+  await expect(authorization.waitForCode()).rejects.toThrow('Nobody logged in within 0 minutes.');
+  expect(lines[0]).toBe('Log in with your browser. This waits 0 minutes for it:');
   callback.close();
   provider.close();
 });

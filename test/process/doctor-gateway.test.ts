@@ -104,7 +104,7 @@ test('§20.2 doctor URL: a line for each finding, marked, in sections, and a sum
   const args = ['doctor', url];
   const { stdout } = await runInside({}, { args });
   expect(stdout).toMatch(/^Checking http:\/\/localhost:\d+\n\nGateway\n {2}✓ /);
-  expect(stdout).toMatch(/\n\nClients\n {2}✓ Would sign in: /);
+  expect(stdout).toMatch(/\n\nClients\n {2}✓ Would log in: /);
   expect(stdout).toMatch(/\n\nNo failures, \d+ warnings?, \d+ not known, \d+ fine\.\n$/);
   expect(stdout).not.toContain('\u001b');
   expect((await runInside({ FORCE_COLOR: '1' }, { args })).stdout).toContain(

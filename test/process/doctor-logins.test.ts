@@ -39,7 +39,7 @@ test('§24.6 doctor: a server that keeps to MCP lets the gateway register, and n
   expect(logins).toMatchObject([
     {
       status: 'ok',
-      what: `Users of it sign in at ${server.issuer}. The gateway registers itself there when the first user connects.`,
+      what: `Users of it log in at ${server.issuer}. The gateway registers itself there when the first user connects.`,
     },
   ]);
   expect(server.seen('register')).toEqual([]);

@@ -87,7 +87,7 @@ describe('doctor: what own tokens need', () => {
     {
       what: 'nobody in particular',
       changed: {},
-      said: /^All users at the provider may sign in/,
+      said: /^All users at the provider may log in/,
     },
     {
       what: 'addresses and claims',
@@ -95,14 +95,14 @@ describe('doctor: what own tokens need', () => {
         LOGIN_ALLOWED_EMAILS: '*@example.com,ada@example.org',
         LOGIN_ALLOWED_CLAIMS: 'hd=example.com',
       },
-      said: /only these may sign in: LOGIN_ALLOWED_EMAILS=\*@example\.com,ada@example\.org and LOGIN_ALLOWED_CLAIMS=hd=example\.com\.$/,
+      said: /only these may log in: LOGIN_ALLOWED_EMAILS=\*@example\.com,ada@example\.org and LOGIN_ALLOWED_CLAIMS=hd=example\.com\.$/,
     },
     {
       what: 'groups',
       changed: { LOGIN_ALLOWED_GROUPS: 'staff' },
-      said: /only these may sign in: LOGIN_ALLOWED_GROUPS=staff\.$/,
+      said: /only these may log in: LOGIN_ALLOWED_GROUPS=staff\.$/,
     },
-  ])('§20.2 doctor: who may sign in, where the settings name $what', async ({ changed, said }) => {
+  ])('§20.2 doctor: who may log in, where the settings name $what', async ({ changed, said }) => {
     const { code, find } = await diagnose(changed);
     expect([code, find('login-policy')]).toMatchObject([
       0,
@@ -205,7 +205,7 @@ describe('doctor: planted mistakes that are left', () => {
     const end_session_endpoint = 'https://login.example/logout';
     const { find } = await diagnoseProvider({ end_session_endpoint });
     expect(find('provider.end-session').what).toMatch(
-      /sign out at login\.example, too\. Register http:\/\/localhost:9\/account as post-logout/,
+      /log out at login\.example, too\. Register http:\/\/localhost:9\/account as post-logout/,
     );
   });
 

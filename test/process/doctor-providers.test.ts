@@ -214,7 +214,7 @@ describe('the redirect URI', () => {
     ],
     [
       'one that shows its login page to everybody',
-      page(200, 'Sign in'),
+      page(200, 'Log in'),
       'provider.redirect-uri',
       'unknown',
     ],

@@ -64,7 +64,7 @@ describe('doctor without a URL: settings that are right', () => {
       expect(find(check).status, check).toBe('ok');
     expect(find('gateway.running').status).toBe('unknown');
     expect(find('token').status).toBe('unknown');
-    expect(find('clients').what).toMatch(/^Would sign in: .*TypeScript SDK 2\.x.*Cursor/);
+    expect(find('clients').what).toMatch(/^Would log in: .*TypeScript SDK 2\.x.*Cursor/);
   });
 
   test('§20.2 doctor: in proxy mode, which redirect URIs the provider does not know, and whom that shuts out', async () => {

@@ -153,7 +153,7 @@ test('§20.2 doctor: with the store of a running gateway down, what needs it is 
   const skipped = findings.filter(({ check }) => check === 'not-tried');
   expect(skipped.map(({ status, what }) => [status, what])).toEqual([
     ['unknown', 'whether clients can register. Not tried: the store does not answer.'],
-    ['unknown', 'whether users can sign in. Not tried: the store does not answer.'],
+    ['unknown', 'whether users can log in. Not tried: the store does not answer.'],
   ]);
   const printed = await runInside(own, { args: ['doctor'] });
   expect(printed.stdout.trimEnd().replaceAll('\n', ' ')).toMatch(

@@ -161,7 +161,7 @@ test.skipIf(process.platform !== 'linux' || !existsSync(SCRIPT))(
     const cwd = await makeFolder();
     await writeFileIn(cwd, '.env', 'MINE=1\n');
     const asked = openTerminal(cwd);
-    await asked.answer('Where do your users sign in?', '\r');
+    await asked.answer('Where do your users log in?', '\r');
     await asked.answer('What should the gateway serve?', '\r');
     await asked.answer('Where does it keep sessions?', '\r');
     await asked.answer('.env exists already. Overwrite it?', '\r');
@@ -404,7 +404,7 @@ test('§20.6 init --servers: a server that wants a login of each user gets auth:
     `  login-sse:\n    url: "${origin}/login/sse"\n    type: sse\n    auth: {"type":"oauth"}\n`,
   ]);
   expect(stdout).toMatch(
-    /^ {2}login +auth +added, with the type oauth: it requires each user to sign in/m,
+    /^ {2}login +auth +added, with the type oauth: it requires each user to log in/m,
   );
   expect(asked.map(({ path }) => path).sort()).toEqual(['/key', '/login', '/login/sse']);
   expect(asked.filter(({ headers }) => headers.authorization !== undefined)).toEqual([]);
@@ -619,7 +619,7 @@ test.skipIf(process.platform !== 'linux' || !existsSync(SCRIPT))(
   async () => {
     const finished = await makeFolder();
     const asked = openTerminal(finished);
-    await asked.answer('Where do your users sign in?', '\r');
+    await asked.answer('Where do your users log in?', '\r');
     await asked.answer('What should the gateway serve?', '\r');
     await asked.answer('Where does it keep sessions?', '\r');
     await asked.ended;
@@ -627,7 +627,7 @@ test.skipIf(process.platform !== 'linux' || !existsSync(SCRIPT))(
 
     const abandoned = await makeFolder();
     const ended = openTerminal(abandoned);
-    await ended.answer('Where do your users sign in?', '\u0003');
+    await ended.answer('Where do your users log in?', '\u0003');
     await ended.ended;
     expect(ended.screen()).toContain('Nothing was written');
     expect(existsSync(join(abandoned, '.env'))).toBe(false);

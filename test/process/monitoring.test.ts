@@ -76,7 +76,7 @@ const WITHOUT_ALERT: Readonly<Record<string, string>> = {
   mcp_approvals_total:
     'How often somebody is asked, and what they decide, is up to people; nothing is wrong with any of it.',
   oauth_grants_total:
-    'People sign in and out as they like. Where logins end that are still in use, PosternTokensRefused tells it.',
+    'People log in and out as they like. Where logins end that are still in use, PosternTokensRefused tells it.',
   oauth_logout_tokens_total:
     'Anybody can send one that is refused; the log has a warning that says what was wrong. PosternServerErrors tells of those that failed.',
   upstream_connections:

@@ -72,7 +72,7 @@ export async function createDevProvider(settings: DevProviderSettings): Promise<
     } else if (url === '/') {
       answer(
         200,
-        'This development provider accepts any name. Your client opens it when you have to sign in.\n',
+        'This development provider accepts any name. Your client opens it when you have to log in.\n',
       );
     } else if (
       url.startsWith(TOKEN_PATH) &&
@@ -380,14 +380,14 @@ label[for=groups], button { display: block; margin-top: 1rem; }
 </head>
 <body>
 <main>
-<h1>Sign in</h1>
+<h1>Log in</h1>
 <p>This is the development provider: any name works, and there is no password.</p>
 <form method="post">
 <label for="name">Name</label>
 <input id="name" name="name" value="developer" maxlength="100" autocomplete="username" autofocus required>
 <label for="groups">Groups, separated by commas</label>
 <input id="groups" name="groups" value="${DEFAULT_GROUPS}" maxlength="500" autocomplete="off">
-<button type="submit">Sign in</button>
+<button type="submit">Log in</button>
 </form>
 </main>
 </body>

@@ -235,7 +235,7 @@ async function startDevProvider(config: Config, audience: readonly string[]) {
     (error: unknown): never => {
       if (getErrorCode(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
       throw new StartError(
-        'The development provider is missing: npm did not install the optional package oidc-provider (--omit=optional, or the download failed). Install again with --include=optional, set OIDC_ISSUER to your own provider, or set AUTH_REQUIRED=false to run without signing in.',
+        'The development provider is missing: npm did not install the optional package oidc-provider (--omit=optional, or the download failed). Install again with --include=optional, set OIDC_ISSUER to your own provider, or set AUTH_REQUIRED=false to run without logging in.',
       );
     },
   );

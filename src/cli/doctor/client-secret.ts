@@ -137,7 +137,7 @@ function judgeAcceptance(
     return unknown(CHECK, {
       what: 'whether the provider accepts the client secret: it may look at the code first.',
       why: refusal?.message,
-      remedy: 'sign in once: if the secret is wrong, the gateway log then says so.',
+      remedy: 'log in once: if the secret is wrong, the gateway log then says so.',
     });
   return secret === undefined
     ? warning(CHECK, {
@@ -177,9 +177,9 @@ export const clientSecretCheck = defineCheck({
     if (login?.kind === 'client-forgotten') return [];
     if (await walk.issuesOwnTokens())
       return unknown(CHECK, {
-        what: "whether the provider accepts the gateway's client ID and secret: when it issues its own tokens, the gateway asks the provider only when a user signs in.",
+        what: "whether the provider accepts the gateway's client ID and secret: when it issues its own tokens, the gateway asks the provider only when a user logs in.",
         remedy:
-          'run postern doctor without a URL where the settings of the gateway are, or sign in once: if the secret is wrong, the client and the log then say so.',
+          'run postern doctor without a URL where the settings of the gateway are, or log in once: if the secret is wrong, the client and the log then say so.',
       });
     const answer = await walk.probe(url, {
       method: 'POST',

@@ -182,7 +182,7 @@ const WITHOUT_LOGIN: Check<Walk> = {
   section: 'Login',
   run: async () =>
     unknown('login', {
-      what: 'whether clients can register and sign in at the gateway that runs.',
+      what: 'whether clients can register and log in at the gateway that runs.',
       why: 'Skipped: it counts towards rate limits, and the failures above would prevent it.',
       remedy: 'fix the failures above, restart the gateway, and run this again.',
     }),

@@ -36,7 +36,7 @@ export interface Check<Subject> {
 export const defineCheck = <Subject>(check: Check<Subject>): Check<Subject> => check;
 
 /** Said once for all checks that begin a login. */
-export const LOGIN_NEEDS_STORE = 'whether users can sign in';
+export const LOGIN_NEEDS_STORE = 'whether users can log in';
 
 /** A row of what a check returns: its condition may stand before it (`isOld && warning(…)`). */
 export type Row = Finding | false | undefined;

@@ -241,7 +241,7 @@ const OBSTACLES: readonly Obstacle[] = [
   {
     check: 'clients.issuer',
     isMet: ({ comparesIssuer }, { isIssuerRight }) => comparesIssuer === true && !isIssuerRight,
-    what: 'Would refuse to sign in, as the metadata names another issuer',
+    what: 'Would refuse to log in, as the metadata names another issuer',
     setting: 'OAUTH_MODE',
     remedy: 'set OAUTH_MODE=broker.',
   },
@@ -250,7 +250,7 @@ const OBSTACLES: readonly Obstacle[] = [
     isMet: ({ becomesKnown }, { canRegister, offersDocuments }) =>
       canRegister === false &&
       (becomesKnown === 'registers' || (becomesKnown === 'document' && !offersDocuments)),
-    what: 'Could not sign in without a client ID from you, as they cannot register',
+    what: 'Could not log in without a client ID from you, as they cannot register',
     setting: 'DCR_ACCESS_TOKEN',
     remedy: 'remove it if it is set, or register a client for each.',
   },
@@ -273,14 +273,14 @@ const OBSTACLES: readonly Obstacle[] = [
     check: 'clients.issuer-unknown',
     isMet: ({ comparesIssuer }, { isIssuerRight }) =>
       comparesIssuer === undefined && !isIssuerRight,
-    what: 'May refuse to sign in, as the metadata names another issuer; newer versions compare it',
+    what: 'May refuse to log in, as the metadata names another issuer; newer versions compare it',
     setting: 'OAUTH_MODE',
     remedy: 'set OAUTH_MODE=broker.',
   },
   {
     check: 'clients.client-id',
     isMet: ({ becomesKnown }) => becomesKnown === 'client ID',
-    what: 'Would sign in with a client ID, as they never register',
+    what: 'Would log in with a client ID, as they never register',
     isByDesign: true,
     remedy: 'create one with POST /oauth/register, and enter it there.',
   },
@@ -295,8 +295,8 @@ function judgeClients(facts: ClientFacts): Found {
   const fine = found.get(undefined) ?? [];
   return [
     fine.length > 0
-      ? ok('clients', `Would sign in: ${listNames(fine)}.`)
-      : warning('clients', 'None of the known clients would sign in, for the reasons below.'),
+      ? ok('clients', `Would log in: ${listNames(fine)}.`)
+      : warning('clients', 'None of the known clients would log in, for the reasons below.'),
     ...OBSTACLES.map((obstacle) => {
       const clients = found.get(obstacle);
       const { check, what, isByDesign, isMet: _isMet, ...advice } = obstacle;
@@ -327,7 +327,7 @@ const OTHER_FAILURES = /^(cors|registration|tools|token|server|gateway\.ready\.s
 
 const NOT_TRIED = unknown(
   'clients',
-  'which clients can sign in. Not tried: none can until the failures above are fixed.',
+  'which clients can log in. Not tried: none can until the failures above are fixed.',
 );
 
 /** Not tried where something failed before that all of them need. */

@@ -94,7 +94,7 @@ function tellClient(
   }
   if (client !== 'nobody') {
     const needed = client === 'configured' ? `. Its redirect URI there must be ${uri}` : '';
-    return ok(CHECK, `Users of ${name} sign in at ${issuer}. ${BECOMES_KNOWN[client]}${needed}.`);
+    return ok(CHECK, `Users of ${name} log in at ${issuer}. ${BECOMES_KNOWN[client]}${needed}.`);
   }
   return failure(CHECK, {
     what: `Users cannot connect to ${name}: ${issuer} lets no client register itself.`,
@@ -114,11 +114,11 @@ function tellPkce(
   if (hasNoMetadata) return undefined;
   if (takesS256 === undefined)
     return warning(CHECK, {
-      what: `${issuer}, where users of ${name} sign in, does not say whether it supports PKCE with S256.`,
+      what: `${issuer}, where users of ${name} log in, does not say whether it supports PKCE with S256.`,
       why: 'The gateway sends it anyway, and most servers accept it.',
     });
   return failure(CHECK, {
-    what: `${issuer}, where users of ${name} sign in, does not support PKCE with S256.`,
+    what: `${issuer}, where users of ${name} log in, does not support PKCE with S256.`,
     setting: LOGIN_SETTING,
     remedy:
       auth.clientSecret !== undefined

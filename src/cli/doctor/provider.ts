@@ -103,7 +103,7 @@ function explainNetwork(error: unknown, url: string, setting: string): Finding {
   const { kind, text } = describeNetworkFailure(error, url);
   return failure('provider.reachable', {
     what: `The provider cannot be reached. ${text}`,
-    why: 'No user can sign in, and a gateway that starts now cannot verify tokens.',
+    why: 'No user can log in, and a gateway that starts now cannot verify tokens.',
     setting: kind === 'proxy' ? 'HTTPS_PROXY' : setting,
     remedy: REMEDIES[kind],
   });
@@ -211,17 +211,17 @@ function judgeRefreshTokens(
       : 'The provider issues refresh tokens without a scope for that';
     return ok(
       REFRESH_CHECK,
-      `${how}: the gateway asks it every ${tokens.renewalSeconds} s whether a user may still sign in.`,
+      `${how}: the gateway asks it every ${tokens.renewalSeconds} s whether a user may still log in.`,
     );
   }
   if (provider.quirks.accessTokensLast)
     return ok(
       REFRESH_CHECK,
-      `The provider's access tokens are valid until they are revoked, unless it issues refresh tokens: with either the gateway asks it every ${tokens.renewalSeconds} s whether a user may still sign in.`,
+      `The provider's access tokens are valid until they are revoked, unless it issues refresh tokens: with either the gateway asks it every ${tokens.renewalSeconds} s whether a user may still log in.`,
     );
   return warning(REFRESH_CHECK, {
     what: 'The provider does not list the scope offline_access, so it may issue no refresh token to the gateway.',
-    why: `The gateway could not ask it whether a user may still sign in: each login would end after OAUTH_GRANT_UNRENEWED_SECONDS (${tokens.grantUnrenewedSeconds} s), and the user would have to sign in again.`,
+    why: `The gateway could not ask it whether a user may still log in: each login would end after OAUTH_GRANT_UNRENEWED_SECONDS (${tokens.grantUnrenewedSeconds} s), and the user would have to log in again.`,
     setting: 'OAUTH_ADDED_SCOPES, OAUTH_GRANT_UNRENEWED_SECONDS',
     remedy:
       'allow refresh tokens for the client at the provider. If it supports the scope without listing it, set OAUTH_ADDED_SCOPES=offline_access.',
@@ -239,8 +239,8 @@ export const providerLogoutCheck = defineDocumentCheck((document, oauth, { confi
     ok(
       'provider.end-session',
       url === undefined
-        ? 'The provider has no page to sign out (end_session_endpoint): /account only signs out of the gateway.'
-        : `Users who sign out at /account can sign out at ${new URL(url).host}, too. Register ${baseUrl}/account as post-logout redirect URI of the gateway's client, so that they return here.`,
+        ? 'The provider has no page to log out (end_session_endpoint): /account only logs out of the gateway.'
+        : `Users who log out at /account can log out at ${new URL(url).host}, too. Register ${baseUrl}/account as post-logout redirect URI of the gateway's client, so that they return here.`,
     ),
   ];
 });
@@ -255,7 +255,7 @@ function judgeBackchannel(
   if (document.backchannel_logout_supported !== true)
     return ok(
       BACKCHANNEL_CHECK,
-      'The provider does not say that it can notify the gateway of logouts (backchannel_logout_supported). Users who sign out there stay signed in here, unless the provider then refuses the next refresh.',
+      'The provider does not say that it can notify the gateway of logouts (backchannel_logout_supported). Users who log out there stay logged in here, unless the provider then refuses the next refresh.',
     );
   const namesSessions = document.backchannel_logout_session_supported === true;
   const what =
@@ -267,7 +267,7 @@ function judgeBackchannel(
     : ' It does not say that it names sessions (backchannel_logout_session_supported).';
   return ok(BACKCHANNEL_CHECK, {
     what: `The provider can notify the gateway of logouts. Register ${baseUrl}/oauth/backchannel-logout as back-channel logout URL of the gateway's client.${unnamed}`,
-    why: `When a user signs out there, ${what}.`,
+    why: `When a user logs out there, ${what}.`,
   });
 }
 

@@ -68,7 +68,7 @@ async function judgeAnswer(answer: ProbeAnswer, walk: Walk): Promise<Finding> {
       what: `${endpoint} redirects to ${target === undefined ? headers.get('location') : target.origin + target.pathname}: clients do not follow that.`,
       remedy: isMoved
         ? `give clients that address, and check it: postern doctor ${target.href}`
-        : 'if that is a login page of a proxy in front, exempt /mcp, /oauth/* and /.well-known/* from it: clients sign in at the gateway.',
+        : 'if that is a login page of a proxy in front, exempt /mcp, /oauth/* and /.well-known/* from it: clients log in at the gateway.',
     });
   }
   if (status === 404)
@@ -246,8 +246,8 @@ export const challengeCheck = defineCheck({
       const found = await walk.findResourceMetadata();
       const meaning =
         found === undefined
-          ? 'Clients need it to discover where to sign in.'
-          : `Older clients cannot discover where to sign in without it; others find ${found}.`;
+          ? 'Clients need it to discover where to log in.'
+          : `Older clients cannot discover where to log in without it; others find ${found}.`;
       return (found === undefined ? failure : warning)(CHALLENGE_CHECK, {
         what: 'The 401 has no WWW-Authenticate header with resource_metadata.',
         why: `It has: ${headers.get('www-authenticate') ?? 'no such header'}. ${meaning}`,

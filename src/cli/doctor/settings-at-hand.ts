@@ -311,8 +311,8 @@ export const loginPolicyCheck = defineCheck({
     return ok(
       'login-policy',
       lists.length === 0
-        ? 'All users at the provider may sign in: no LOGIN_ALLOWED setting restricts them.'
-        : `Of the users at the provider, only these may sign in: ${lists.join(' and ')}.`,
+        ? 'All users at the provider may log in: no LOGIN_ALLOWED setting restricts them.'
+        : `Of the users at the provider, only these may log in: ${lists.join(' and ')}.`,
     );
   },
 });
@@ -362,10 +362,7 @@ export const machineClientsCheck = defineCheck({
       credentials.kind === 'keysUrl' ? [checkKeys(id, credentials.url, fetch)] : [],
     );
     return [
-      ok(
-        MACHINE_CHECK,
-        `${countNoun(clients.length, 'client')} can sign in as themselves: ${ids}.`,
-      ),
+      ok(MACHINE_CHECK, `${countNoun(clients.length, 'client')} can log in as themselves: ${ids}.`),
       ...(await Promise.all(checks)),
     ];
   },
@@ -382,7 +379,7 @@ async function checkKeys(id: string, url: string, fetch: Fetch): Promise<Finding
     );
   } catch (error) {
     return failure(MACHINE_CHECK, {
-      what: `The keys of client ${id} cannot be fetched from ${stripUri(url)}, so it cannot sign in.`,
+      what: `The keys of client ${id} cannot be fetched from ${stripUri(url)}, so it cannot log in.`,
       why: describeCause(error),
       remedy: 'correct its "jwksUri" in the configuration file, or let the gateway reach it.',
     });

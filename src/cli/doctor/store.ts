@@ -215,7 +215,7 @@ function judgePersistence({ persistence }: RedisServerFacts): Finding {
     case 'none':
       return warning('store.persistence', {
         what: 'Redis keeps nothing on disk.',
-        why: 'After a restart of Redis, clients have to register again and users to sign in again.',
+        why: 'After a restart of Redis, clients have to register again and users to log in again.',
         remedy: 'put appendonly yes into redis.conf, or type: redis-cli config set appendonly yes',
       });
     case undefined:
@@ -265,7 +265,7 @@ function judgeGrants(count: GrantCount | undefined): Finding {
   return older > 0
     ? ok(GRANTS_CHECK, {
         what: `${older} of ${all} logins are still encrypted with an older OAUTH_STATE_SECRET.`,
-        why: 'Each is encrypted again when its client refreshes. Until then keep the older secrets: without them these users have to sign in again.',
+        why: 'Each is encrypted again when its client refreshes. Until then keep the older secrets: without them these users have to log in again.',
       })
     : ok(
         GRANTS_CHECK,

@@ -219,7 +219,7 @@ function judgeOwnToken(
       if (now >= expiresAt)
         return failure('token.expired', {
           what: `This is ${what}, and has expired.`,
-          remedy: 'have the client refresh, or sign in again.',
+          remedy: 'have the client refresh, or log in again.',
         });
       return ok(CHECK, {
         what: `This is ${what}, with ${Math.round((expiresAt - now) / 60)} min left.`,
@@ -233,7 +233,7 @@ const UNKNOWN: Advice = {
   why: 'It was altered, or a gateway with another BASE_URL or another secret issued it.',
   setting: 'OAUTH_STATE_SECRET, BASE_URL',
   remedy:
-    'copy it once more. If the secret was changed, its users sign in again; to change it without that, list the old one, too.',
+    'copy it once more. If the secret was changed, its users log in again; to change it without that, list the old one, too.',
 };
 
 const FOREIGN_TOKEN = failure('token.not-own', {
@@ -241,7 +241,7 @@ const FOREIGN_TOKEN = failure('token.not-own', {
   why: "Clients get the gateway's own tokens, and it accepts no others.",
   setting: 'OAUTH_ACCEPT_PROVIDER_TOKENS',
   remedy:
-    'sign in through the gateway, for example at /playground. For tokens that service accounts get directly from the provider, set OAUTH_ACCEPT_PROVIDER_TOKENS=true, and OIDC_AUDIENCE to their audience.',
+    'log in through the gateway, for example at /playground. For tokens that service accounts get directly from the provider, set OAUTH_ACCEPT_PROVIDER_TOKENS=true, and OIDC_AUDIENCE to their audience.',
 });
 
 const REFRESH_TOKEN = failure('token.refresh', {
@@ -256,18 +256,18 @@ const REFUSALS: ReadonlyMap<string | undefined, Pick<Finding, 'check' | 'remedy'
     {
       check: 'token.revoked',
       remedy:
-        'sign in again. The client, the user, an operator or the provider ended this login; the gateway log names the grant.',
+        'log in again. The client, the user, an operator or the provider ended this login; the gateway log names the grant.',
     },
   ],
   [
     'expired_token',
-    { check: 'token.expired', remedy: 'have the client refresh, or sign in again.' },
+    { check: 'token.expired', remedy: 'have the client refresh, or log in again.' },
   ],
   [
     'invalid_audience',
     {
       check: 'token.resource',
-      remedy: 'call the address that the token is for, or sign in with <BASE_URL>/mcp as resource.',
+      remedy: 'call the address that the token is for, or log in with <BASE_URL>/mcp as resource.',
     },
   ],
 ]);
@@ -276,7 +276,7 @@ const REFUSALS: ReadonlyMap<string | undefined, Pick<Finding, 'check' | 'remedy'
 const reportUntriedLogin = (baseUrl: string) =>
   unknown(CHECK, {
     what: 'whether a login works to the end: this requires a user.',
-    remedy: `sign in at ${baseUrl}/playground, which says what is wrong, or pass an access token of a user: --token-file FILE`,
+    remedy: `log in at ${baseUrl}/playground, which says what is wrong, or pass an access token of a user: --token-file FILE`,
   });
 
 // Advice about a token: what it says of itself, why it is refused, and what to change. The token itself is never printed.
@@ -430,5 +430,5 @@ function judgeLifetime(token: string): Finding | undefined {
 const reportMissingToken = (baseUrl: string) =>
   unknown('token', {
     what: "whether the provider's tokens are accepted (audience, issuer, JWT or opaque), without one.",
-    remedy: `sign in at ${baseUrl}/playground, which says what is wrong with the token, or pass one of a user: --token-file FILE`,
+    remedy: `log in at ${baseUrl}/playground, which says what is wrong with the token, or pass one of a user: --token-file FILE`,
   });

@@ -201,7 +201,7 @@ export const serverMetadataCheck = defineCheck({
           )
         : warning('server-metadata.issuer', {
             what: `${describeIssuerMismatch('issuer of the metadata', issuer, expected)} (RFC 8414 §3.3).`,
-            why: 'Clients that compare them refuse to sign in: the MCP SDK 2.x, oauth4webapi, the Go SDK.',
+            why: 'Clients that compare them refuse to log in: the MCP SDK 2.x, oauth4webapi, the Go SDK.',
             setting: 'OAUTH_MODE, OAUTH_METADATA_ISSUER',
             remedy: 'set OAUTH_MODE=broker, or in proxy mode OAUTH_METADATA_ISSUER=self.',
           }),

@@ -27,7 +27,7 @@ export async function askForAnswers(given: GivenAnswers): Promise<InitAnswers> {
 const askForProvider = async () =>
   requireAnswer(
     await select({
-      message: 'Where do your users sign in?',
+      message: 'Where do your users log in?',
       options: PROVIDER_CHOICES.map((value) => ({
         value,
         label: findProvider(value)?.title ?? 'Nowhere yet: a development provider, any name',

@@ -217,7 +217,7 @@ async function addLogins(
 }
 
 const ADDED =
-  'added, with the type oauth: it requires each user to sign in. Users connect when they first call it';
+  'added, with the type oauth: it requires each user to log in. Users connect when they first call it';
 
 async function wantsLogin(server: JsonObject, fetch: Fetch) {
   const url = addressMembers

@@ -33,7 +33,7 @@ export const renderConfig = (schema: string, servers: JsonObject, hasOwnTools: b
 # The MCP servers behind the gateway, and who may use which tool. A change is loaded at once.
 ${hasOwnTools ? '' : '\n# The gateway has no tools of its own.\nbuiltIn: false\n'}
 ${renderServers(servers)}
-# Who may use what. Without rules, everybody who signs in may use everything.
+# Who may use what. Without rules, everybody who logs in may use everything.
 #rules:
 #  - who: { groups: [staff] }
 #    may: ["*"]
@@ -111,7 +111,7 @@ function renderLogin(provider: KnownProvider, answers: InitAnswers) {
   const profile = answers.provider === OTHER_PROVIDER ? undefined : answers.provider;
   const page = profile === undefined ? 'providers' : `provider-${profile}`;
   return `
-# Users sign in with ${title}. What to register there: the page /${page} of any gateway that runs (in a
+# Users log in with ${title}. What to register there: the page /${page} of any gateway that runs (in a
 # checkout: docs/${page}.md).
 OAUTH_MODE=broker
 ${profile === undefined ? '' : `OIDC_PROVIDER=${profile}\n`}# ${issuerExample}

@@ -220,7 +220,7 @@ function renderSection<Row extends CountedCalls>(
 }
 
 const nameUser = ({ user, issuer }: CountedCalls) => {
-  const name = user === null ? '(not signed in)' : toVisibleName(user);
+  const name = user === null ? '(not logged in)' : toVisibleName(user);
   return issuer === undefined ? name : `${name} of ${toVisibleName(issuer)}`;
 };
 

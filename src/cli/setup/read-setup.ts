@@ -145,7 +145,7 @@ function warnOfMissingRules(
 ): readonly string[] {
   const isMeant = rules.length > 0 || meansNoRules;
   if (servers.length === 0 || isMeant || server.environment !== 'production') return [];
-  const who = auth.required ? 'Everyone who can sign in' : 'Everyone who can reach the gateway';
+  const who = auth.required ? 'Everyone who can log in' : 'Everyone who can reach the gateway';
   const names = servers.map(({ name }) => name).join(', ');
   const shared = servers.flatMap((one) =>
     describeServer(one).asking === undefined ? [] : [one.name],

@@ -108,7 +108,7 @@ export const readClientsConfig = (read: Read) => ({
 export const consentSettings = {
   kind: defineSetting('OAUTH_CONSENT', oneOf('page', 'off'), {
     computed: chooseByMode({ proxy: 'off', broker: 'page' }),
-    summary: 'Whether users approve a client before it can sign in.',
+    summary: 'Whether users approve a client before it can log in.',
     details:
       '`page` asks them. `off` leaves it to the provider, which knows only one client and cannot tell your clients apart.',
   }),
@@ -116,11 +116,11 @@ export const consentSettings = {
     default: THIRTY_DAYS_SECONDS,
     summary: 'Seconds for which an approval is remembered; 0 asks every time.',
     details:
-      'For each browser, client and redirect URI. In broker mode also for the signed-in user, until the user or an operator signs the client out.',
+      'For each browser, client and redirect URI. In broker mode also for the logged-in user, until the user or an operator signs the client out.',
   }),
   popups: defineSetting('OAUTH_POPUPS', flag, {
     default: false,
-    summary: 'Let web clients sign in through a popup.',
-    details: 'The sign-in pages then have `Cross-Origin-Opener-Policy: unsafe-none`.',
+    summary: 'Let web clients log in through a popup.',
+    details: 'The login pages then have `Cross-Origin-Opener-Policy: unsafe-none`.',
   }),
 };

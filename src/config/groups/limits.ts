@@ -122,7 +122,7 @@ const GROUPS = {
   // Counted by client where its credentials are right, else by address: somebody who guesses locks out their own address only.
   machine: defineLimit(
     'OAUTH_CLIENT_CREDENTIALS',
-    'token requests of clients that sign in as themselves',
+    'token requests of clients that log in as themselves',
     {
       max: 60,
       globalMax: 10_000,

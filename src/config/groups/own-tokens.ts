@@ -41,7 +41,7 @@ export const ownTokenSettings = {
   grantMaxSeconds: defineSetting('OAUTH_GRANT_MAX_SECONDS', integer(0, ONE_YEAR_SECONDS * 10), {
     default: 0,
     summary:
-      'Seconds after which a user must sign in again, however often the client refreshes; 0 for never.',
+      'Seconds after which a user must log in again, however often the client refreshes; 0 for never.',
     details: 'An unused login ends after OAUTH_REFRESH_TTL_SECONDS.',
     mode: 'broker',
   }),
@@ -51,14 +51,14 @@ export const ownTokenSettings = {
     {
       default: 28_800,
       summary: 'Lifetime of a login in seconds if the provider issued no refresh token.',
-      details: 'The gateway cannot ask such a provider whether the user may still sign in.',
+      details: 'The gateway cannot ask such a provider whether the user may still log in.',
       mode: 'broker',
     },
   ),
   renewalSeconds: defineSetting('OAUTH_RENEWAL_SECONDS', integer(0, 86_400), {
     default: ONE_HOUR_SECONDS,
     summary:
-      'Seconds after which a refresh asks the provider whether the user may still sign in; 0 to ask on each refresh.',
+      'Seconds after which a refresh asks the provider whether the user may still log in; 0 to ask on each refresh.',
     details:
       'This also updates claims and groups. A user who was disabled at the provider loses access after at most this time plus OAUTH_ACCESS_TTL_SECONDS.',
     mode: 'broker',
@@ -66,21 +66,21 @@ export const ownTokenSettings = {
   renewalGraceSeconds: defineSetting('OAUTH_RENEWAL_GRACE_SECONDS', integer(0, 86_400 * 7), {
     default: ONE_HOUR_SECONDS,
     summary: 'Seconds for which refreshes continue while the provider cannot be reached.',
-    details: 'After that they get 503 until the provider is back. No user is signed out.',
+    details: 'After that they get 503 until the provider is back. No user is logged out.',
     mode: 'broker',
   }),
   backchannelEnds: defineSetting('OAUTH_BACKCHANNEL_ENDS', oneOf('session', 'all'), {
     default: 'session',
-    summary: 'Which logins end if the provider reports that a user signed out there.',
+    summary: 'Which logins end if the provider reports that a user logged out there.',
     details:
       '`session`: those that began in that session at the provider, or all of the user’s logins if the provider names no session. `all`: all of the user’s logins. The provider reports it to /oauth/backchannel-logout, if you register that address there: see [Providers](providers.md#logout-from-the-provider).',
     mode: 'broker',
   }),
   endsConnections: defineSetting('CONNECTIONS_END_WITH_LOGOUT', flag, {
     default: false,
-    summary: 'End a user’s connections to servers when the user is signed out everywhere.',
+    summary: 'End a user’s connections to servers when the user is logged out everywhere.',
     details:
-      'Users are signed out everywhere by themselves at /account, by an operator, or by a logout at the provider. The tokens are revoked at the servers, and deleted here. If false, connections stay for the next sign-in: see [Servers that require a login](server-logins.md#when-a-user-leaves).',
+      'Users are logged out everywhere by themselves at /account, by an operator, or by a logout at the provider. The tokens are revoked at the servers, and deleted here. If false, connections stay for the next login: see [Servers that require a login](server-logins.md#when-a-user-leaves).',
     mode: 'broker',
   }),
 };
@@ -216,7 +216,7 @@ export const loginPolicySettings = {
   }),
   allowedEmails: defineSetting('LOGIN_ALLOWED_EMAILS', emailGlobs, {
     default: [],
-    summary: 'Who may sign in, by e-mail address.',
+    summary: 'Who may log in, by e-mail address.',
     details:
       'Case is ignored; `*` is any text. The provider must confirm that the address is verified (`email_verified`). With `OIDC_PROVIDER=google` it must also be a Gmail address or belong to an organization at Google (`hd`). If several LOGIN_ALLOWED settings are set, all of them must match.',
     mode: 'broker',
@@ -226,7 +226,7 @@ export const loginPolicySettings = {
     names('groups, as OIDC_GROUPS_CLAIM names them'),
     {
       default: [],
-      summary: 'Who may sign in, by group: one of them is enough.',
+      summary: 'Who may log in, by group: one of them is enough.',
       details:
         'Compared character by character. If a name has a comma, write a JSON array: `["CN=staff,OU=groups"]`.',
       mode: 'broker',
@@ -234,7 +234,7 @@ export const loginPolicySettings = {
   ),
   allowedClaims: defineSetting('LOGIN_ALLOWED_CLAIMS', claimPairs, {
     default: [],
-    summary: 'Who may sign in, by other claims.',
+    summary: 'Who may log in, by other claims.',
     details:
       'For example `hd=example.com`. A name that is listed several times must have one of its values; several names must all match. Names are read like OIDC_GROUPS_CLAIM.',
     mode: 'broker',

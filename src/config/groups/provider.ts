@@ -173,7 +173,7 @@ export type OAuthMode = 'proxy' | 'broker';
 
 export const mode = defineSetting('OAUTH_MODE', oneOf('proxy', 'broker'), {
   default: 'proxy',
-  summary: 'How clients sign in: `broker` (recommended) or `proxy`.',
+  summary: 'How clients log in: `broker` (recommended) or `proxy`.',
   details:
     'With `broker` the gateway is itself an issuer, and the provider knows one redirect URI, `<BASE_URL>/oauth/callback`. With `proxy` clients are redirected to the provider, which must know the redirect URI of each. See [Modes](modes.md).',
 });
@@ -200,7 +200,7 @@ const notRegistered = matching(
 export const clientId = defineSetting('OAUTH_CLIENT_ID', notRegistered, {
   summary: 'The client that you registered at the provider for the gateway.',
   details:
-    'The gateway’s clients sign in through it. Required with OAUTH_MODE=broker. In proxy mode, registered clients cannot sign in without it.',
+    'The gateway’s clients log in through it. Required with OAUTH_MODE=broker. In proxy mode, registered clients cannot log in without it.',
 });
 
 // The client registered at the provider for the gateway, and the endpoints where it is used.
@@ -225,12 +225,12 @@ const endpointSettings = {
   authorizationUrl: defineSetting('OAUTH_AUTHORIZATION_URL', httpUrl, {
     summary: "The provider's authorization endpoint; discovered in broker mode.",
     details:
-      "In proxy mode no user can sign in without it: `/oauth/authorize` answers `server_error`. In broker mode, set it only to override the discovery document. A query string in it is kept and overrides the client's parameters (for example `scope`).",
+      "In proxy mode no user can log in without it: `/oauth/authorize` answers `server_error`. In broker mode, set it only to override the discovery document. A query string in it is kept and overrides the client's parameters (for example `scope`).",
   }),
   tokenUrl: defineSetting('OAUTH_TOKEN_URL', httpUrl, {
     summary: "The provider's token endpoint; discovered in broker mode.",
     details:
-      'In proxy mode no user can sign in without it: `/oauth/token` answers `server_error`. In broker mode, set it only to override the discovery document.',
+      'In proxy mode no user can log in without it: `/oauth/token` answers `server_error`. In broker mode, set it only to override the discovery document.',
   }),
   revocationUrl: defineSetting('OAUTH_REVOCATION_URL', httpUrl, {
     summary: "The provider's revocation endpoint; discovered in broker mode.",
@@ -268,7 +268,7 @@ export const idJagSettings = {
   isEnabled: defineSetting('ID_JAG', flag, {
     default: false,
     summary:
-      'Accept assertions from a company’s identity provider instead of a sign-in in the browser (ID-JAG, Enterprise-Managed Authorization).',
+      'Accept assertions from a company’s identity provider instead of a login in the browser (ID-JAG, Enterprise-Managed Authorization).',
     details:
       'A client that the configuration file names, or whose metadata document has a key, then gets a token for a user at once. See [Enterprises](enterprise.md).',
     mode: 'broker',

@@ -125,7 +125,7 @@ export const siteSettings = {
   }),
   showsTools: defineSetting('SITE_SHOWS_TOOLS', flag, {
     default: false,
-    summary: 'Whether the pages list the tools for users who have not signed in.',
+    summary: 'Whether the pages list the tools for users who have not logged in.',
     details:
       '`true` shows their names and descriptions to everyone who can reach the gateway, if the [rules](rules.md) allow them for everyone.',
   }),
@@ -177,7 +177,7 @@ export const serverCardSettings = {
       'For example `com.example/tools`. A registry accepts only names that begin with a domain that you have proved to be yours.',
   }),
   description: defineSetting('SERVER_CARD_DESCRIPTION', shortText, {
-    default: 'MCP servers and tools at one address, behind one sign-in.',
+    default: 'MCP servers and tools at one address, behind one login.',
     summary: 'The description of the gateway in server cards and in `server.json`.',
   }),
 };
@@ -230,6 +230,6 @@ export const adminSettings = {
     default: [],
     summary: "Other clients whose tokens the operators' API accepts, such as your scripts.",
     details:
-      'By ID: [clients that sign in as themselves](machine-clients.md), or clients at the provider, identified by `azp` or `client_id` of their access tokens. If unset, only tokens that were issued to the page `/admin` are accepted. Keep these tokens to these clients: the holder of one can do everything that its operator can.',
+      'By ID: [clients that log in as themselves](machine-clients.md), or clients at the provider, identified by `azp` or `client_id` of their access tokens. If unset, only tokens that were issued to the page `/admin` are accepted. Keep these tokens to these clients: the holder of one can do everything that its operator can.',
   }),
 };

@@ -63,7 +63,7 @@ export function renderConnectPage(
     ['Permissions', scopes?.length ? renderScopes(scopes) : 'shown by the server on the next page'],
   ] as const;
   const what = isShared
-    ? `All users of <strong>${name}</strong> in ${escapeHtml(displayName)} will act as the account that you sign in with
+    ? `All users of <strong>${name}</strong> in ${escapeHtml(displayName)} will act as the account that you log in with
 on the next page. Use an account for this purpose, not your own.`
     : `Your apps will be able to use <strong>${name}</strong> as you, through ${escapeHtml(displayName)}. On the next page, sign
 in there with your account.`;
@@ -149,7 +149,7 @@ export const renderUnknownPage = (owner: PageOwner): Reply =>
   renderPage(owner, {
     status: 404,
     title: 'There is no such server',
-    body: `<p>No server with this name requires you to sign in. It may have been renamed or removed.</p>
+    body: `<p>No server with this name requires you to log in. It may have been renamed or removed.</p>
 ${renderButton(owner)}`,
   });
 

@@ -121,11 +121,11 @@ export function findAskProblems(
 
   function findProblem(ask: AskWhom | undefined): string | undefined {
     if (ask === 'page' && !hasApprovalsPage(config))
-      return '"ask": "page" needs OAUTH_MODE=broker: only then can users sign in on the approvals page. Set it, or write "ask": "user".';
+      return '"ask": "page" needs OAUTH_MODE=broker: only then can users log in on the approvals page. Set it, or write "ask": "user".';
     // Clients that can ask need nothing else; the others are told so.
     if (ask !== 'operator') return undefined;
     if (!config.auth.required)
-      return '"ask": "operator" needs to know who calls, and with AUTH_REQUIRED=false nobody signs in. Write "ask": "user".';
+      return '"ask": "operator" needs to know who calls, and with AUTH_REQUIRED=false nobody logs in. Write "ask": "user".';
     return hasDeciders
       ? undefined
       : '"ask": "operator" needs ADMIN_GROUPS: without those groups there are no operators to decide. Set it, or write "ask": "user" or "page".';

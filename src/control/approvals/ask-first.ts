@@ -342,7 +342,7 @@ const NO_WAY = needing(
 );
 
 const NO_OPERATORS = needing(
-  'Operators only decide about calls of signed-in users, and no user is signed in. Nothing was done.',
+  'Operators only decide about calls of logged-in users, and no user is logged in. Nothing was done.',
 );
 
 const TOO_MANY = needing(

@@ -110,7 +110,7 @@ const fileMembers = {
   clients: defineMember(
     'clients',
     clientsShape,
-    'Clients that sign in as themselves, without a person: CI jobs, agents, scripts. Each gets tokens of the gateway by its secret or key.',
+    'Clients that log in as themselves, without a person: CI jobs, agents, scripts. Each gets tokens of the gateway by its secret or key.',
   ),
   views: defineMember(
     'views',

@@ -39,7 +39,7 @@ export const renderPage = (
 
 /** HTML that begins a sentence. `name` is what a person knows the login by. */
 export const renderLoggedIn = (name: string): string =>
-  `You are signed in as <strong><bdi>${escapeHtml(name)}</bdi></strong>`;
+  `You are logged in as <strong><bdi>${escapeHtml(name)}</bdi></strong>`;
 
 /** HTML: a form of the page `action`, whose fields and buttons are HTML. */
 export const renderForm = (
@@ -68,13 +68,13 @@ export const renderForeignPage = (
     mark: WARNING_MARK,
     body: `<p>${renderLoggedIn(name)}, and this link was made for
 another login. Nothing was ${done}.</p>
-<p>If someone sent it to you, tell them that they have to open it themselves. If you have another account, sign in with
+<p>If someone sent it to you, tell them that they have to open it themselves. If you have another account, log in with
 that one.</p>
 ${rest}`,
   });
 
 /** Its button that logs in as another user. */
-export const SWITCH = '<button name="action" value="switch">Sign in as another user</button>';
+export const SWITCH = '<button name="action" value="switch">Log in as another user</button>';
 
 export const WARNING_MARK = `<div class="mark">${ICONS.warning}</div>`;
 export const DONE_MARK = `<div class="mark good">${ICONS.done}</div>`;
@@ -115,7 +115,7 @@ export const listAppRows = ({
   id,
 }: ShownApp): readonly (readonly [string, string])[] => [
   ['App', `<strong>${renderQuoted(name)}</strong>${renderWarning(name)}`],
-  ...(host === '' ? [] : [['Signs in at', `<code>${escapeHtml(host)}</code>`] as const]),
+  ...(host === '' ? [] : [['Logs in at', `<code>${escapeHtml(host)}</code>`] as const]),
   ...(id === undefined
     ? []
     : [['ID, as another app has this name', `<code>${escapeHtml(id)}</code>`] as const]),
@@ -155,13 +155,13 @@ export function renderLoginFailed(service: string, error: string, url: string): 
   // Anybody can write what stands in an address: of that nothing is shown.
   const explanation =
     error === 'access_denied'
-      ? 'The identity provider refused the sign-in, or it was cancelled.'
+      ? 'The identity provider refused the login, or it was cancelled.'
       : 'The identity provider could not sign you in. Try again; if it fails again, tell the administrator of this gateway.';
   return renderPage(
     { displayName: service },
     {
       status: 200,
-      title: 'Sign-in failed',
+      title: 'Login failed',
       body: `<p>${escapeHtml(explanation)}</p>
 <p><a class="button primary" href="${escapeHtml(url)}">Try again</a></p>`,
     },

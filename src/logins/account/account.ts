@@ -196,19 +196,19 @@ function renderAccountPage(content: AccountPageContent): Reply {
   return renderPage(owner, {
     status: 200,
     title: 'Apps that act for you',
-    body: `${notEnded === 0 ? '' : `<p class="warning" role="alert">${notEnded === 1 ? 'One app' : `${notEnded} apps`} could not be signed out. Try again in a moment.</p>`}${wasNotAsked ? NOT_ASKED : ''}
+    body: `${notEnded === 0 ? '' : `<p class="warning" role="alert">${notEnded === 1 ? 'One app' : `${notEnded} apps`} could not be logged out. Try again in a moment.</p>`}${wasNotAsked ? NOT_ASKED : ''}
 <p>${renderLoggedIn(session.displayName)}. These apps may use
-${escapeHtml(owner.displayName)} on your behalf. An app that you sign out has to ask you again before it can do anything.</p>
+${escapeHtml(owner.displayName)} on your behalf. An app that you log out has to ask you again before it can do anything.</p>
 ${grants.length === 0 ? '<p>There are none.</p>' : grants.map((grant) => renderGrant(grant, showApp(grant.client), content)).join('\n')}
 ${grants.length < 2 ? '' : renderAll(content)}
 ${renderForm(content, '<button name="action" value="leave">Leave this page</button>')}
-${renderAtProvider(content, '<button name="action" value="leave_provider">', 'Leave this page, and sign out at')}
+${renderAtProvider(content, '<button name="action" value="leave_provider">', 'Leave this page, and log out at')}
 ${content.hasConnections ? `<p class="links"><a href="${escapeHtml(owner.baseUrl)}/connections">Your connections to servers</a></p>` : ''}`,
   });
 }
 
 const NOT_ASKED =
-  '<p class="warning" role="alert">Your identity provider did not confirm that you signed in again, so you cannot sign out all apps at once. Sign them out one by one.</p>';
+  '<p class="warning" role="alert">Your identity provider did not confirm that you logged in again, so you cannot log out all apps at once. Sign them out one by one.</p>';
 
 function renderGrant(grant: Grant, app: ShownApp, content: AccountPageContent) {
   return `<section>
@@ -220,23 +220,20 @@ ${renderRows([
 ${renderForm(
   content,
   `${renderField('grant', grant.id)}
-<button name="action" value="end" aria-label="Sign out ${escapeHtml([app.name.text, app.id].filter(Boolean).join(', '))}">Sign out</button>`,
+<button name="action" value="end" aria-label="Log out ${escapeHtml([app.name.text, app.id].filter(Boolean).join(', '))}">Log out</button>`,
 )}
 </section>`;
 }
 
 function renderAll(content: AccountPageContent) {
   if (!content.asksForAll)
-    return renderForm(
-      content,
-      '<button name="action" value="ask_all">Sign out everywhere</button>',
-    );
-  return `<p class="warning" role="alert">All apps in this list will have to sign in again.</p>
+    return renderForm(content, '<button name="action" value="ask_all">Log out everywhere</button>');
+  return `<p class="warning" role="alert">All apps in this list will have to log in again.</p>
 ${renderForm(
   content,
-  '<button class="primary" name="action" value="end_all">Sign out everywhere now</button>',
+  '<button class="primary" name="action" value="end_all">Log out everywhere now</button>',
 )}
-${renderAtProvider(content, '<button name="action" value="end_all_provider">', 'Sign out everywhere now, and at')}`;
+${renderAtProvider(content, '<button name="action" value="end_all_provider">', 'Log out everywhere now, and at')}`;
 }
 
 /** Nothing where the provider has no page for it. */
@@ -263,8 +260,8 @@ const MAX_HOST = 200;
 const renderLoggedOut = (owner: PageOwner, host: string) =>
   renderPage(owner, {
     status: 200,
-    title: 'You are signed out',
-    body: `<p>You are signed out of this page. To sign you out there, too, it sent you to
+    title: 'You are logged out',
+    body: `<p>You are logged out of this page. To sign you out there, too, it sent you to
 <strong>${escapeHtml(shorten(host, MAX_HOST))}</strong>, which sends you back here.</p>
-<p><a class="button" href="${escapeHtml(owner.baseUrl)}/account">Sign in again</a></p>`,
+<p><a class="button" href="${escapeHtml(owner.baseUrl)}/account">Log in again</a></p>`,
   });

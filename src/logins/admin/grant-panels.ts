@@ -147,8 +147,8 @@ const GRANTS_TABLE: AdminTable = {
   columns: [
     { title: 'User', member: 'user', kind: 'user' },
     { title: 'Client', member: 'client', kind: 'client', none: 'unnamed' },
-    { title: 'Redirects to', member: 'client.redirectHost', none: 'signs in as itself' },
-    { title: 'Signed in', member: 'createdAt', kind: 'time' },
+    { title: 'Redirects to', member: 'client.redirectHost', none: 'logs in as itself' },
+    { title: 'Logged in', member: 'createdAt', kind: 'time' },
     { title: 'Refreshed', member: 'refreshedAt', kind: 'time' },
     { title: 'Checked at the provider', member: 'renewedAt', kind: 'time' },
     { title: 'Provider unreachable since', member: 'renewalFailsSince', kind: 'time' },
@@ -156,17 +156,17 @@ const GRANTS_TABLE: AdminTable = {
   ],
   acts: [
     {
-      label: 'Sign out',
+      label: 'Log out',
       question:
-        'Sign {user} out of {client}? Its next call is refused, and the user has to sign in again.',
-      answer: 'Sign out',
+        'Sign {user} out of {client}? Its next call is refused, and the user has to log in again.',
+      answer: 'Log out',
       path: '/grants/{id}',
     },
     {
-      label: 'Sign out everywhere',
+      label: 'Log out everywhere',
       question:
         'Sign {user} out of all clients? Their next calls are refused. To keep the user out, block the account at the provider first.',
-      answer: 'Sign out everywhere',
+      answer: 'Log out everywhere',
       path: '/grants',
       query: ['user', 'issuer'],
     },

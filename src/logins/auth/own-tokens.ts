@@ -171,7 +171,7 @@ export function createOwnTokenVerifier(
       // Nobody logged in: a client says that an operator wants it, and has no page to show them what.
       if (entry.isAsserted)
         failToken(
-          'The token was given for an assertion (ID-JAG), which does not serve operators. Sign in as an operator.',
+          'The token was given for an assertion (ID-JAG), which does not serve operators. Log in as an operator.',
           { found: 'a token given for an assertion', expected: 'a token of a login' },
           'invalid_audience',
         );
@@ -244,7 +244,7 @@ function failUnknown(token: string): never {
   return failToken(
     token === '' || isOwnToken(token)
       ? 'The token was changed on its way, or another gateway issued it.'
-      : 'The token was not issued by this gateway. Sign in by way of it: its own tokens begin with pst_.',
+      : 'The token was not issued by this gateway. Log in by way of it: its own tokens begin with pst_.',
     { found: 'an unknown token', expected: 'an access token of this gateway' },
   );
 }

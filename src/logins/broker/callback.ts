@@ -49,7 +49,7 @@ export function createCallback(
       const login = (await logins.take(state)) ?? failLoginExpired();
       if (login.browser !== browsers.readHash(cookie))
         failRequest(
-          'This login was started in another browser, or cookies are turned off. Turn on cookies and sign in again from your app.',
+          'This login was started in another browser, or cookies are turned off. Turn on cookies and log in again from your app.',
         );
       await checkResponseIssuer(parameters, login, endpoints);
       const code = parameters.get('code');

@@ -94,7 +94,7 @@ export function createRedeemCode(
 }
 
 export const ENDED_MEANWHILE =
-  'All logins like this one were ended while it was under way. Sign in again.';
+  'All logins like this one were ended while it was under way. Log in again.';
 
 // The codes, in the store.
 

@@ -80,7 +80,7 @@ export function createLoginEnds(
     if (ended !== undefined) {
       const { client, user } = ended;
       const login = { clientId: client.id, clientName: client.name, ...nameUser(user) };
-      log.info('Signed out.', { ...describeLogin(login), grant: id, by });
+      log.info('Logged out.', { ...describeLogin(login), grant: id, by });
     }
     return ended;
   }
@@ -210,7 +210,7 @@ function createEndConnections({ oauth, log }: BrokerRuntime, connections: Connec
   const queue = createWorkQueue({
     maxRunning: MAX_USERS_AT_ONCE,
     maxWaiting: MAX_USERS_WAITING,
-    createRefusal: () => new Error('Too many users were signed out at once'),
+    createRefusal: () => new Error('Too many users were logged out at once'),
   });
 
   async function endOf(user: UserIdentity) {
@@ -240,9 +240,9 @@ function createEndConnections({ oauth, log }: BrokerRuntime, connections: Connec
 }
 
 const NOT_REVOKED =
-  'A user was signed out, and their connections were deleted, but not every server could be told. Tokens there stay valid until they expire, or until the user ends them at the server.';
+  'A user was logged out, and their connections were deleted, but not every server could be told. Tokens there stay valid until they expire, or until the user ends them at the server.';
 const NOT_ENDED =
-  'A user was signed out, but their connections to servers could not be ended. End them on the page for operators (/admin).';
+  'A user was logged out, but their connections to servers could not be ended. End them on the page for operators (/admin).';
 
 // §13.6: a client of the configuration file that was removed or changed is out by what each replica knows of the file. What it has
 // open ends here, also for users whose assertions it brought (§13.7), and its grants leave the lists. What is of the client as this

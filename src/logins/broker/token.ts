@@ -119,7 +119,7 @@ const SELDOM_SECONDS = 60;
 const REPLACED =
   'The refresh token was replaced. Use the one that came with the last answer, or ask for the same scope and resource.';
 
-const ENDED = 'The login has ended. Sign in again.';
+const ENDED = 'The login has ended. Log in again.';
 
 // RFC 7009 in broker mode: whichever of its two tokens a client revokes, its login ends.
 

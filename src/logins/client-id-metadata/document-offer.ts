@@ -50,12 +50,12 @@ export function createDocumentOffer(
     if (!closing.signal.aborted) {
       if (failures !== undefined && isReachable !== false)
         log.warn(
-          'None of the hosts in CIMD_ALLOWED_HOSTS can be reached, so clients are not told that they can sign in with a metadata document (client_id_metadata_document_supported); they have to register. Let the gateway reach the hosts on port 443, set HTTPS_PROXY if a proxy is required, or set CIMD_ALLOWED_HOSTS=none.',
+          'None of the hosts in CIMD_ALLOWED_HOSTS can be reached, so clients are not told that they can log in with a metadata document (client_id_metadata_document_supported); they have to register. Let the gateway reach the hosts on port 443, set HTTPS_PROXY if a proxy is required, or set CIMD_ALLOWED_HOSTS=none.',
           { reasons: failures },
         );
       if (failures === undefined && isReachable === false)
         log.info(
-          'Hosts in CIMD_ALLOWED_HOSTS can be reached again: clients can sign in with a metadata document.',
+          'Hosts in CIMD_ALLOWED_HOSTS can be reached again: clients can log in with a metadata document.',
         );
       isReachable = failures === undefined;
       cancelNext = clock.after(EVERY_MS, () => void check());

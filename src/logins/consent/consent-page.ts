@@ -51,9 +51,9 @@ export function renderConsentPage(content: ConsentPageContent): Reply {
     ['Requested permissions', scopes.length === 0 ? 'none' : renderScopes(scopes)],
   ] as const;
   const page = renderHtmlPage(
-    `Allow “${name.text}” to sign in as you?`,
+    `Allow “${name.text}” to log in as you?`,
     `<p>It will be able to use <code>${escapeHtml(new URL(action).host)}</code> on your behalf. If you did not
-just sign in from an app that you trust, deny it.</p>
+just log in from an app that you trust, deny it.</p>
 <ul class="grants">
 ${grants.map((grant) => `<li>${ICONS.check}<span>${grant}</span></li>`).join('\n')}
 </ul>
@@ -75,7 +75,7 @@ ${WITHOUT_SCRIPT}
 </form>`,
     {
       before: renderBrand(service),
-      heading: `Allow ${quoted} to sign in as you?`,
+      heading: `Allow ${quoted} to log in as you?`,
       script: CHOICE_SCRIPT,
     },
   );

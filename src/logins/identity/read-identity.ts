@@ -168,7 +168,7 @@ export function createReadIdentity(
 }
 
 const KEPT =
-  "The provider's answer to a refresh does not say all claims again, and its userinfo endpoint does not, either: they keep the values of the login until the user signs in again.";
+  "The provider's answer to a refresh does not say all claims again, and its userinfo endpoint does not, either: they keep the values of the login until the user logs in again.";
 
 const EMAIL_VERIFIED = 'email_verified';
 

@@ -127,6 +127,6 @@ export function logLogin(log: Log, { isRefresh, isLastAnswer, ...login }: Logged
   const { user, issuer } = login;
   const facts = describeLogin(login);
   if (isRefresh) log.debug('Refreshed.', { ...facts, ...(isLastAnswer && { isLastAnswer }) });
-  else log.info('Signed in.', facts);
+  else log.info('Logged in.', facts);
   return { ...(user !== undefined && { user }), ...(issuer !== undefined && { issuer }) };
 }

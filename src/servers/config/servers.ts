@@ -204,7 +204,7 @@ const TOLD_TYPES = TRANSPORTS.toReversed().flatMap(({ types }) =>
 );
 const USE_TYPE = `Postern has "type" for this: ${TOLD_TYPES.join(' or ')}.`;
 const NO_USER_LOGIN =
-  'Postern cannot sign in at this server for its users yet. Give it a token with "headers", or remove this.';
+  'Postern cannot log in at this server for its users yet. Give it a token with "headers", or remove this.';
 
 /** They would be missed: what they say, another member says here. */
 const REPLACED_SERVER_MEMBERS: Readonly<Record<string, string>> = {

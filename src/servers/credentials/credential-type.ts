@@ -197,10 +197,10 @@ export const describeMissingToken = ({ grant }: UserContext): string =>
   grant?.isMachine ? OF_MACHINE : NO_PROVIDER_TOKEN;
 
 const OF_MACHINE =
-  'it takes tokens of the identity provider, and a client that signs in as itself has none; only the operator of this service can change that ("auth": "identity" tells it the client)';
+  'it takes tokens of the identity provider, and a client that logs in as itself has none; only the operator of this service can change that ("auth": "identity" tells it the client)';
 
 const NO_PROVIDER_TOKEN =
-  'the identity provider gave no token for this login that is good now; sign in again, or try again in a moment';
+  'the identity provider gave no token for this login that is good now; log in again, or try again in a moment';
 
 const audience = defineMember(
   'audience',

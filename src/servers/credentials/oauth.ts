@@ -40,7 +40,7 @@ const endpoint = text(
 );
 
 const endpointMembers = {
-  authorizationUrl: defineMember('authorizationUrl', endpoint, 'Where users sign in.'),
+  authorizationUrl: defineMember('authorizationUrl', endpoint, 'Where users log in.'),
   tokenUrl: defineMember('tokenUrl', endpoint, 'Where the gateway gets tokens.'),
 };
 
@@ -150,7 +150,7 @@ const members = {
   authorizationServer: defineMember(
     'authorizationServer',
     authorizationServerShape,
-    'Where users sign in: its issuer, or its endpoints where it has no metadata. Left out, the server names it.',
+    'Where users log in: its issuer, or its endpoints where it has no metadata. Left out, the server names it.',
   ),
   scopes: defineMember(
     'scopes',
@@ -227,7 +227,7 @@ export const oauth = defineCredentialType<ConnectionAuth>({
   summary: 'a token of the user’s own login at the server.',
   members: Object.values(members),
   required: [],
-  whyNoOthers: 'it is the server that users sign in at; "scopes" and "resource" say what for',
+  whyNoOthers: 'it is the server that users log in at; "scopes" and "resource" say what for',
   schema: { dependencies: { clientSecret: ['clientId'] } },
   read(reader) {
     const { read } = reader;
@@ -256,7 +256,7 @@ export const oauth = defineCredentialType<ConnectionAuth>({
     {
       checkedAt: 'start',
       isMet: ({ auth }) => auth.required,
-      problem: 'needs to know who calls, and with AUTH_REQUIRED=false nobody signs in.',
+      problem: 'needs to know who calls, and with AUTH_REQUIRED=false nobody logs in.',
     },
     {
       checkedAt: 'start',

@@ -79,7 +79,7 @@ export function createDoors(baseUrl: string, requests: ConnectionRequests | unde
 function checkAccepted(server: string, response: unknown) {
   const { action } = isObject(response) ? response : NO_ANSWER;
   if (action === 'accept') return;
-  const who = action === 'decline' ? 'The user declined to sign in' : 'The user did not sign in';
+  const who = action === 'decline' ? 'The user declined to log in' : 'The user did not log in';
   throw new CallRefusedError(
     `${who} at ${server}, so nothing was done. Do not call again unless the user asks you to.`,
   );
@@ -99,7 +99,7 @@ async function wait(
   throw new CallRefusedError(
     outcome === 'declined'
       ? `The user declined to connect ${link.server}, so nothing was done. Do not call again unless the user asks you to.`
-      : `The user did not sign in at ${link.server} in time, so nothing was done. Call again once the user is ready to.`,
+      : `The user did not log in at ${link.server} in time, so nothing was done. Call again once the user is ready to.`,
   );
 }
 
@@ -126,8 +126,8 @@ function describeNeed(server: string, { why, scopes }: ConnectionNeeded, isShare
       ? `${server} is not connected yet.`
       : `${server} has to be connected again: ${why}.`;
   return why === undefined
-    ? `You need to sign in to ${server} first.`
-    : `You need to sign in to ${server} again: ${why}.`;
+    ? `You need to log in to ${server} first.`
+    : `You need to log in to ${server} again: ${why}.`;
 }
 
 const CALL_AGAIN = 'The requested login was for another server. Call again, without the answers.';

@@ -164,7 +164,7 @@ describe('who may log in', () => {
       'LOGIN_ALLOWED_EMAILS allows *@example.com, Grace@Other.example; the email of the user is "eve@evil.example".',
     );
     expect(readPage(refusal)).toContain(
-      'You are signed in as eve@evil.example, who may not use this gateway.\nIf you have another account, use that one. Otherwise ask the administrator of this gateway for access.\n',
+      'You are logged in as eve@evil.example, who may not use this gateway.\nIf you have another account, use that one. Otherwise ask the administrator of this gateway for access.\n',
     );
     const unverified = refusalOf(EMAILS, { email: 'ada@example.com' });
     expect(readPage(unverified)).toContain('does not say that this e-mail address is yours');
@@ -179,7 +179,7 @@ describe('who may log in', () => {
     [{ email: '', name: 'Ada' }, 'Ada'],
     [{ email: 7 }, 'user-1'],
   ])('§13.3 somebody is called as they know it: %j', (claims, who) => {
-    expect(readPage(refusalOf(GROUPS, claims))).toContain(`signed in as ${who}, who`);
+    expect(readPage(refusalOf(GROUPS, claims))).toContain(`logged in as ${who}, who`);
   });
 });
 

@@ -51,7 +51,7 @@ describe('a server of the session era', () => {
       tool: 'ask-url',
       question: {
         method: 'elicitation/create',
-        params: { mode: 'url', elicitationId: 'e-1', message: 'one asks: Sign in.' },
+        params: { mode: 'url', elicitationId: 'e-1', message: 'one asks: Log in.' },
       },
       answer: { action: 'accept' },
     },
@@ -448,7 +448,7 @@ test('§18.3 elicitation by URL: its completion comes on the stream of the call 
   const [say, id] = await called;
   const params = {
     mode: 'url',
-    message: 'Sign in.',
+    message: 'Log in.',
     url: 'https://a.example',
     elicitationId: 'e-1',
   };

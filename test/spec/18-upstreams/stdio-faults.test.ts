@@ -270,7 +270,7 @@ test('§18.4 stdio: a server that refuses initialize is not available, and the r
   expect(states).toEqual([
     [
       false,
-      String.raw`it refused initialize; it is started again in 1 s. The server said: "Sign in first: run \"scripted login\"."`,
+      String.raw`it refused initialize; it is started again in 1 s. The server said: "Log in first: run \"scripted login\"."`,
     ],
   ]);
 });

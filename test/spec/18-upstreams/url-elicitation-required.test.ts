@@ -36,9 +36,9 @@ test.each(ERAS.flatMap((era) => ABLE.map((capabilities) => ({ ...era, capabiliti
       const { error } = await ask(capabilities, what);
       expect(error).toEqual({
         code: -32042,
-        message: expect.stringContaining('Sign in first.'),
+        message: expect.stringContaining('Log in first.'),
         data: {
-          elicitations: [{ ...URL_QUESTION, message: 'one asks: Sign in to A.' }],
+          elicitations: [{ ...URL_QUESTION, message: 'one asks: Log in to A.' }],
           'x-more': 1,
         },
       });

@@ -70,7 +70,7 @@ describe('in broker mode', () => {
         const { status, json } = await ask(operators, token, path, method);
         expect(status).toBe(403);
         expect(json.error.data.reason).toBe('operators_client_only');
-        expect(json.error.data.details).toMatch(/Sign in at \/admin, .* ADMIN_CLIENTS/);
+        expect(json.error.data.details).toMatch(/Log in at \/admin, .* ADMIN_CLIENTS/);
       }
     }
     expect((await operators.show('/sessions?user=ada')).json.sessions).toHaveLength(1);
@@ -219,7 +219,7 @@ describe('settings', () => {
       { ADMIN_CLIENTS: 'a', ADMIN_GROUPS: '' },
       /ADMIN_GROUPS is missing: ADMIN_CLIENTS names .* ADMIN_GROUPS=operators$/,
     ],
-    [{ OAUTH_MODE: 'proxy' }, /ADMIN_GROUPS: no user can sign in .*ADMIN_CLIENTS/],
+    [{ OAUTH_MODE: 'proxy' }, /ADMIN_GROUPS: no user can log in .*ADMIN_CLIENTS/],
     [
       { ADMIN_GROUPS: 'CN=Ops,OU=Groups,DC=example' },
       /ADMIN_GROUPS: .*one name with commas: write it as a JSON array/,

@@ -153,7 +153,7 @@ test('§21.1 audit: lines and the log say of which issuer a user is, where it is
     const issuers = lines.filter((line) => line.event === event).map(({ issuer }) => issuer);
     expect(issuers).toEqual([undefined, url]);
   }
-  const said = own.gateway.log.filter(({ user, msg }) => user === 'ada' && msg === 'Signed out.');
+  const said = own.gateway.log.filter(({ user, msg }) => user === 'ada' && msg === 'Logged out.');
   expect(said).toMatchObject([{ issuer: url }]);
 });
 

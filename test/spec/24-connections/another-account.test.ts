@@ -161,7 +161,7 @@ test('§24.4 two first logins of one user that come back at once, at two replica
 });
 
 test.for([1, 2])(
-  '§24.3 a store that cannot say whether somebody is still signed in, at look %i: the tokens that have just come are revoked',
+  '§24.3 a store that cannot say whether somebody is still logged in, at look %i: the tokens that have just come are revoked',
   async (failsAt) => {
     const server = closeAfterTest(await startProtectedServer());
     const { store } = closeAfterTest(await openKeeperStore());
@@ -197,7 +197,7 @@ test('§24.4 who is logged out while another account takes the place of the form
     owner: ADA,
     isStillLoggedIn: async () => looks.shift() === true,
   });
-  await expect(finishing).rejects.toThrow('You were signed out');
+  await expect(finishing).rejects.toThrow('You were logged out');
   expect(server.countActiveLogins()).toBe(1);
   expect(await keeper.connections.getAccess(ADA, wiki)).toMatchObject({ kind: 'missing' });
   expect(await keeper.connections.getAccess(BOB, wiki)).toMatchObject({ kind: 'active' });

@@ -110,7 +110,7 @@ test('§24.3 a link is good for ten minutes', async () => {
 });
 
 test.for([
-  ['of nobody', 'a browser in which nobody is signed in'],
+  ['of nobody', 'a browser in which nobody is logged in'],
   ['of ada', 'another browser of the same person'],
   ['of mallory', 'a browser of somebody else'],
 ] as const)('§24.3 a callback in another browser, %s, is refused', async ([whose]) => {

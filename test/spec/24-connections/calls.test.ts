@@ -43,7 +43,7 @@ test.for(CONNECTING_CLIENTS.map((row) => [row.title, row] as const))(
     expect((await client.call('wiki__whoami')).text).toBe('ada@work');
     const [asked, ...others] = client.asked;
     expect(others).toEqual([]);
-    expect(asked?.message).toContain('You need to sign in to wiki first');
+    expect(asked?.message).toContain('You need to log in to wiki first');
     const completed = row.era === 'session' ? [asked?.elicitationId] : [];
     await expect.poll(() => client.completed).toEqual(completed);
   },
@@ -354,7 +354,7 @@ test('§24.4 a client that logs in as itself has no browser: it is told so, and 
   expect(await ask('tools/list', {})).toContain('"tools":[]');
   for (const name of ['wiki__whoami', 'wiki__connect']) {
     const said = await ask('tools/call', { name, arguments: {} });
-    expect(said).toContain('a client that signs in as itself has none');
+    expect(said).toContain('a client that logs in as itself has none');
     expect(said).not.toContain('/connections/');
   }
   expect(server.seen('mcp')).toEqual([]);

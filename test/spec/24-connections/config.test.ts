@@ -237,7 +237,7 @@ test.each([
   {
     env: { AUTH_REQUIRED: 'false' },
     says: [
-      'Server it: auth oauth needs to know who calls, and with AUTH_REQUIRED=false nobody signs in.',
+      'Server it: auth oauth needs to know who calls, and with AUTH_REQUIRED=false nobody logs in.',
     ],
   },
 ])('§24.1 connections: at start, $env comes to $says', async ({ env, says }) => {

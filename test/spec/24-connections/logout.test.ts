@@ -81,8 +81,8 @@ test('§24.6 logout: who logs out everywhere at /account has no connection after
   await gateway.logIn('ada');
   const browser = gateway.createBrowser({ person: 'ada' });
   const account = await browser.open(`${gateway.baseUrl}/account`);
-  const asked = await browser.press(account, /^Sign out everywhere$/);
-  await browser.press(asked, /^Sign out everywhere now$/);
+  const asked = await browser.press(account, /^Log out everywhere$/);
+  await browser.press(asked, /^Log out everywhere now$/);
   await expect.poll(() => listEnds(gateway)).toEqual(['ada it logout']);
   expect(server.countActiveLogins()).toBe(1);
 });

@@ -116,7 +116,7 @@ test('§24.2 the endpoints of an authorization server that the gateway knows are
 });
 
 test.for(['there', 'at another host'] as const)(
-  '§24.2 those of one that the configuration names, %s, are no other’s, either, before anybody has signed in there',
+  '§24.2 those of one that the configuration names, %s, are no other’s, either, before anybody has logged in there',
   async (where) => {
     const issuer = closeAfterTest(await startHostileServer());
     const { honest, hostile, gateway, connectBait } = await start({

@@ -38,7 +38,7 @@ async function send(form: Readonly<Record<string, string>>, claims = {}) {
 
 describe('the login', () => {
   test.each(['/connections', '/connections/wiki', '/connections/wiki?request=Some-Id_1'])(
-    '§24.3 pages: who comes to %s signs in at the provider, which need not ask, and is led back to it',
+    '§24.3 pages: who comes to %s logs in at the provider, which need not ask, and is led back to it',
     async (path) => {
       const { asked, back } = await open(path);
       expect(asked.searchParams.get('prompt')).toBeNull();
@@ -75,7 +75,7 @@ describe('the login', () => {
     );
     const { pathname, search } = new URL(back.headers.location ?? '');
     const page = await own.steps.get(pathname + search, cookie);
-    expect(page.text).toContain('Sign-in failed');
+    expect(page.text).toContain('Login failed');
     expect(page.text).not.toContain('Secret words');
     expect(page.text).toContain(`href="${BASE}/connections/wiki?request=abc"`);
   });
@@ -185,7 +185,7 @@ describe('forms', () => {
     { what: 'without the page’s token', form: { csrf: '', action: 'connect' } },
     { what: 'with another one', form: { csrf: 'another', action: 'disconnect' } },
     { what: 'with another one to decline', form: { csrf: 'another', action: 'decline' } },
-    { what: 'with another one to sign in as somebody else', form: { csrf: 'x', action: 'switch' } },
+    { what: 'with another one to log in as somebody else', form: { csrf: 'x', action: 'switch' } },
     { what: 'with an action that there is none', form: { action: 'everything' } },
     { what: 'without an action', form: {} },
   ])('§24.3 pages: a form $what is refused', async ({ form }) => {

@@ -17,7 +17,7 @@ test.for(
     (['session', 'stateless'] as const).map((era) => [habits.title, era, habits] as const),
   ),
 )(
-  '§24 %s, %s era: an official client that signs in there calls as the account',
+  '§24 %s, %s era: an official client that logs in there calls as the account',
   async ([, era, habits]) => {
     const server = closeAfterTest(await startProtectedServer({ habits, era }));
     const client = await logInAt(server.url, era, 'grace');

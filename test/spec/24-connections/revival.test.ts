@@ -42,7 +42,7 @@ test('§24.4 who is logged out everywhere while a login comes back from the serv
   };
   const page = await browser.open(callback);
   expect(page.status).toBe(400);
-  expect(page.text).toContain('signed out');
+  expect(page.text).toContain('logged out');
   expect(server.countActiveLogins()).toBe(0);
   const again = await gateway.logIn('ada');
   expect((await again.call('it__whoami')).isError).toBe(true);

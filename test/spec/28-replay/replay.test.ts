@@ -153,7 +153,7 @@ describe('postern rules replay', () => {
       { changes: [{ change: 'refused', rules: [] }], unknown: [] },
     ],
     [
-      'nobody who signed in',
+      'nobody who logged in',
       { tool: 'wiki__read', user: undefined },
       [STAFF],
       { changes: [{ change: 'refused', user: null }] },

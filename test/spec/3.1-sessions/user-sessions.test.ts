@@ -137,7 +137,7 @@ describe('a user at MCP_USER_SESSIONS_MAX', () => {
 describe('who has no limit', () => {
   test.each([
     { what: 'MCP_USER_SESSIONS_MAX=0', env: { MCP_USER_SESSIONS_MAX: '0' } },
-    { what: 'nobody signs in', env: { AUTH_REQUIRED: 'false', MCP_USER_SESSIONS_MAX: '1' } },
+    { what: 'nobody logs in', env: { AUTH_REQUIRED: 'false', MCP_USER_SESSIONS_MAX: '1' } },
   ])('§3.1 $what: all sessions live', async ({ env }) => {
     const gateway = await startGateway({ env });
     const token = await gateway.issuer.sign();

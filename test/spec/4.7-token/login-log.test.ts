@@ -41,10 +41,10 @@ describe('what is logged of a login', () => {
         clientName: `Ada’s editor${'x'.repeat(88)}`,
         user: 'ada',
       };
-      expect(linesOf('Signed in.')).toMatchObject([{ level: 'info', ...facts }]);
+      expect(linesOf('Logged in.')).toMatchObject([{ level: 'info', ...facts }]);
       await steps.refresh(client, refreshToken);
       expect(linesOf('Refreshed.')).toMatchObject([{ level: 'debug', ...facts }]);
-      expect(linesOf('Signed in.')).toHaveLength(1);
+      expect(linesOf('Logged in.')).toHaveLength(1);
       const log = JSON.stringify(gateway.log);
       for (const secret of [access, 'the-refresh-token', refreshToken, client.verifier]) {
         expect(log).not.toContain(secret);
@@ -100,7 +100,7 @@ describe('what is logged of a login', () => {
       documentAnswer({ client_id: id, client_name: 'Described', redirect_uris: [REDIRECT] }),
     );
     await redeem({ ...(await broker.steps.register()), id }, 'broker');
-    expect(linesOf('Signed in.')).toMatchObject([{ client: id, clientName: 'Described' }]);
+    expect(linesOf('Logged in.')).toMatchObject([{ client: id, clientName: 'Described' }]);
     await host.close();
   });
 
@@ -109,8 +109,8 @@ describe('what is logged of a login', () => {
     broker.answer(200, { access_token: 'opaque' });
     const client = await broker.steps.register();
     await redeem(client, 'proxy');
-    expect(linesOf('Signed in.')).toMatchObject([{ client: client.id }]);
-    expect(linesOf('Signed in.')[0]).not.toHaveProperty('user');
+    expect(linesOf('Logged in.')).toMatchObject([{ client: client.id }]);
+    expect(linesOf('Logged in.')[0]).not.toHaveProperty('user');
   });
 
   test('§4.7 log: what was denied, failed or refused has its client', async () => {

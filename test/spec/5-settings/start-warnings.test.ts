@@ -134,7 +134,7 @@ describe('warnings about risky settings', () => {
     const env = { OIDC_ISSUER: 'http://localhost:8080', OAUTH_MODE: '' };
     const [line, ...more] = await warningsOf(env);
     expect(more).toEqual([]);
-    expect(line).toMatch(/^Users cannot sign in through this service: .* Set OAUTH_MODE=broker/);
+    expect(line).toMatch(/^Users cannot log in through this service: .* Set OAUTH_MODE=broker/);
     expect(await warningsOf({ ...env, ...LITERAL })).toEqual([]);
   });
 

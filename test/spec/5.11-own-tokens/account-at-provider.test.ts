@@ -47,7 +47,7 @@ async function openFresh(claims?: Claims): Promise<string> {
 test('§13.5 account: leaving the page at the provider, too, ends the browser’s session, and no login', async () => {
   const { access } = await own.logIn();
   const { cookie } = await openAccount(own);
-  expect(await readPage(cookie)).toContain('Leave this page, and sign out at login.example');
+  expect(await readPage(cookie)).toContain('Leave this page, and log out at login.example');
   const { status, headers } = await act(cookie, 'leave_provider');
   const { origin, pathname, searchParams } = new URL(headers.location ?? '');
   expect([status, origin + pathname]).toEqual([303, 'https://login.example/logout']);
@@ -75,7 +75,7 @@ test('§13.5 account: who comes back from there is told so, and not sent to log 
   const path = `/account?state=${searchParams.get('state')}`;
   const back = await own.other.steps.get(path, cookie);
   expect([back.status, back.headers['cache-control']]).toEqual([200, 'no-store']);
-  expect(back.text).toContain('You are signed out');
+  expect(back.text).toContain('You are logged out');
   expect(back.text).toContain('login.example');
   const other = (await openAccount(own, { sub: 'user-2' })).cookie.split(';')[0];
   for (const stranger of [undefined, other]) {
@@ -86,7 +86,7 @@ test('§13.5 account: who comes back from there is told so, and not sent to log 
   // Whoever has logged in again meanwhile sees the apps.
   const again = await openAccount(own);
   expect(await readPage(`${cookie.split(';')[0]}; ${again.session}`, path)).toContain(
-    'You are signed in',
+    'You are logged in',
   );
 });
 
@@ -95,7 +95,7 @@ test('§13.5 account: "Log out everywhere", and at the provider, ends all logins
   const bystander = await own.logIn({ sub: 'user-2' });
   const cookie = await openFresh();
   const page = await readPage(cookie, '/account?all=1');
-  expect(page).toContain('Sign out everywhere now, and at login.example');
+  expect(page).toContain('Log out everywhere now, and at login.example');
   const { headers } = await act(cookie, 'end_all_provider', '/account?all=1');
   expect(headers.location).toContain('https://login.example/logout?tenant=1&client_id=');
   for (const { access } of logins) expect((await own.call(access)).status).toBe(401);
@@ -131,7 +131,7 @@ test.each([undefined, 'javascript:alert(1)', '/logout', 7])(
   async (url) => {
     offerLogout(own, url);
     const { cookie } = await openAccount(own);
-    expect(await readPage(cookie)).not.toContain('sign out at');
+    expect(await readPage(cookie)).not.toContain('log out at');
     const { headers } = await act(cookie, 'leave_provider');
     expect(headers.location).toBe('https://gw.example/');
     expect((await own.steps.get('/account', cookie)).status).toBe(303);

@@ -102,7 +102,7 @@ test('§5.11 account: before all logins end the provider asks who it is, whateve
   const back = await own.steps.callback(own.provider.logIn(asked, { auth_time }), cookie);
   const fresh = `${cookie.split(';')[0]}; ${readCookie(back.headers['set-cookie'])}`;
   const { text } = await own.steps.get('/account?all=1', fresh);
-  expect(text).toContain('Sign out everywhere now');
+  expect(text).toContain('Log out everywhere now');
   await own.steps.post('/account', { csrf: readCsrf(text), action: 'end_all' }, fresh);
   for (const { access } of [one, other]) expect((await own.call(access)).status).toBe(401);
   expect((await own.call(bystander.access)).status).toBe(200);
@@ -182,7 +182,7 @@ test('§5.11 account: two apps of one name are told apart, and two logins of one
   const told = await readPage(cookie);
   for (const { id } of [one, twin]) {
     expect(told).toContain(`<code>${id}</code>`);
-    expect(told).toContain(`aria-label="Sign out Claude, ${id}"`);
+    expect(told).toContain(`aria-label="Log out Claude, ${id}"`);
   }
   expect(told).not.toContain(other.id);
 });
@@ -198,7 +198,7 @@ test('§5.11 account: where the provider does not say that it asked, the page sa
   const session = `${cookie.split(';')[0]}; ${readCookie(back.headers['set-cookie'])}`;
   const { pathname, search } = new URL(back.headers.location ?? '');
   const { text } = await own.steps.get(`${pathname}${search}`, session);
-  expect(text).toContain('did not confirm that you signed in again');
+  expect(text).toContain('did not confirm that you logged in again');
   expect(text).not.toContain('everywhere now');
   expect(readGrants(text)).toHaveLength(2);
   expect((await own.call(tokens.access)).status).toBe(200);

@@ -74,7 +74,7 @@ test('§5.11 hostile: who sits at the browser counts as asked where the provider
   const back = await own.steps.callback(own.provider.logIn(asked, { auth_time: 1 }), cookie);
   const session = `${cookie}; ${String(back.headers['set-cookie']).split(';')[0]}`;
   const page = (await own.steps.get('/account?all=1', session)).text;
-  expect(page).toContain('Sign out everywhere');
+  expect(page).toContain('Log out everywhere');
   expect(page).not.toContain('everywhere now');
 });
 

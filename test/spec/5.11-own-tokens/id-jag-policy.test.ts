@@ -71,7 +71,7 @@ test('§21.1, §13.7 ID-JAG: a login is a line, one that fails is a line with it
   ]);
   const log = own.gateway.log.map((line) => JSON.stringify(line)).join('\n');
   expect(log).toContain(`"member":"aud"`);
-  expect(log).toContain('Signed in.');
+  expect(log).toContain('Logged in.');
   for (const secret of [right, wrong, token, SECRET]) {
     expect(audit.text() + log).not.toContain(secret);
   }

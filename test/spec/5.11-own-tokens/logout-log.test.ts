@@ -73,7 +73,7 @@ test.each<{ way: string; by: string; end(tokens: Tokens): Promise<unknown> }>([
 ])('§5.11 log: a login that ends is one line: by $way', async ({ by, end }) => {
   const tokens = await own.logIn();
   await end(tokens);
-  const lines = own.gateway.log.filter(({ msg }) => msg === 'Signed out.');
+  const lines = own.gateway.log.filter(({ msg }) => msg === 'Logged out.');
   const clientName = expect.stringMatching(/./);
   const grant = expect.stringMatching(/^[\w-]{22}$/);
   const facts = { level: 'info', user: 'user-1', client: tokens.client.id, clientName, grant, by };

@@ -59,6 +59,6 @@ test.each([
   { type: 'token-exchange', audience: 'https://wiki.example' },
 ])('§18.6, §5.11 machine clients: $type has no token for one, and says so', async (auth) => {
   const { json, received } = await callServer(auth);
-  expect(JSON.stringify(json)).toMatch(/a client that signs in as itself has none/);
+  expect(JSON.stringify(json)).toMatch(/a client that logs in as itself has none/);
   expect(received).toEqual([]);
 });

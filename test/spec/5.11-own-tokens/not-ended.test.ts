@@ -54,7 +54,7 @@ test('§5.11, §21.1 account: what cannot be ended stops nothing else from endin
   const form = { csrf: readCsrf(text), action: 'end_all' };
   const answer = await own.steps.post('/account', form, fresh);
   expect([answer.status, readGrants(answer.text)]).toEqual([200, [grant]]);
-  expect(answer.text).toContain('One app could not be signed out');
+  expect(answer.text).toContain('One app could not be logged out');
   const left = [];
   for (const tokens of logins) left.push(await tryCall(own, tokens));
   expect(left.sort()).toEqual(['let in', 'token_revoked', 'token_revoked']);

@@ -104,7 +104,7 @@ interface World {
 type Back = number;
 
 type Step =
-  | { readonly kind: 'sign in' }
+  | { readonly kind: 'log in' }
   | { readonly kind: 'call'; readonly at: number; readonly back: Back }
   /** `isLost`: the answer does not arrive, and the client asks again. */
   | { readonly kind: 'refresh'; readonly at: number; readonly back: Back; readonly isLost: boolean }
@@ -121,7 +121,7 @@ const back = fc.oneof(
   fc.constant(2),
 );
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('sign in' as const) }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('log in' as const) }) },
   { weight: 8, arbitrary: fc.record({ kind: fc.constant('call' as const), at, back }) },
   {
     weight: 8,
@@ -259,7 +259,7 @@ async function logIn(world: World): Promise<void> {
 }
 
 async function take(world: World, one: Step): Promise<void> {
-  if (one.kind === 'sign in') return logIn(world);
+  if (one.kind === 'log in') return logIn(world);
   if (one.kind === 'wait') return system.clock.advance(one.ms);
   if (one.kind === 'restart') return system.restart();
   if (one.kind === 'provider') {

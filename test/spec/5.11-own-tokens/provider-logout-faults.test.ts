@@ -253,7 +253,7 @@ describe('what is told', () => {
     await sendLogout(own.gateway, right);
     await sendLogout(own.gateway, right);
     await sendLogout(own.gateway, await tokens.sign({ aud: 'another' }));
-    const lines = own.gateway.log.filter(({ msg }) => msg === 'Signed out.');
+    const lines = own.gateway.log.filter(({ msg }) => msg === 'Logged out.');
     expect(lines).toHaveLength(2);
     expect(lines.every(({ by, user }) => by === 'provider' && user === 'user-1')).toBe(true);
     const audited = own.audit.lines().filter(({ event }) => event === 'revocation');

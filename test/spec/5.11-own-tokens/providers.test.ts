@@ -244,7 +244,7 @@ test('§5.2 entra: the address of version 1 names another issuer, and nobody log
 });
 
 test.each(['okta', 'hydra'])(
-  '§4.7 %s takes the secret by Basic alone: with OAUTH_CLIENT_AUTH=post nobody signs in, and the log says why',
+  '§4.7 %s takes the secret by Basic alone: with OAUTH_CLIENT_AUTH=post nobody logs in, and the log says why',
   async (name) => {
     const own = await startAt(name, { OAUTH_CLIENT_AUTH: 'post' });
     await expect(own.logIn()).rejects.toThrow();

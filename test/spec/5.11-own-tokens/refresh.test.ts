@@ -112,7 +112,7 @@ test('§5.11 refresh: a user who was disabled at the provider is out at the next
 });
 
 test.each(['down', 'error', 'busy', 'refuse'] as const)(
-  '§5.11 refresh: while the provider is %s refreshes go on for an hour, then wait with 503, and nobody is signed out',
+  '§5.11 refresh: while the provider is %s refreshes go on for an hour, then wait with 503, and nobody is logged out',
   async (behaviour) => {
     let tokens = await own.logIn();
     own.provider.behave(behaviour);

@@ -56,7 +56,7 @@ async function operate(query: (operator: Tokens) => Promise<string> | string): P
 
 describe('a logout that was meant', () => {
   test.each<{ what: string; end: (visit: Visit) => Promise<void>; isOfAll?: true }>([
-    { what: '“Sign out” at /account', end: () => logOutAtAccount({ sub: 'ada' }, 1) },
+    { what: '“Log out” at /account', end: () => logOutAtAccount({ sub: 'ada' }, 1) },
     {
       what: 'an operator who ends the login',
       end: ({ client }) =>

@@ -42,7 +42,7 @@ export const CLIENT_STEPS: readonly (readonly [title: string, step: Step])[] = [
     },
   ],
   [
-    'calls a tool as the user who signed in',
+    'calls a tool as the user who logged in',
     async (client) => {
       const { content, isError } = await client.call('who-am-i');
       expect([content, isError]).toEqual([text('ada'), undefined]);

@@ -90,7 +90,7 @@ export async function connect(
     if (!(error instanceof UnauthorizedError)) throw error;
   }
   const authorization = memory.saved.authorizations.at(-1);
-  if (authorization === undefined) throw new Error('The client was not sent to sign in.');
+  if (authorization === undefined) throw new Error('The client was not sent to log in.');
   const back = await logInAs(name, authorization, REDIRECT_URI);
   await first.finishAuth(back?.searchParams.get('code') ?? '');
   return open(newClient(), newTransport());

@@ -273,8 +273,8 @@ export const send = (
 
 const sendAccountForm = (res: ServerResponse, title: string): void =>
   void res.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Sign in</title></head><body>
-<h1>${title}: sign in</h1>
+<html lang="en"><head><meta charset="utf-8"><title>Log in</title></head><body>
+<h1>${title}: log in</h1>
 <form method="post" name="${ACCOUNT_FORM}">
 <label for="account">Account</label>
 <input id="account" name="account">

@@ -50,7 +50,7 @@ export async function startHostileServer(): Promise<HostileServer> {
       }),
     '/authorize': (res, { searchParams }) => {
       const next = own.leadOn?.(searchParams);
-      if (next === undefined) res.writeHead(200).end('Sign in here.');
+      if (next === undefined) res.writeHead(200).end('Log in here.');
       else res.writeHead(302, { location: next.href }).end();
     },
     '/register': (res) => send(res, { status: 201, body: own.registered }),

@@ -101,7 +101,7 @@ function createServer(): Server {
         url: `https://${SERVER_MARK}.example/`,
         elicitationId: 'e-1',
       };
-      throw new McpError(-32042, 'Sign in.', { elicitations: [elicitation] });
+      throw new McpError(-32042, 'Log in.', { elicitations: [elicitation] });
     }
     if (name === 'tell') {
       await extra.sendNotification({

@@ -113,7 +113,7 @@ async function choose(page: Page, name: string): Promise<void> {
 
 export async function logInAtProvider(page: Page, name = 'ada'): Promise<void> {
   await page.getByLabel('Name').fill(name);
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Log in' }).click();
 }
 
 export const heading = (page: Page) => page.getByRole('heading', { level: 1 }).innerText();

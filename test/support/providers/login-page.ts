@@ -83,7 +83,7 @@ export const sendLoginPage = (res: ServerResponse, provider: string): void =>
 <p><label><input type="checkbox" name="unverified"> The address is not verified</label></p>
 <label for="groups">Groups, separated by commas</label>
 <input id="groups" name="groups" value="${ADA.groups.join(', ')}" maxlength="500" autocomplete="off">
-<button type="submit">Sign in</button>
+<button type="submit">Log in</button>
 </form>`,
   });
 

@@ -72,7 +72,7 @@ export function createLogout({ habits, here, logins, getLogoutUrl }: LogoutDeps)
       await logOut({ sid });
       const back = read('post_logout_redirect_uri');
       if (back === null || !URL.canParse(back)) {
-        sendPage(res, { title: 'You are signed out', body: '' });
+        sendPage(res, { title: 'You are logged out', body: '' });
         return;
       }
       const url = new URL(back);

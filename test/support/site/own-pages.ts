@@ -34,7 +34,7 @@ export function collectErrors(page: Page): readonly string[] {
 /** At the page of the development provider. */
 export async function logInAs(page: Page, person: string): Promise<void> {
   await page.getByLabel('Name').fill(person);
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Log in' }).click();
 }
 
 export async function expectGoodLooks(page: Page, heading: string): Promise<void> {

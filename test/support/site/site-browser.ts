@@ -62,7 +62,7 @@ function watchPage(page: Page): WatchedPage {
 export const ERAS = ['Sessions', 'Stateless'] as const;
 
 /** From the button as far as the lists of what there is. */
-export async function logInToPlayground(page: Page, button = 'Sign in'): Promise<void> {
+export async function logInToPlayground(page: Page, button = 'Log in'): Promise<void> {
   await page.getByRole('button', { name: button, exact: true }).click();
   // The page that is left has a heading, too: the pointer must not come to rest on that one.
   await page.waitForURL(/\/oauth\/authorize\?/);

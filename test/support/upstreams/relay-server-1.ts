@@ -55,13 +55,13 @@ const SAMPLE_QUESTION = {
 /** What a user is asked before the call can go on. */
 export const URL_QUESTION = {
   mode: 'url',
-  message: 'Sign in to A.',
+  message: 'Log in to A.',
   url: 'https://a.example/log-in',
   elicitationId: 'e-1',
 };
 
 const createUrlRequired = () =>
-  new McpError(-32042, 'Sign in first.', { elicitations: [URL_QUESTION], 'x-more': 1 });
+  new McpError(-32042, 'Log in first.', { elicitations: [URL_QUESTION], 'x-more': 1 });
 
 export async function startRelayServer1(): Promise<RelayServer1> {
   const events = new EventEmitter();
@@ -138,7 +138,7 @@ export async function startRelayServer1(): Promise<RelayServer1> {
           method: 'elicitation/create',
           params: {
             mode: 'url',
-            message: 'Sign in.',
+            message: 'Log in.',
             url: 'https://example.com/log-in',
             elicitationId: 'e-1',
           },

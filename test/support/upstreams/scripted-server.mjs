@@ -241,7 +241,7 @@ async function receive({ id, method, params = {}, result, error }) {
     return;
   }
   if (method === 'initialize' && modes.has('refuses-initialize')) {
-    send({ id, error: { code: -32000, message: 'Sign in first: run "scripted login".' } });
+    send({ id, error: { code: -32000, message: 'Log in first: run "scripted login".' } });
     return;
   }
   try {

@@ -247,7 +247,7 @@ async function request(path: string, method: Method, body?: object): Promise<Res
   const answer = await fetchAsOperator(withBase(`/admin/api${path}`), method, body);
   if (answer.ok) return answer;
   if (answer.status === 401) {
-    logOutOperator('Your login has expired. Sign in again.');
+    logOutOperator('Your login has expired. Log in again.');
     throw new Error('Your login has expired.');
   }
   const error = parseObject(await answer.text())?.error;

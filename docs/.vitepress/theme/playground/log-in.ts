@@ -93,7 +93,7 @@ export interface BeginDeps {
 async function discover(mcpUrl: string, send: Send): Promise<JsonObject> {
   const refused = await send({
     title: 'Ask without a token',
-    note: 'The gateway refuses the request, and names the metadata for signing in in WWW-Authenticate.',
+    note: 'The gateway refuses the request, and names the metadata for logging in in WWW-Authenticate.',
     method: 'POST',
     url: mcpUrl,
     headers: { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' },
@@ -108,7 +108,7 @@ async function discover(mcpUrl: string, send: Send): Promise<JsonObject> {
   const challenge = refused.headers.get('WWW-Authenticate') ?? '';
   const resourceUrl = /resource_metadata="([^"]+)"/.exec(challenge)?.[1];
   if (resourceUrl === undefined) {
-    throw new Error(`The gateway answered ${refused.status} without saying where to sign in.`);
+    throw new Error(`The gateway answered ${refused.status} without saying where to log in.`);
   }
   const resource = await getJson(send, {
     title: 'Read the resource metadata',
@@ -243,7 +243,7 @@ function requireText(metadata: JsonObject, name: string): string {
 function requireSecureContext(): void {
   if (!isSecureContext) {
     throw new Error(
-      'Signing in needs browser features that require https or localhost. Open this page at its https address.',
+      'Logging in needs browser features that require https or localhost. Open this page at its https address.',
     );
   }
 }

@@ -89,7 +89,7 @@ const send = createSend({
 
 const access = createAccess({
   async renew(refreshToken) {
-    if (tokenServer === undefined) throw new Error('This tab did not sign in.');
+    if (tokenServer === undefined) throw new Error('This tab did not log in.');
     const renewed = await renewTokens(tokenServer, refreshToken, send);
     state.renewalFailure = undefined;
     if (state.ended === 'login') state.ended = undefined;
@@ -364,7 +364,7 @@ function requireLogInSettings(returnTo: string) {
 
 function requireLogIn(): LogInFacts {
   const { login } = requireFacts();
-  if (login === undefined) throw new Error('No sign-in is required here.');
+  if (login === undefined) throw new Error('No login is required here.');
   return login;
 }
 

@@ -33,7 +33,7 @@ const catalog = createLocalCatalog({
   tools: [
     defineTool({
       name: 'logs',
-      description: 'Tells its progress, and signs in every severity.',
+      description: 'Tells its progress, and logs in every severity.',
       inputSchema: { type: 'object' },
       run(_args, { progress, log }) {
         progress(1);
