@@ -1,6 +1,6 @@
 import { defineTool, sample } from 'postern/define';
 
-const LOG = 'checkout: 512 time-outs of payments since 10:04';
+const LOG = 'checkout: 512 timeouts of payments since 10:04';
 
 export const summarizeLog = defineTool({
   name: 'summarize_log',

@@ -25,7 +25,7 @@ ${renderTable(
     ['2', 'The command line is wrong: stderr says what, and what was perhaps meant'],
   ],
 )}
-Colours are for terminals only; \`NO_COLOR=1\` switches them off, \`FORCE_COLOR=1\` on. With \`--json\`, stdout is one JSON document; \`lock\`
+Colours are for terminals only; \`NO_COLOR=1\` turns them off, \`FORCE_COLOR=1\` on. With \`--json\`, stdout is one JSON document; \`lock\`
 and \`rules test\` leave it empty where the reason why they fail is on stderr.
 
 ${COMMANDS.map(renderCommand).join('\n')}`;

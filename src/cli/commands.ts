@@ -44,36 +44,36 @@ export const COMMANDS: readonly Command[] = [
     name: 'start',
     summary: 'run the gateway (the default)',
     description: [
-      'Settings are environment variables. The file .env in the current folder fills in what the environment does not set.',
-      'A change of the configuration file or its lock is loaded while the gateway runs.',
+      'Settings are environment variables. The .env file in the current folder adds settings that the environment does not have.',
+      'Changes to the configuration file or its lock are loaded while the gateway runs.',
     ],
     options: { catalog: CATALOG, config: CONFIG, port: PORT },
     examples: {
       'postern start': 'with the settings of the environment and of .env',
       'postern start --config postern.yaml --port 8080':
         'with the MCP servers of postern.yaml, on port 8080',
-      'postern start --catalog catalog.mjs': 'with tools of your own',
+      'postern start --catalog catalog.mjs': 'with your own tools',
     },
     run: async (options) => (await import('./serve/start.ts')).start(options),
   }),
   defineCommand({
     name: 'dev',
-    summary: 'run it for development: anybody can log in, with any name',
+    summary: 'run the gateway for development: any name can log in',
     description: [
-      'Starts the gateway with the embedded store, limits that nobody reaches by hand and, unless OIDC_ISSUER is set, an identity provider that accepts any name.',
-      'It starts again after a change of .env or, with a catalogue of your own, of code in the folder of that file. Sessions survive, and so do logins until they are renewed, at most an hour later (OAUTH_RENEWAL_SECONDS): the identity provider starts anew, too. Where a change cannot be loaded, it waits for the next one. The configuration file and its lock are loaded anew while it runs.',
+      'Starts the gateway with the embedded store, generous limits and, unless OIDC_ISSUER is set, an identity provider that accepts any name.',
+      'It restarts after a change of .env or, with your own catalogue, of code in the folder of that file. Sessions survive, and so do logins until their next refresh at the provider, at most an hour later (OAUTH_RENEWAL_SECONDS), because the identity provider restarts, too. If a change cannot be loaded, it waits for the next one. The configuration file and its lock are reloaded while it runs.',
     ],
     options: {
       catalog: CATALOG,
       config: CONFIG,
       port: PORT,
-      watch: toggle('start again after a change (the default)', 'do not start again by itself'),
+      watch: toggle('restart after a change (the default)', 'do not restart automatically'),
     },
     examples: {
       'postern dev': 'with the built-in tools, on http://localhost:3000',
       'postern dev --config mcp.json': 'with the MCP servers of mcp.json',
-      'postern dev --catalog catalog.mjs': 'with tools of your own, and again after each change',
-      'AUTH_REQUIRED=false postern dev': 'without login, for a first call with curl',
+      'postern dev --catalog catalog.mjs': 'with your own tools, restarting after each change',
+      'AUTH_REQUIRED=false postern dev': 'without logging in, for a first call with curl',
     },
     async run(options) {
       const { isWatched, watch } = await import('./dev/watch.ts');
@@ -83,13 +83,13 @@ export const COMMANDS: readonly Command[] = [
   }),
   defineCommand({
     name: 'init',
-    summary: 'write what a new gateway needs: postern.yaml, .env, a first tool with its test',
+    summary: 'write the files of a new gateway: postern.yaml, .env, a first tool with its test',
     description: [
-      'Asks where users log in, what the gateway serves and where it keeps sessions, writes the files into this folder, and says what to type next. What an option says is not asked. Files that exist are only overwritten with --force, or when you say so.',
+      'Asks where users log in, what the gateway serves and where it keeps sessions, writes the files into this folder, and says what to run next. Options replace the questions. Existing files are only overwritten with --force, or if you confirm.',
     ],
     options: {
-      yes: flagOption('ask nothing: options, and defaults for the rest'),
-      force: flagOption('overwrite files that exist'),
+      yes: flagOption('ask nothing: use the options, and defaults for the rest'),
+      force: flagOption('overwrite existing files'),
       provider: choiceOption(
         'NAME',
         PROVIDER_CHOICES,
@@ -120,18 +120,18 @@ export const COMMANDS: readonly Command[] = [
       servers: textOption(
         'FILE',
         'mcp.json',
-        'take over the MCP servers of FILE, such as the mcp.json of a desktop client, or the server.json of a registry; those with a url are asked whether they want a login',
+        'import the MCP servers of FILE, such as the mcp.json of a desktop client, or the server.json of a registry; those with a url are asked whether they require a login',
       ),
       store: choiceOption('KIND', ['embedded', 'redis'], 'where sessions are kept'),
       redisUrl: textOption('URL', 'redis://localhost:6379', 'the address of Redis: REDIS_URL'),
     },
     examples: {
-      'postern init': 'asks',
+      'postern init': 'asks questions',
       'postern init --yes': 'a first tool, to try with the development provider',
       'postern init --yes --servers mcp.json':
         'the MCP servers of mcp.json, with their secrets in .env',
       'postern init --yes --provider keycloak --issuer https://id.example.com/realms/main --client-id postern':
-        'for Keycloak; the secret is to be filled in',
+        'for Keycloak; fill in the secret afterwards',
     },
     run: async (options, _operands, invocation) =>
       (await import('./init/init.ts')).init(options, invocation),
@@ -140,18 +140,18 @@ export const COMMANDS: readonly Command[] = [
     name: 'doctor',
     summary: 'say why a login fails, and which setting to change',
     description: [
-      'With a URL, it checks a running gateway as a client sees it, up to the login page of the provider: name and TLS, metadata, browsers, registration, the redirect URI, the client secret. It registers a client of its own, which has no rights and is forgotten by itself.',
-      'Without one, it checks the settings at hand (environment, .env, configuration file): the provider, the client and its secret, the store, the servers behind the gateway; and the gateway as well, where it runs.',
+      'With a URL, it checks a running gateway as a client sees it, up to the login page of the provider: name and TLS, metadata, browsers, registration, the redirect URI, the client secret. It registers its own client, which has no rights and expires by itself.',
+      'Without one, it checks the settings at hand (environment, .env, configuration file): the provider, the client and its secret, the store, the servers behind the gateway; and the gateway itself, if it is running.',
     ],
     operands: [{ name: 'URL', summary: 'of a running gateway, such as https://mcp.example.com' }],
     options: {
-      ...tokenOptions('an access token of a user: check it, too, and what the user sees.'),
+      ...tokenOptions('an access token of a user: also checks the token, and what the user sees.'),
       config: textOption('FILE', 'mcp.json', 'the configuration file; without a URL only'),
       json: JSON_OUTPUT,
     },
     examples: {
       'postern doctor': 'the settings in the environment and in .env',
-      'postern doctor http://localhost:3000': 'a gateway that runs, by `postern dev` for example',
+      'postern doctor http://localhost:3000': 'a running gateway, for example from `postern dev`',
       'postern doctor https://mcp.example.com --token-file token.txt --json':
         'with a token, for a program',
     },
@@ -163,11 +163,11 @@ export const COMMANDS: readonly Command[] = [
     name: 'config',
     summary: 'print the effective settings, where each comes from, and what is wrong with them',
     description: [
-      'Prints what postern start would run with: the settings that are set, the configuration file, and every problem. Nothing is started or connected, except with --lists. Of secrets it prints a fingerprint, by which two machines can be compared.',
+      'Prints what postern start would use: the settings that are set, the configuration file, and every problem. Nothing is started or connected, except with --lists. For secrets it prints a fingerprint, so that you can compare two machines.',
     ],
     options: {
       lists: flagOption(
-        'also ask the servers what they list, and say what each list of tools costs a model; this starts those that are programs',
+        'also ask the servers for their lists, and say what each list of tools costs a model; this starts servers that are programs',
       ),
       all: flagOption('also the settings that have their default'),
       config: textOption(
@@ -181,7 +181,7 @@ export const COMMANDS: readonly Command[] = [
       'postern config': 'what is set, and where',
       'postern config --all': 'every setting',
       'postern config --lists --config mcp.json':
-        'about how many tokens the tools of each path are',
+        'the approximate number of tokens for the tools of each path',
       'postern config --json --config postern.yaml':
         'in a pipeline: fail if the gateway could not start with these',
     },
@@ -193,7 +193,7 @@ export const COMMANDS: readonly Command[] = [
     name: 'connect',
     summary: 'print how to add the gateway to an MCP client',
     description: [
-      'Without CLIENT it lists the clients. The address is URL (or --url), or BASE_URL of the environment or .env, or http://localhost:3000. Without a scheme, http is meant on this machine (localhost:3000) and https elsewhere.',
+      'Without CLIENT it lists the clients. The address is URL (or --url), or BASE_URL from the environment or .env, or http://localhost:3000. Without a scheme, http is used for this machine (localhost:3000) and https elsewhere.',
     ],
     operands: [
       { name: 'CLIENT', summary: 'the client', choices: ALL_CLIENT_SETUPS.map(({ id }) => id) },
@@ -204,7 +204,7 @@ export const COMMANDS: readonly Command[] = [
       view: textOption(
         'NAME',
         'research',
-        'a view of the gateway, or a server, in place of everything',
+        'a view of the gateway, or a server, instead of everything',
         {
           findProblem: mustMatch(
             /^[a-z][a-z0-9-]{0,31}$/,
@@ -212,14 +212,19 @@ export const COMMANDS: readonly Command[] = [
           ),
         },
       ),
-      name: textOption('NAME', 'tools', 'what the client calls the gateway, instead of postern', {
-        findProblem: mustMatch(/^[\w-]+$/, 'must consist of letters, digits, "-" and "_".'),
-      }),
+      name: textOption(
+        'NAME',
+        'tools',
+        'the name of the gateway in the client, instead of postern',
+        {
+          findProblem: mustMatch(/^[\w-]+$/, 'must consist of letters, digits, "-" and "_".'),
+        },
+      ),
       json: JSON_OUTPUT,
     },
     examples: {
-      'postern connect cursor': 'what to put into which file of Cursor',
-      'postern connect cursor --view research': 'the same of one view alone',
+      'postern connect cursor': 'the configuration for Cursor, and the file for it',
+      'postern connect cursor --view research': 'the same for one view only',
       'postern connect claude-code https://mcp.example.com': 'the commands for a gateway elsewhere',
     },
     async run({ url: given, view, name, json }, [client, address], invocation) {
@@ -234,28 +239,27 @@ export const COMMANDS: readonly Command[] = [
   }),
   defineCommand({
     name: 'lock',
-    summary: 'approve what the MCP servers say of their tools now: postern.lock',
+    summary: 'approve the current tool descriptions of the MCP servers: postern.lock',
     description: [
-      'Asks each server of the configuration file for its tools and prompts, and writes what they say into postern.lock beside that file. From then on, the gateway hides what is new or has changed until it is approved.',
+      'Asks each server of the configuration file for its tools and prompts, and writes them into postern.lock next to that file. From then on, the gateway hides new and changed entries until they are approved.',
     ],
     options: {
       config: textOption(
         'FILE',
         'mcp.json',
-        'the file that names the servers; postern.lock lies beside it',
+        'the file that lists the servers; postern.lock is next to it',
       ),
-      check: flagOption('write nothing; say what differs'),
+      check: flagOption('write nothing; show the differences'),
       ...tokenOptions(
-        'an access token of the provider (a JWT), for servers that answer users only; adds what this user sees.',
+        'an access token of the provider (a JWT), for servers that only answer users; adds what this user sees.',
       ),
       json: JSON_OUTPUT,
     },
     examples: {
-      'postern lock --config mcp.json': 'approve what the servers say now',
-      'postern lock --config mcp.json --check':
-        'in a pipeline: fail if a server says something else',
+      'postern lock --config mcp.json': 'approve the current descriptions',
+      'postern lock --config mcp.json --check': 'in a pipeline: fail if a description has changed',
       'postern lock --config mcp.json --token-file token.txt':
-        'with what the user of this token sees',
+        'including what the user of this token sees',
     },
     exitCode1: 'with --check, also: something differs, or there is no lock',
     run: async (options, _operands, invocation) =>
@@ -263,31 +267,31 @@ export const COMMANDS: readonly Command[] = [
   }),
   defineCommand({
     name: 'rules test',
-    summary: 'say what a user sees by the rules, and which rule says so',
+    summary: 'show what a user sees under the rules, and which rule decides',
     description: [
       'Lists every tool, prompt and resource as the gateway would list it to the user whose claims are given, and names the rule that allows each. Nothing is called.',
     ],
     options: {
       config: textOption('FILE', 'mcp.json', 'the file that has the rules'),
       claims: textOption('FILE', 'ann.json', 'the claims of the user, as a JSON object'),
-      client: textOption('ID', 'cursor', 'the OAuth client, where the claims do not name it'),
-      view: textOption('NAME', 'research', 'ask at this view of the file: only what it has'),
+      client: textOption('ID', 'cursor', 'the OAuth client, if the claims do not name it'),
+      view: textOption('NAME', 'research', 'ask about this view of the file: only its entries'),
       item: listOption(
         'NAME',
         'github__search',
-        'ask about NAME alone: a tool, prompt:NAME or resource:URI; may be repeated',
+        'ask only about NAME: a tool, prompt:NAME or resource:URI; may be repeated',
       ),
       tool: textOption('NAME', 'files__read_file', 'ask about a call of this tool'),
       args: textOption('JSON', `'{"path": "/docs/a.txt"}'`, 'the arguments of that call'),
       annotations: textOption(
         'JSON',
         `'{"readOnlyHint": true}'`,
-        'what a server says of --item or --tool, for example {"readOnlyHint": true}',
+        'the annotations of --item or --tool, for example {"readOnlyHint": true}',
       ),
       json: JSON_OUTPUT,
     },
     examples: {
-      'postern rules test --config mcp.json --claims ann.json': 'all that Ann sees',
+      'postern rules test --config mcp.json --claims ann.json': 'everything that Ann sees',
       'postern rules test --config mcp.json --claims ann.json --tool files__read_file --args \'{"path": "/docs/a.txt"}\'':
         'whether she may make this call',
     },
@@ -297,16 +301,16 @@ export const COMMANDS: readonly Command[] = [
   }),
   defineCommand({
     name: 'rules replay',
-    summary: 'say what the rules would have done with the calls of an audit log',
+    summary: 'show what the rules would have done to the calls in an audit log',
     description: [
-      'Judges each call of the audit log by the rules of the configuration file, and prints which it would refuse that were allowed, and which it would allow that were refused; then what each rule allowed that somebody used. No server is asked, and nothing is called.',
-      'Of arguments the log has nothing, and of groups and claims what AUDIT_CLAIMS=true made the gateway write. Where a rule needs more than that, it is said that nobody can tell.',
+      'Checks each call in the audit log against the rules of the configuration file, and prints the allowed calls that they would refuse, and the refused calls that they would allow; then the used entries that each rule allowed. No server is queried, and nothing is called.',
+      'The log has no arguments, and groups and claims only with AUDIT_CLAIMS=true. If a rule needs more than that, the call is listed as undecidable.',
     ],
     options: {
       audit: listOption(
         'FILE',
         'audit.log',
-        'what AUDIT_LOG wrote, also gzipped; may be repeated. - reads standard input',
+        'the file written by AUDIT_LOG, may be gzipped; may be repeated. - reads standard input',
         { takesStandardInput: true },
       ),
       config: textOption('FILE', 'mcp.json', 'the file that has the rules'),
@@ -316,7 +320,7 @@ export const COMMANDS: readonly Command[] = [
       'postern rules replay --audit audit.log --config changed.json':
         'what a changed file would have done',
       'postern rules replay --audit audit.log.1.gz --audit audit.log --config mcp.json':
-        'what was used of all that the rules allow',
+        'which of the allowed entries were used',
     },
     run: async (options, _operands, invocation) =>
       (await import('./rules/replay.ts')).replay(options, invocation),
@@ -324,17 +328,17 @@ export const COMMANDS: readonly Command[] = [
   defineCommand({
     name: 'clients hash',
     summary:
-      'make a secret for a client that logs in as itself, and the hash for the configuration file',
+      'generate a secret for a client that logs in as itself, and the hash for the configuration file',
     description: [
-      'Makes a random secret and prints it once, with the hash that "secretSha256" of a client takes. The secret is kept nowhere: give it to the client. With --secret - or --secret-file the hash of a secret is printed that you already have; it must be a random one of at least 32 characters.',
+      'Generates a random secret and prints it once, with the hash for "secretSha256" of a client. The secret is not stored: give it to the client. With --secret - or --secret-file it prints the hash of an existing secret, which must be random and have at least 32 characters.',
     ],
     options: {
-      secret: textOption('-', '- <secret.txt', 'hash the secret that standard input has', {
+      secret: textOption('-', '- <secret.txt', 'hash the secret from standard input', {
         takesStandardInput: true,
         findProblem: (given) =>
           given === '-'
             ? undefined
-            : 'other users of the machine can read what stands here. Write - and pipe the secret in, or use --secret-file FILE.',
+            : 'other users of the machine can read arguments. Write - and pipe the secret in, or use --secret-file FILE.',
       }),
       secretFile: textOption('FILE', 'secret.txt', 'hash the secret in FILE', {
         standardInput: '--secret -',
@@ -343,16 +347,16 @@ export const COMMANDS: readonly Command[] = [
     },
     examples: {
       'postern clients hash': 'a new secret, and its hash',
-      'postern clients hash --secret - <secret.txt': 'the hash of a secret that you have',
+      'postern clients hash --secret - <secret.txt': 'the hash of an existing secret',
     },
     run: async (options, _operands, invocation) =>
       (await import('./hash-secret.ts')).hashSecret(options, invocation),
   }),
   defineCommand({
     name: 'export',
-    summary: 'print the server.json by which a registry of MCP servers lists the gateway',
+    summary: 'print the server.json that lists the gateway in a registry of MCP servers',
     description: [
-      'Prints to standard output; nothing is published. Name, description, logo and address are those of the settings: SERVER_CARD_NAME, SERVER_CARD_DESCRIPTION, SERVICE_DISPLAY_NAME, SERVICE_LOGO_URL and BASE_URL. A registry takes only names that begin with a domain, in reverse order, which you show to be yours.',
+      'Prints to standard output; nothing is published. Name, description, logo and address come from the settings: SERVER_CARD_NAME, SERVER_CARD_DESCRIPTION, SERVICE_DISPLAY_NAME, SERVICE_LOGO_URL and BASE_URL. A registry accepts only names that begin with a domain, in reverse order, that you have proved to be yours.',
     ],
     operands: [
       { name: 'WHAT', summary: 'the document', choices: ['server.json'], isRequired: true },
@@ -362,7 +366,7 @@ export const COMMANDS: readonly Command[] = [
       view: textOption(
         'NAME',
         'research',
-        'a view or server of the configuration file, in place of everything',
+        'a view or server of the configuration file, instead of everything',
       ),
       config: textOption(
         'FILE',
@@ -372,7 +376,7 @@ export const COMMANDS: readonly Command[] = [
       as: textOption(
         'VERSION',
         '1.4.0',
-        'the version to publish, instead of that of Postern: a registry takes each only once',
+        'the version to publish, instead of that of Postern: a registry accepts each only once',
         {
           findProblem: mustMatch(
             /^(?=.{1,255}$)\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$/,
@@ -382,17 +386,16 @@ export const COMMANDS: readonly Command[] = [
       ),
     },
     examples: {
-      'postern export server.json >server.json': 'what is to be published',
-      'postern export server.json --view research --as 1.4.0':
-        'one view, under a version of its own',
+      'postern export server.json >server.json': 'the document to publish',
+      'postern export server.json --view research --as 1.4.0': 'one view, with its own version',
     },
     run: async (options, _operands, invocation) =>
       (await import('./export-server-json.ts')).exportServerJson(options, invocation),
   }),
   defineCommand({
     name: 'completion',
-    summary: 'print a script by which the shell completes commands and options',
-    description: ['The script itself runs nothing of postern. Print it again after an update.'],
+    summary: 'print a completion script for the shell',
+    description: ['The script itself does not run postern. Print it again after an update.'],
     operands: [
       { name: 'SHELL', summary: 'the shell', isRequired: true, choices: ['bash', 'zsh', 'fish'] },
     ],

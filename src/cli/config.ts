@@ -114,7 +114,7 @@ function renderReport(given: ConfigReport, all: boolean) {
   ]);
   return [
     ...sections,
-    ...(settings.length === 0 ? [['No setting is set: all have their defaults.']] : []),
+    ...(settings.length === 0 ? [['No settings are set: all have their defaults.']] : []),
     ...(all ? [] : [['All other settings have their defaults: postern config --all']]),
     renderFile(report),
     ...(report.lists === undefined
@@ -125,13 +125,13 @@ function renderReport(given: ConfigReport, all: boolean) {
             ...report.lists.costs.flatMap((cost) => [
               `  ${describeCost(cost)}`,
               ...(isCostly(cost)
-                ? [`    This is much. The most expensive: ${describeExpensive(cost)}.`]
+                ? [`    This is a lot. The most expensive: ${describeExpensive(cost)}.`]
                 : []),
             ]),
           ],
         ]),
     problems.length + warnings.length === 0
-      ? [`${styleText('green', '✓')} No problems: postern start would start.`]
+      ? [`${styleText('green', '✓')} No problems: postern start would work.`]
       : [
           ...problems.map((problem) => `${styleText('red', '✗')} ${problem}`),
           ...warnings.map((warning) => `${styleText('yellow', '!')} ${warning}`),

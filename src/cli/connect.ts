@@ -42,7 +42,7 @@ export function runConnect(
   } else if (client === undefined) {
     const rows = alignColumns(setups.map(({ id, title }) => [id, title]));
     const lines = rows.map((line) => `  ${line}`);
-    console.log(['Clients that postern connect CLIENT knows:', '', ...lines].join('\n'));
+    console.log(['Clients for postern connect CLIENT:', '', ...lines].join('\n'));
   } else
     for (const setup of setups)
       console.log(`\n${renderSetup(setup, entry).replace(/^(?=.)/gm, '  ')}\n`);
@@ -62,7 +62,7 @@ function renderSetup(setup: ClientSetup, entry: GatewayEntry) {
   const next = setup.next?.(entry).replaceAll('`', '');
   const notes = [
     next,
-    isUntried && 'We have not tried this client: compare with its documentation.',
+    isUntried && 'We have not tested this client: compare with its documentation.',
     isRemote && 'The gateway must be reachable from the internet.',
     link && `Or open ${link(entry)}`,
   ].filter(Boolean);

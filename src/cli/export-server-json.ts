@@ -33,7 +33,7 @@ export async function exportServerJson(
   // A registry lists what everybody can reach.
   if (protocol !== 'https:' || isLoopbackHost(hostname))
     throw new UsageError(
-      `${baseUrl} is no address that others can use: a registry lists https addresses. Set BASE_URL, or write --url https://mcp.example.com.`,
+      `${baseUrl} is not an address that others can use: a registry lists https addresses. Set BASE_URL, or write --url https://mcp.example.com.`,
     );
   const path = view === undefined ? undefined : await findPath(view, config, env);
   const described = describeAddress(config, version ?? PACKAGE_VERSION, path);

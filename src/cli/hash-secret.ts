@@ -22,7 +22,7 @@ export async function hashSecret(
   const shown = given === undefined ? { secret, secretSha256 } : { secretSha256 };
   if (json) return console.log(JSON.stringify(shown));
   if (given === undefined)
-    console.log(`Secret, for the client alone. It is shown once:\n  ${secret}\n`);
+    console.log(`Secret, only for the client. It is shown once:\n  ${secret}\n`);
   console.log(`For the configuration file:\n  "secretSha256": "${secretSha256}"`);
 }
 
@@ -30,7 +30,7 @@ export async function hashSecret(
 function requireRandom(secret: string) {
   if (secret.length < MIN_SECRET_LENGTH)
     throw new UsageError(
-      `The secret has ${secret.length} characters. It must be a random one of at least ${MIN_SECRET_LENGTH}: postern clients hash, without --secret, makes one.`,
+      `The secret has ${secret.length} characters. It must be random, with at least ${MIN_SECRET_LENGTH}: postern clients hash, without --secret, generates one.`,
     );
   if (secret.length > MAX_SECRET_LENGTH || !/^[\x21-\x7e]+$/.test(secret))
     throw new UsageError(

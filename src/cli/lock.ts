@@ -76,7 +76,7 @@ export async function lock(
     const missing = result.unread.filter(({ server }) => former?.servers.has(server) !== true);
     if (missing.length > 0)
       throw new CommandError(
-        'Nothing was written. Run `postern lock` again once these servers answer, or leave them out with "disabled": true. Nothing of them is approved yet, so a lock without them would hide all that they have:',
+        'Nothing was written. Run `postern lock` again once these servers answer, or leave them out with "disabled": true. None of their entries are approved yet, so a lock without them would hide all of them:',
         ...missing.map(({ server, problem }) => `${server}: ${problem}`),
       );
     await saveLockFile(lockPath, updated);
@@ -147,7 +147,7 @@ function describeResult(
 ) {
   const { differences, skipped, unread } = result;
   const next = written
-    ? ' What was approved of it before stays approved. Run `postern lock` again once it answers.'
+    ? ' Its earlier approvals stay. Run `postern lock` again once it answers.'
     : '';
   return [
     ...differences.map(({ server, kind, name, change, members }) => {
@@ -157,7 +157,7 @@ function describeResult(
       return `${server}: ${item} ${CHANGES[change]}${which}`;
     }),
     skipped.length > 0 &&
-      `Not read: ${skipped.join(', ')}, as they answer users only. Add --token-file FILE.`,
+      `Not read: ${skipped.join(', ')}, as they only answer users. Add --token-file FILE.`,
     ...unread.map(({ server, problem }) => `${server} could not be read: ${problem}.${next}`),
     written
       ? `Wrote ${result.path}: ${summarizeLock(written)}.`
@@ -169,10 +169,10 @@ function describeResult(
 
 function describeCheck({ path, differences, unread }: LockResult, hasLock: boolean) {
   if (!hasLock)
-    return `Nothing is locked: ${path} is not there, or is {}. \`postern lock\` approves what the servers say now.`;
+    return `Nothing is locked: ${path} does not exist, or is {}. \`postern lock\` approves the current descriptions.`;
   if (differences.length > 0)
-    return 'The gateway hides what is new or has changed. `postern lock` approves it.';
-  return `${path} is what the ${unread.length > 0 ? 'other ' : ''}servers say now.`;
+    return 'The gateway hides new and changed entries. `postern lock` approves them.';
+  return `${path} matches the ${unread.length > 0 ? 'other ' : ''}servers.`;
 }
 
 const CHANGES: Readonly<Record<LockDifference['change'], string>> = {

@@ -6,7 +6,7 @@ const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 
 if (major < OLDEST.major || (major === OLDEST.major && minor < OLDEST.minor)) {
   console.error(
-    `Postern needs Node.js 24 (20.20, 22.22 and 26 work, too), and this is ${process.version}. Install it from https://nodejs.org or with your version manager (nvm install 24), and run npm ci once more.`,
+    `Postern needs Node.js 24 (20.20, 22.22 and 26 also work), and this is ${process.version}. Install it from https://nodejs.org or with your version manager (nvm install 24), and run npm ci again.`,
   );
   process.exitCode = 1;
 } else {
@@ -14,7 +14,7 @@ if (major < OLDEST.major || (major === OLDEST.major && minor < OLDEST.minor)) {
   // Nothing goes on that could settle it any more: without this the process would end as if all were done.
   const endUnfinished = () => {
     console.error(
-      'The command did not finish: what it waited for never came. Run it once more; if that happens again, please report it.',
+      'The command did not finish: it waited for an event that never came. Run it again; if this happens again, please report it.',
     );
     process.exitCode = 1;
   };

@@ -89,7 +89,7 @@ function createProgram(invocation: Invocation): Program {
   }
 }
 
-const TAGLINE = 'An MCP gateway: your MCP servers and tools at one address, behind a login.';
+const TAGLINE = 'An MCP gateway: your MCP servers and tools at one address, behind one login.';
 
 function addCommand(parent: Program, row: Command, invocation: Invocation) {
   const { name, summary, description, operands = [], examples, exitCode1 } = row;
@@ -275,7 +275,7 @@ function describeExcess(program: Program, process: InvokedProcess) {
   }
   // npm keeps the options for itself that stand before `--`, and passes on their values.
   if (/^\d+$/.test(first))
-    return `${says} The port is given by --port ${first}; with npm run, after --: npm run dev -- --port ${first}.`;
+    return `${says} Pass the port with --port ${first}; with npm run, after --: npm run dev -- --port ${first}.`;
   // A file that stands alone was meant for an option.
   if (/\.(jsonc?|ya?ml)$/.test(first)) return `${says} Did you mean --config ${first}?`;
   return /\.[cm]?[jt]s$/.test(first) ? `${says} Did you mean --catalog ${first}?` : says;

@@ -81,7 +81,7 @@ function findInvalidValue(setting: Setting<unknown>, env: Env): Problem | undefi
   if (given?.text === PLACEHOLDER)
     return {
       place: given.name,
-      message: `${PLACEHOLDER} is the placeholder of the documentation. Replace it with a value of your own, or remove the variable.`,
+      message: `${PLACEHOLDER} is a placeholder from the documentation. Replace it with your own value, or remove the variable.`,
     };
   if (given === undefined || rule.parse(given.text) !== undefined) return undefined;
   const visible = hideSecrets(given.text, setting);
@@ -186,7 +186,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
       read(adminSettings.groups).length > 0 &&
       read(adminSettings.clients).length === 0 &&
       !isOffered &&
-      "ADMIN_GROUPS: nobody can log in at the operators' page, because clients of this gateway get their tokens elsewhere. Set OAUTH_AUTHORIZATION_URL, OAUTH_TOKEN_URL and OAUTH_CLIENT_ID (or OAUTH_MODE=broker), or name in ADMIN_CLIENTS the clients whose tokens its API takes."
+      "ADMIN_GROUPS: no user can log in to the operators' page, because clients of this gateway get their tokens elsewhere. Set OAUTH_AUTHORIZATION_URL, OAUTH_TOKEN_URL and OAUTH_CLIENT_ID (or OAUTH_MODE=broker), or name in ADMIN_CLIENTS the clients whose tokens its API accepts."
     );
   },
 
@@ -196,11 +196,11 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
       (client) => client === own || client.startsWith(REGISTERED_CLIENT_PREFIX),
     );
     if (wrong !== undefined)
-      return `ADMIN_CLIENTS: ${JSON.stringify(wrong)} is ${wrong === own ? 'the client that all MCP clients log in by (OAUTH_CLIENT_ID)' : 'a client that registered itself here'}: any of its tokens could end sessions. Name clients of the provider that only operators use.`;
+      return `ADMIN_CLIENTS: ${JSON.stringify(wrong)} is ${wrong === own ? 'the client through which all MCP clients log in (OAUTH_CLIENT_ID)' : 'a client that registered itself here'}: any of its tokens could end sessions. Name clients at the provider that only operators use.`;
     return (
       read(adminSettings.clients).length > 0 &&
       read(adminSettings.groups).length === 0 &&
-      'ADMIN_GROUPS is missing: ADMIN_CLIENTS says by which clients operators come, and ADMIN_GROUPS who they are. Set it to their groups, for example ADMIN_GROUPS=operators'
+      'ADMIN_GROUPS is missing: ADMIN_CLIENTS names the clients of operators, and ADMIN_GROUPS their groups. Set it to those groups, for example ADMIN_GROUPS=operators'
     );
   },
 
@@ -210,14 +210,14 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
       const useless = OF_OWN_TOKENS.find((setting) => !isDefault(setting, read));
       return (
         useless &&
-        `${useless.variable} is for tokens of the gateway's own, and in proxy mode clients get those of the provider. Remove it, or set OAUTH_MODE=broker.`
+        `${useless.variable} is for the gateway's own tokens, but in proxy mode clients get tokens from the provider. Remove it, or set OAUTH_MODE=broker.`
       );
     }
     const useless = OF_PROVIDER_TOKENS.find((setting) => !isMissing(setting));
     return (
       useless &&
       !read(ownTokenSettings.acceptsProviderTokens) &&
-      `${useless.variable} has no use: the gateway issues tokens of its own, whatever the provider's are like. Remove it. To accept tokens of the provider beside its own, set OAUTH_ACCEPT_PROVIDER_TOKENS=true.`
+      `${useless.variable} has no effect: the gateway issues its own tokens, whatever the provider's are like. Remove it. To accept tokens from the provider in addition to its own, set OAUTH_ACCEPT_PROVIDER_TOKENS=true.`
     );
   },
 
@@ -227,7 +227,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     isBrokerMode(read) &&
     !read(idJagSettings.isEnabled) &&
     !isDefault(idJagSettings.issuers, read) &&
-    'ID_JAG_ISSUERS has no use without ID_JAG=true: no assertion is taken. Set ID_JAG=true, or remove ID_JAG_ISSUERS.',
+    'ID_JAG_ISSUERS has no effect without ID_JAG=true: no assertion is accepted. Set ID_JAG=true, or remove ID_JAG_ISSUERS.',
 
   // Its clients are users of that issuer.
   (read) => {
@@ -238,7 +238,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     return (
       read(idJagSettings.isEnabled) &&
       own !== undefined &&
-      `ID_JAG_ISSUERS: ${JSON.stringify(own)} is this gateway (BASE_URL), which makes no such assertions. Name the identity provider of your users.`
+      `ID_JAG_ISSUERS: ${JSON.stringify(own)} is this gateway (BASE_URL), which issues no such assertions. Name the identity provider of your users.`
     );
   },
 
@@ -246,7 +246,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     isBrokerMode(read) &&
     read(ownTokenSettings.acceptsProviderTokens) &&
     isMissing(providerSettings.audience) &&
-    'OIDC_AUDIENCE is missing: OAUTH_ACCEPT_PROVIDER_TOKENS=true accepts tokens of the provider that name it. Set it to the audience of your service accounts, for example OIDC_AUDIENCE=https://mcp.example.com/mcp',
+    'OIDC_AUDIENCE is missing: OAUTH_ACCEPT_PROVIDER_TOKENS=true accepts tokens from the provider that name it. Set it to the audience of your service accounts, for example OIDC_AUDIENCE=https://mcp.example.com/mcp',
 
   (read) =>
     read(outboundSettings.httpsProxy) !== undefined &&
@@ -257,7 +257,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     isBrokerMode(read) &&
     !read(ownTokenSettings.acceptsProviderTokens) &&
     read(loginPolicySettings.exemptClients).length > 0 &&
-    'LOGIN_EXEMPT_CLIENTS has no use without OAUTH_ACCEPT_PROVIDER_TOKENS=true: it is about tokens of the provider, and none is accepted. Remove it.',
+    'LOGIN_EXEMPT_CLIENTS has no effect without OAUTH_ACCEPT_PROVIDER_TOKENS=true: it applies to tokens from the provider, and none are accepted. Remove it.',
 
   // A combination that can never work with a provider is refused at start, with the reason.
   (read) => {
@@ -281,7 +281,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     return (
       ownTokensOnly !== undefined &&
       wrong &&
-      `${wrong} cannot work with ${nameProvider(read)}: ${ownTokensOnly}, so the gateway could check none of its tokens. Set OAUTH_MODE=broker, where clients get tokens of the gateway's own, and remove OAUTH_ACCEPT_PROVIDER_TOKENS.`
+      `${wrong} cannot work with ${nameProvider(read)}: ${ownTokensOnly}, so the gateway could not verify its tokens. Set OAUTH_MODE=broker, where clients get the gateway's own tokens, and remove OAUTH_ACCEPT_PROVIDER_TOKENS.`
     );
   },
 
@@ -291,7 +291,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
   (read) =>
     !isGithub(read) &&
     !isDefault(providerSettings.githubUrl, read) &&
-    'GITHUB_URL has no use without OIDC_PROVIDER=github. Set OIDC_PROVIDER=github, or remove GITHUB_URL.',
+    'GITHUB_URL has no effect without OIDC_PROVIDER=github. Set OIDC_PROVIDER=github, or remove GITHUB_URL.',
 
   (read) => {
     const issuer = read(providerSettings.issuer);
@@ -320,31 +320,31 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     isGithub(read) &&
     isBrokerMode(read) &&
     isMissing(providerClientSettings.secret) &&
-    'OAUTH_CLIENT_SECRET is missing: GitHub gives no tokens without the secret of the OAuth app or GitHub App.',
+    'OAUTH_CLIENT_SECRET is missing: GitHub issues no tokens without the secret of the OAuth app or GitHub App.',
 
   (read) =>
     isGithub(read) &&
     read(idJagSettings.isEnabled) &&
     read(idJagSettings.issuers).includes(read(providerSettings.githubUrl)) &&
-    'ID_JAG=true cannot work with OIDC_PROVIDER=github alone: GitHub makes no such assertions. Name the identity provider that makes them in ID_JAG_ISSUERS, or remove ID_JAG.',
+    'ID_JAG=true cannot work with only OIDC_PROVIDER=github: GitHub issues no such assertions. Name the identity provider that issues them in ID_JAG_ISSUERS, or remove ID_JAG.',
 
   (read, isMissing) => {
     const useless = isGithub(read) && USELESS_WITH_GITHUB.find((setting) => !isMissing(setting));
     return (
       useless &&
-      `${useless.variable} has no use with OIDC_PROVIDER=github, which has neither ID tokens nor a userinfo or revocation endpoint: the gateway asks GitHub's API. Remove it.`
+      `${useless.variable} has no effect with OIDC_PROVIDER=github, which has neither ID tokens nor a userinfo or revocation endpoint: the gateway asks GitHub's API. Remove it.`
     );
   },
 
   (read) =>
     needsReadableTokens(read) &&
     read(providerSettings.audience).length === 0 &&
-    `OIDC_AUDIENCE is missing: ${explainClientAudience(read)}. Set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to what tokens name, for example OAUTH_CLIENT_ID=postern`,
+    `OIDC_AUDIENCE is missing: ${explainClientAudience(read)}. Set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to the audience of the tokens, for example OAUTH_CLIENT_ID=postern`,
 
   (read) =>
     needsReadableTokens(read) &&
     readProfile(read).quirks.opaqueAccessTokens &&
-    `OAUTH_MODE=proxy cannot work with ${nameProvider(read)}: clients would get its access tokens, which are opaque, so the gateway cannot check them. Set OAUTH_MODE=broker, where clients get tokens of the gateway's own.`,
+    `OAUTH_MODE=proxy cannot work with ${nameProvider(read)}: clients would get its access tokens, which are opaque, so the gateway cannot verify them. Set OAUTH_MODE=broker, where clients get the gateway's own tokens.`,
 ];
 
 /** A wrong value is complained of by itself. */

@@ -71,11 +71,11 @@ const isWithoutLastWord = (variable: string, name: string): boolean =>
 
 const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
   OAUTH_TOKENS:
-    "there is no such setting any more. With OAUTH_MODE=broker clients always get tokens of the gateway's own, with OAUTH_MODE=proxy those of the provider. Remove it. To accept tokens of the provider beside the gateway's own, set OAUTH_ACCEPT_PROVIDER_TOKENS=true.",
+    "this setting no longer exists. With OAUTH_MODE=broker clients always get the gateway's own tokens, with OAUTH_MODE=proxy those of the provider. Remove it. To accept tokens from the provider in addition to the gateway's own, set OAUTH_ACCEPT_PROVIDER_TOKENS=true.",
   OAUTH_ACCESS_TOKEN:
-    "there is no such setting any more: no client gets an ID token. Remove it. If the provider's access tokens are no JWTs, set OAUTH_MODE=broker, where clients get tokens of the gateway's own.",
+    "this setting no longer exists: no client gets an ID token. Remove it. If the provider's access tokens are not JWTs, set OAUTH_MODE=broker, where clients get the gateway's own tokens.",
   OAUTH_RESOURCE_PARAMETER:
-    "there is no such setting any more. With OAUTH_MODE=broker clients get tokens of the gateway's own, so the provider need not know what its tokens are for. Remove it.",
+    "this setting no longer exists. With OAUTH_MODE=broker clients get the gateway's own tokens, so the audience of the provider's tokens does not matter. Remove it.",
 };
 
 const isRemovedSetting = (variable: string): boolean => Object.hasOwn(REMOVED_SETTINGS, variable);

@@ -100,7 +100,7 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
     audience: 'client_id',
     issuer: {
       form: /^https:\/\/(login\.microsoftonline\.(com|us)|login\.partner\.microsoftonline\.cn|[a-z0-9-]+\.ciamlogin\.com)\/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\/v2\.0$/,
-      why: 'it must be https://login.microsoftonline.com/<tenant id>/v2.0 with the id of one tenant in lower case: no token names common, organizations or a domain, and those of version 1 have another issuer',
+      why: 'it must be https://login.microsoftonline.com/<tenant id>/v2.0 with the ID of one tenant in lower case: no token names common, organizations or a domain, and version 1 tokens have another issuer',
     },
     quirks: { refreshNeedsScope: true },
   },
@@ -113,7 +113,7 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
     clientAuth: 'basic',
     issuer: {
       form: /^https:\/\/[^/?]+\/oauth2\/(?!v1$)[^/?]+$/,
-      why: 'it must be a custom authorization server, https://<org>.okta.com/oauth2/<id> (for example /oauth2/default): tokens of the org authorization server can be checked by Okta only',
+      why: 'it must be a custom authorization server, https://<org>.okta.com/oauth2/<id> (for example /oauth2/default): only Okta can verify tokens of the org authorization server',
     },
     loginIssuer: {
       form: /^https:\/\/[^/?]+(\/oauth2\/(?!v1$)[^/?]+)?$/,
@@ -128,7 +128,7 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
     scopes: ['offline_access'],
     issuer: {
       form: /^https:\/\/[^/?]+\/$/,
-      why: 'it must be https://<tenant>.auth0.com/, or your custom domain, and end with its slash: the iss of the tokens does',
+      why: 'it must be https://<tenant>.auth0.com/, or your custom domain, and end with a slash, like the iss of the tokens',
     },
     // https://auth0.com/docs/secure/tokens/refresh-tokens/revoke-refresh-tokens (a setting of the tenant, on in old ones)
     quirks: { revokesAllOfUser: true },
@@ -231,7 +231,7 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
   // https://docs.gitlab.com/api/oauth2/ (PKCE; access tokens for two hours, always with a refresh token, which rotates)
   gitlab: {
     ...GENERIC,
-    ownTokensOnly: 'its access tokens are opaque, and its ID tokens live two minutes',
+    ownTokensOnly: 'its access tokens are opaque, and its ID tokens are valid for two minutes',
     issuer: {
       form: /^https?:\/\/[^?]*[^?/]$/,
       why: 'it must be https://gitlab.com, or the address of your own GitLab, without a slash at the end',
@@ -244,7 +244,7 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
   slack: {
     ...GENERIC,
     scopes: ['openid', 'profile', 'email'],
-    ownTokensOnly: 'its access tokens are opaque, and its ID tokens live five minutes',
+    ownTokensOnly: 'its access tokens are opaque, and its ID tokens are valid for five minutes',
     issuer: {
       form: /^https:\/\/slack\.com$/,
       why: 'it must be https://slack.com, without a slash at the end, whatever the address of your workspace',

@@ -136,7 +136,7 @@ export const names = (what: string): Rule<readonly string[]> => {
     allowed: `a comma-separated list of ${what}, or a JSON array of them where one has a comma, such as ["CN=ops,OU=groups","admins"]`,
     explain: (text) =>
       isDistinguishedName(text)
-        ? 'It looks like one name that has commas: write that as a JSON array.'
+        ? 'It looks like one name with commas: write it as a JSON array.'
         : undefined,
   };
 };

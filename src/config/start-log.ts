@@ -39,7 +39,9 @@ export function logStartWarnings(config: Config, log: Log): void {
   if (config.auth.required) {
     if (config.oauth.mode === 'proxy') logWhoCanLogIn(config.oauth, log);
   } else if (isOnThisMachine(config.server.host)) {
-    log.info('AUTH_REQUIRED=false lets in everyone on this machine.', { host: config.server.host });
+    log.info('AUTH_REQUIRED=false accepts all callers on this machine.', {
+      host: config.server.host,
+    });
   }
 }
 
@@ -60,7 +62,7 @@ const RISKS: readonly FindRisk[] = [
   ({ auth, server }) =>
     !auth.required &&
     !isOnThisMachine(server.host) &&
-    'AUTH_REQUIRED=false lets in everyone who can reach this address. Remove it, or set HOST=127.0.0.1.',
+    'AUTH_REQUIRED=false accepts everyone who can reach this address. Remove it, or set HOST=127.0.0.1.',
   // The confused deputy: whoever registers a client could ride on a user's login at the provider.
   ({ oauth }) =>
     oauth.mode === 'broker' &&
@@ -92,7 +94,7 @@ const PUBLIC_RISKS: readonly FindRisk[] = [
   ({ oauth }) =>
     oauth.mode === 'broker' &&
     oauth.allowedScopes.includes('*') &&
-    'OAUTH_ALLOWED_SCOPES=* lets every client ask for everything that your client may do at the provider. List the scopes that all clients may have.',
+    'OAUTH_ALLOWED_SCOPES=* lets every client request all permissions that your client has at the provider. List the scopes that all clients may have.',
   ({ http }) =>
     http.trustProxy.kind === 'all' &&
     'TRUST_PROXY=all lets callers claim any address, and rate limits count by address. Set it to the number or the networks of your proxies, or to none.',
@@ -118,7 +120,7 @@ function logWhoCanLogIn(oauth: ProxyConfig, log: Log): void {
   );
   if (missing.length > 0) {
     log[oauth.isModeSet ? 'info' : 'warn'](
-      `Nobody can log in through this service: OAUTH_MODE=proxy needs ${missing.join(', ')}. Set OAUTH_MODE=broker, which discovers the URLs from OIDC_ISSUER and needs OAUTH_CLIENT_ID only, or set what is missing. If it is only to accept tokens that clients got elsewhere, set OAUTH_MODE=proxy: this is then no warning.`,
+      `Users cannot log in through this service: OAUTH_MODE=proxy needs ${missing.join(', ')}. Set OAUTH_MODE=broker, which discovers the URLs from OIDC_ISSUER and only needs OAUTH_CLIENT_ID, or set the missing variables. If the gateway only has to accept tokens that clients get elsewhere, set OAUTH_MODE=proxy explicitly to turn off this warning.`,
       { missing },
     );
   } else if (oauth.metadataIssuer === 'upstream') {

@@ -59,7 +59,7 @@ function findLostAsks(served: Compared, next: Compared): readonly string[] {
       return !isFree || isAsked
         ? []
         : [
-            `The "ask" for ${quote(pattern, MAX_SHOWN)} (before: ${rule.place}) is gone or fits nothing, so that nobody would be asked.`,
+            `The "ask" for ${quote(pattern, MAX_SHOWN)} (before: ${rule.place}) is gone or matches nothing, so no approval would be required.`,
           ];
     }),
   );
@@ -110,7 +110,7 @@ function findLostLimits(served: Compared, next: Compared): readonly string[] {
         .flatMap(({ limits }) => rule.limits.filter((limit) => !limits.includes(limit)));
       return [...new Set(lost)].map(
         (limit) =>
-          `The limit ${limit} of a rule (before: ${rule.place}) is gone, so that it would allow more.`,
+          `The limit ${limit} of a rule (before: ${rule.place}) is gone, so it would allow more.`,
       );
     });
 }
@@ -158,7 +158,7 @@ function findLostGuards(served: Compared, next: Compared): readonly string[] {
     );
     return lost.length === 0
       ? []
-      : [`The guard ${guard.name} would look at less than before (${lost.join(', ')}).`];
+      : [`The guard ${guard.name} would check less than before (${lost.join(', ')}).`];
   });
 }
 

@@ -71,7 +71,7 @@ const defineMisconfiguration = (what: string) =>
   }) as const;
 
 const CLIENT_UNKNOWN =
-  'The client is unknown or its registration has expired. Remove the server in the client, and add it again: then it registers anew.';
+  'The client is unknown or its registration has expired. Remove the server in the client, and add it again, so that it registers once more.';
 
 export const catalogue = {
   // §7.1: bearer tokens.
@@ -90,7 +90,7 @@ export const catalogue = {
   expired_token: defineUnauthorized('expired_token', 'The token has expired.'),
   token_revoked: defineUnauthorized(
     'token_revoked',
-    'The login that this token belongs to was ended. Log in again.',
+    'The login that this token belongs to has ended. Log in again.',
   ),
   invalid_issuer: defineUnauthorized('invalid_issuer', 'The token was issued by another provider.'),
   invalid_audience: defineUnauthorized(
@@ -175,24 +175,24 @@ export const catalogue = {
   task_lost: defineJsonRpcError(
     200,
     { code: -32603, message: 'Internal error', reason: 'task_lost' },
-    'The replica of the gateway that ran this task has stopped. What the task was doing may have been done in part. Call again, where that does no harm.',
+    'The replica of the gateway that ran this task has stopped. The task may have been carried out in part. Call again if that does no harm.',
   ),
   task_expired: defineJsonRpcError(
     200,
     { code: -32603, message: 'Internal error', reason: 'task_expired' },
-    'The task ran for longer than MCP_TASK_TTL_SECONDS allows, and was ended.',
+    'The task ran for longer than MCP_TASK_TTL_SECONDS allows, and was stopped.',
   ),
   task_result_too_large: defineJsonRpcError(
     200,
     { code: -32603, message: 'Internal error', reason: 'task_result_too_large' },
-    'The task has ended, but its result is too large to be kept.',
+    'The task has finished, but its result is too large to be stored.',
   ),
   /** §29: those of one user, or of all. */
   too_many_tasks: defineRefusal(
     429,
     'Too Many Requests',
     'too_many_tasks',
-    'Too many tasks are running, of this user (MCP_USER_TASKS_MAX) or of all. Wait for one to end, or cancel one.',
+    'Too many tasks are running, for this user (MCP_USER_TASKS_MAX) or in total. Wait for one to end, or cancel one.',
   ),
   too_many_calls: defineRefusal(
     429,
@@ -206,7 +206,7 @@ export const catalogue = {
     403,
     'Forbidden',
     'operators_only',
-    'This is for operators. You are in none of the groups in ADMIN_GROUPS, as your login or access token says.',
+    'This is for operators only. According to your login or access token, you are in none of the groups in ADMIN_GROUPS.',
   ),
   operators_client_only: defineRefusal(
     403,
@@ -224,7 +224,7 @@ export const catalogue = {
     404,
     'Approval not found',
     'approval_not_found',
-    'No call waits for operators under this ID: somebody has decided, or nobody did within ten minutes.',
+    'No call with this ID waits for operators: it has been decided, or has expired after ten minutes.',
   ),
   grant_not_found: defineRefusal(
     404,
@@ -241,19 +241,19 @@ export const catalogue = {
     404,
     'Server not found',
     'server_not_found',
-    'No server of this name is in the configuration file.',
+    'The configuration file has no server with this name.',
   ),
   lock_not_approvable: defineRefusal(
     409,
     'Conflict',
     'lock_not_approvable',
-    'Nothing can be approved here. Run postern lock where the configuration file lies.',
+    'Nothing can be approved here. Run postern lock where the configuration file is.',
   ),
   lock_changed: defineRefusal(
     409,
     'Conflict',
     'lock_changed',
-    'What these servers list, or what was approved of it, has changed since you looked. Nothing was approved. Look again.',
+    'The lists of these servers, or their approvals, have changed since you loaded them. Nothing was approved. Load them again.',
   ),
   lock_server_unread: defineRefusal(
     409,
@@ -290,7 +290,7 @@ export const catalogue = {
   invalid_params: defineJsonRpcError(
     200,
     { code: -32602, message: 'Invalid params' },
-    'The params do not match what the method expects.',
+    'The params do not match those that the method expects.',
   ),
   /** From 2025-11-25 on a result for the model to read; its first line is this one. */
   invalid_tool_input: defineJsonRpcError(
@@ -308,25 +308,25 @@ export const catalogue = {
   client_cannot_be_asked: defineJsonRpcError(
     200,
     { code: -32603, message: 'Tool execution failed' },
-    'This needs an answer from the client. The client must declare that it can answer, and accept text/event-stream.',
+    'This needs a response from the client. The client must declare the capability, and accept text/event-stream.',
   ),
   client_silent: defineJsonRpcError(
     200,
     { code: -32603, message: 'Tool execution failed' },
-    'The client did not answer the question in time.',
+    'The client did not respond to the request in time.',
   ),
   /** §18.5, RFC 6750 §3.1: a rule asks for scopes that the token does not have. */
   insufficient_scope: defineRefusal(
     403,
     'Forbidden',
     'insufficient_scope',
-    'The access token lacks a scope that this call needs. Ask for it, and call again.',
+    'The access token lacks a scope that this call needs. Request it, and call again.',
   ),
   /** §18.4: passed on as the server behind the gateway wrote it. */
   upstream_error: defineJsonRpcError(
     200,
     { code: -32603, message: 'Internal error' },
-    'The server behind the gateway answered with an error of its own.',
+    'The server behind the gateway answered with an error.',
   ),
   tool_failed: defineJsonRpcError(
     200,
@@ -358,7 +358,7 @@ export const catalogue = {
   unsupported_version: defineJsonRpcError(
     400,
     { code: -32022, message: 'Unsupported protocol version' },
-    'This protocol version is not supported. data.supported lists the versions that are.',
+    'This protocol version is not supported. data.supported lists the supported versions.',
   ),
   unknown_method: defineJsonRpcError(
     404,
@@ -393,7 +393,7 @@ export const catalogue = {
     ...defineHttpError(
       404,
       'Not Found',
-      'There is nothing at this path. The MCP endpoint is /mcp, and /mcp/<name> for one server of the configuration file.',
+      'This path does not exist. The MCP endpoint is /mcp, and /mcp/<name> for one server of the configuration file.',
     ),
     // Scanners ask for paths that are not there.
     logLevel: 'debug',
@@ -402,7 +402,7 @@ export const catalogue = {
     ...defineHttpError(
       405,
       'Method Not Allowed',
-      'This path does not support this method. The Allow header lists the methods that it supports.',
+      'This path does not support this method. The Allow header lists the supported methods.',
     ),
     // Every client asks for a stream when it connects.
     logLevel: 'debug',
@@ -417,12 +417,12 @@ export const catalogue = {
     400,
     'Bad Request',
     'unknown_event_id',
-    'The Last-Event-ID header is not the id of an event of this session. Send the last id that a stream of the session had, or leave the header out.',
+    'The Last-Event-ID header is not the ID of an event in this session. Send the ID of the last event that a stream of the session delivered, or omit the header.',
   ),
   stream_lost: defineJsonRpcError(
     200,
-    { code: -32603, message: 'The answer is lost', reason: 'stream_lost' },
-    'What this stream had to send is not kept any more. The call may have run: look before you call again.',
+    { code: -32603, message: 'The response is lost', reason: 'stream_lost' },
+    'The events of this stream are no longer stored. The call may have run: check before you call again.',
   ),
   too_many_streams: defineRefusal(
     503,
@@ -451,7 +451,7 @@ export const catalogue = {
     503,
     'Service Unavailable',
     'audit_unavailable',
-    'The call did not run, because the gateway cannot write its audit log. Its operator has to make room. Try again later.',
+    'The call did not run, because the gateway cannot write its audit log. Its operator has to free disk space. Try again later.',
   ),
   unsupported_media_type: {
     ...defineHttpError(
@@ -498,7 +498,7 @@ export const catalogue = {
   unsupported_grant_type: defineOAuthError(
     400,
     'unsupported_grant_type',
-    'grant_type must be authorization_code or refresh_token. A gateway whose configuration file has clients takes client_credentials, too, and one with ID_JAG=true takes urn:ietf:params:oauth:grant-type:jwt-bearer.',
+    'grant_type must be authorization_code or refresh_token. A gateway whose configuration file has clients also accepts client_credentials, and one with ID_JAG=true urn:ietf:params:oauth:grant-type:jwt-bearer.',
   ),
   unknown_client: defineOAuthError(400, 'invalid_client', CLIENT_UNKNOWN),
   unauthenticated_client: defineOAuthError(401, 'invalid_client', CLIENT_UNKNOWN),
@@ -506,7 +506,7 @@ export const catalogue = {
   unauthenticated_machine: defineOAuthError(
     401,
     'invalid_client',
-    'The client could not be authenticated. Compare its ID and its secret or key with the configuration file of the gateway, and check its clock. The log of the gateway says what is wrong.',
+    'The client could not be authenticated. Compare its ID and its secret or key with the configuration file of the gateway, and check its clock. The gateway log has the details.',
   ),
   client_keys_unavailable: defineOAuthError(
     503,
@@ -517,7 +517,7 @@ export const catalogue = {
   unusable_assertion: defineOAuthError(
     400,
     'invalid_grant',
-    'The assertion is not one that the gateway takes from this client. The log of the gateway says what is wrong; get a new one from the identity provider.',
+    'The gateway does not accept this assertion from this client. See the gateway log for details, and get a new assertion from the identity provider.',
   ),
   /** The person is known, and may not: what is allowed is for the log. */
   asserted_user_refused: defineOAuthError(
@@ -550,7 +550,7 @@ export const catalogue = {
   authorization_code_reused: defineOAuthError(
     400,
     'invalid_grant',
-    'The code was already used. The login that it stood for has ended: log in again.',
+    'The code was already used. Its login has ended: log in again.',
   ),
   /** RFC 9700 §4.14.2. */
   refresh_token_reused: defineOAuthError(
@@ -578,13 +578,13 @@ export const catalogue = {
   invalid_target: defineOAuthError(
     400,
     'invalid_target',
-    "The resource is not one of this gateway's.",
+    'The resource does not belong to this gateway.',
   ),
   /** RFC 6749 §6: a refresh may narrow what was granted, and never widen it. */
   invalid_scope: defineOAuthError(
     400,
     'invalid_scope',
-    'The login was not made for all of these scopes. Ask for fewer, or log in again.',
+    'The login does not include all of these scopes. Request fewer, or log in again.',
   ),
   /** RFC 7591 §3, RFC 6750 §3.1. */
   registration_token_required: defineOAuthError(
@@ -592,13 +592,13 @@ export const catalogue = {
     'invalid_token',
     "Registration requires the gateway's initial access token (DCR_ACCESS_TOKEN).",
   ),
-  not_configured: defineOAuthError(500, 'server_error', 'A setting that this needs is missing.'),
+  not_configured: defineOAuthError(500, 'server_error', 'A required setting is missing.'),
   /** §12: the provider stalls, or cannot keep up with its clients. */
   /** §5.11. Not `invalid_grant`, which would log the user out for an outage. */
   renewal_unavailable: defineOAuthError(
     503,
     'temporarily_unavailable',
-    'The identity provider could not be asked for some time whether this login still holds. Try again in a minute; nobody is logged out.',
+    'The identity provider has been unreachable for some time, so this login could not be verified. Try again in a minute; you are not logged out.',
   ),
   provider_busy: defineOAuthError(
     503,
@@ -616,13 +616,13 @@ export const catalogue = {
     "The gateway would not accept the identity provider's ID token.",
   ),
   unusable_identity: defineMisconfiguration(
-    'The gateway could not use what the identity provider says of the user.',
+    'The gateway could not use the claims of the identity provider about the user.',
   ),
   unusable_provider_answer: {
     ...defineOAuthError(
       502,
       'server_error',
-      'The identity provider answered something that the gateway cannot use.',
+      'The identity provider sent a response that the gateway cannot use.',
     ),
     logLevel: 'warn',
   },

@@ -114,7 +114,7 @@ function readPerson(query: URLSearchParams) {
   const email = query.get('email') ?? '';
   const groups = query.getAll('group').filter((group) => group !== '');
   if (sub === '' && email === '' && groups.length === 0)
-    fail('bad_request', { details: 'Say who it is: user, email or group.' });
+    fail('bad_request', { details: 'Name the user with user, email or group.' });
   const claims = {
     ...(sub !== '' && { sub }),
     ...(email !== '' && { email }),

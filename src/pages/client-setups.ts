@@ -141,7 +141,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
   -H 'MCP-Protocol-Version: 2026-07-28' -H 'Mcp-Method: tools/list' \\
   -d '${JSON.stringify(LIST_TOOLS)}'`,
     next: () =>
-      '`$TOKEN` is an access token of the provider. In development, `curl <provider>/token-for/NAME` gives one; `postern dev` prints the command. Otherwise a client library gets one by a login (Your own code, in docs/connect.md).',
+      '`$TOKEN` is an access token from the provider. In development, `curl <provider>/token-for/NAME` returns one; `postern dev` prints the command. Otherwise a client library gets one when you log in (Your own code, in docs/connect.md).',
   },
 ];
 
@@ -232,7 +232,7 @@ export const MORE_CLIENT_SETUPS: readonly ClientSetup[] = [
     title: 'LM Studio',
     ...inJson('mcp.json', 'mcpServers', (url) => ({ url })),
     isUntried: true,
-    next: () => 'Where it does not log in, add a token in `headers`.',
+    next: () => 'If it does not log in, add a token in `headers`.',
   },
 ];
 

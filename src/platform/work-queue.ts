@@ -129,7 +129,7 @@ export function createFairQueue(options: {
       const leave = () => {
         line.waiting.splice(line.waiting.indexOf(start), 1);
         waiting -= 1;
-        reject(new QueueLeftError('nobody waits for it any more'));
+        reject(new QueueLeftError('the caller no longer waits for it'));
       };
       waiting += 1;
       line.waiting.push(start);
@@ -166,7 +166,7 @@ export function createFairQueue(options: {
       const line = lines.get(owner) ?? { running: 0, waiting: [] };
       lines.set(owner, line);
       try {
-        if (signal?.aborted) throw new QueueLeftError('nobody waits for it any more');
+        if (signal?.aborted) throw new QueueLeftError('the caller no longer waits for it');
         const isFree = running < maxRunning && line.running < maxRunningOfOne;
         if (isFree && line.waiting.length === 0) begin(line);
         else await waitForTurn(line, signal);

@@ -312,7 +312,7 @@ test('§22.6 operators: approve what they were shown whole, server by server or 
   await open('Approve all');
   await dialog.getByRole('button', { name: 'Approve files, notes' }).click();
   await page.getByText('Approved: files, notes. Clients see it now.').waitFor();
-  await page.getByText('Everything that the servers say was approved.').waitFor();
+  await page.getByText('All descriptions from the servers are approved.').waitFor();
   // The only complaint: that the first one was refused.
   expect(complaints).toEqual([expect.stringContaining('409')]);
 });
@@ -362,7 +362,7 @@ test('§22.5 operators: the front page leads there after a login, and the token 
   const { page, tokens } = await own.open('/');
   const link = page.getByRole('link', { name: "Operators' page" });
   await logInToPlayground(page, 'Log in to see your tools');
-  await page.getByRole('heading', { name: 'What you can use' }).waitFor();
+  await page.getByRole('heading', { name: 'Tools you can use' }).waitFor();
   const sent: string[] = [];
   page.on('request', (request) => {
     const { authorization } = request.headers();

@@ -38,7 +38,7 @@ test('§27.4 a link in a browser: its user logs in, sees the call, approves it, 
     readApprovalLink((await user.call(WRITE, LONG)).text),
   );
   await logInAs(page, 'Ada');
-  await expectGoodLooks(page, 'May this app do this?');
+  await expectGoodLooks(page, 'Allow this app to do this?');
   await page.getByText('/tmp/a').waitFor();
   await page.getByRole('button', { name: 'Approve' }).click();
   await expectGoodLooks(page, 'Approved');
@@ -51,11 +51,11 @@ test('§27.4 the list in a browser: what waits, one of it refused, and nothing l
   await user.call(WRITE, ARGS);
   const { page, errors } = await openPage(browser, `${own.gateway.baseUrl}/approvals`);
   await logInAs(page, 'Bob');
-  await expectGoodLooks(page, 'Waiting for an approval');
-  await page.getByRole('link', { name: `See what it would do: ${WRITE}` }).click();
+  await expectGoodLooks(page, 'Waiting for approval');
+  await page.getByRole('link', { name: `Review the call: ${WRITE}` }).click();
   await page.getByRole('button', { name: 'Refuse' }).click();
   await expectGoodLooks(page, 'Refused');
-  await page.getByRole('link', { name: 'What waits for you' }).click();
+  await page.getByRole('link', { name: 'Waiting for you' }).click();
   await page.getByText('There is nothing to decide.').waitFor();
   expect((await user.call(WRITE, ARGS)).text).toContain('was not approved');
   expect(errors).toEqual([]);
@@ -65,9 +65,9 @@ test('§27.4 a link in a browser: somebody else sees nothing of the call, and ca
   const user = await own.gateway.logIn('Carol');
   const { page } = await openPage(browser, readApprovalLink((await user.call(WRITE, ARGS)).text));
   await logInAs(page, 'Mallory');
-  await expectGoodLooks(page, 'This link is for somebody else');
+  await expectGoodLooks(page, 'This link is for another user');
   expect(await page.content()).not.toContain('/tmp/a');
-  await page.getByRole('button', { name: 'Log in as somebody else' }).click();
+  await page.getByRole('button', { name: 'Log in as another user' }).click();
   await logInAs(page, 'Carol');
-  await expectGoodLooks(page, 'May this app do this?');
+  await expectGoodLooks(page, 'Allow this app to do this?');
 });

@@ -16,7 +16,7 @@ const PAGES = [
     path: '/',
     async prepare(page: Page) {
       await logInToPlayground(page, 'Log in to see your tools');
-      await page.getByRole('heading', { name: 'What you can use' }).waitFor();
+      await page.getByRole('heading', { name: 'Tools you can use' }).waitFor();
     },
   },
   { name: 'playground', path: '/playground', prepare: async () => {} },
@@ -35,10 +35,10 @@ const PAGES = [
     path: '/playground',
     async prepare(page: Page) {
       await logInToPlayground(page);
-      await page.getByText('Folders that servers may ask for').click();
+      await page.getByText('Folders for servers that ask').click();
       await callTool(page, 'asks');
       await page.getByRole('dialog').getByLabel('Name').fill('Ada');
-      await page.getByRole('button', { name: 'Send the answer' }).click();
+      await page.getByRole('button', { name: 'Send', exact: true }).click();
       await page.getByLabel('Your answer').waitFor();
     },
   },

@@ -65,8 +65,8 @@ test('§24.3 a link in a browser: somebody else is told that it is not for them,
   const link = readLink((await user.call('wiki__whoami')).text);
   const { page } = await openPage(browser, link);
   await logInAs(page, 'Mallory');
-  await expectGoodLooks(page, 'This link is for somebody else');
-  await page.getByRole('button', { name: 'Log in as somebody else' }).click();
+  await expectGoodLooks(page, 'This link is for another user');
+  await page.getByRole('button', { name: 'Log in as another user' }).click();
   await logInAs(page, 'Carol');
   await expectGoodLooks(page, 'Connect wiki?');
 });

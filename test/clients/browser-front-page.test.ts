@@ -53,7 +53,7 @@ test('§19.4 front page: strangers see no tool; after a login there are those th
   await page.waitForURL(/\/oauth\/authorize\?/);
   await approve(page);
   await logInAtProvider(page);
-  await page.getByRole('heading', { name: 'What you can use' }).waitFor();
+  await page.getByRole('heading', { name: 'Tools you can use' }).waitFor();
   expect(page.url()).toBe(`${own.service.baseUrl}/`);
   await expect.poll(() => page.title()).toBe('Connect · Acme <tools>');
   expect(await page.locator('.fp-tools li code').allInnerTexts()).toContain('echo');

@@ -43,12 +43,12 @@ test('§4.6 consent: an unknown client is a page in a browser, and JSON for prog
   }
 });
 
-test('§4.6 consent: a question that was left open for too long is a page that says so', async () => {
+test('§4.6 consent: a question that was open for too long is a page that says so', async () => {
   const page = await own.page();
   await own.ask(page);
   clock.advance(600_000);
   await approve(page);
-  await page.getByText('This page has expired. Start the login again from your app.').waitFor();
+  await page.getByText('This page has expired. Log in again from your app.').waitFor();
   expect(await heading(page)).toBe(REFUSED);
 });
 

@@ -64,12 +64,12 @@ const revoke = (refreshToken: string) =>
 test('§19.3 playground: the token is renewed before it ends, and stays in memory', async () => {
   const { site, makeTokensOld } = await startSiteWithOldTokens();
   const { page, granted, tokens, complaints } = await logIn('Stateless', site);
-  await page.getByText(/^Token renews in$/).waitFor();
+  await page.getByText(/^Token refreshes in$/).waitFor();
   makeTokensOld();
   await page.clock.fastForward(TO_RENEWAL);
-  await expect.poll(() => steps(page)).toContain('Renew the token');
+  await expect.poll(() => steps(page)).toContain('Refresh the token');
   await expect.poll(() => granted.length).toBe(2);
-  await expect.poll(() => page.locator('.pg-bar').innerText()).toMatch(/renews in\s+0:5\d:\d\d/);
+  await expect.poll(() => page.locator('.pg-bar').innerText()).toMatch(/refreshes in\s+0:5\d:\d\d/);
   expect(await notice(page).count()).toBe(0);
 
   await page.getByRole('button', { name: 'Call the tool' }).click();
@@ -109,7 +109,7 @@ test('§19.3 playground: a login that cannot be renewed says so, and another kee
   const { page, granted } = await logIn('Sessions');
   await revoke(granted[0]?.refresh_token ?? '');
   await page.clock.fastForward(TO_RENEWAL);
-  await notice(page).getByText('Your login ends soon. It could not be renewed:').waitFor();
+  await notice(page).getByText('Your login ends soon. It could not be refreshed:').waitFor();
   await page.getByText(/^Login ends in$/).waitFor();
 
   await page.clock.fastForward('55');
@@ -147,7 +147,7 @@ test('§19.3 playground: a call whose token is refused is sent again with a new 
   );
   await page.getByRole('button', { name: 'Call the tool' }).click();
   await expect.poll(() => resultOf(page).innerText()).toBe('half a sentence');
-  expect((await steps(page)).slice(-3)).toEqual(['Call echo', 'Renew the token', 'Call echo']);
+  expect((await steps(page)).slice(-3)).toEqual(['Call echo', 'Refresh the token', 'Call echo']);
   expect(granted).toHaveLength(2);
   await site.close();
 });

@@ -31,7 +31,7 @@ test.each([
     await logInAtProvider(page);
     await page.getByRole('heading', { name: 'echo' }).waitFor();
     expect(page.url()).toBe(`${own.service.baseUrl}/playground`);
-    await page.getByText('Token renews in').waitFor();
+    await page.getByText('Token refreshes in').waitFor();
     await callTool(page, 'echo', { text: 'by the provider' });
     await expect.poll(() => resultOf(page).innerText()).toBe('by the provider');
     expect(complaints).toEqual([]);
@@ -54,12 +54,10 @@ test('§19.3 playground: a provider that does not know the redirect URI; the pag
 
   await page.goBack();
   await page.getByRole('alert').waitFor();
-  expect(await page.getByRole('alert').innerText()).toContain(
-    'must know the redirect URI of this page',
-  );
+  expect(await page.getByRole('alert').innerText()).toContain('the redirect URI of this page');
   await page.getByText(redirectUri, { exact: true }).waitFor();
   await page.getByRole('button', { name: 'Log in', exact: true }).waitFor();
   // What was asked before is still there to be looked at.
-  expect(await steps(page)).toContain('Read what the authorization server says');
+  expect(await steps(page)).toContain('Read the authorization server metadata');
   expect(await page.evaluate('sessionStorage.length')).toBe(0);
 });

@@ -37,8 +37,8 @@ test.each(ERAS)(
   '§19.3 playground: a form, a model’s answer and roots, all at once (%s)',
   async (era) => {
     const { page, complaints } = await connect(era);
-    await page.getByText('Folders that servers may ask for').click();
-    await page.getByLabel('Roots, one a line').fill('file:///home/ada/work\n/home/ada\n');
+    await page.getByText('Folders for servers that ask').click();
+    await page.getByLabel('Roots, one per line').fill('file:///home/ada/work\n/home/ada\n');
     await page.getByText('“/home/ada” is left out').waitFor();
     const bodies = watchBodies(page);
     await callTool(page, 'asks');
@@ -47,14 +47,14 @@ test.each(ERAS)(
     await dialog.getByRole('heading', { name: 'asks asks you' }).waitFor();
     expect(await dialog.innerText()).toContain('A tool of Postern wrote this.');
     await dialog.getByLabel('Name').fill('Ada');
-    await dialog.getByRole('button', { name: 'Send the answer' }).click();
+    await dialog.getByRole('button', { name: 'Send', exact: true }).click();
 
     await dialog.getByRole('heading', { name: 'asks asks for a model’s answer' }).waitFor();
     expect(await dialog.innerText()).toMatch(
       /Be brief\.[\s\S]*Say hello\.[\s\S]*At most 100 tokens/,
     );
     await dialog.getByLabel('Your answer').fill('Hello.');
-    await dialog.getByRole('button', { name: 'Send the answer' }).click();
+    await dialog.getByRole('button', { name: 'Send', exact: true }).click();
 
     await expect.poll(() => resultOf(page).innerText()).toBe('Answered: form, model, folders.');
     const sent = bodies.join('\n');

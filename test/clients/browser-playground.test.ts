@@ -61,8 +61,8 @@ test('§19.5 playground: every step of the login is shown, those before it left 
   const { page } = loggedIn;
   expect((await steps(page)).slice(0, 6)).toEqual([
     'Ask without a token',
-    'Read what the resource says',
-    'Read what the authorization server says',
+    'Read the resource metadata',
+    'Read the authorization server metadata',
     'Go to the login page',
     'Redeem the code',
     'Open a session',
@@ -113,7 +113,7 @@ test.each(ERAS)('§19.5 playground: progress, log lines and a question (%s)', as
   await dialog.getByText('Who is it?').waitFor();
   await dialog.getByLabel('Name').fill('Ada');
   await dialog.getByLabel('colour').selectOption('green');
-  await dialog.getByRole('button', { name: 'Send the answer' }).click();
+  await dialog.getByRole('button', { name: 'Send', exact: true }).click();
   await expect.poll(() => resultOf(page).innerText()).toBe('Answered: form.');
   expect(complaints).toEqual([]);
 });

@@ -112,7 +112,7 @@ test.each([
     args: ['--port', '3010', 'dev'],
     says: 'Too many arguments: dev. The command comes first: node ',
   },
-  { args: ['dev', '3010'], says: 'Too many arguments: 3010. The port is given by --port 3010;' },
+  { args: ['dev', '3010'], says: 'Too many arguments: 3010. Pass the port with --port 3010;' },
   { args: ['dev', 'm.json'], says: 'Too many arguments: m.json. Did you mean --config m.json?' },
   { args: ['dev', 'm.mjs'], says: 'Too many arguments: m.mjs. Did you mean --catalog m.mjs?' },
 ])('§20.1 command line: $args is refused: $says', async ({ args, says }) => {

@@ -59,7 +59,7 @@ test.skipIf(process.platform !== 'linux' || !existsSync(SCRIPT))(
   async () => {
     const { terminal, pid, read, answers } = await startInTerminal();
     process.kill(pid, 'SIGHUP');
-    await expect.poll(read).toContain('Loaded the configuration file anew.');
+    await expect.poll(read).toContain('Reloaded the configuration file.');
     expect(await answers()).toBe(true);
     terminal.kill('SIGKILL');
     await expect.poll(answers).toBe(false);

@@ -34,7 +34,7 @@ interface Version {
   readonly says?: string;
 }
 
-const LOADED = 'Loaded the configuration file anew.';
+const LOADED = 'Reloaded the configuration file.';
 const REFUSED = 'The configuration file has problems';
 
 interface Urls {

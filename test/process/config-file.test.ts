@@ -106,7 +106,7 @@ test('§18.5 rules: servers without rules are warned of in production, and so ar
     expect.objectContaining({
       level: 'warn',
       msg: expect.stringMatching(
-        /may use all that these servers offer: wiki, files\. .*cannot tell them apart: files .*"rules": "everyone"/,
+        /may use everything that these servers offer: wiki, files\. .*cannot tell them apart: files .*"rules": "everyone"/,
       ),
     }),
   ]);
@@ -149,7 +149,7 @@ test('§18.1 file: SIGHUP with a file that has problems keeps the running one an
   await writeFile(join(cwd, 'mcp.json'), '{ "builtIn": true }');
   postern.kill('SIGHUP');
   await expect
-    .poll(() => linesWith(postern, 'Loaded the configuration file anew.'))
+    .poll(() => linesWith(postern, 'Reloaded the configuration file.'))
     .toContainEqual(expect.objectContaining({ servers: [], rules: 0 }));
   postern.kill('SIGTERM');
   expect(await postern.ended).toEqual({ code: 0, signal: null });
@@ -162,7 +162,7 @@ test('§18.1 file: a change is loaded by itself, also when another file replaces
   await writeFile(join(cwd, 'new.json'), JSON.stringify({ rules: [rule] }));
   await rename(join(cwd, 'new.json'), join(cwd, 'mcp.json'));
   await expect
-    .poll(() => linesWith(postern, 'Loaded the configuration file anew.'))
+    .poll(() => linesWith(postern, 'Reloaded the configuration file.'))
     .toEqual([expect.objectContaining({ rules: 1 })]);
 });
 
@@ -190,7 +190,7 @@ test('§18.1 file: what is wrong with a rule is told with its place', async () =
   const postern = await runPostern({ ...ANONYMOUS, POSTERN_CONFIG: 'mcp.json' }, { cwd });
   expect(postern.code).toBe(1);
   expect(postern.stderr).toMatch(
-    / {2}- mcp\.json:1: rules\[0\]: may: "tool:x" begins with no kind/,
+    / {2}- mcp\.json:1: rules\[0\]: may: "tool:x" begins with an unknown kind/,
   );
   expect(postern.stderr).toMatch(/ {2}- mcp\.json:1: rules\[0\]: when: /);
 });
@@ -209,8 +209,8 @@ test('§18.7 lock: one that cannot be read stops the start, and keeps the runnin
 });
 
 const RULES = '"rules": [{ "who": { "groups": ["staff"] }, "may": ["*"] }]';
-const REFUSED = 'The configuration file was not loaded, because users could do more';
-const RELOADED = 'Loaded the configuration file anew.';
+const REFUSED = 'The configuration file was not loaded, because it has lost protections';
+const RELOADED = 'Reloaded the configuration file.';
 
 test('§18.1 file: a change that loses all rules is not loaded, until it says that this is meant', async () => {
   const cwd = await makeFolderWith(`{ ${RULES} }`);
@@ -264,7 +264,7 @@ test('§18.1 file: one that asks before less is not loaded, until it says that t
     level: 'error',
     lost: [
       expect.stringMatching(
-        /^The "ask" for "one__env" \(before: mcp\.json:1, rules\[1\]\) is gone or fits nothing, .* "allowFewerProtections": true /,
+        /^The "ask" for "one__env" \(before: mcp\.json:1, rules\[1\]\) is gone or matches nothing, .* "allowFewerProtections": true /,
       ),
     ],
   });
@@ -391,9 +391,7 @@ test('§18.1 file: with WORKERS it is read once for the log, and each worker loa
   await writeFile(join(cwd, 'mcp.json'), '{ "mcpServers": {} }');
   postern.kill('SIGHUP');
   await expect
-    .poll(() =>
-      linesWith(postern, 'Loaded the configuration file anew.').map(({ worker }) => worker),
-    )
+    .poll(() => linesWith(postern, 'Reloaded the configuration file.').map(({ worker }) => worker))
     .toEqual(expect.arrayContaining([1, 2]));
   expect((await fetch(`${postern.url}/health`)).status).toBe(200);
 });
@@ -413,7 +411,7 @@ test('§18.1 file: a worker that takes the place of another does not serve with 
 
   await writeFile(path, '{ "rules": "everyone" }');
   await expect
-    .poll(() => linesWith(postern, 'A new worker serves.'), { timeout: 20_000 })
+    .poll(() => linesWith(postern, 'A new worker is serving.'), { timeout: 20_000 })
     .toHaveLength(1);
   await expect.poll(() => linesWith(postern, RELOADED)).not.toEqual([]);
   expect(await callTool(postern.url, 'works')).toMatch(/^\d+$/);
@@ -436,13 +434,13 @@ test('§18.1 file: a worker that takes the place of another does not read YAML t
     await expect.poll(() => writes).toBeGreaterThan(0);
     process.kill(Number(one?.pid), 'SIGKILL');
     await expect.poll(() => writes, { timeout: 20_000 }).toBeGreaterThan(30);
-    expect(linesWith(postern, 'A new worker serves.')).toEqual([]);
+    expect(linesWith(postern, 'A new worker is serving.')).toEqual([]);
   } finally {
     clearInterval(writing);
   }
   await writeFile(path, whole);
   await expect
-    .poll(() => linesWith(postern, 'A new worker serves.'), { timeout: 20_000 })
+    .poll(() => linesWith(postern, 'A new worker is serving.'), { timeout: 20_000 })
     .toHaveLength(1);
   for (let calls = 0; calls < 4; calls += 1)
     expect(await callTool(postern.url, 'works')).toMatchObject({ code: -32602 });

@@ -101,8 +101,8 @@ test('§20.3 connect: for curl it says where a token comes from', async () => {
 
 test('§20.3 connect: a client that nobody has tried is said to be one', async () => {
   const [untried, tried] = await Promise.all([connect(['zed']), connect(['opencode'])]);
-  expect(untried.stdout).toContain('We have not tried this client');
-  expect(tried.stdout).not.toContain('We have not tried');
+  expect(untried.stdout).toContain('We have not tested this client');
+  expect(tried.stdout).not.toContain('We have not tested');
 });
 
 test('§20.3 connect: a shell runs nothing of an address', async () => {

@@ -185,7 +185,7 @@ test('§20.2 doctor URL: a proxy that takes away the challenge, cookies or CORS 
   takesAway.add('cookie').add('access-control-allow-origin');
   const { failures, find } = await runDoctor(url);
   expect(failures).toEqual(['cors', 'login']);
-  expect(find('login').remedy).toContain('pass Cookie and Set-Cookie headers on');
+  expect(find('login').remedy).toContain('pass on Cookie and Set-Cookie headers');
   expect(find('clients')).toMatchObject({ status: 'unknown' });
 
   front.closeAllConnections();
@@ -357,8 +357,8 @@ test('§20.2 doctor URL: BASE_URL has a path, and the proxy in front changes it,
   expect(changed.failures).toEqual(['gateway.endpoint']);
   expect(changed.find('gateway.endpoint')).toMatchObject({
     setting: 'BASE_URL',
-    why: expect.stringContaining('by another path than /mcp'),
-    remedy: expect.stringContaining('pass on what comes below /gateway/'),
+    why: expect.stringContaining('with another path than /mcp'),
+    remedy: expect.stringContaining('pass on requests below /gateway/'),
   });
 
   const isBelow = (path: string) => path.startsWith('/gateway/');
@@ -372,7 +372,7 @@ test('§20.2 doctor URL: BASE_URL has a path, and the proxy in front changes it,
       status: 'warning',
       what: expect.stringContaining('/.well-known/oauth-authorization-server/gateway (404)'),
       setting: 'BASE_URL',
-      remedy: expect.stringContaining('pass these addresses on'),
+      remedy: expect.stringContaining('pass on requests for these addresses'),
     });
 
     rewrite = (path) =>

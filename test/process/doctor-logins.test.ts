@@ -135,9 +135,9 @@ test('§24.6 doctor: a server whose metadata names the endpoints of another’s 
 
 test.each<{ name: string; habits: Partial<ServerHabits>; says: RegExp }>([
   {
-    name: 'no PKCE with S256',
+    name: 'does not support PKCE with S256',
     habits: { document: { code_challenge_methods_supported: ['plain'] } },
-    says: /takes no PKCE with S256/,
+    says: /does not support PKCE with S256/,
   },
   {
     name: 'metadata of another issuer',
@@ -196,7 +196,7 @@ test('§24.6 doctor: a server that is not there is a failure, with the reason', 
       status: 'failure',
       what: expect.stringMatching(/^Users cannot connect to down: .* could not be fetched/),
       why: expect.stringContaining('ECONNREFUSED'),
-      remedy: expect.stringMatching(/^see whether it is up, .* down has the right "url"/),
+      remedy: expect.stringMatching(/^check that it is up, .* down has the right "url"/),
     },
   ]);
 });

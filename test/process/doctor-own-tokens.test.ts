@@ -1,4 +1,4 @@
-// `postern doctor` where clients get tokens of the gateway's own (§5.11): what they need of the provider, what they do not,
+// `postern doctor` where clients get the gateway's own tokens (§5.11): what they need of the provider, what they do not,
 // and the mistakes that are left.
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { createGrantId } from '../../src/logins/grants/grant.ts';
@@ -71,7 +71,7 @@ describe('doctor: what own tokens need', () => {
     expect(find('tokens.not-needed').what).toMatch(
       /^Own tokens: the provider need not issue JWT access tokens\. .*mapper.*algorithm.*OIDC_AUDIENCE/,
     );
-    expect(find('token').what).toContain('whether a login works to its end');
+    expect(find('token').what).toContain('whether a login works to the end');
   });
 
   test('§20.2 doctor: a setting that was removed is named, with the way on', async () => {
@@ -87,7 +87,7 @@ describe('doctor: what own tokens need', () => {
     {
       what: 'nobody in particular',
       changed: {},
-      said: /^Everybody whom the provider lets in may log in/,
+      said: /^All users at the provider may log in/,
     },
     {
       what: 'addresses and claims',
@@ -144,7 +144,7 @@ describe('doctor: planted mistakes that are left', () => {
     });
     const { failures, find } = await diagnose({ OAUTH_AUTHORIZATION_URL: `${endpoint.url}/auth` });
     expect(failures).toEqual(['provider.authorization-request']);
-    expect(find('provider.authorization-request').remedy).toContain('let it have openid');
+    expect(find('provider.authorization-request').remedy).toContain('allow it openid');
   });
 
   test('§20.2 doctor: a provider without offline_access: what follows, and the setting that says how long', async () => {
@@ -165,18 +165,18 @@ describe('doctor: planted mistakes that are left', () => {
     {
       what: 'cannot tell of logouts',
       document: {},
-      said: /does not say that it can tell the gateway of logouts/,
+      said: /does not say that it can notify the gateway of logouts/,
     },
     {
       what: 'says that it cannot',
       document: { backchannel_logout_supported: 'true' },
-      said: /does not say that it can tell the gateway of logouts/,
+      said: /does not say that it can notify the gateway of logouts/,
     },
     {
       what: 'tells of logouts, by session',
       document: { backchannel_logout_supported: true, backchannel_logout_session_supported: true },
       said: /Register http:\/\/localhost:9\/oauth\/backchannel-logout as back-channel logout URL of the gateway's client\.$/,
-      why: /came from that session/,
+      why: /logins from that session end/,
     },
     {
       what: 'tells of logouts, by session, where all end',
@@ -296,7 +296,7 @@ test('§20.2 doctor URL: a gateway with own tokens, and calls by one: good, revo
   });
   const without = await runDoctor(url);
   expect(without.failures).toEqual([]);
-  expect(without.find('token').what).toContain('whether a login works to its end');
+  expect(without.find('token').what).toContain('whether a login works to the end');
   // A made-up refresh token is refused by the gateway itself: that says nothing of the provider.
   expect(without.find('provider.client-secret').status).toBe('unknown');
 

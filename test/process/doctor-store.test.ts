@@ -74,7 +74,7 @@ test('§20.2 doctor: a Redis that is down, one with another password, and a user
     remedy: expect.stringContaining('set REDIS_URL=redis://user:password@'),
   });
   const plain = await examine(redis.url.replace('redis:', 'rediss:'));
-  expect(plain.find('store').remedy).toContain('redis:// in place of rediss://');
+  expect(plain.find('store').remedy).toContain('redis:// instead of rediss://');
   const beyond = await examine(`${redis.url}/99`);
   expect(beyond.find('store')).toMatchObject({
     what: 'Redis does not have the database that the address names at its end.',
@@ -157,7 +157,7 @@ test('§20.2 doctor: with the store of a running gateway down, what needs it is 
   ]);
   const printed = await runInside(own, { args: ['doctor'] });
   expect(printed.stdout.trimEnd().replaceAll('\n', ' ')).toMatch(
-    /Start here: Nothing listens where Redis should be \(REDIS_URL\): .+ and port\.$/,
+    /Start here: Nothing listens at the address of Redis \(REDIS_URL\): .+ and port\.$/,
   );
   const outside = await runDoctor(running.url);
   expect(outside.failures).toEqual(['gateway.ready.store']);
@@ -234,7 +234,7 @@ test('§20.2 doctor: mending a setting uses up no limit, a run takes one login, 
   expect(wrong.failures).toEqual(['provider.client-secret']);
   expect(wrong.find('login')).toMatchObject({
     status: 'unknown',
-    why: expect.stringContaining('counts in rate limits'),
+    why: expect.stringContaining('counts towards rate limits'),
   });
   const right = await runDoctor(undefined, { env });
   expect(right.failures).toEqual([]);
@@ -316,7 +316,7 @@ test('§20.2 doctor: servers of the configuration file, and what is wrong with t
   });
   expect(dying.find('server')).toMatchObject({
     what: 'dies cannot be used: its process ended with exit code 3.',
-    why: 'The last that it wrote to its error output: booting | no database: [secret]',
+    why: 'The end of its error output: booting | no database: [secret]',
   });
 
   const broken = await diagnose({ wiki: { ulr: wiki.url } });
@@ -342,7 +342,7 @@ test('§20.2 doctor: tools that a program hides because "isolation" lets it ask 
       check: 'server.isolation',
       status: 'warning',
       what: 'Tools of files that no client sees: book, survey.',
-      why: 'It lists them only for clients that it can ask something. With "isolation": "shared" all users have one process, which cannot say whom it asks, so it is told that no client can be asked.',
+      why: 'It lists them only for clients that accept requests from it. With "isolation": "shared" all users share one process, which cannot say which user it asks, so it is told that no client accepts requests.',
       setting: 'POSTERN_CONFIG',
       remedy: 'if they are needed, set "isolation": "user" for files in the configuration file.',
     },
@@ -390,7 +390,7 @@ test('§20.2 doctor: lists that a server has and does not declare', async () => 
     {
       status: 'warning',
       what: 'silent does not declare tools; its list has 1.',
-      why: expect.stringMatching(/nobody sees these tools\.$/),
+      why: expect.stringMatching(/so no client sees these tools\.$/),
       remedy: expect.stringContaining('have the server declare tools'),
     },
     { what: 'silent does not declare prompts; its list has 2.' },

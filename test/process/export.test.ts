@@ -80,9 +80,9 @@ test('§32.3 export --view: one view or server of the file, and no other name', 
 });
 
 test.each([
-  [[], {}, 'http://localhost:3000 is no address that others can use'],
-  [[], { BASE_URL: 'http://mcp.example.com' }, 'is no address that others can use'],
-  [['--url', 'https://localhost'], {}, 'is no address that others can use'],
+  [[], {}, 'http://localhost:3000 is not an address that others can use'],
+  [[], { BASE_URL: 'http://mcp.example.com' }, 'is not an address that others can use'],
+  [['--url', 'https://localhost'], {}, 'is not an address that others can use'],
   [
     ['--url', 'ftp://a.example'],
     {},

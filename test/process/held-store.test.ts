@@ -105,7 +105,7 @@ test('§17 shutdown: a thread that never ends holds nothing up, and the log says
   expect(await postern.ended).toEqual({ code: null, signal: 'SIGKILL' });
   expect(postern.log().at(-1)).toMatchObject({
     level: 'error',
-    msg: 'This process is killed, as work on a file or folder did not end within 1 s. Look for what holds it up.',
+    msg: 'This process is killed, as work on a file or folder did not end within 1 s. Look for the cause.',
   });
 });
 
@@ -119,6 +119,6 @@ test('§17 workers: one that is blocked is killed, and the log names it', {
   service.kill('SIGTERM');
   expect(await service.ended).toEqual({ code: 1, signal: null });
   expect(service.log()).toContainEqual(
-    expect.objectContaining({ msg: expect.stringContaining('does not end, and is killed'), pid }),
+    expect.objectContaining({ msg: expect.stringContaining('does not exit, and is killed'), pid }),
   );
 });

@@ -101,7 +101,7 @@ test('§32.4 init: arguments stand before and behind the package, in their order
     /env\.API_KEY +to be filled in: put WEATHER_API_KEY into \.env \("Of your account"\)/,
   );
   expect(stdout).toMatch(/env\.REGION +left out: it is not required/);
-  expect(stdout).toMatch(/runtimeArguments +taken over as options of "docker"/);
+  expect(stdout).toMatch(/runtimeArguments +imported as options of "docker"/);
   expect(stdout).not.toContain('"sh"');
 });
 
@@ -242,11 +242,11 @@ test.each([
   [{ packages: [{ ...PYPI, version: undefined }] }, 'It must be one version'],
   [
     { packages: [{ ...NPM, registryBaseUrl: 'https://npm.acme.example' }] },
-    'is in a registry of its own',
+    'is in a separate registry',
   ],
   [
     { packages: [{ ...OCI, environmentVariables: [{ name: '--privileged', value: '1' }] }] },
-    'is no name of an environment variable',
+    'is not a valid name for an environment variable',
   ],
   [{ packages: [{ ...NPM, registryType: 'mcpb' }] }, 'only packages of npm, pypi, oci can'],
   [{ packages: [{ ...NPM, registryType: 'constructor' }] }, 'only packages of npm, pypi, oci can'],
@@ -259,7 +259,7 @@ test.each([
   [{ remotes: [{ type: 'websocket', url: 'wss://a.example' }] }, 'must be streamable-http or sse'],
   [{ remotes: [{ type: 'sse' }] }, 'must be a text'],
   [{ packages: [] }, 'neither "remotes" nor "packages"'],
-  [{ name: 'com.acme/---', remotes: [REMOTE] }, 'is no name of a server'],
+  [{ name: 'com.acme/---', remotes: [REMOTE] }, 'is not a valid name for a server'],
 ])('§32.4 init: %j is refused, and nothing is written', async (document, says) => {
   const { code, stderr, text } = await init(document);
   expect([code, text]).toEqual([1, '']);

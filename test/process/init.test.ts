@@ -95,7 +95,7 @@ test('§20.6 init: nothing is asked without a terminal', async () => {
   const cwd = await makeFolder();
   const { code, stderr } = await init(cwd);
   expect(code).toBe(2);
-  expect(stderr).toMatch(/^postern init asks questions, and there is no terminal\. Add --yes/);
+  expect(stderr).toMatch(/^postern init asks questions, but there is no terminal\. Add --yes/);
   expect(existsSync(join(cwd, '.env'))).toBe(false);
 });
 
@@ -162,7 +162,7 @@ test.skipIf(process.platform !== 'linux' || !existsSync(SCRIPT))(
     await writeFileIn(cwd, '.env', 'MINE=1\n');
     const asked = openTerminal(cwd);
     await asked.answer('Where do your users log in?', '\r');
-    await asked.answer('What is the gateway to serve?', '\r');
+    await asked.answer('What should the gateway serve?', '\r');
     await asked.answer('Where does it keep sessions?', '\r');
     await asked.answer('.env exists already. Overwrite it?', '\r');
     await asked.ended;
@@ -300,9 +300,7 @@ test('§20.6 init --servers: names of other programs become names that the gatew
   );
   const { code, stdout } = await init(cwd, '--yes', '--servers', 'mcp.json');
   expect(code).toBe(0);
-  expect(stdout).toMatch(
-    /^ {2}my-db +name +renamed: it was my_db\. A name here is a letter, then /m,
-  );
+  expect(stdout).toMatch(/^ {2}my-db +name +renamed: it was my_db\. A name is a letter, then /m);
   expect(stdout).toMatch(/^ {2}my-server +name +renamed: it was My Server\. /m);
   expect(read(cwd, 'postern.yaml')).toMatch(/^ {2}my-db:$[\s\S]*^ {2}my-server:$/m);
   const shown = await runInside({ AUTH_REQUIRED: 'false' }, { args: ['config'], cwd });
@@ -315,7 +313,7 @@ test.each([
     names: ['my_db', 'My DB'],
     says: '"My DB" and "my_db" would both be called my-db here. Rename one of them.',
   },
-  { names: ['文'], says: '"文" is no name of a server.' },
+  { names: ['文'], says: '"文" is not a valid name for a server.' },
 ])('§20.6 init --servers: $names are refused, and nothing is written', async ({ names, says }) => {
   const cwd = await makeFolder();
   const mcpServers = Object.fromEntries(names.map((name) => [name, { command: 'x' }]));
@@ -361,7 +359,7 @@ test('§20.6 init --servers: secrets in arguments and URLs are moved into .env, 
   expect(yaml).toContain('mcp?key=${SEARCH_KEY}&lang=en&token=${SEARCH_TOKEN}');
   const table = stdout.slice(0, stdout.indexOf('Next:'));
   for (const row of [
-    /^ {2}my-db +name +renamed: it was my_db\. A name here is a letter, then /m,
+    /^ {2}my-db +name +renamed: it was my_db\. A name is a letter, then /m,
     /^ {2}my-db +args\[2\] +moved to \.env: MY_DB_PASSWORD$/m,
     /^ {2}my-db +env\.DATABASE_URL +moved to \.env: MY_DB_DATABASE_URL_PASSWORD$/m,
     /^ {2}my-db +env\.MODE +left: it does not look like a secret$/m,
@@ -406,7 +404,7 @@ test('§20.6 init --servers: a server that wants a login of each user gets auth:
     `  login-sse:\n    url: "${origin}/login/sse"\n    type: sse\n    auth: {"type":"oauth"}\n`,
   ]);
   expect(stdout).toMatch(
-    /^ {2}login +auth +added, with the type oauth: it wants each user to log in/m,
+    /^ {2}login +auth +added, with the type oauth: it requires each user to log in/m,
   );
   expect(asked.map(({ path }) => path).sort()).toEqual(['/key', '/login', '/login/sse']);
   expect(asked.filter(({ headers }) => headers.authorization !== undefined)).toEqual([]);
@@ -622,7 +620,7 @@ test.skipIf(process.platform !== 'linux' || !existsSync(SCRIPT))(
     const finished = await makeFolder();
     const asked = openTerminal(finished);
     await asked.answer('Where do your users log in?', '\r');
-    await asked.answer('What is the gateway to serve?', '\r');
+    await asked.answer('What should the gateway serve?', '\r');
     await asked.answer('Where does it keep sessions?', '\r');
     await asked.ended;
     expect(asked.screen()).toContain('Wrote postern.yaml, .env, catalog.mjs, catalog.test.mjs');

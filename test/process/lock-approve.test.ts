@@ -169,7 +169,7 @@ test('§22.6 approving: the audit log says who approved what of which server', a
     { servers: ['wiki'], differences: 3 },
   ]);
   expect(
-    postern.log().filter(({ msg }) => msg.startsWith('Loaded the configuration')),
+    postern.log().filter(({ msg }) => msg.startsWith('Reloaded the configuration')),
   ).toHaveLength(1);
 });
 

@@ -125,7 +125,7 @@ describe('postern lock', () => {
         'wiki: tool "edit" is gone',
         'wiki: tool "new" is new',
         'wiki: tool "search" has changed: annotations, description',
-        'The gateway hides what is new or has changed. `postern lock` approves it.\n',
+        'The gateway hides new and changed entries. `postern lock` approves them.\n',
       ].join('\n'),
       stderr: '',
     });
@@ -269,7 +269,7 @@ describe('postern lock when something is wrong', () => {
       [
         'wiki: tool "edit" is gone',
         'wiki: tool "publish" is new',
-        'notes could not be read: it refuses connections. What was approved of it before stays approved. Run `postern lock` again once it answers.',
+        'notes could not be read: it refuses connections. Its earlier approvals stay. Run `postern lock` again once it answers.',
         'Wrote postern.lock: 3 tools and 1 prompt of 2 servers.',
         '',
       ].join('\n'),
@@ -374,7 +374,7 @@ describe('postern lock --token', () => {
 
     const without = await runLock();
     expect(without.stdout).toContain(
-      'Not read: wiki, as they answer users only. Add --token-file FILE.',
+      'Not read: wiki, as they only answer users. Add --token-file FILE.',
     );
     expect(await readText()).not.toContain('"wiki"');
 

@@ -181,7 +181,7 @@ describe('postern rules test', () => {
   test('§18.5 with JSON the patterns that fit nothing are on stderr', async () => {
     const { stdout, stderr } = await run([...BOTH, '--json']);
     expect(JSON.parse(stdout)).toHaveLength(5);
-    expect(stderr).toBe('"files__read_file" fits nothing that is there: mcp.json:6, rules[2]\n');
+    expect(stderr).toBe('"files__read_file" matches nothing: mcp.json:6, rules[2]\n');
   });
 
   test('§18.5 the client and what the server says can be given', async () => {

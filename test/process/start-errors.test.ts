@@ -225,7 +225,7 @@ test('§9 an older Node.js is told in one sentence, before anything is loaded th
     { args: ['start'] },
   );
   expect([code, stdout]).toEqual([1, '']);
-  expect(stderr).toMatch(/^Postern needs Node\.js 24 .*nvm install 24.*npm ci once more\.\n$/);
+  expect(stderr).toMatch(/^Postern needs Node\.js 24 .*nvm install 24.*npm ci again\.\n$/);
 });
 
 test('§10 start-up: dev says what to set where DATA_DIR cannot be written', async () => {
@@ -261,6 +261,6 @@ test('§20.1 dev: in proxy mode the same settings are refused', async () => {
   );
   expectCleanFailure(postern);
   expect(problemsOf(postern)).toEqual([
-    expect.stringMatching(/^OAUTH_ACCESS_TTL_SECONDS is for tokens of the gateway's own/),
+    expect.stringMatching(/^OAUTH_ACCESS_TTL_SECONDS is for the gateway's own tokens/),
   ]);
 });

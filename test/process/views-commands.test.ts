@@ -47,7 +47,7 @@ test('§25.2 config --lists: what each path costs, with the most expensive tools
   );
   expect(code).toBe(0);
   expect(stdout).toMatch(/^ {2}\/mcp: 14 tools, about 2\d,\d{3} tokens$/m);
-  expect(stdout).toMatch(/^ {4}This is much\. The most expensive: wiki__dump_0 2,\d{3}, /m);
+  expect(stdout).toMatch(/^ {4}This is a lot\. The most expensive: wiki__dump_0 2,\d{3}, /m);
   expect(stdout).toMatch(/^ {2}\/mcp\/wiki: 12 tools, about 2\d,\d{3} tokens$/m);
   expect(stdout).toMatch(/^ {2}\/mcp\/research: 2 tools, about \d\d tokens$/m);
 });
@@ -61,10 +61,10 @@ test('§25.2 config --lists: a server that does not answer is not taken for one 
     ...['config', '--lists', '--config', 'mcp.json'],
   );
   expect(stdout).toMatch(
-    /^ {2}\/mcp\/down: not known, since it did not answer or lists tools for users only$/m,
+    /^ {2}\/mcp\/down: unknown, since it did not answer or only lists tools for users$/m,
   );
   expect(stdout).toMatch(
-    /^ {2}\/mcp\/all: 0 tools, about 0 tokens, without servers that did not answer or list tools for users only$/m,
+    /^ {2}\/mcp\/all: 0 tools, about 0 tokens, without servers that did not answer or only list tools for users$/m,
   );
 });
 

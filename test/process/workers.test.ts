@@ -144,7 +144,7 @@ describe('a worker that dies', () => {
         String(other.pid),
       ]);
     }
-    await expect.poll(() => service.stdout).toContain('"A new worker serves."');
+    await expect.poll(() => service.stdout).toContain('"A new worker is serving."');
     const after = await connectToEach(service.port);
     expect(after.map(({ pid }) => pid)).not.toContain(one.pid);
     expect(after.map(({ pid }) => pid)).toContain(other.pid);
@@ -160,7 +160,7 @@ describe('a worker that dies', () => {
     await call.next();
     process.kill(one.pid, 'SIGTERM');
     expect(await lastOf(call)).toMatchObject({ result: { content: [{ text: String(one.pid) }] } });
-    await expect.poll(() => service.stdout).toContain('"A new worker serves."');
+    await expect.poll(() => service.stdout).toContain('"A new worker is serving."');
     expect(service.log().filter(({ level }) => level !== 'info')).toEqual([]);
   });
 
@@ -217,7 +217,8 @@ describe('a worker that dies', () => {
   test('§17 workers: one that dies again and again at start is replaced ever more slowly', async () => {
     const { service, one } = await startPair();
     const deaths = () => service.log().filter(({ signal }) => signal === 'SIGKILL');
-    const replacements = () => service.log().filter(({ msg }) => msg === 'A new worker serves.');
+    const replacements = () =>
+      service.log().filter(({ msg }) => msg === 'A new worker is serving.');
     let pid = one.pid;
     for (let death = 1; death <= 3; death += 1) {
       process.kill(pid, 'SIGKILL');

@@ -40,8 +40,8 @@ ${renderTable(['Goal', 'Reached'], goals)}
 mcp-proxy passes on to a process over stdio, and checks no token.
 
 **The 99th percentile with 32 connections** is that of pauses. Each server has one core here, and between its rounds it waits for the others. When its load
-begins anew, V8 compiles and the memory that calls left behind is collected: 10 ms for a full collection, after about 50 ms in which V8 marks on the same core.
-Three such moments in a round of 3 s are the percentile. With a second core for V8, or under a load that goes on, they are fewer.
+begins again, V8 compiles and the memory that calls left behind is collected: 10 ms for a full collection, after about 50 ms in which V8 marks on the same core.
+Three such moments in a round of 3 s are the percentile. With a second core for V8, or under a load that continues, they are fewer.
 `;
 }
 

@@ -98,7 +98,7 @@ export const ROWS: readonly Row[] = [
       {
         title: 'Approvals',
         about:
-          'Calls that somebody is asked about before they run: by a form of the client, at the page, or among operators.',
+          'Calls that someone is asked about before they run: by a form of the client, at the page, or among operators.',
         unit: 'ops',
         queries: [['{{ask}}: {{outcome}}', sumBy('ask, outcome', 'mcp_approvals_total')]],
       },
@@ -172,7 +172,7 @@ export const ROWS: readonly Row[] = [
       {
         title: 'Hidden by postern.lock',
         about:
-          'What a server lists and nobody has approved. changed: it was approved in other words.',
+          'What a server lists and no one has approved. changed: it was approved in other words.',
         unit: 'ops',
         queries: [
           [
@@ -258,7 +258,7 @@ export const ROWS: readonly Row[] = [
       {
         title: 'Rate limits reached',
         about:
-          'ip: one address. user: one user. global: all callers together, so everybody is refused.',
+          'ip: one address. user: one user. global: all callers together, so everyone is refused.',
         unit: 'reqps',
         queries: [['{{endpoint}}: {{scope}}', sumBy('endpoint, scope', 'rate_limit_hits_total')]],
       },
@@ -309,7 +309,7 @@ export const ROWS: readonly Row[] = [
       },
       {
         title: 'Event loop (p99)',
-        about: 'For how long everybody waits because something computes.',
+        about: 'For how long everyone waits because something computes.',
         unit: 's',
         queries: [['{{instance}}', 'nodejs_eventloop_lag_p99_seconds{job="$job"}']],
       },

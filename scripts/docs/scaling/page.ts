@@ -174,7 +174,7 @@ So one Redis is enough for *G* / *R* = ${show(costOf(costs.gateway, BUSY_BATCH) 
 ## The simulation
 
 The model does not say how many calls share a script, because that depends on how busy everything is. A simulation does
-(\`bench/scaling/simulate.ts\`): each process takes the calls that have come, checks them, sends one script, has at most ${MAX_SCRIPTS} scripts under way, and
+(\`bench/scaling/simulate.ts\`): each process takes the calls that have come, checks them, sends one script, has at most ${MAX_SCRIPTS} scripts in progress, and
 finishes the calls that Redis has answered; Redis runs one script after the other; a message takes ${NETWORK_MICROSECONDS} µs. Each process has 32 connections whose
 clients call again at once, so this is full load.
 
@@ -243,7 +243,7 @@ ${renderTable(
   ],
 )}
 This part is computed from scripts that were measured one by one, not from a cluster under load. A cluster is also worth its price for
-more memory than one machine has, and for a fail-over that does not concern all users.
+more memory than one machine has, and for a failover that does not concern all users.
 
 To change to a cluster, set \`STORE_READS=direct\` (with \`tracked\` the gateway does not start) and \`REDIS_URL=rediss://…?cluster=true\`. The gateway moves no data:
 on an empty cluster, all sessions, logins and registrations are gone, and users connect again. So stop all processes, change both, and start them; processes
@@ -344,11 +344,11 @@ ${renderTable(
 - **Splitting it does not pay.** It is ${show(shared)} of the ${show(all)} µs that a call costs Redis. In eight windows with an eighth of the limit each
   it would cost the same again on one Redis, and because calls spread unevenly, a limit of 1,000,000 would refuse from about 99.6 % of it on. On a
   cluster of a dozen primaries it would begin to pay, beyond ${showCount(capacityOf(costOfBusiestNode(costs, 12, BUSY_BATCH)))} calls per second.
-- **Rounding it does not pay either.** Counting by tenths of a second in place of single calls was tried. It saves half of the memory of the windows, and 3 to
+- **Rounding it does not pay either.** Counting by tenths of a second instead of single calls was tried. It saves half of the memory of the windows, and 3 to
   10 % of Redis's CPU, because the window of the address costs more. So there is one exact form, and no setting.
 - **After a pause, Redis does not stall.** When all entries of a busy minute become too old at once, removing them in one step would keep
   Redis busy for the time in the last column, longer than the gateway waits. So a script removes 5,000 at most, and leaves the others out of the count.
-- When nobody calls for a whole minute, Redis itself removes the key. Set \`lazyfree-lazy-expire yes\`, so that it does so in the background.
+- When no one calls for a whole minute, Redis itself removes the key. Set \`lazyfree-lazy-expire yes\`, so that it does so in the background.
 `;
 }
 

@@ -97,7 +97,7 @@ ${renderTable(
 ${isFarSlower(ways, costs, batch) ? `${BUSY_MACHINE}\n` : ''}Scripts, commands and bytes are those of a call. A process that tracks reads also sends Redis 50 small commands a second while it is called, whatever
 the number of calls; the fewer there are, the more that is of each.
 
-What this saves depends on how often a caller comes back. ${showCount(callers[0]?.callsPerSecond ?? 0)} calls per second at one process, of so many users in turn, each with
+The saving depends on how often a caller returns. ${showCount(callers[0]?.callsPerSecond ?? 0)} calls per second at one process, of so many users in turn, each with
 an address and a session:
 
 ${renderTable(
@@ -192,12 +192,12 @@ STORE_READS=tracked          # then: one Redis or Sentinel, Redis 6 or later
 
 - **Before**: \`leased\` needs all processes on a version that has the setting. \`tracked\` needs a Redis user who
   [may use \`CLIENT TRACKING\`](operations/store.md#reads-that-are-remembered). By itself it saves no round trip, because each call is still counted in Redis.
-- **What you see**: Redis uses less of its core at the same load ([how to tell](#scaling)), and \`postern doctor\` has a \`✓\`: “Redis tells of changes”.
+- **Symptom**: Redis uses less of its core at the same load ([how to tell](#scaling)), and \`postern doctor\` has a \`✓\`: “Redis reports changes”.
   \`redis_operations_total\` does not fall: it also counts calls that ask Redis for nothing.
 - **Back**: remove the line, and restart one by one. Before you go back to a version without \`leased\`, wait a little over one window after that (a minute for calls,
   an hour for registrations), or a limit may let in more for as long.
 - **Where it helps**: where callers call often. A caller who sends a process at least 4 calls in 5 s gets a share, of 5 % of the limit at most: with the
-  default of 100 calls a minute for an address, 5 calls. Of tens of thousands of users who each call now and then, only the window of all callers is
+  default of 100 calls a minute for an address, 5 calls. Of tens of thousands of users who each call occasionally, only the window of all callers is
   counted in advance. A load balancer that sends an address or a session to the same process makes their calls come together there.
 
 ### What you give up
@@ -205,7 +205,7 @@ STORE_READS=tracked          # then: one Redis or Sentinel, Redis 6 or later
 - **A limit may refuse early.** What another process has taken and not used counts as used: at most one share per process (5 % of the limit, and less
   near it), for 5 s at most; that of a process that was killed, for a window and 5 s. While Redis answers, a limit never admits more than it says. The last 31
   requests of a window, and limits under 80, are counted one by one. \`X-RateLimit-Remaining\` may be 5 s old.
-- **What is ended is refused within 200 ms** at the other processes (with \`direct\` at the next call): a session that was deleted, a login that was revoked. The
+- **Ended sessions and logins are refused within 200 ms** at the other processes (with \`direct\` at the next call): a session that was deleted, a login that was revoked. The
   process that ended it refuses it at once. While a process is not certain to hear of changes, each call asks Redis again.
 - **A session may end up to 5 % of \`MCP_SESSION_TTL_SECONDS\` early** after its last call, because it is extended only when that much of its time
   is over. \`X-Session-Expires-At\` has the time at which it really ends.

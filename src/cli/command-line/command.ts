@@ -118,7 +118,7 @@ export const CATALOG = textOption(
 export const CONFIG = textOption(
   'FILE',
   'mcp.json',
-  'put the MCP servers of FILE (JSON or YAML) behind the gateway, by its rules',
+  'put the MCP servers of FILE (JSON or YAML) behind the gateway, with its rules',
 );
 
 const MAX_PORT = 65_535;

@@ -121,7 +121,7 @@ async function end(code: number, log: Log): Promise<void> {
   }
   if (work === undefined) return process.exit(code);
   log.error(
-    `This process is killed, as ${work} did not end within ${THREADS_MS / 1000} s. Look for what holds it up.`,
+    `This process is killed, as ${work} did not end within ${THREADS_MS / 1000} s. Look for the cause.`,
   );
   process.emit('exit', code);
   process.kill(process.pid, 'SIGKILL');
@@ -133,6 +133,6 @@ function findThreadWork(): string | undefined {
   if (hasWritesUnderWay()) return 'a write to store.mdb in DATA_DIR';
   const kinds = process.getActiveResourcesInfo();
   if (kinds.some((kind) => kind.startsWith('FSReq'))) return 'work on a file or folder';
-  if (kinds.includes('GetAddrInfoReqWrap')) return 'a question to the name server';
+  if (kinds.includes('GetAddrInfoReqWrap')) return 'a DNS query';
   return undefined;
 }

@@ -72,7 +72,7 @@ export async function readSecretOption(
 
 function requireContent(content: string, flag: string) {
   const secret = content.trim();
-  if (secret === '') throw new UsageError(`${flag}: there is nothing in it.`);
+  if (secret === '') throw new UsageError(`${flag}: it is empty.`);
   return secret;
 }
 

@@ -8,13 +8,15 @@ import { createProviderOf } from './provider.ts';
 async function run() {
   if (process.env.NODE_ENV === 'production')
     throw new StartError(
-      'NODE_ENV: the development provider lets anybody in and is not for production. Set NODE_ENV=development, or OIDC_ISSUER to a provider of yours.',
+      'NODE_ENV: the development provider accepts anyone and is not for production. Set NODE_ENV=development, or OIDC_ISSUER to your own provider.',
     );
   const config = loadConfig(process.env);
   const { server: gateway, auth, oauth } = config;
   const clientId = oauth.providerClient.id;
   if (!auth.required || clientId === undefined)
-    throw new StartError('OAUTH_CLIENT_ID and OIDC_ISSUER are needed: those of the gateways.');
+    throw new StartError(
+      'OAUTH_CLIENT_ID and OIDC_ISSUER are required: use those of the gateways.',
+    );
   const { issuer, audience } = auth.provider;
   const server = createServer(await createProviderOf(config, issuer, audience, clientId));
   const port = Number(new URL(issuer).port || 80);

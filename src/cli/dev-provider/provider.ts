@@ -72,14 +72,14 @@ export async function createDevProvider(settings: DevProviderSettings): Promise<
     } else if (url === '/') {
       answer(
         200,
-        'This development provider lets anybody log in. Your client opens it when a login is needed.\n',
+        'This development provider accepts any name. Your client opens it when you have to log in.\n',
       );
     } else if (
       url.startsWith(TOKEN_PATH) &&
       // Fetch Metadata: another site's page asks, as by an image. Programs send none.
       /^(cross|same)-site$/.test(String(req.headers['sec-fetch-site']))
     ) {
-      answer(403, 'A page elsewhere gets no token, and changes no groups.\n');
+      answer(403, 'Pages from other sites get no token, and cannot change groups.\n');
     } else if (url.startsWith(TOKEN_PATH)) {
       const [name = '', query] = url.slice(TOKEN_PATH.length).split('?');
       const groups = new URLSearchParams(query).get('groups');
@@ -245,7 +245,7 @@ function createProviderConfiguration(
         useGrantedResource: () => true,
         getResourceServerInfo: (_ctx, resource) => {
           if (resource !== gatewayUrl && !resource.startsWith(`${gatewayUrl}/`))
-            throw new InvalidTarget(`tokens are made for ${gatewayUrl} only`);
+            throw new InvalidTarget(`tokens are issued only for ${gatewayUrl}`);
           return describeResource(settings, resource);
         },
       },
@@ -385,7 +385,7 @@ label[for=groups], button { display: block; margin-top: 1rem; }
 <form method="post">
 <label for="name">Name</label>
 <input id="name" name="name" value="developer" maxlength="100" autocomplete="username" autofocus required>
-<label for="groups">Groups, with commas between them</label>
+<label for="groups">Groups, separated by commas</label>
 <input id="groups" name="groups" value="${DEFAULT_GROUPS}" maxlength="500" autocomplete="off">
 <button type="submit">Log in</button>
 </form>

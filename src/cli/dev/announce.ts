@@ -165,7 +165,7 @@ function describeServers(url: string, configFile: BannerFacts['configFile']): re
       // Without what may be secret: arguments, and what follows the host.
       return `${server.name} (${verb} ${describe(server).target})`;
     }),
-    `One of them alone: ${url}/${first.name} has what ${first.name} has, under its own names`,
+    `A single server: ${url}/${first.name} has everything of ${first.name}, under its own names`,
   ];
 }
 
@@ -203,7 +203,7 @@ function renderHints({ server, auth }: Config, facts: BannerFacts, node: string)
         ]
       : []),
     [
-      `Connect a client by a command${hasServers ? ', in place of its entries for these servers' : ''}:`,
+      `Connect a client with a command${hasServers ? ', replacing its entries for these servers' : ''}:`,
       ...commands.map((setup) => setup.render(entry)),
     ],
     [
@@ -286,5 +286,5 @@ function describeState(
   if (isUp === false) return ['✗', leaveOutNextStart(reason ?? 'it does not answer')];
   if (isUp === true && tools !== undefined) return ['✓', countNoun(tools, 'tool')];
   if (!isLate || !isPersonal) return undefined;
-  return isUp ? ['✓', 'tools differ between users'] : ['·', 'starts when somebody uses it'];
+  return isUp ? ['✓', 'tools differ between users'] : ['·', 'starts on first use'];
 }

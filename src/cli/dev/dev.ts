@@ -59,7 +59,7 @@ export async function dev(options: Texts<'catalog' | 'config' | 'port'>): Promis
   const envFile = prepareEnvironment(options, process.env);
   if (process.env.NODE_ENV === 'production')
     throw new StartError(
-      'NODE_ENV: postern dev lets anybody in and is not for production. Use postern start.',
+      'NODE_ENV: postern dev accepts anyone and is not for production. Use postern start.',
     );
   const environment = Object.fromEntries(Object.entries(process.env).filter(([, value]) => value));
   const preview = loadConfig({
@@ -235,7 +235,7 @@ async function startDevProvider(config: Config, audience: readonly string[]) {
     (error: unknown): never => {
       if (getErrorCode(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
       throw new StartError(
-        'The development provider is missing: npm did not install the optional package oidc-provider (--omit=optional, or the download failed). Install again with --include=optional, set OIDC_ISSUER to a provider of yours, or set AUTH_REQUIRED=false to run without login.',
+        'The development provider is missing: npm did not install the optional package oidc-provider (--omit=optional, or the download failed). Install again with --include=optional, set OIDC_ISSUER to your own provider, or set AUTH_REQUIRED=false to run without logging in.',
       );
     },
   );

@@ -153,7 +153,7 @@ function judgeAuthorization(outcome: AuthorizationOutcome, url: string): Finding
       });
     case 'client-unknown':
       return failure('provider.client-id', {
-        what: `The provider does not know the client ${quote(clientId)}, or does not let it log users in.`,
+        what: `The provider does not know the client ${quote(clientId)}, or does not let it sign users in.`,
         why: `It says: ${outcome.said}`,
         setting: 'OAUTH_CLIENT_ID',
         remedy:
@@ -164,20 +164,20 @@ function judgeAuthorization(outcome: AuthorizationOutcome, url: string): Finding
         what: `The provider refuses the gateway's authorization request: ${outcome.said}`,
         ...(REFUSALS[outcome.error] ?? {
           setting: 'OAUTH_ADDED_SCOPES, OAUTH_ADDED_PARAMETERS',
-          remedy: "compare what the gateway asks for with the client's settings at the provider.",
+          remedy: "compare the gateway's request with the client's settings at the provider.",
         }),
       });
     case 'error-page':
       return failure('provider.authorization-request', {
-        what: 'The provider shows an error page in place of a login page.',
+        what: 'The provider shows an error page instead of a login page.',
         why: `It says: ${outcome.said}`,
         setting: 'OAUTH_CLIENT_ID',
         remedy: `check the client ${quote(clientId)} and its redirect URI ${redirectUri} at the provider.`,
       });
     case 'not-told':
       return unknown(CHECK, {
-        what: `whether ${host} knows the redirect URI ${redirectUri}: it tells only after a login.`,
-        remedy: 'compare it with what is registered at the provider, character by character.',
+        what: `whether ${host} knows the redirect URI ${redirectUri}: it only reports this after a login.`,
+        remedy: 'compare it with the one registered at the provider, character by character.',
       });
   }
 }
@@ -186,7 +186,7 @@ const REFUSALS: Readonly<Record<string, Advice>> = {
   invalid_scope: {
     setting: 'OAUTH_ADDED_SCOPES, OAUTH_ALLOWED_SCOPES',
     remedy:
-      'name only scopes that the client has at the provider, and let it have openid, profile and email, which the gateway always asks for.',
+      'name only scopes that the client has at the provider, and allow it openid, profile and email, which the gateway always requests.',
   },
   unauthorized_client: {
     setting: 'OAUTH_CLIENT_ID',
@@ -194,7 +194,7 @@ const REFUSALS: Readonly<Record<string, Advice>> = {
   },
   access_denied: {
     setting: 'OAUTH_CLIENT_ID',
-    remedy: 'let the client log users in at the provider (by a policy or a grant that names it).',
+    remedy: 'let the client sign users in at the provider (by a policy or a grant that names it).',
   },
 };
 

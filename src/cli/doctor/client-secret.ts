@@ -51,7 +51,7 @@ export const clientCheck = defineProviderCheck(
       } as const;
       if (providerClient.secret !== undefined && !isRefused(await ask(settings, other, url, form)))
         return failure(CHECK, {
-          what: 'The provider wants the client secret sent in another way.',
+          what: 'The provider expects the client secret to be sent another way.',
           why,
           setting: 'OAUTH_CLIENT_AUTH',
           remedy: `set OAUTH_CLIENT_AUTH=${other.authMethod}. With it, the provider accepted the secret just now.`,
@@ -125,7 +125,7 @@ function judgeAcceptance(
     return failure(ENDPOINT_CHECK, {
       what: `The provider's token endpoint answers ${status}.`,
       why: refusal?.message,
-      remedy: "look into the provider's log.",
+      remedy: "check the provider's log.",
     });
   if (status === 404)
     return failure(ENDPOINT_CHECK, {
@@ -137,12 +137,12 @@ function judgeAcceptance(
     return unknown(CHECK, {
       what: 'whether the provider accepts the client secret: it may look at the code first.',
       why: refusal?.message,
-      remedy: 'log in once: if the secret is wrong, the log of the gateway says it then.',
+      remedy: 'log in once: if the secret is wrong, the gateway log then says so.',
     });
   return secret === undefined
     ? warning(CHECK, {
         what: `The provider accepts the client ${id} without a secret: it is a public client.`,
-        why: 'It works. With a secret nobody else can redeem the codes of your users.',
+        why: 'This works. With a secret, no other party can redeem the codes of your users.',
         setting: 'OAUTH_CLIENT_SECRET',
         remedy: 'make the client confidential at the provider, and set its secret.',
       })
@@ -177,9 +177,9 @@ export const clientSecretCheck = defineCheck({
     if (login?.kind === 'client-forgotten') return [];
     if (await walk.issuesOwnTokens())
       return unknown(CHECK, {
-        what: "whether the provider accepts the gateway's client ID and secret: with tokens of its own the gateway asks it only when somebody logs in.",
+        what: "whether the provider accepts the gateway's client ID and secret: when it issues its own tokens, the gateway asks the provider only when a user logs in.",
         remedy:
-          'run postern doctor without a URL where the settings of the gateway are, or log in once: if the secret is wrong, the client and the log say it then.',
+          'run postern doctor without a URL where the settings of the gateway are, or log in once: if the secret is wrong, the client and the log then say so.',
       });
     const answer = await walk.probe(url, {
       method: 'POST',
@@ -203,7 +203,7 @@ export const clientSecretCheck = defineCheck({
         why: `The gateway says: ${said}`,
         setting: 'OAUTH_CLIENT_SECRET, OAUTH_CLIENT_ID, OAUTH_CLIENT_AUTH',
         remedy:
-          "copy the secret's value from the provider once more, without quotation marks. If it is right, the provider wants it sent the other way: OAUTH_CLIENT_AUTH=post or basic.",
+          "copy the secret's value from the provider once more, without quotation marks. If it is right, the provider expects it to be sent the other way: OAUTH_CLIENT_AUTH=post or basic.",
       });
     if (answer.status === 400 && !INCONCLUSIVE_HOSTS.test(providerHost))
       return ok(CHECK, "The provider accepts the gateway's own client ID and secret.");
@@ -214,7 +214,7 @@ export const clientSecretCheck = defineCheck({
       );
     return failure(ENDPOINT_CHECK, {
       what: `The token endpoint of the provider cannot be used: ${said}.`,
-      remedy: "the gateway's log says why.",
+      remedy: "see the gateway's log.",
     });
   },
 });

@@ -183,8 +183,8 @@ const WITHOUT_LOGIN: Check<Walk> = {
   run: async () =>
     unknown('login', {
       what: 'whether clients can register and log in at the gateway that runs.',
-      why: 'It was not tried: it counts in rate limits, and what fails above is in the way.',
-      remedy: 'correct what fails above, restart the gateway, and run this again.',
+      why: 'Skipped: it counts towards rate limits, and the failures above would prevent it.',
+      remedy: 'fix the failures above, restart the gateway, and run this again.',
     }),
 };
 
@@ -205,9 +205,10 @@ async function compareWithSettings(
       section,
       known === 'ok'
         ? failure('gateway.settings', {
-            what: `The gateway that runs has other settings. ${finding.what}`,
+            what: `The running gateway has other settings. ${finding.what}`,
             why: 'With the settings at hand this works.',
-            remedy: 'restart the gateway. If that does not help, it reads its settings elsewhere.',
+            remedy:
+              'restart the gateway. If that does not help, it reads its settings from elsewhere.',
           })
         : finding,
     );

@@ -76,10 +76,7 @@ export async function runChecks<Subject>(
   for (const { section, run } of checks) {
     const found = await run(subject).catch((error: unknown) =>
       // A check that fails itself says nothing of what it was to check.
-      unknown(
-        'check-failed',
-        `what comes next: it could not be checked (${describeCause(error)}).`,
-      ),
+      unknown('check-failed', `the next checks: they could not be run (${describeCause(error)}).`),
     );
     for (const finding of [found].flat()) {
       if (!finding) continue;

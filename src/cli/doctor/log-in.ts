@@ -162,7 +162,9 @@ export function adviseOnLimit(answer: ProbeAnswer, prefix: string): Advice {
   const variable = VARIABLES.get(isOAuthError ? 'rate_limit_exceeded' : readReason(answer));
   const wait = `try again ${describeWait(answer)}`;
   if (variable === undefined)
-    return { remedy: `${wait}. It seems that a proxy in front refused, and not the gateway.` };
+    return {
+      remedy: `${wait}. It seems that a proxy in front refused the request, not the gateway.`,
+    };
   return {
     setting: `${prefix}_${variable}`,
     remedy: `${wait}, or raise this limit on the gateway.`,

@@ -40,12 +40,12 @@ export const loginCheck = defineCheck({
       case 'at-provider':
         return ok(
           LOGIN_CHECK,
-          `A login leads to ${new URL(outcome.url).host}${outcome.hasConsentPage ? ', by the consent page' : ''}.`,
+          `A login leads to ${new URL(outcome.url).host}${outcome.hasConsentPage ? ', through the consent page' : ''}.`,
         );
       case 'page-forgotten':
         return failure('replicas.secret', {
           what: 'The consent page counts as expired a moment after it was shown.',
-          why: `The replica that got the answer cannot open what the one that showed the page has stored: their secrets differ. It says: ${outcome.said}`,
+          why: `The replica that got the answer cannot decrypt what the replica that showed the page has stored: their secrets differ. It says: ${outcome.said}`,
           setting: 'OAUTH_STATE_SECRET',
           remedy: `set the same list of secrets on all replicas, and the same REDIS_URL. ${HOW_TO_CHANGE_SECRET}`,
         });
@@ -59,12 +59,12 @@ export const loginCheck = defineCheck({
         });
       case 'limited':
         return unknown(LOGIN_CHECK, {
-          what: 'whether a login works: the gateway has received too many (429).',
+          what: 'whether a login works: the gateway has received too many logins (429).',
           ...outcome.advice,
         });
       case 'refused': {
         const { said } = outcome;
-        const [, setting, remedy = "the gateway's log says why."] =
+        const [, setting, remedy = "see the gateway's log."] =
           ADVICE.find(([sign]) => sign.test(said)) ?? [];
         return failure(LOGIN_CHECK, {
           what: `The gateway refuses a login: ${said}`,
@@ -81,7 +81,7 @@ const ADVICE: readonly (readonly [sign: RegExp, setting: string, remedy: string]
   [
     /OAUTH_\w+_URL is not set/,
     'OAUTH_MODE',
-    'set OAUTH_MODE=broker, which finds the address by itself, or set the variable that is named.',
+    'set OAUTH_MODE=broker, which discovers the address, or set the named variable.',
   ],
   [
     /OAUTH_CLIENT_ID is not set/,
@@ -96,9 +96,9 @@ const ADVICE: readonly (readonly [sign: RegExp, setting: string, remedy: string]
   [
     /another browser, or cookies/,
     'BASE_URL',
-    'have the proxy in front pass Cookie and Set-Cookie headers on.',
+    'have the proxy in front pass on Cookie and Set-Cookie headers.',
   ],
-  [/resource/, 'BASE_URL', 'check that BASE_URL is the address that clients are given.'],
+  [/resource/, 'BASE_URL', 'check that BASE_URL is the address that clients use.'],
 ];
 
 /** Asks the provider about the request with which the browser comes to it. */
@@ -112,7 +112,7 @@ export const providerLoginCheck = defineCheck({
       what: 'The login leads to a provider that does not answer here.',
       setting: 'OIDC_ISSUER',
       remedy:
-        "start the provider, or check that users' browsers can reach it; the gateway may reach it by another way.",
+        "start the provider, or check that users' browsers can reach it; the gateway may reach it through another route.",
     });
   },
 });
@@ -132,16 +132,16 @@ export const registrationCheck = defineCheck({
       registration?.kind === 'registered' &&
         registration.refusedSchemes !== undefined &&
         warning('registration.schemes', {
-          what: `Editors that are called back by a scheme of their own (cursor://) cannot register: ${registration.refusedSchemes}`,
+          what: `Editors with their own callback scheme (cursor://) cannot register: ${registration.refusedSchemes}`,
           setting: 'OAUTH_REDIRECT_SCHEMES',
           remedy:
             'list the schemes: OAUTH_REDIRECT_SCHEMES=cursor,vscode. Or set OAUTH_MODE=broker, which allows them.',
         }),
       document.client_id_metadata_document_supported === true
-        ? ok('client-documents', 'Clients may also come with a client ID metadata document.')
+        ? ok('client-documents', 'Clients may also use a client ID metadata document.')
         : ok('client-documents', {
             what: 'Client ID metadata documents are not offered, so clients register instead.',
-            why: 'They are offered where CIMD_ALLOWED_HOSTS names hosts and the gateway reaches one of them.',
+            why: 'They are offered if CIMD_ALLOWED_HOSTS names hosts and the gateway can reach one of them.',
           }),
     ];
   },
@@ -158,7 +158,7 @@ function tellRegistration(registration: ProbeRegistration | undefined): Finding 
     case 'registered':
       return ok(
         REGISTRATION_CHECK,
-        `Clients can register: this check did, as "postern doctor" (${registration.clientId}), which has no rights and is forgotten by itself.`,
+        `Clients can register: this check did, as "postern doctor" (${registration.clientId}), which has no rights and expires by itself.`,
       );
     case 'token-needed':
       return warning(REGISTRATION_CHECK, {
@@ -175,7 +175,7 @@ function tellRegistration(registration: ProbeRegistration | undefined): Finding 
     case 'refused':
       return failure(REGISTRATION_CHECK, {
         what: `Clients cannot register: ${registration.said}.`,
-        remedy: "the gateway's log says why.",
+        remedy: "see the gateway's log.",
       });
   }
 }
@@ -250,14 +250,14 @@ const OBSTACLES: readonly Obstacle[] = [
     isMet: ({ becomesKnown }, { canRegister, offersDocuments }) =>
       canRegister === false &&
       (becomesKnown === 'registers' || (becomesKnown === 'document' && !offersDocuments)),
-    what: 'Could not log in without a client ID of yours, as they cannot register',
+    what: 'Could not log in without a client ID from you, as they cannot register',
     setting: 'DCR_ACCESS_TOKEN',
     remedy: 'remove it if it is set, or register a client for each.',
   },
   {
     check: 'clients.scheme',
     isMet: ({ redirectUri }, { refusesSchemes }) => refusesSchemes && !/^https?:/.test(redirectUri),
-    what: 'Could not register, as they are called back by a scheme of their own',
+    what: 'Could not register, as they have their own callback scheme',
     setting: 'OAUTH_REDIRECT_SCHEMES',
     remedy: 'list the schemes: OAUTH_REDIRECT_SCHEMES=cursor,vscode',
   },
@@ -282,7 +282,7 @@ const OBSTACLES: readonly Obstacle[] = [
     isMet: ({ becomesKnown }) => becomesKnown === 'client ID',
     what: 'Would log in with a client ID, as they never register',
     isByDesign: true,
-    remedy: 'make one by POST /oauth/register, and enter it there.',
+    remedy: 'create one with POST /oauth/register, and enter it there.',
   },
 ];
 
@@ -327,7 +327,7 @@ const OTHER_FAILURES = /^(cors|registration|tools|token|server|gateway\.ready\.s
 
 const NOT_TRIED = unknown(
   'clients',
-  'which clients can log in. Not tried: none can before what fails above works.',
+  'which clients can log in. Not tried: none can until the failures above are fixed.',
 );
 
 /** Not tried where something failed before that all of them need. */

@@ -57,7 +57,7 @@ export async function checkLogins(
       : failure(CHECK, {
           what: `Users cannot connect to ${foreign.message}`,
           setting: LOGIN_SETTING,
-          remedy: 'ask its operator why, before anything else.',
+          remedy: 'ask its operator for the reason first.',
         });
   });
 }
@@ -71,8 +71,8 @@ function adviseOnLogin(
   if (isPrivate)
     return `if the login of ${name} is inside your network, add "allowPrivate": true to its "auth".`;
   return isUnreachable
-    ? `see whether it is up, whether ${name} has the right "url" (and "authorizationServer", if it names one), and whether a firewall or a proxy is in between (HTTPS_PROXY).`
-    : 'once that is mended, run this again. Where the server documents its endpoints, "authorizationServer" can name them.';
+    ? `check that it is up, that ${name} has the right "url" (and "authorizationServer", if it names one), and that no firewall or proxy blocks it (HTTPS_PROXY).`
+    : 'once that is fixed, run this again. If the server documents its endpoints, "authorizationServer" can name them.';
 }
 
 const BECOMES_KNOWN = {
@@ -114,11 +114,11 @@ function tellPkce(
   if (hasNoMetadata) return undefined;
   if (takesS256 === undefined)
     return warning(CHECK, {
-      what: `${issuer}, where users of ${name} log in, does not say whether it takes PKCE with S256.`,
-      why: 'The gateway sends it all the same, and most take it.',
+      what: `${issuer}, where users of ${name} log in, does not say whether it supports PKCE with S256.`,
+      why: 'The gateway sends it anyway, and most servers accept it.',
     });
   return failure(CHECK, {
-    what: `${issuer}, where users of ${name} log in, takes no PKCE with S256.`,
+    what: `${issuer}, where users of ${name} log in, does not support PKCE with S256.`,
     setting: LOGIN_SETTING,
     remedy:
       auth.clientSecret !== undefined

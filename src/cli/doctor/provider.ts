@@ -72,7 +72,7 @@ async function explain(error: unknown, issuer: string, probe: Probe): Promise<Fi
       what: `The provider calls itself ${quote(foundIssuer)}, and OIDC_ISSUER is ${quote(issuer)}.`,
       why: `Issuers are compared character by character${isSlash ? ', and a slash at the end counts' : ''}: the gateway uses no document, and accepts no token, of another issuer.`,
       setting: 'OIDC_ISSUER',
-      remedy: `set OIDC_ISSUER=${String(foundIssuer)} if this is the provider that you mean.`,
+      remedy: `set OIDC_ISSUER=${String(foundIssuer)} if this is the right provider.`,
     });
   }
   if (error instanceof FetchError) return explainNetwork(error, url, 'OIDC_ISSUER');
@@ -84,13 +84,12 @@ async function explain(error: unknown, issuer: string, probe: Probe): Promise<Fi
 }
 
 const REMEDIES: Readonly<Record<FailureKind, string>> = {
-  name: 'correct the host name. If this machine has no internet by itself, set HTTPS_PROXY=http://host:port to the proxy that leads out; otherwise check its DNS.',
+  name: 'correct the host name. If this machine has no direct internet access, set HTTPS_PROXY=http://host:port to the outbound proxy; otherwise check its DNS.',
   refused: 'start the provider, or correct the host and port.',
   timeout:
-    'check that the provider runs, and that a firewall lets this machine reach it. Where only a proxy leads out, set HTTPS_PROXY=http://host:port.',
+    'check that the provider runs, and that a firewall lets this machine reach it. If internet access requires a proxy, set HTTPS_PROXY=http://host:port.',
   'certificate-expired': 'renew the certificate of the provider.',
-  'certificate-name':
-    'write the host name that the certificate has, if that is what the provider calls itself.',
+  'certificate-name': 'use the host name in the certificate, if it is the name of the provider.',
   certificate:
     'put the certificate authority of the provider, or of the proxy that inspects TLS, into a file, and start the gateway with NODE_EXTRA_CA_CERTS=/path/to/ca.pem (in the environment, not in .env).',
   'no-tls': 'write http:// if the provider has no TLS (development only), or correct the port.',
@@ -104,7 +103,7 @@ function explainNetwork(error: unknown, url: string, setting: string): Finding {
   const { kind, text } = describeNetworkFailure(error, url);
   return failure('provider.reachable', {
     what: `The provider cannot be reached. ${text}`,
-    why: 'Nobody can log in, and a gateway that starts now can check no token.',
+    why: 'No user can log in, and a gateway that starts now cannot verify tokens.',
     setting: kind === 'proxy' ? 'HTTPS_PROXY' : setting,
     remedy: REMEDIES[kind],
   });
@@ -116,10 +115,7 @@ export const keySetCheck = defineProviderCheck('Identity provider', async (_sett
   try {
     access.keySet.start();
     await access.keySet.waitForKeys();
-    return ok(
-      'provider.key-set',
-      "The provider's key set can be read, and has keys that can be used.",
-    );
+    return ok('provider.key-set', "The provider's key set can be read, and has usable keys.");
   } catch (error) {
     const cause = error instanceof GatewayError ? error.cause : error;
     if (cause instanceof FetchError)
@@ -152,7 +148,7 @@ export const capabilitiesCheck = defineProviderCheck(
       lacks(json, 'code_challenge_methods_supported', 'S256') &&
         warning('provider.pkce', {
           what: 'The provider does not list PKCE with S256, which the gateway sends.',
-          remedy: 'use a provider, or a version of it, that knows PKCE (RFC 7636).',
+          remedy: 'use a provider, or a version of it, that supports PKCE (RFC 7636).',
         }),
     ];
   },
@@ -177,15 +173,15 @@ export const loginAbilitiesCheck = defineDocumentCheck((document, oauth, { acces
     scopes?.includes('openid') === false &&
       warning('provider.openid', {
         what: 'The provider does not list the scope openid.',
-        why: 'Without it there is no ID token, which says who logs in: every login would fail.',
+        why: 'Without it there is no ID token, which identifies the user: every login would fail.',
         setting: 'OIDC_ISSUER',
         remedy:
-          'check that it is the issuer of an OpenID provider, and not of an authorization server for APIs alone; or allow the scope openid there.',
+          'check that it is the issuer of an OpenID provider, and not of an authorization server for APIs only; or allow the scope openid there.',
       }),
     listed?.some((name) => algorithms.has(name)) === false &&
       failure('provider.id-token', {
         what: `The provider signs ID tokens with ${listed.join(', ')} only.`,
-        why: 'The gateway checks them by the public keys of the provider, and does not know such an algorithm.',
+        why: 'The gateway verifies them with the public keys of the provider, and does not support such an algorithm.',
         setting: 'OIDC_ISSUER',
         remedy: `have the provider sign ID tokens with a key pair, for example RS256 (${[...algorithms.keys()].join(', ')}). In authentik, choose a signing key.`,
       }),
@@ -193,8 +189,8 @@ export const loginAbilitiesCheck = defineDocumentCheck((document, oauth, { acces
     ok(
       'provider.revocation',
       revocationUrl === undefined
-        ? 'The provider has no revocation endpoint: a login that ends here ends here all the same, and its refresh token there dies of age.'
-        : "Where a login ends here, the provider's refresh token is revoked, too.",
+        ? 'The provider has no revocation endpoint: logins still end here, but the refresh token at the provider stays valid until it expires.'
+        : "When a login ends here, the provider's refresh token is revoked, too.",
     ),
   ];
 });
@@ -211,24 +207,24 @@ function judgeRefreshTokens(
   const isAsked = [...scopes, ...addedScopes].includes('offline_access');
   if (isAsked || NEED_NO_SCOPE.has(provider.name)) {
     const how = isAsked
-      ? 'The gateway asks for offline_access, and gets refresh tokens'
-      : 'The provider gives refresh tokens, and needs no scope for that';
+      ? 'The gateway requests offline_access, and gets refresh tokens'
+      : 'The provider issues refresh tokens without a scope for that';
     return ok(
       REFRESH_CHECK,
-      `${how}: the gateway asks it again every ${tokens.renewalSeconds} s whether a user still may.`,
+      `${how}: the gateway asks it every ${tokens.renewalSeconds} s whether a user may still log in.`,
     );
   }
   if (provider.quirks.accessTokensLast)
     return ok(
       REFRESH_CHECK,
-      `The provider's access tokens live until they are revoked, unless it gives refresh tokens: by either the gateway asks it again every ${tokens.renewalSeconds} s whether a user still may.`,
+      `The provider's access tokens are valid until they are revoked, unless it issues refresh tokens: with either the gateway asks it every ${tokens.renewalSeconds} s whether a user may still log in.`,
     );
   return warning(REFRESH_CHECK, {
-    what: 'The provider does not list the scope offline_access, so it may give the gateway no refresh token.',
-    why: `The gateway could not ask it again whether a user still may: each login would end after OAUTH_GRANT_UNRENEWED_SECONDS (${tokens.grantUnrenewedSeconds} s), and the user log in once more.`,
+    what: 'The provider does not list the scope offline_access, so it may issue no refresh token to the gateway.',
+    why: `The gateway could not ask it whether a user may still log in: each login would end after OAUTH_GRANT_UNRENEWED_SECONDS (${tokens.grantUnrenewedSeconds} s), and the user would have to log in again.`,
     setting: 'OAUTH_ADDED_SCOPES, OAUTH_GRANT_UNRENEWED_SECONDS',
     remedy:
-      'allow refresh tokens for the client at the provider. If it knows the scope without listing it, set OAUTH_ADDED_SCOPES=offline_access.',
+      'allow refresh tokens for the client at the provider. If it supports the scope without listing it, set OAUTH_ADDED_SCOPES=offline_access.',
   });
 }
 
@@ -243,8 +239,8 @@ export const providerLogoutCheck = defineDocumentCheck((document, oauth, { confi
     ok(
       'provider.end-session',
       url === undefined
-        ? 'The provider has no page on which browsers log out (end_session_endpoint): /account logs out here alone.'
-        : `Users who log out at /account can log out at ${new URL(url).host}, too. Register ${baseUrl}/account as post-logout redirect URI of the gateway's client, so that they come back.`,
+        ? 'The provider has no page to log out (end_session_endpoint): /account only logs out of the gateway.'
+        : `Users who log out at /account can log out at ${new URL(url).host}, too. Register ${baseUrl}/account as post-logout redirect URI of the gateway's client, so that they return here.`,
     ),
   ];
 });
@@ -259,19 +255,19 @@ function judgeBackchannel(
   if (document.backchannel_logout_supported !== true)
     return ok(
       BACKCHANNEL_CHECK,
-      'The provider does not say that it can tell the gateway of logouts there (backchannel_logout_supported). Who logs out there stays logged in here, unless the provider then refuses the next renewal.',
+      'The provider does not say that it can notify the gateway of logouts (backchannel_logout_supported). Users who log out there stay logged in here, unless the provider then refuses the next refresh.',
     );
   const namesSessions = document.backchannel_logout_session_supported === true;
   const what =
     ends === 'session' && namesSessions
-      ? "those logins of the user end that came from that session; with OAUTH_BACKCHANNEL_ENDS=all, all of the user's"
+      ? "the user's logins from that session end; with OAUTH_BACKCHANNEL_ENDS=all, all of the user's logins"
       : 'all logins of the user end';
   const unnamed = namesSessions
     ? ''
     : ' It does not say that it names sessions (backchannel_logout_session_supported).';
   return ok(BACKCHANNEL_CHECK, {
-    what: `The provider can tell the gateway of logouts there. Register ${baseUrl}/oauth/backchannel-logout as back-channel logout URL of the gateway's client.${unnamed}`,
-    why: `Once somebody logs out there, ${what}.`,
+    what: `The provider can notify the gateway of logouts. Register ${baseUrl}/oauth/backchannel-logout as back-channel logout URL of the gateway's client.${unnamed}`,
+    why: `When a user logs out there, ${what}.`,
   });
 }
 
@@ -289,7 +285,10 @@ function judgeClock(
   other: 'this machine' | 'the gateway',
 ): Finding {
   if (offset === undefined)
-    return unknown(CLOCK_CHECK, "whether the provider's clock is right: its answers have no Date.");
+    return unknown(
+      CLOCK_CHECK,
+      "whether the provider's clock is right: its responses have no Date header.",
+    );
   const seconds = Math.abs(Math.round(offset));
   if (Math.abs(offset) <= toleranceSeconds)
     return ok(CLOCK_CHECK, `The clocks of the provider and of ${other} agree.`);

@@ -26,9 +26,9 @@ const REACH_REMEDIES: Readonly<Record<FailureKind, string>> = {
   name: 'check the host name, and that the DNS of this machine knows it.',
   refused: 'start the gateway, or check the port, and the proxy in front of it.',
   timeout: 'check that the gateway runs, and that firewalls let this machine reach it.',
-  'certificate-expired': 'renew it, and load it into the proxy that has it.',
+  'certificate-expired': 'renew it, and load it into the proxy that uses it.',
   'certificate-name':
-    'install a certificate for this name, or give clients the name that the certificate has.',
+    'install a certificate for this name, or give clients the name in the certificate.',
   certificate:
     'install a certificate that clients trust, with its whole chain. For a certificate authority of your own, set NODE_EXTRA_CA_CERTS=/path/to/ca.pem on this machine and on those of the clients.',
   'no-tls': 'use http:// if this is a gateway on your machine; otherwise put a TLS proxy in front.',
@@ -57,9 +57,9 @@ async function judgeAnswer(answer: ProbeAnswer, walk: Walk): Promise<Finding> {
   const { host } = new URL(baseUrl);
   if (readReason(answer) === 'invalid_host')
     return failure(ENDPOINT, {
-      what: `The gateway does not answer to the name ${host}.`,
+      what: `The gateway does not accept the host name ${host}.`,
       setting: 'BASE_URL',
-      remedy: `set BASE_URL=${baseUrl} on the gateway if this is its public address. If it is set so already, have the proxy in front pass the Host header on unchanged. For a second name: ALLOWED_HOSTS=${host}`,
+      remedy: `set BASE_URL=${baseUrl} on the gateway if this is its public address. If it is already set, have the proxy in front pass on the Host header unchanged. For a second name: ALLOWED_HOSTS=${host}`,
     });
   if (headers.get('location') !== null) {
     // To another address of the gateway, or to the login page of a proxy.
@@ -68,7 +68,7 @@ async function judgeAnswer(answer: ProbeAnswer, walk: Walk): Promise<Finding> {
       what: `${endpoint} redirects to ${target === undefined ? headers.get('location') : target.origin + target.pathname}: clients do not follow that.`,
       remedy: isMoved
         ? `give clients that address, and check it: postern doctor ${target.href}`
-        : 'if that is a login page of a proxy in front, let /mcp, /oauth/* and /.well-known/* through without it: clients log in at the gateway.',
+        : 'if that is a login page of a proxy in front, exempt /mcp, /oauth/* and /.well-known/* from it: clients log in at the gateway.',
     });
   }
   if (status === 404)
@@ -85,20 +85,20 @@ async function judgeAnswer(answer: ProbeAnswer, walk: Walk): Promise<Finding> {
     return failure(REACHABLE, {
       what: `A proxy answers for ${endpoint}, but not the gateway (${status}).`,
       remedy:
-        'start the gateway, and check the address to which the proxy leads. If it runs, the proxy may send it nothing because it is not ready: its log, its own /health/ready, or `postern doctor` without a URL where its settings are says why.',
+        'start the gateway, and check the address that the proxy forwards to. If it runs, the proxy may send it no requests because it is not ready: its log, its own /health/ready, or `postern doctor` without a URL where its settings are says why.',
     });
   if (status >= 500)
     return failure(ENDPOINT, {
       what: `${endpoint} answers ${status}.`,
-      remedy: "the gateway's log says why.",
+      remedy: "see the gateway's log.",
     });
   if (!isFromMcp(answer))
     return failure(ENDPOINT, {
-      what: `What answers at ${endpoint} is no MCP server: ${status}, ${headers.get('content-type') ?? 'no content'}.`,
+      what: `The server at ${endpoint} is not an MCP server: ${status}, ${headers.get('content-type') ?? 'no content'}.`,
       remedy:
         status === 403
           ? 'check the address. If it is right, a firewall or proxy in front refuses the request: let POST requests to /mcp through.'
-          : 'check the address, and where the proxy in front of it leads.',
+          : 'check the address, and where the proxy in front of it forwards to.',
     });
   return ok(REACHABLE, `${endpoint} answers (${milliseconds} ms).`);
 }
@@ -119,18 +119,18 @@ async function adviseOnPath(answer: ProbeAnswer, walk: Walk): Promise<Advice> {
       remedy: `check that address: postern doctor ${origin}. If BASE_URL has the path ${pathname} by mistake, set BASE_URL=${origin}.`,
     };
   const isGateway = /nothing at this path/.test(String(readErrorData(answer).details));
-  const why = 'A gateway got the request, but by another path than /mcp.';
+  const why = 'A gateway got the request, but with another path than /mcp.';
   if (hasPath)
     return {
       why: isGateway ? why : undefined,
       setting: 'BASE_URL',
-      remedy: `set BASE_URL=${walk.baseUrl} on the gateway, and have the proxy in front pass on what comes below ${pathname}/, with this path or without. A host name of its own for the gateway is simpler.`,
+      remedy: `set BASE_URL=${walk.baseUrl} on the gateway, and have the proxy in front pass on requests below ${pathname}/, with or without this path. A separate host name for the gateway is simpler.`,
     };
   return isGateway
-    ? { why, remedy: 'have the proxy in front pass paths on unchanged.' }
+    ? { why, remedy: 'have the proxy in front pass on paths unchanged.' }
     : {
         remedy:
-          'check the address: this server is no gateway, or a proxy in front of it leads elsewhere.',
+          'check the address: this server is not a gateway, or a proxy in front of it forwards elsewhere.',
       };
 }
 
@@ -183,17 +183,17 @@ export const STORE_CHECK = 'gateway.ready.store';
 
 const LACKS: Readonly<Record<string, Advice & { readonly what: string }>> = {
   keySet: {
-    what: "The gateway never got the provider's key set, so it can check no token.",
+    what: "The gateway never got the provider's key set, so it cannot verify tokens.",
     why: 'The provider is down or cannot be reached from the gateway, or its discovery document names another issuer.',
     setting: 'OIDC_ISSUER',
     remedy:
-      "start the provider, or correct OIDC_ISSUER; where only a proxy leads out, set HTTPS_PROXY=http://host:port. The gateway's log has the reason, and `postern doctor` without a URL, where the gateway's settings are, finds it.",
+      "start the provider, or correct OIDC_ISSUER; if internet access requires a proxy, set HTTPS_PROXY=http://host:port. The gateway's log has the reason, and `postern doctor` without a URL, where the gateway's settings are, finds it.",
   },
   store: {
     what: 'The gateway cannot use its store.',
     setting: 'REDIS_URL',
     remedy:
-      'check that Redis runs and can be reached from the gateway (or that DATA_DIR has room).',
+      'check that Redis runs and can be reached from the gateway (or that there is space in DATA_DIR).',
   },
   servers: {
     what: 'A required MCP server behind the gateway cannot be reached.',
@@ -210,7 +210,7 @@ export const healthCheck = defineCheck({
     if (!isObject(json?.checks))
       return unknown(READY_CHECK, {
         what: 'whether the gateway is ready: /health/ready cannot be read from outside.',
-        why: 'Or it is not a Postern gateway: then the settings that are named below are not its own.',
+        why: 'Or it is not a Postern gateway: then the settings named below do not apply to it.',
       });
     const lacking = await listLacking();
     if (lacking.length === 0)
@@ -235,9 +235,9 @@ export const challengeCheck = defineCheck({
     const { status, headers } = await walk.callWithoutToken();
     if (status === 200 || status === 400)
       return warning(CHALLENGE_CHECK, {
-        what: 'The gateway answers without a token: it lets in everybody.',
+        what: 'The gateway answers without a token: it accepts all callers.',
         setting: 'AUTH_REQUIRED',
-        remedy: 'remove AUTH_REQUIRED=false, unless nobody else can reach this address.',
+        remedy: 'remove AUTH_REQUIRED=false, unless no one else can reach this address.',
       });
     if (status !== 401) return [];
     const url = await walk.findChallenge();
@@ -246,20 +246,17 @@ export const challengeCheck = defineCheck({
       const found = await walk.findResourceMetadata();
       const meaning =
         found === undefined
-          ? 'Clients find the login by it.'
-          : `Older clients find no login without it; others find ${found}.`;
+          ? 'Clients need it to discover where to log in.'
+          : `Older clients cannot discover where to log in without it; others find ${found}.`;
       return (found === undefined ? failure : warning)(CHALLENGE_CHECK, {
         what: 'The 401 has no WWW-Authenticate header with resource_metadata.',
         why: `It has: ${headers.get('www-authenticate') ?? 'no such header'}. ${meaning}`,
         remedy:
-          'let the proxy in front pass the WWW-Authenticate header on, and check that this is the gateway.',
+          'have the proxy in front pass on the WWW-Authenticate header, and check that this is the gateway.',
       });
     }
     if (url.startsWith(`${baseUrl}${WELL_KNOWN}`))
-      return ok(
-        CHALLENGE_CHECK,
-        'Without a token it answers 401, and says where the login is described.',
-      );
+      return ok(CHALLENGE_CHECK, 'Without a token it answers 401, and names its metadata.');
     const [named = url] = url.split(WELL_KNOWN);
     return failure(BASE_URL_CHECK, {
       what: `The gateway calls itself ${named}, not ${baseUrl}.`,

@@ -72,8 +72,8 @@ export const serversCheck = defineCheck({
           if (findFacts(server).connection !== undefined) return [];
           return needsUser(server) && user === undefined
             ? unknown(CHECK, {
-                what: `whether ${server.name} can be used: it answers users only.`,
-                remedy: 'give an access token of a user: --token-file FILE.',
+                what: `whether ${server.name} can be used: it only answers users.`,
+                remedy: 'pass an access token of a user: --token-file FILE.',
               })
             : checkServer(
                 server,
@@ -151,9 +151,9 @@ async function checkServer(
       ...(await countUndeclared(upstream, caller, signal)).map((undeclared) =>
         warning('server.undeclared', {
           what: `${name} does not declare ${undeclared.list}; its list has ${undeclared.count}.`,
-          why: `A server is asked only for what its capabilities declare: nobody sees these ${undeclared.list}.`,
+          why: `A server is asked only for lists that its capabilities declare, so no client sees these ${undeclared.list}.`,
           setting: 'POSTERN_CONFIG',
-          remedy: `have the server declare ${undeclared.list} in the capabilities that it answers the handshake with.`,
+          remedy: `have the server declare ${undeclared.list} in its capabilities during the handshake.`,
         }),
       ),
       ...checkNames(file, config, tools),
@@ -186,7 +186,7 @@ function describeFailure(config: UpstreamConfig, error: unknown, logged: readonl
   return failure(CHECK, {
     what: `${name} cannot be used: ${said ?? reason}.`,
     ...(Array.isArray(lastWords) && {
-      why: `The last that it wrote to its error output: ${lastWords.join(' | ')}`,
+      why: `The end of its error output: ${lastWords.join(' | ')}`,
     }),
     setting: 'POSTERN_CONFIG',
     remedy: advice || ownAdvice,
@@ -222,7 +222,7 @@ async function checkLists(
             why: `Each conversation begins with them, and models choose worse from long lists: over ${formatCount(WARNED_TOKENS)} is much. The most expensive: ${describeExpensive(cost)}.`,
             ...advice,
             remedy:
-              'leave out tools by "tools" of the server, or give clients a view ("views") with those that they need.',
+              'exclude tools with "tools" of the server, or give clients a view ("views") with those that they need.',
           })
         : ok(LIST_CHECK, `${describeCost(cost)}.`),
     ),
@@ -256,7 +256,7 @@ async function checkIsolation(
   if (hidden.length === 0) return undefined;
   return warning('server.isolation', {
     what: `Tools of ${config.name} that no client sees: ${describeNames(hidden)}.`,
-    why: 'It lists them only for clients that it can ask something. With "isolation": "shared" all users have one process, which cannot say whom it asks, so it is told that no client can be asked.',
+    why: 'It lists them only for clients that accept requests from it. With "isolation": "shared" all users share one process, which cannot say which user it asks, so it is told that no client accepts requests.',
     setting: 'POSTERN_CONFIG',
     remedy: `if they are needed, set "isolation": "user" for ${config.name} in the configuration file.`,
   });
@@ -283,13 +283,13 @@ function checkNames(file: Setup['file'], config: UpstreamConfig, tools: FetchedL
     {
       problem: `over ${SAFE_LENGTH} characters`,
       changed: names.filter((one) => one.length > SAFE_LENGTH),
-      why: 'Claude Code, OpenCode and Copilot cut longer ones, or refuse them, because they put the name of the gateway in front.',
+      why: 'Claude Code, OpenCode and Copilot shorten longer names, or refuse them, because they prepend the name of the gateway.',
       remedy: `write "maxNameLength": ${SAFE_LENGTH} at the top of the configuration file, or give ${config.name} a shorter "prefix".`,
     },
     {
       problem: 'with a dot',
       changed: names.filter((one) => one.includes('.')),
-      why: 'Some clients put another character in the place of a dot, and then call a tool that does not exist.',
+      why: 'Some clients replace the dot with another character, and then call a tool that does not exist.',
       remedy: 'write "names": "strict" at the top of the configuration file.',
     },
   ]
@@ -330,10 +330,11 @@ export const guardsCheck = defineCheck({
           what: `The guard ${name} (${kind}) has failed: ${problem}.`,
           why:
             onError === 'refuse'
-              ? 'What it should look at is refused.'
-              : 'What it should look at passes ("onError": "pass").',
+              ? 'The messages that it should check are refused.'
+              : 'The messages that it should check pass ("onError": "pass").',
           setting: 'POSTERN_CONFIG',
-          remedy: 'check that it runs, and what the configuration file says of it under "guards".',
+          remedy:
+            'check that it runs, and check its entry under "guards" in the configuration file.',
         });
       });
     } catch (error) {

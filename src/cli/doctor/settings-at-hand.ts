@@ -188,7 +188,7 @@ const mentionUrl = (finding: Finding): Finding => ({
   ...finding,
   ...(finding.what.startsWith(describeMissing('OIDC_ISSUER')) && {
     remedy:
-      "run this in the folder that has the gateway's .env. To check a gateway that runs elsewhere, name it: postern doctor https://mcp.example.com",
+      "run this in the folder that has the gateway's .env. To check a gateway that runs elsewhere, give its URL: postern doctor https://mcp.example.com",
   }),
 });
 
@@ -216,9 +216,9 @@ export const startCheck = defineCheck({
       pathname !== '/' &&
         warning('settings.base-url-path', {
           what: `BASE_URL has a path: ${pathname}.`,
-          why: `The proxy in front has to pass on what comes below ${pathname}/, and three addresses at the start of the host, where clients look for metadata: /.well-known/oauth-protected-resource${pathname}, with all below it, /.well-known/oauth-authorization-server${pathname} and /.well-known/openid-configuration${pathname}. It may leave the path in all of them, or remove it.`,
+          why: `The proxy in front has to pass on requests below ${pathname}/, and to three addresses at the start of the host, where clients look for metadata: /.well-known/oauth-protected-resource${pathname}, with everything below it, /.well-known/oauth-authorization-server${pathname} and /.well-known/openid-configuration${pathname}. It may keep the path in all of them, or remove it.`,
           setting: 'BASE_URL',
-          remedy: 'a host name of its own for the gateway is simpler.',
+          remedy: 'a separate host name for the gateway is simpler.',
         }),
     ];
   },
@@ -277,8 +277,8 @@ export const tokenKindCheck = defineCheck({
     const useless = oauth.tokens.acceptsProviderTokens ? '' : ', and the gateway no OIDC_AUDIENCE';
     return [
       ok('tokens', {
-        what: "Clients get tokens of the gateway's own, which any OpenID provider allows.",
-        why: 'A login ends at the next call once somebody ends it.',
+        what: "Clients get the gateway's own tokens, which work with any OpenID provider.",
+        why: 'When a login is ended, the next call is refused.',
       }),
       ok(
         'tokens.not-needed',
@@ -311,8 +311,8 @@ export const loginPolicyCheck = defineCheck({
     return ok(
       'login-policy',
       lists.length === 0
-        ? 'Everybody whom the provider lets in may log in: no LOGIN_ALLOWED setting says who may.'
-        : `Of those whom the provider lets in, only these may log in: ${lists.join(' and ')}.`,
+        ? 'All users at the provider may log in: no LOGIN_ALLOWED setting restricts them.'
+        : `Of the users at the provider, only these may log in: ${lists.join(' and ')}.`,
     );
   },
 });
@@ -339,7 +339,7 @@ export const approvalsCheck = defineCheck({
       asksUsers &&
         !hasApprovalsPage(config) &&
         warning(APPROVALS_CHECK, {
-          what: 'Clients that cannot ask their user (without elicitation) can make none of the calls that "ask": "user" is about: this gateway has no page where users could decide.',
+          what: 'Clients that cannot ask their user (without elicitation) cannot make calls with "ask": "user": this gateway has no page where users could decide.',
           remedy: 'set OAUTH_MODE=broker.',
         }),
     ];
@@ -398,7 +398,7 @@ export const documentsCheck = defineCheck({
     if (allowedHosts.length === 0)
       return ok(
         DOCUMENTS_CHECK,
-        'Client ID metadata documents are switched off: clients register instead.',
+        'Client ID metadata documents are turned off: clients register instead.',
       );
     const { log, entries } = createCollectingLog();
     const network = createPublicNetwork({ clock, tunnel });
@@ -418,7 +418,7 @@ export const documentsCheck = defineCheck({
       why: host && `${host}: ${String(reason)}`,
       setting: 'CIMD_ALLOWED_HOSTS',
       remedy:
-        'let the gateway reach them on port 443, set HTTPS_PROXY=http://host:port if only a proxy leads out, or set CIMD_ALLOWED_HOSTS=none.',
+        'let the gateway reach them on port 443, set HTTPS_PROXY=http://host:port if internet access requires a proxy, or set CIMD_ALLOWED_HOSTS=none.',
     });
   },
 });

@@ -27,7 +27,7 @@ async function checkFolder({ dataDir }: StoreOf<'embedded'>): Promise<Finding> {
   try {
     // The first start makes the folder. Until then, the one around it has to be writable.
     await access(findExisting(resolve(dataDir)), constants.R_OK | constants.W_OK | constants.X_OK);
-    return ok('store', `The embedded store lies in ${dataDir}: one process can use it.`);
+    return ok('store', `The embedded store is in ${dataDir}: one process can use it.`);
   } catch (error) {
     return failure('store', {
       what: `The folder ${dataDir} cannot be used (${getErrorCode(error) ?? String(error)}).`,
@@ -67,9 +67,9 @@ async function checkRedis(
           judgeKind(first, servers.length, url),
           first.role === 'replica' &&
             failure('store.role', {
-              what: 'This Redis is a replica, which takes no writes.',
+              what: 'This Redis is a replica, which accepts no writes.',
               setting: 'REDIS_URL',
-              remedy: 'name the primary, or the sentinels, which know it.',
+              remedy: 'use the primary, or the sentinels, which know it.',
             }),
           judgeEviction(servers),
           judgePersistence(first),
@@ -89,9 +89,9 @@ async function checkRedis(
 
 const judgeTracking = (refusal: string | undefined) =>
   refusal === undefined
-    ? ok('store.tracking', 'Redis tells of changes, as STORE_READS=tracked needs it.')
+    ? ok('store.tracking', 'Redis reports changes, as STORE_READS=tracked requires.')
     : warning('store.tracking', {
-        what: 'Redis does not tell of changes, so STORE_READS=tracked has no effect.',
+        what: 'Redis does not report changes, so STORE_READS=tracked has no effect.',
         why: `Sessions and logins are read for each call, as with STORE_READS=direct. Redis says: ${toSentence(refusal)}`,
         setting: 'STORE_READS',
         remedy:
@@ -102,7 +102,7 @@ const judgeTracking = (refusal: string | undefined) =>
 const REASONS = [
   {
     sign: /NOAUTH/,
-    what: 'Redis wants a password.',
+    what: 'Redis requires a password.',
     remedy: 'set REDIS_URL=redis://:password@host:6379 (percent-encode special characters).',
   },
   {
@@ -113,7 +113,7 @@ const REASONS = [
   },
   {
     sign: /NOPERM/,
-    what: 'The user of Redis may not do what the gateway needs.',
+    what: 'The Redis user lacks permissions that the gateway needs.',
     remedy: 'give the user in REDIS_URL the commands and keys that docs/operations/store.md lists.',
   },
   {
@@ -129,7 +129,7 @@ const REASONS = [
   },
   {
     sign: /ECONNREFUSED/,
-    what: 'Nothing listens where Redis should be.',
+    what: 'Nothing listens at the address of Redis.',
     remedy: 'start Redis, or correct the host and port.',
   },
   {
@@ -141,7 +141,7 @@ const REASONS = [
   {
     sign: /SSL|EPROTO|wrong version/i,
     what: 'Redis does not speak TLS there.',
-    remedy: 'write redis:// in place of rediss://.',
+    remedy: 'write redis:// instead of rediss://.',
   },
   {
     sign: /cluster support disabled|Failed to refresh slots/i,
@@ -161,8 +161,8 @@ function explainUnreachable(said: string, url: string): Finding {
   const reason = REASONS.find(({ sign }) => sign.test(said));
   // A server that expects TLS, or expects none, does not answer what it does not expect.
   const silence = /^rediss/.test(url)
-    ? 'check that Redis runs and can be reached from here. If it has no TLS, write redis:// in place of rediss://.'
-    : 'check that Redis runs and can be reached from here. If it has TLS, write rediss:// in place of redis://.';
+    ? 'check that Redis runs and can be reached from here. If it has no TLS, write redis:// instead of rediss://.'
+    : 'check that Redis runs and can be reached from here. If it has TLS, write rediss:// instead of redis://.';
   return failure('store', {
     what: reason?.what ?? 'Redis does not answer.',
     why: `Without it no session, login or registration works. It says: ${toSentence(said.replace(/^Redis does not answer: /, ''))}`,
@@ -197,17 +197,17 @@ function judgeEviction(servers: readonly RedisServerFacts[]): Finding {
   const wrong = policies.find((policy) => policy !== undefined && policy !== 'noeviction');
   if (wrong !== undefined)
     return warning('store.eviction', {
-      what: `Redis may throw sessions away: maxmemory-policy is ${wrong}.`,
-      why: 'Each evicted session is a user who has to connect again; an evicted client has to register again.',
+      what: `Redis may evict sessions: maxmemory-policy is ${wrong}.`,
+      why: 'Every evicted session forces a user to connect again, and an evicted client has to register again.',
       remedy:
         'put maxmemory-policy noeviction into redis.conf, or type: redis-cli config set maxmemory-policy noeviction',
     });
   return policies.includes(undefined)
     ? unknown('store.eviction', {
-        what: 'what Redis does when its memory is full: its user may not ask.',
-        remedy: 'see to it that maxmemory-policy is noeviction.',
+        what: 'what Redis does when its memory is full: its user has no permission to ask.',
+        remedy: 'make sure that maxmemory-policy is noeviction.',
       })
-    : ok('store.eviction', 'Redis throws nothing away when its memory is full (noeviction).');
+    : ok('store.eviction', 'Redis evicts nothing when its memory is full (noeviction).');
 }
 
 function judgePersistence({ persistence }: RedisServerFacts): Finding {
@@ -220,8 +220,8 @@ function judgePersistence({ persistence }: RedisServerFacts): Finding {
       });
     case undefined:
       return unknown('store.persistence', {
-        what: 'whether Redis keeps its data on disk: its user may not ask.',
-        remedy: 'see to it that appendonly is yes.',
+        what: 'whether Redis keeps its data on disk: its user has no permission to ask.',
+        remedy: 'make sure that appendonly is yes.',
       });
     default:
       return ok('store.persistence', `Redis keeps its data on disk (${persistence}).`);
@@ -239,14 +239,14 @@ function judgeLogins(records: readonly string[], seal: Seal): Finding | undefine
   const foreign = records.filter((record) => seal.namesForeignSecret(record));
   return foreign.length > 0
     ? failure('replicas.secret', {
-        what: `${foreign.length} of ${records.length} logins under way were sealed with a secret that is not here.`,
-        why: 'Another replica has another OAUTH_STATE_SECRET (or another service uses this Redis): logins fail now and then.',
+        what: `${foreign.length} of ${records.length} logins in progress were encrypted with a secret that is not configured here.`,
+        why: 'Another replica has another OAUTH_STATE_SECRET (or another service uses this Redis): logins fail occasionally.',
         setting: 'OAUTH_STATE_SECRET',
         remedy: `set the same list of secrets on all replicas. ${HOW_TO_CHANGE_SECRET}`,
       })
     : ok(
         'replicas.secret',
-        'Logins under way were sealed with the OAUTH_STATE_SECRET that is here.',
+        'Logins in progress were encrypted with the OAUTH_STATE_SECRET configured here.',
       );
 }
 
@@ -256,19 +256,19 @@ const GRANTS_CHECK = 'store.secrets';
 function judgeGrants(count: GrantCount | undefined): Finding {
   if (count === undefined)
     return unknown(GRANTS_CHECK, {
-      what: 'how many logins still are sealed with an older OAUTH_STATE_SECRET: the user of Redis may not ask.',
+      what: 'how many logins are still encrypted with an older OAUTH_STATE_SECRET: the Redis user has no permission to ask.',
       setting: 'OAUTH_STATE_SECRET',
       remedy:
-        'keep the older secrets for OAUTH_REFRESH_TTL_SECONDS after the new one came to the front.',
+        'keep the older secrets for OAUTH_REFRESH_TTL_SECONDS after you put the new one first.',
     });
   const { all, older } = count;
   return older > 0
     ? ok(GRANTS_CHECK, {
-        what: `${older} of ${all} logins still are sealed with an older OAUTH_STATE_SECRET.`,
-        why: 'Each is sealed anew when its client refreshes. Until then keep the older secrets: without them these users have to log in again.',
+        what: `${older} of ${all} logins are still encrypted with an older OAUTH_STATE_SECRET.`,
+        why: 'Each is encrypted again when its client refreshes. Until then keep the older secrets: without them these users have to log in again.',
       })
     : ok(
         GRANTS_CHECK,
-        `No login needs an older OAUTH_STATE_SECRET (${all} are sealed with the first). The others may go a day after the first one came to the front.`,
+        `No login needs an older OAUTH_STATE_SECRET (${all} are encrypted with the first). You can remove the others a day after you put the first one first.`,
       );
 }

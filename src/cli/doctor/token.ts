@@ -105,7 +105,7 @@ function judgeTools(answer: ProbeAnswer): Finding {
   if (status !== 200 || !Array.isArray(tools))
     return warning('tools', {
       what: `With the token, tools/list is answered ${status}.`,
-      remedy: "the gateway's log says why.",
+      remedy: "see the gateway's log.",
     });
   const names = tools
     .flatMap((tool: unknown) =>
@@ -204,12 +204,12 @@ function judgeOwnToken(
     // Its file is the gateway's, which makes it at its first start.
     case 'sealed':
       return unknown(CHECK, {
-        what: 'what this token of the gateway says: its secret is in DATA_DIR.',
-        remedy: `give it to the gateway that runs: postern doctor ${url} --token-file FILE`,
+        what: 'the content of this gateway token: its secret is in DATA_DIR.',
+        remedy: `ask the running gateway: postern doctor ${url} --token-file FILE`,
       });
     case 'unknown':
       return failure('token.unknown', {
-        what: 'No secret at hand made this token of a gateway.',
+        what: 'This token of a gateway was made with none of the secrets configured here.',
         ...UNKNOWN,
       });
     case 'access': {
@@ -223,30 +223,30 @@ function judgeOwnToken(
         });
       return ok(CHECK, {
         what: `This is ${what}, with ${Math.round((expiresAt - now) / 60)} min left.`,
-        why: `Whether its login still stands, the gateway that runs says: postern doctor ${url} --token-file FILE`,
+        why: `To see whether its login still exists, ask the running gateway: postern doctor ${url} --token-file FILE`,
       });
     }
   }
 }
 
 const UNKNOWN: Advice = {
-  why: 'It was changed on its way, or a gateway with another BASE_URL or another secret issued it.',
+  why: 'It was altered, or a gateway with another BASE_URL or another secret issued it.',
   setting: 'OAUTH_STATE_SECRET, BASE_URL',
   remedy:
     'copy it once more. If the secret was changed, its users log in again; to change it without that, list the old one, too.',
 };
 
 const FOREIGN_TOKEN = failure('token.not-own', {
-  what: 'The token is none of the gateway, whose own begin with pst_.',
-  why: "Clients get tokens of the gateway's own, and it accepts no others.",
+  what: 'The token was not issued by the gateway, whose tokens begin with pst_.',
+  why: "Clients get the gateway's own tokens, and it accepts no others.",
   setting: 'OAUTH_ACCEPT_PROVIDER_TOKENS',
   remedy:
-    'log in by way of the gateway, for example at /playground. For tokens that service accounts get at the provider itself, set OAUTH_ACCEPT_PROVIDER_TOKENS=true, and OIDC_AUDIENCE to what they name.',
+    'log in through the gateway, for example at /playground. For tokens that service accounts get directly from the provider, set OAUTH_ACCEPT_PROVIDER_TOKENS=true, and OIDC_AUDIENCE to their audience.',
 });
 
 const REFRESH_TOKEN = failure('token.refresh', {
   what: 'This is a refresh token of the gateway, not an access token.',
-  remedy: 'give the access token, which begins with pst_.',
+  remedy: 'pass the access token, which begins with pst_.',
 });
 
 /** Findings by the `reason` (§7.1) for which a gateway that runs refused it. */
@@ -256,7 +256,7 @@ const REFUSALS: ReadonlyMap<string | undefined, Pick<Finding, 'check' | 'remedy'
     {
       check: 'token.revoked',
       remedy:
-        'log in again. The client, the user, an operator or the provider ended this login; the log of the gateway names the grant.',
+        'log in again. The client, the user, an operator or the provider ended this login; the gateway log names the grant.',
     },
   ],
   [
@@ -275,8 +275,8 @@ const REFUSALS: ReadonlyMap<string | undefined, Pick<Finding, 'check' | 'remedy'
 /** Reports what only a login can show. */
 const reportUntriedLogin = (baseUrl: string) =>
   unknown(CHECK, {
-    what: 'whether a login works to its end, which takes a person.',
-    remedy: `log in at ${baseUrl}/playground, which says what is wrong, or give an access token of a user: --token-file FILE`,
+    what: 'whether a login works to the end: this requires a user.',
+    remedy: `log in at ${baseUrl}/playground, which says what is wrong, or pass an access token of a user: --token-file FILE`,
   });
 
 // Advice about a token: what it says of itself, why it is refused, and what to change. The token itself is never printed.
@@ -293,7 +293,7 @@ function adviseOnToken(
     return {
       check: 'token.opaque',
       setting: 'OAUTH_MODE, OIDC_AUDIENCE',
-      remedy: `${OPAQUE[provider] ?? 'have the provider issue JWTs as access tokens for this API (RFC 9068; in Ory Hydra: strategies.access_token=jwt).'} Or have the gateway issue tokens of its own, for which the provider's may be opaque: OAUTH_MODE=broker.`,
+      remedy: `${OPAQUE[provider] ?? 'have the provider issue JWTs as access tokens for this API (RFC 9068; in Ory Hydra: strategies.access_token=jwt).'} Or have the gateway issue its own tokens, so that the provider's may be opaque: OAUTH_MODE=broker.`,
     };
   const { aud, iss } = parts.claims;
   const found: unknown = Array.isArray(aud) && aud.length === 1 ? aud[0] : aud;
@@ -302,7 +302,7 @@ function adviseOnToken(
       return {
         check: aud === undefined ? 'token.audience-missing' : 'token.audience',
         ...(aud === undefined && {
-          why: 'It names no audience at all: the mapper, or the API, that adds one is missing at the provider.',
+          why: 'It has no audience: the mapper, or the API, that adds one is missing at the provider.',
         }),
         setting: 'OIDC_AUDIENCE',
         remedy: ADVICE[provider](expected, typeof found === 'string' ? found : undefined),
@@ -312,13 +312,13 @@ function adviseOnToken(
         check: 'token.issuer',
         why: 'Issuers are compared character by character; a slash at the end counts.',
         setting: 'OIDC_ISSUER',
-        remedy: `set OIDC_ISSUER=${String(iss)} if this is the provider that is meant.`,
+        remedy: `set OIDC_ISSUER=${String(iss)} if this is the right provider.`,
       };
     case 'expired_token':
       return {
         check: 'token.expired',
         remedy:
-          'get a new token. If this one is new, a clock is wrong: compare those of the provider and of the gateway.',
+          'get a new token. If this one is new, a clock is wrong: compare the clocks of the provider and of the gateway.',
       };
     case 'missing_claim':
       return {
@@ -329,7 +329,7 @@ function adviseOnToken(
       return {
         setting: 'LOGIN_ALLOWED_EMAILS, LOGIN_ALLOWED_GROUPS, LOGIN_ALLOWED_CLAIMS',
         remedy:
-          'compare the claims of the token with these settings. If it is that of a service account, name its client in LOGIN_EXEMPT_CLIENTS.',
+          'compare the claims of the token with these settings. If it belongs to a service account, name its client in LOGIN_EXEMPT_CLIENTS.',
       };
     default:
       return { remedy: 'send the access token that this provider issued for the gateway.' };
@@ -342,11 +342,11 @@ const ADVICE: Readonly<Record<Provider, (expected: string, found: string | undef
     generic: (expected, found) =>
       `register ${expected} as an API (audience, resource) at the provider, or ${
         found === undefined
-          ? "set OIDC_AUDIENCE to what the provider's tokens name for this gateway alone."
-          : `set OIDC_AUDIENCE=${found} if that names this gateway alone.`
+          ? "set OIDC_AUDIENCE to the audience in the provider's tokens that stands for this gateway only."
+          : `set OIDC_AUDIENCE=${found} if that stands for this gateway only.`
       }`,
     entra: () =>
-      'set OIDC_AUDIENCE to the application (client) ID of the API whose scope is in OAUTH_ADDED_SCOPES. An aud of 00000003-0000-0000-c000-000000000000 is Microsoft Graph: no scope of your API was asked for.',
+      'set OIDC_AUDIENCE to the application (client) ID of the API whose scope is in OAUTH_ADDED_SCOPES. An aud of 00000003-0000-0000-c000-000000000000 is Microsoft Graph: no scope of your API was requested.',
     okta: () =>
       'set OIDC_AUDIENCE to the Audience of the custom authorization server (Security → API).',
     auth0: (expected) =>
@@ -362,12 +362,12 @@ const ADVICE: Readonly<Record<Provider, (expected: string, found: string | undef
     slack: () => OWN_TOKENS_ONLY,
   };
 
-const OWN_TOKENS_ONLY = 'send a token of the gateway: none of this provider is accepted.';
+const OWN_TOKENS_ONLY = 'send a token of the gateway: tokens from this provider are not accepted.';
 
 /** Why access tokens of a provider are opaque. */
 const OPAQUE: Partial<Readonly<Record<Provider, string>>> = {
   auth0:
-    'Auth0 issues opaque tokens where no API was asked for: create an API and set OIDC_AUDIENCE to its identifier.',
+    'Auth0 issues opaque tokens if no API was requested: create an API and set OIDC_AUDIENCE to its identifier.',
   okta: 'The org authorization server issues tokens that only Okta can read: use a custom one (OIDC_ISSUER=https://<org>.okta.com/oauth2/<id>).',
   google: "Google's access tokens are opaque: send its ID token instead.",
 };
@@ -384,7 +384,7 @@ function readTokenParts(token: string) {
 /** `says` is the gateway's own sentence. Of an opaque token it says at length what the advice says. */
 const describeTokenRefusal = (verb: 'refuses' | 'would refuse', token: string, says: string) =>
   readTokenParts(token) === undefined
-    ? `The gateway ${verb} the token, which is no JWT but opaque: only the provider can read it.`
+    ? `The gateway ${verb} the token, which is not a JWT but opaque: only the provider can read it.`
     : `The gateway ${verb} the token: ${says}`;
 
 /** Renders what follows "the token"; empty for what cannot be read. */
@@ -419,10 +419,10 @@ function judgeLifetime(token: string): Finding | undefined {
   const seconds = exp - iat;
   const span = seconds % 60 === 0 && seconds >= 120 ? `${seconds / 60} minutes` : `${seconds} s`;
   return warning('token.lifetime', {
-    what: `Access tokens live ${span} only.`,
-    why: 'VS Code and others ask for a new one all the time once less than five minutes are left.',
+    what: `Access tokens are valid for only ${span}.`,
+    why: 'VS Code and others refresh continuously once less than five minutes are left.',
     remedy:
-      'have the provider issue access tokens that live 10 minutes or longer (in Keycloak: Realm settings, Tokens, Access Token Lifespan).',
+      'have the provider issue access tokens that are valid for 10 minutes or longer (in Keycloak: Realm settings, Tokens, Access Token Lifespan).',
   });
 }
 
@@ -430,5 +430,5 @@ function judgeLifetime(token: string): Finding | undefined {
 const reportMissingToken = (baseUrl: string) =>
   unknown('token', {
     what: "whether the provider's tokens are accepted (audience, issuer, JWT or opaque), without one.",
-    remedy: `log in at ${baseUrl}/playground, which says what is wrong with the token, or give one of a user: --token-file FILE`,
+    remedy: `log in at ${baseUrl}/playground, which says what is wrong with the token, or pass one of a user: --token-file FILE`,
   });

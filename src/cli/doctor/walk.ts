@@ -208,17 +208,17 @@ export const serverMetadataCheck = defineCheck({
       lacking.length === 0
         ? ok(
             'server-metadata.members',
-            'The metadata has all that clients need, PKCE with S256 included.',
+            'The metadata has everything that clients need, including PKCE with S256.',
           )
         : failure('server-metadata.members', {
-            what: `The metadata lacks ${lacking.join(', ')}, or has no good value there.`,
+            what: `The metadata lacks ${lacking.join(', ')}, or has an invalid value there.`,
             remedy: 'check that no proxy in front changes the document.',
           }),
       // A client tries one of these places or two, not all.
       missing.length > 0 &&
         warning('server-metadata.places', {
           what: `There is no metadata at ${missing.map(describePlace).join(' and ')}.`,
-          why: 'Some clients look there only.',
+          why: 'Some clients look only there.',
           ...adviseOnWellKnown(walk.baseUrl),
         }),
     ];
@@ -241,7 +241,7 @@ function explainMissing(
       ...(!lacksKeys && {
         setting: 'OIDC_ISSUER',
         remedy:
-          "check that the provider runs, that the gateway can reach it (HTTPS_PROXY=http://host:port where only a proxy leads out), and that OIDC_ISSUER is exactly its issuer. The gateway's log has the reason.",
+          "check that the provider runs, that the gateway can reach it (HTTPS_PROXY=http://host:port if internet access requires a proxy), and that OIDC_ISSUER is exactly its issuer. The gateway's log has the reason.",
       }),
     });
   return failure(SERVER_CHECK, {
@@ -275,7 +275,7 @@ export const resourceMetadataCheck = defineCheck({
     if (document === undefined)
       return failure(RESOURCE_CHECK, {
         what: `The 401 leads to ${url}, which cannot be read.`,
-        remedy: 'let the proxy in front pass /.well-known/* on to the gateway.',
+        remedy: 'have the proxy in front pass on /.well-known/* to the gateway.',
       });
     // Clients that do not read the challenge derive the place from the endpoint (RFC 9728 §3.1).
     const others = listResourceMetadataUrls(walk.endpoint).filter((one) => one !== url);
@@ -301,7 +301,7 @@ function judgeDocument(
   if (!isStringArray(servers) || servers.length === 0)
     return failure(RESOURCE_CHECK, `${url} names no authorization server.`);
   if (resource === endpoint)
-    return ok(RESOURCE_CHECK, 'The resource metadata names this very URL (RFC 9728 §3.3).');
+    return ok(RESOURCE_CHECK, 'The resource metadata names exactly this URL (RFC 9728 §3.3).');
   if (resource === baseUrl || resource === `${baseUrl}/`)
     return warning(RESOURCE_CHECK, {
       what: `The resource metadata names ${quote(resource)}, and strict clients compare it with ${endpoint}.`,
@@ -319,11 +319,11 @@ function judgeDocument(
 /** Well-known paths begin at the host: with a path in BASE_URL they are not below it. */
 const adviseOnWellKnown = (baseUrl: string) =>
   new URL(baseUrl).pathname === '/'
-    ? { remedy: 'let the proxy in front pass /.well-known/* on to the gateway.' }
+    ? { remedy: 'have the proxy in front pass on /.well-known/* to the gateway.' }
     : {
         setting: 'BASE_URL',
         remedy:
-          'BASE_URL has a path, and well-known addresses begin at the host. Have the proxy pass these addresses on to the gateway, too, or give the gateway a host name of its own.',
+          'BASE_URL has a path, and well-known addresses begin at the host. Have the proxy pass on requests for these addresses to the gateway, too, or give the gateway a separate host name.',
       };
 
 // The preflight that a browser sends before a page may call /mcp (Fetch §3.2).
@@ -348,7 +348,7 @@ export const corsCheck = defineCheck({
         : failure('cors', {
             what: `A browser would not let a page at ${own} call it: ${ownProblem}.`,
             setting: 'BASE_URL',
-            remedy: `check that it is BASE_URL=${walk.baseUrl}, and that the proxy in front passes OPTIONS requests and Access-Control-* headers on.`,
+            remedy: `check that it is BASE_URL=${walk.baseUrl}, and that the proxy in front passes on OPTIONS requests and Access-Control-* headers.`,
           }),
       localProblem === undefined
         ? ok('cors.local', `So may a page at ${LOCAL_ORIGIN} (the Inspector).`)
@@ -357,7 +357,7 @@ export const corsCheck = defineCheck({
             what: `A page at ${LOCAL_ORIGIN} (the Inspector) may not: ${localProblem}.`,
             why: 'Programs that are not web pages do not need it.',
             setting: 'ALLOWED_ORIGINS',
-            remedy: `if your users have browser clients, list where these run: ALLOWED_ORIGINS=${LOCAL_ORIGIN}`,
+            remedy: `if your users have browser clients, list their origins: ALLOWED_ORIGINS=${LOCAL_ORIGIN}`,
           }),
     ];
   },

@@ -59,10 +59,10 @@ async function askForContent(given: GivenAnswers): Promise<Pick<InitAnswers, 'to
   const found = SERVER_FILES.find((file) => existsSync(file));
   const what = requireAnswer(
     await select({
-      message: 'What is the gateway to serve?',
+      message: 'What should the gateway serve?',
       options: [
-        { value: 'tool', label: 'Tools of your own: a first one with its test' },
-        { value: 'servers', label: 'MCP servers that you have' },
+        { value: 'tool', label: 'Your own tools: a first one with its test' },
+        { value: 'servers', label: 'Existing MCP servers' },
         { value: 'both', label: 'Both' },
       ],
     }),
@@ -72,7 +72,7 @@ async function askForContent(given: GivenAnswers): Promise<Pick<InitAnswers, 'to
       ? undefined
       : requireAnswer(
           await text({
-            message: 'File with their mcpServers to take over (Enter for none)',
+            message: 'File with the mcpServers to import (Enter for none)',
             ...(found === undefined ? { placeholder: 'mcp.json' } : { initialValue: found }),
             validate: (file) => (!file || existsSync(file) ? undefined : 'There is no such file.'),
           }),
@@ -112,6 +112,6 @@ async function askLater(
 }
 
 function requireAnswer<Value>(answer: Value | typeof CANCEL_SYMBOL) {
-  if (isCancel(answer)) throw new CommandError('Nothing was written:', 'You ended the questions.');
+  if (isCancel(answer)) throw new CommandError('Nothing was written:', 'You cancelled.');
   return answer;
 }

@@ -38,11 +38,11 @@ export function convertServerJson(name: string, content: JsonObject) {
     if (found === undefined || kind === undefined)
       throw new ServerJsonError(
         packages.map(findPackageProblem).find((problem) => problem !== undefined) ??
-          'There are neither "remotes" nor "packages" in it.',
+          'It has neither "remotes" nor "packages".',
       );
     server = convertPackage(found, kind, inputs);
     // With options, docker lets a program out of its container.
-    const what = `taken over as options of ${quote(server.command)}: read them in postern.yaml before you start it`;
+    const what = `imported as options of ${quote(server.command)}: review them in postern.yaml before you start it`;
     if (readObjects(found.runtimeArguments).length > 0)
       changes.push({ server: name, member: 'runtimeArguments', what });
   }
@@ -137,11 +137,11 @@ function findObstacle(found: JsonObject): string | undefined {
   const { registryType, identifier, version, registryBaseUrl, transport } = found;
   const kind = findKind(registryType);
   if (kind === undefined)
-    return `cannot be taken over: only packages of ${Object.keys(KINDS).join(', ')} can.`;
+    return `cannot be imported: only packages of ${Object.keys(KINDS).join(', ')} can.`;
   if (isObject(transport) && transport.type !== 'stdio')
     return `is reached over HTTP (${show(transport.type)}). Start it yourself, and write its "url" into postern.yaml.`;
   if (typeof identifier !== 'string' || !kind.identifier.test(identifier))
-    return `has no name that one of ${registryType} can have.`;
+    return `has a name that is not valid for ${registryType}.`;
   const isVersion =
     typeof version === 'string' && kind.version.test(version) && !RANGE.test(version);
   if (version === undefined ? kind.needsVersion : !isVersion)
@@ -151,7 +151,7 @@ function findObstacle(found: JsonObject): string | undefined {
   // The program would fetch what has this name in the usual registry, and that may be somebody else's.
   const isUsual = typeof registryBaseUrl === 'string' && kind.registry.test(registryBaseUrl);
   if (registryBaseUrl !== undefined && !isUsual)
-    return `is in a registry of its own (${show(registryBaseUrl)}). Set up that registry, and write the command into postern.yaml yourself.`;
+    return `is in a separate registry (${show(registryBaseUrl)}). Set up that registry, and write the command into postern.yaml yourself.`;
   return undefined;
 }
 
@@ -169,12 +169,12 @@ const HARMLESS = /^(?:NODE_ENV|PYTHONUNBUFFERED|PYTHONUTF8|PYTHONIOENCODING)$/;
 function convertPackage(found: JsonObject, kind: PackageKind, inputs: Inputs): JsonObject {
   for (const { name, value, default: fallback } of readObjects(found.environmentVariables)) {
     if (typeof name !== 'string' || !/^[A-Za-z_]\w*$/.test(name))
-      throw new ServerJsonError(`${show(name)} is no name of an environment variable.`);
+      throw new ServerJsonError(`${show(name)} is not a valid name for an environment variable.`);
     // One that whoever runs the server fills in is theirs.
     const isGiven = value !== undefined || fallback !== undefined;
     if (isGiven && OBEYED_BY_RUNNER.test(name) && !HARMLESS.test(name))
       throw new ServerJsonError(
-        `The environment variable ${show(name)} could change which program or package is run. If you trust this file, take it out, and write it into postern.yaml yourself.`,
+        `The environment variable ${show(name)} could change which program or package is run. If you trust this file, remove it, and write it into postern.yaml yourself.`,
       );
   }
   const env = inputs.readNamed('env', found.environmentVariables);
@@ -288,7 +288,7 @@ function readText(value: unknown, what: string) {
     throw new ServerJsonError(`${show(what)} must be a text, not ${show(value)}.`);
   if (COULD_BE_VARIABLE.test(value))
     throw new ServerJsonError(
-      `${show(what)} is ${show(value)}, and \${ would read the gateway's environment. If you trust this file, take it out, and write it into postern.yaml yourself.`,
+      `${show(what)} is ${show(value)}, and \${ would read the gateway's environment. If you trust this file, remove it, and write it into postern.yaml yourself.`,
     );
   return value;
 }

@@ -68,7 +68,7 @@ export async function init(
   const isAsking = !yes && process.stdin.isTTY === true && process.stdout.isTTY === true;
   if (!yes && !isAsking)
     throw new UsageError(
-      'postern init asks questions, and there is no terminal. Add --yes for the defaults, with options for what differs.',
+      'postern init asks questions, but there is no terminal. Add --yes for the defaults, and options for other values.',
     );
   const clientSecret = await readSecretOption(
     '--client-secret',
@@ -217,7 +217,7 @@ async function addLogins(
 }
 
 const ADDED =
-  'added, with the type oauth: it wants each user to log in. Users connect when they first call it';
+  'added, with the type oauth: it requires each user to log in. Users connect when they first call it';
 
 async function wantsLogin(server: JsonObject, fetch: Fetch) {
   const url = addressMembers
@@ -261,7 +261,7 @@ interface ImportedServers {
 
 const NO_SERVERS: ImportedServers = { servers: {}, secrets: {}, changes: [] };
 
-const RENAMED_BECAUSE = 'A name here is a letter, then up to 31 letters, digits and hyphens.';
+const RENAMED_BECAUSE = 'A name is a letter, then up to 31 letters, digits and hyphens.';
 
 /** VS Code names them otherwise. */
 const MEMBERS = ['mcpServers', 'servers'];
@@ -282,7 +282,7 @@ function importServers(path: string): ImportedServers {
   const given = MEMBERS.map((name) => content[name]).find(isObject);
   if (given === undefined)
     throw refuse(
-      `${path} has no "mcpServers": an object with MCP servers by their names. Nor is it a server.json, with "name" and "remotes" or "packages".`,
+      `${path} has no "mcpServers": an object with MCP servers by their names. It is not a server.json either, with "name" and "remotes" or "packages".`,
     );
   const names = nameServers(path, Object.keys(given));
   const secrets: Record<string, string> = {};
@@ -309,7 +309,9 @@ function nameServers(path: string, givenNames: readonly string[]): ReadonlyMap<s
   const problems = givenNames.flatMap((given) => {
     const name = deriveServerName(given);
     if (name === undefined)
-      return [`${path}: ${JSON.stringify(given)} is no name of a server. ${ALLOWED_SERVER_NAME}`];
+      return [
+        `${path}: ${JSON.stringify(given)} is not a valid name for a server. ${ALLOWED_SERVER_NAME}`,
+      ];
     const earlier = names.get(name);
     if (earlier !== undefined)
       return [`${path}: ${describeSameName(name, { earlier, later: given })}`];

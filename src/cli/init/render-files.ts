@@ -80,7 +80,7 @@ export function renderEnv(answers: InitAnswers, secrets: Readonly<Record<string,
   const provider = findProvider(answers.provider);
   const isShared = answers.store === 'redis';
   const lines = Object.entries(secrets).map(([name, value]) => `${write(name, value)}\n`);
-  return `# Settings of Postern: \`postern config --all\` prints them all. Secrets stand here: keep this file out of Git.
+  return `# Settings of Postern: \`postern config --all\` prints them all. This file contains secrets: keep it out of Git.
 POSTERN_CONFIG=${CONFIG_FILE}
 ${answers.tool ? `POSTERN_CATALOG=${CATALOG_FILE}\n` : ''}
 # The address at which users reach it, if that is not http://localhost and PORT:
@@ -97,7 +97,7 @@ OAUTH_STATE_SECRET=${generateSecret()}
 }
 
 const NO_PROVIDER = `
-# Until these are set, \`postern dev\` has a provider of its own, which accepts any name, and \`postern start\`
+# Until these are set, \`postern dev\` has its own provider, which accepts any name, and \`postern start\`
 # does not start. What your provider needs: the page /providers of the
 # gateway that it starts, http://localhost:3000/providers (in a checkout: docs/providers.md).
 #OAUTH_MODE=broker
@@ -123,7 +123,7 @@ ${SHARED_ADDRESS_LIMITS}`;
 }
 
 /** As in README.md and docs/deploy.md. The defaults are for one person behind an address. */
-export const SHARED_ADDRESS_LIMITS = `# Many users may share one address, as in an office: calls are counted by user, and the limits by address have room for all.
+export const SHARED_ADDRESS_LIMITS = `# Many users behind one address, as in an office: limits calls per user, and raises the limits per address.
 MCP_USER_RATE_LIMIT_MAX=300
 MCP_RATE_LIMIT_MAX=10000
 DCR_RATE_LIMIT_MAX=200
@@ -217,13 +217,13 @@ export function describeNextSteps(
     provider && ['', 'http://localhost:3000/oauth/callback'],
     missing.length > 0 && ['', `Fill in .env: ${missing.join(', ')}`],
     isToInstall && [install, 'Postern itself, for the test and your editor'],
-    provider && [describe('doctor'), 'says whether provider and settings fit together'],
+    provider && [describe('doctor'), 'checks the provider and the settings'],
     tool && [test, 'calls your first tool'],
-    [start, 'starts the gateway, and says how to connect a client'],
+    [start, 'starts the gateway, and shows how to connect a client'],
   ].filter((step) => step !== false && step !== undefined);
   return [
     `Wrote ${written.join(', ') || 'nothing'}.`,
-    ...(isEnvIgnored ? [] : ['', 'Add .env to .gitignore: there are secrets in it.']),
+    ...(isEnvIgnored ? [] : ['', 'Add .env to .gitignore: it contains secrets.']),
     ...(secretsFile === undefined ? [] : ['', describeSecretsFile(secretsFile)]),
     '',
     'Next:',

@@ -37,7 +37,7 @@ export async function replay(
   prepareEnvironment(options, process.env);
   if (paths.length === 0)
     throw new UsageError(
-      'postern rules replay needs what AUDIT_LOG wrote, for example --audit audit.log.',
+      'postern rules replay needs an audit log (AUDIT_LOG), for example --audit audit.log.',
     );
   const { path, file } = await readConfiguration('rules replay', process.env);
   const judge = createJudge(file, await createReplay(file.rules));
@@ -60,8 +60,8 @@ export async function replay(
   }
   if (!hasCalls)
     throw new CommandError(
-      'There is nothing to judge:',
-      `${paths.join(', ')} has no line of a call. AUDIT_LOG makes the gateway write them.`,
+      'There are no calls to check:',
+      `${paths.join(', ')} has no lines for calls. The gateway writes them with AUDIT_LOG.`,
     );
   const found = { ...read, ...tally.finish() };
   const printed = options.json ? JSON.stringify(found, undefined, 2) : renderReplay(found, path);
@@ -142,20 +142,16 @@ function renderReplay(found: Replayed, path: string) {
       ),
     ),
     renderSection(
-      'Allowed, once somebody has agreed:',
+      'Allowed, after an approval:',
       found.asked,
       ({ ask, rules }) => `asks ${ask}: ${rules.join('; ')}`,
     ),
     renderSection(
-      'Allowed; whether somebody is asked first cannot be told, for want of what the log does not have:',
+      'Allowed; whether an approval is required is unknown, because the log lacks:',
       found.mayBeAsked,
       describeMissing,
     ),
-    renderSection(
-      'Cannot be told, for want of what the log does not have:',
-      unknown,
-      describeMissing,
-    ),
+    renderSection('Undecidable, because the log lacks:', unknown, describeMissing),
     renderUse(found.rules),
     listNotes(found),
   ];
@@ -190,7 +186,7 @@ function describeAll(found: Replayed, path: string) {
     formatCount(sum(changes.filter((one) => one.change === change)));
   return [
     `${countCalls(calls)}${from === undefined ? '' : ` from ${from} to ${to}`}, by ${path}:`,
-    `${of('refused')} would be refused, ${of('allowed')} would be allowed, ${of('needs_scope')} would need a scope, ${formatCount(sum(unknown))} cannot be told.`,
+    `${of('refused')} would be refused, ${of('allowed')} would be allowed, ${of('needs_scope')} would need a scope, ${formatCount(sum(unknown))} undecidable.`,
     `${formatCount(stayAllowed)} stay allowed, ${formatCount(stayRefused)} stay refused.`,
   ].join('\n');
 }
@@ -224,14 +220,14 @@ function renderSection<Row extends CountedCalls>(
 }
 
 const nameUser = ({ user, issuer }: CountedCalls) => {
-  const name = user === null ? '(nobody logged in)' : toVisibleName(user);
+  const name = user === null ? '(not logged in)' : toVisibleName(user);
   return issuer === undefined ? name : `${name} of ${toVisibleName(issuer)}`;
 };
 
 function renderUse(rules: readonly UsedRule[]): readonly string[] {
   if (rules.length === 0) return [];
   return [
-    'What each rule allowed that somebody used (each call counts for the first rule that allows it):',
+    'Used entries of each rule (each call counts for the first rule that allows it):',
     ...rules.flatMap(({ rule, used, unused }) => [
       `  ${rule}`,
       used.length === 0
@@ -252,10 +248,10 @@ function listNotes({ stopped, unjudged, unreadable, unknown }: Replayed): readon
   return [
     lacksClaims &&
       'Lines have the groups and claims that rules named when they were written, with AUDIT_CLAIMS=true.',
-    stopped > 0 && `Not judged: ${countCalls(stopped)} that something else than rules stopped.`,
+    stopped > 0 && `Not checked: ${countCalls(stopped)} stopped by something other than rules.`,
     unjudged > 0 &&
-      `Not judged: ${countCalls(unjudged)} that ended before rules were asked, such as those of unknown names.`,
-    unreadable > 0 && `Not read: ${formatCount(unreadable)} lines that are no JSON.`,
+      `Not checked: ${countCalls(unjudged)} that ended before rules were applied, such as calls with unknown names.`,
+    unreadable > 0 && `Not read: ${formatCount(unreadable)} lines that are not JSON.`,
   ].filter((note) => note !== false);
 }
 

@@ -81,7 +81,7 @@ function describeRule({ decision, withOtherArgs }: JudgedItem, { meansNoRules }:
   const rule = decision.rule ?? (meansNoRules ? 'rules is "everyone"' : 'there are no rules');
   if (decision.kind !== 'allowed' || decision.ask === undefined) return rule;
   // Tells who has to agree to each call (§27), and which rule says so.
-  const whether = decision.isAskedByArgs === true ? ', as its arguments decide' : '';
+  const whether = decision.isAskedByArgs === true ? ', depending on its arguments' : '';
   return `${rule}; ${ASKED[decision.ask]} first${whether}: ${decision.askRule ?? ''}`;
 }
 
@@ -118,7 +118,9 @@ export async function suggestNames(
     const nearest = known.includes(name) ? undefined : findNearestName(name, known);
     return nearest === undefined
       ? []
-      : [`Did you mean ${nearest}? No rule and no lock names ${name}, and no server was asked.`];
+      : [
+          `Did you mean ${nearest}? Neither a rule nor the lock names ${name}, and no server was asked.`,
+        ];
   });
 }
 
@@ -166,7 +168,7 @@ export function findIdlePatterns(
         const { fits: mayUse } = compileMay([pattern]);
         return !items.some(({ kind, name }) => mayUse(kind, name));
       })
-      .map((pattern) => `${JSON.stringify(pattern)} fits nothing that is there: ${place}`),
+      .map((pattern) => `${JSON.stringify(pattern)} matches nothing: ${place}`),
   );
 }
 

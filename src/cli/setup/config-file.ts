@@ -139,7 +139,7 @@ export function followConfigFile(
       isOutdated = false;
       isLoaded = await loadOnce().catch((cause: unknown) => {
         log.error(
-          'The configuration file could not be loaded. What was served before may be incomplete: restart the gateway.',
+          'The configuration file could not be loaded. The running configuration may be incomplete: restart the gateway.',
           { path, cause },
         );
         return false;
@@ -156,14 +156,14 @@ export function followConfigFile(
     if (hasEnded) return false;
     if (!parsed.isWhole && !fileWatch.isSettled()) {
       log.info(
-        'The configuration file is being written. It is loaded once it has stayed the same for a second.',
+        'The configuration file is being written. It is loaded once it has not changed for a second.',
         { path },
       );
       return false;
     }
     if (parsed.kind === 'problems') {
       log.error(
-        'The configuration file has problems, so the one that was loaded before is kept. Correct it, and it is loaded by itself.',
+        'The configuration file has problems, so the running configuration is kept. Once corrected, the file is loaded automatically.',
         { path, problems: parsed.problems.map(formatProblem) },
       );
       return false;
@@ -176,7 +176,7 @@ export function followConfigFile(
     );
     if (losses.length > 0) {
       log.error(
-        'The configuration file was not loaded, because users could do more without what it has lost. The one that was loaded before is kept until the next start, which takes the file as it is.',
+        'The configuration file was not loaded, because it has lost protections. The running configuration is kept until the next start, which loads the file as it is.',
         { path, lost: losses },
       );
       return false;
@@ -187,7 +187,7 @@ export function followConfigFile(
     lockWatch.skip(lockStamp);
     served = parsed.setup;
     for (const warning of parsed.warnings) log.warn(warning);
-    log.info('Loaded the configuration file anew.', { path, ...summarizeSetup(parsed.setup) });
+    log.info('Reloaded the configuration file.', { path, ...summarizeSetup(parsed.setup) });
     return true;
   }
 

@@ -24,7 +24,7 @@ export async function loadCatalog(file: string | undefined): Promise<Catalog | u
     );
   if (/\.(jsonc?|ya?ml)$/i.test(path))
     throw new StartError(
-      `--catalog: ${file} is no catalogue, which is code (.mjs, .js, .ts). A file with MCP servers is given by --config ${file}.`,
+      `--catalog: ${file} is not a catalogue, which is code (.mjs, .js, .ts). Pass a file with MCP servers with --config ${file}.`,
     );
   registerPosternResolver();
   const module: { readonly default?: unknown } = await import(pathToFileURL(path).href).catch(

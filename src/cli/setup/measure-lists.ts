@@ -57,9 +57,9 @@ export async function measureFile(
 export function describeCost({ kind, name, tools, tokens, isPersonal }: ListCost): string {
   const path = kind === 'all' ? '/mcp' : `/mcp/${name}`;
   if (isPersonal && kind === 'server' && tools === 0)
-    return `${path}: not known, since it did not answer or lists tools for users only`;
+    return `${path}: unknown, since it did not answer or only lists tools for users`;
   const more = isPersonal
-    ? ', without servers that did not answer or list tools for users only'
+    ? ', without servers that did not answer or only list tools for users'
     : '';
   return `${path}: ${countNoun(tools, 'tool')}, about ${formatCount(tokens)} tokens${more}`;
 }

@@ -98,7 +98,7 @@ async function openRecords(config: Config, servers: readonly UpstreamConfig[], l
     if (!(error instanceof DataDirInUse)) throw error;
     throw new CommandError(
       'The keys for servers with identity cannot be read:',
-      `The data folder ${config.store.dataDir} (DATA_DIR) is in use by a running gateway. It has the keys by which ${names.join(', ')} ("auth": "identity") would know who asks. Stop the gateway, run postern lock again, and start it. With Redis (REDIS_URL) the gateway can go on running.`,
+      `The data folder ${config.store.dataDir} (DATA_DIR) is in use by a running gateway. It has the keys with which ${names.join(', ')} ("auth": "identity") would verify the caller. Stop the gateway, run postern lock again, and start it. With Redis (REDIS_URL) the gateway can keep running.`,
     );
   });
   const loginSeal = await createLoginSeal(config.oauth.stateSecret);
@@ -165,7 +165,7 @@ export const EVERY_CAPABILITY: ClientCapabilities = {
 // --token, --token-file: as whom the servers are asked.
 
 const OPAQUE_TOKENS =
-  'If its access tokens are not JWTs, see "Servers that answer users only" in docs/upstreams.md.';
+  'If its access tokens are not JWTs, see "Servers that only answer users" in docs/upstreams.md.';
 
 /**
  * Its claims are believed: who has the token reads with it what its user may read, and nobody is let in.
@@ -175,15 +175,15 @@ const OPAQUE_TOKENS =
 export function readTokenUser(token: string, now: number): UserContext {
   if (isOwnToken(token))
     throw new UsageError(
-      `The token is one of the gateway (pst_…). It does not say who its user is, and no server may get it. Get an access token from the identity provider itself. ${OPAQUE_TOKENS}`,
+      `The token was issued by the gateway (pst_…). It does not identify its user, and no server may get it. Get an access token from the identity provider itself. ${OPAQUE_TOKENS}`,
     );
   const claims = parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'));
   const { sub, exp, groups } = claims ?? {};
   if (claims === undefined || typeof sub !== 'string' || sub === '')
     throw new UsageError(
-      `The token is not a JWT with a "sub". Give an access token that the identity provider issued to a user. ${OPAQUE_TOKENS}`,
+      `The token is not a JWT with a "sub". Pass an access token that the identity provider issued to a user. ${OPAQUE_TOKENS}`,
     );
   if (typeof exp === 'number' && exp * 1000 <= now)
-    throw new UsageError('The token has expired. Give an access token that is valid now.');
+    throw new UsageError('The token has expired. Pass a valid access token.');
   return { sub, claims, token, ...readEmail(claims), ...(isStringArray(groups) && { groups }) };
 }

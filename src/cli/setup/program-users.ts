@@ -22,7 +22,7 @@ const MAX_ID = 4_294_967_294;
 /** Never rejects. */
 export async function findProgramUser(text: string): Promise<FoundProgramUser> {
   if (process.platform !== 'linux')
-    return refuse('Programs can run as another user on Linux only. Remove it here.');
+    return refuse('Programs can run as another user only on Linux. Remove it here.');
   const [, uid, gid] = /^(\d+):(\d+)$/.exec(text) ?? [];
   const entry = await lookUp(uid ?? text);
   if ('problem' in entry) return refuse(entry.problem);
@@ -35,7 +35,7 @@ export async function findProgramUser(text: string): Promise<FoundProgramUser> {
     return refuse(
       /^\d+$/.test(text)
         ? `This system has no user ${quote(text)}, and ${quote(text)} is a number without a group. Write uid:gid, such as ${text}:${text}.`
-        : `This system has no user ${quote(text)}. Create it, for example by useradd --system ${/^\d/.test(text) ? 'postern-programs' : text}, or write uid:gid, such as 1001:1001.`,
+        : `This system has no user ${quote(text)}. Create it, for example with useradd --system ${/^\d/.test(text) ? 'postern-programs' : text}, or write uid:gid, such as 1001:1001.`,
     );
   const problem = findIdProblem(user.uid, user.gid);
   return problem === undefined ? { kind: 'found', user } : refuse(`${quote(text)} ${problem}`);
@@ -46,11 +46,11 @@ const refuse = (message: string): FoundProgramUser => ({ kind: 'problem', messag
 function findIdProblem(uid: number, gid: number): string | undefined {
   if (uid > MAX_ID || gid > MAX_ID) return `is out of range: the largest number is ${MAX_ID}.`;
   if (uid === 0 || gid === 0)
-    return 'is root, or has its group: such a program could read everything. Name a user that has no rights.';
+    return 'is root, or has its group: such a program could read everything. Name a user without rights.';
   if (uid === process.geteuid?.())
-    return 'is the user of the gateway itself, so the program could read its secrets. Name another one.';
+    return 'is the user of the gateway itself, so the program could read its secrets. Name another user.';
   if (gid === process.getegid?.() || process.getgroups?.().includes(gid))
-    return `has a group of the gateway (${gid}), so the program could read what that group may. Name a user of another group.`;
+    return `has a group of the gateway (${gid}), so the program could read that group's files. Name a user in another group.`;
   return undefined;
 }
 

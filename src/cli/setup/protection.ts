@@ -50,15 +50,15 @@ export function findLosses(
     served.hasRules &&
       !hasRules &&
       !meansNoRules &&
-      'All rules are gone. Put them back. If everybody is to use everything, write "rules": "everyone" (rules: everyone in YAML).',
+      'All rules are gone. Restore them. If all users may use everything, write "rules": "everyone" (rules: everyone in YAML).',
     served.hasLock &&
       !hasLock &&
       !next.meansNoLock &&
-      `${LOCK_FILE_NAME} is gone. Put it back, or approve what the servers say now: postern lock. If nothing is to be compared any more, put a ${LOCK_FILE_NAME} there that is {}.`,
+      `${LOCK_FILE_NAME} is gone. Restore it, or approve the current descriptions: postern lock. To turn the lock off, create a ${LOCK_FILE_NAME} that contains {}.`,
     served.hasGuards &&
       !hasGuards &&
       next.file.meansNoGuards !== true &&
-      'All guards are gone. Put them back. If nobody is to look at what goes through any more, write "guards": [].',
+      'All guards are gone. Restore them. To run without guards, write "guards": [].',
     ...(isCompared
       ? findFewerProtections(
           { ...served.details, isIdle: isServedIdle },

@@ -118,9 +118,7 @@ function readText(path: string): Content {
   if (extname(path).toLowerCase() === '.toml')
     return refuse('Postern reads JSON and YAML, not TOML.');
   if (/^\.[cm]?[jt]s$/i.test(extname(path)))
-    return refuse(
-      `Postern reads JSON and YAML here. Tools of your own are given by --catalog ${path}.`,
-    );
+    return refuse(`Postern reads JSON and YAML here. Pass your own tools with --catalog ${path}.`);
   try {
     const bytes = readFileSync(path);
     if (bytes.length > MAX_BYTES) return refuse('a configuration file has at most 1 MiB.');
@@ -147,7 +145,7 @@ function warnOfMissingRules(
 ): readonly string[] {
   const isMeant = rules.length > 0 || meansNoRules;
   if (servers.length === 0 || isMeant || server.environment !== 'production') return [];
-  const who = auth.required ? 'Everybody who can log in' : 'Everybody who reaches the gateway';
+  const who = auth.required ? 'Everyone who can log in' : 'Everyone who can reach the gateway';
   const names = servers.map(({ name }) => name).join(', ');
   const shared = servers.flatMap((one) =>
     describeServer(one).asking === undefined ? [] : [one.name],
@@ -155,9 +153,9 @@ function warnOfMissingRules(
   const sharing =
     shared.length === 0
       ? ''
-      : ` Of these, all users share one process, which cannot tell them apart: ${shared.join(', ')} ("isolation" changes that).`;
+      : ` These run as one process for all users and cannot tell them apart: ${shared.join(', ')} ("isolation" changes that).`;
   return [
-    `${path}: There are no rules. ${who} may use all that these servers offer: ${names}.${sharing} Write who may use what under "rules", or "rules": "everyone" (rules: everyone in YAML) if this is meant.`,
+    `${path}: There are no rules. ${who} may use everything that these servers offer: ${names}.${sharing} Write rules under "rules", or "rules": "everyone" (rules: everyone in YAML) if you mean it.`,
   ];
 }
 

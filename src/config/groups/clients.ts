@@ -59,7 +59,7 @@ const documentSettings = {
     computed: chooseByMode({ proxy: [], broker: DOCUMENT_HOSTS }, writeList),
     summary: 'Hosts of clients that need no registration.',
     details:
-      'A client whose `client_id` is an https URL on one of them is known by its client ID metadata document there (CIMD). `*` is not allowed with HTTPS_PROXY or HTTP_PROXY.',
+      'A client whose `client_id` is an https URL on one of them is identified by its client ID metadata document there (CIMD). `*` is not allowed with HTTPS_PROXY or HTTP_PROXY.',
   }),
 };
 
@@ -69,14 +69,14 @@ const registrationSettings = {
     default: THIRTY_DAYS_SECONDS,
     summary: 'Seconds until a registered client must register again.',
     details:
-      'Dynamic client registration (DCR), RFC 7591. In broker mode they start with its first token, and a client that never got one is forgotten after a day.',
+      'Dynamic client registration (DCR), RFC 7591. In broker mode they start with its first token, and a client that never got one is deleted after a day.',
   }),
   isRenewed: defineSetting('DCR_RENEW', flag, {
     computed: chooseByMode({ proxy: false, broker: true }),
-    summary: 'Whether every token starts the DCR_CLIENT_TTL of its client again.',
+    summary: 'Whether every token restarts the DCR_CLIENT_TTL of its client.',
   }),
   accessToken: defineSetting('DCR_ACCESS_TOKEN', bearerToken, {
-    summary: 'A bearer token that registration then needs (RFC 7591 §3).',
+    summary: 'A bearer token that registration then requires (RFC 7591 §3).',
     details: 'Few clients can send one.',
     isSecret: true,
   }),
@@ -85,13 +85,13 @@ const registrationSettings = {
 const redirectSettings = {
   schemes: defineSetting('OAUTH_REDIRECT_SCHEMES', schemes, {
     computed: chooseByMode({ proxy: [], broker: SCHEMES }, writeList),
-    summary: 'Schemes of redirect URIs beside https (RFC 8252 §7.1).',
+    summary: 'Schemes for redirect URIs in addition to https (RFC 8252 §7.1).',
   }),
   allowsAnyLoopbackPort: defineSetting('OAUTH_LOOPBACK_ANY_PORT', flag, {
     computed: chooseByMode({ proxy: false, broker: true }),
-    summary: 'Lets clients on this computer come back to another port than they registered.',
+    summary: 'Let clients on this computer use another port than they registered.',
     details:
-      'For redirect URIs on `localhost`, `127.0.0.1` or, in broker mode, `[::1]` (RFC 8252 §7.3): desktop apps take another port each time.',
+      'For redirect URIs on `localhost`, `127.0.0.1` or, in broker mode, `[::1]` (RFC 8252 §7.3): desktop apps use another port each time.',
   }),
 };
 
@@ -110,17 +110,17 @@ export const consentSettings = {
     computed: chooseByMode({ proxy: 'off', broker: 'page' }),
     summary: 'Whether users approve a client before it can log in.',
     details:
-      '`page` asks them. `off` leaves it to the provider, which knows one client only and cannot tell yours apart.',
+      '`page` asks them. `off` leaves it to the provider, which knows only one client and cannot tell your clients apart.',
   }),
   ttlSeconds: defineSetting('OAUTH_CONSENT_TTL_SECONDS', integer(0, ONE_YEAR_SECONDS), {
     default: THIRTY_DAYS_SECONDS,
     summary: 'Seconds for which an approval is remembered; 0 asks every time.',
     details:
-      'For each browser, client and redirect URI. In broker mode also for the person who logged in, until they or an operator log the client out.',
+      'For each browser, client and redirect URI. In broker mode also for the logged-in user, until the user or an operator signs the client out.',
   }),
   popups: defineSetting('OAUTH_POPUPS', flag, {
     default: false,
-    summary: 'Lets web clients log in through a popup.',
-    details: 'The pages of the login then have `Cross-Origin-Opener-Policy: unsafe-none`.',
+    summary: 'Let web clients log in through a popup.',
+    details: 'The login pages then have `Cross-Origin-Opener-Policy: unsafe-none`.',
   }),
 };

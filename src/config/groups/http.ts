@@ -26,7 +26,7 @@ const trustProxy: Rule<TrustProxy> = {
 export const httpSettings = {
   allowedOrigins: defineSetting('ALLOWED_ORIGINS', origins, {
     default: [],
-    summary: 'Origins of the browser clients that may call.',
+    summary: 'Origins from which browser clients may call.',
     details:
       'The origin of BASE_URL is always allowed. So are `http://localhost:*` and `http://127.0.0.1:*`, unless NODE_ENV=production.',
   }),
@@ -39,9 +39,9 @@ export const httpSettings = {
   trustProxy: defineSetting('TRUST_PROXY', trustProxy, {
     default: { kind: 'all' },
     written: 'all',
-    summary: 'Which proxies to believe about the address of a caller.',
+    summary: 'The proxies that are trusted to report the address of a caller.',
     details:
-      '`all` takes the first entry of `X-Forwarded-For`, else `X-Real-IP`. `none` takes the address of the socket. A number takes the address at that place from the right of `X-Forwarded-For`. Addresses and CIDR ranges are your proxies: they are skipped from the right.',
+      '`all` uses the first entry of `X-Forwarded-For`, or else `X-Real-IP`. `none` uses the address of the socket. A number uses the address at that position from the right of `X-Forwarded-For`. Addresses and CIDR ranges are your proxies: they are skipped from the right.',
   }),
   maxBodyBytes: defineSetting('MAX_BODY_BYTES', integer(1024, 104_857_600), {
     default: 1_048_576,
@@ -58,17 +58,17 @@ export const httpSettings = {
     default: 16_384,
     summary: 'The longest access token, in bytes.',
     details:
-      'Tokens of the gateway are short. Those of the provider are long for users in many groups, and a proxy in front must let headers of that length through, too.',
+      'The gateway’s own tokens are short. Those from the provider are long for users in many groups, and a proxy in front must also allow headers of that length.',
   }),
   streamKeepaliveMs: defineSetting('STREAM_KEEPALIVE_MS', integer(10, 3_600_000), {
     default: 15_000,
     summary: 'Milliseconds between keep-alive comments on a silent event stream.',
     details:
-      'Set it below the [idle time-out](operations/network.md#idle-time-outs) of every proxy between clients and the gateway.',
+      'Set it below the [idle timeout](operations/network.md#idle-timeouts) of every proxy between clients and the gateway.',
   }),
   maxConnections: defineSetting('MAX_CONNECTIONS', integer(0, 10_000_000), {
     default: 10_000,
-    summary: 'The most open connections of this process; 0 for no limit.',
+    summary: 'The most open connections in this process; 0 for no limit.',
     details: 'At the limit, the connection that has been idle longest is closed.',
   }),
 };
@@ -119,7 +119,7 @@ const sessionSettings = {
   ttlSeconds: defineSetting('MCP_SESSION_TTL_SECONDS', integer(60, ONE_YEAR_SECONDS), {
     default: 86_400,
     summary: 'Seconds until a session without requests ends.',
-    details: 'Every accepted request starts them again.',
+    details: 'Every accepted request restarts this time.',
   }),
   maxPerUser: defineSetting('MCP_USER_SESSIONS_MAX', integer(0, 1_000_000), {
     default: 1000,
@@ -128,15 +128,15 @@ const sessionSettings = {
   }),
   keyPrefix: defineSetting('MCP_SESSION_KEY_PREFIX', anyText, {
     default: 'mcp:session:',
-    summary: 'What the keys of sessions in the store begin with.',
+    summary: 'The prefix of session keys in the store.',
   }),
 };
 
 const callSettings = {
   streams: defineSetting('MCP_STREAMS', flag, {
     default: false,
-    summary: 'Lets clients keep a stream open and subscribe to resources.',
-    details: 'With `GET /mcp`, or `subscriptions/listen`. Each stream holds a connection.',
+    summary: 'Let clients keep a stream open and subscribe to resources.',
+    details: 'With `GET /mcp`, or `subscriptions/listen`. Each stream uses a connection.',
   }),
   maxCallsPerUser: defineSetting('MCP_USER_CALLS_MAX', integer(0, 1_000_000), {
     default: 64,
@@ -147,23 +147,23 @@ const callSettings = {
   streamAfterMs: defineSetting('STREAM_AFTER_MS', integer(0, 3_600_000), {
     default: 10_000,
     summary:
-      'Milliseconds after which the answer to a running call becomes an event stream; 0 for never.',
+      'Milliseconds after which the response to a running call becomes an event stream; 0 for never.',
     details:
-      'This keeps proxies from closing a silent connection: set it below their [idle time-outs](operations/network.md#idle-time-outs). It needs a client that accepts streams, and no session before 2025-03-26. All others get JSON at the end, as for short calls.',
+      'This keeps proxies from closing a silent connection: set it below their [idle timeouts](operations/network.md#idle-timeouts). It needs a client that accepts streams, and no session before 2025-03-26. All others get JSON at the end, as for short calls.',
   }),
 };
 
 const taskSettings = {
   taskTtlSeconds: defineSetting('MCP_TASK_TTL_SECONDS', integer(60, 604_800), {
     default: 3600,
-    summary: 'Seconds that a task may run, and that its result is kept afterwards.',
+    summary: 'Seconds for which a task may run, and for which its result is kept afterwards.',
     details: 'Tasks are calls whose result the client fetches later, in the stateless era.',
   }),
   maxTasksPerUser: defineSetting('MCP_USER_TASKS_MAX', integer(0, 8192), {
     default: 32,
     summary:
-      'The most tasks of one user that run at the same time, at all replicas; 0 for no limit.',
-    details: 'One more gets a 429. Tasks that run at one replica count as calls, too.',
+      'The most tasks of one user that run at the same time, on all replicas; 0 for no limit.',
+    details: 'One more gets a 429. Tasks that run on a replica also count as calls there.',
   }),
 };
 
@@ -179,7 +179,7 @@ export const readMcpConfig = (read: Read) => ({
 
 const proxyUrl = textWith(
   (text) => /^https?:\/\/\S+$/i.test(text) && isProxy(text),
-  'http://host:port or https://host:port, with user:password@ before the host where the proxy asks for it (percent-encoded)',
+  'http://host:port or https://host:port, with user:password@ before the host if the proxy requires it (percent-encoded)',
 );
 
 function isProxy(text: string): boolean {
@@ -200,7 +200,7 @@ const unproxiedHosts: Rule<readonly string[]> = {
 
 const httpProxy = defineSetting('HTTP_PROXY', proxyUrl, {
   alias: 'http_proxy',
-  summary: 'The proxy for http URLs of the provider.',
+  summary: 'The proxy for http requests to the provider.',
   details: 'Also read as `http_proxy`. Addresses of this machine never go through a proxy.',
   isSecret: true,
 });
@@ -210,9 +210,9 @@ export const outboundSettings = {
   httpsProxy: defineSetting('HTTPS_PROXY', proxyUrl, {
     alias: 'https_proxy',
     computed: { text: 'HTTP_PROXY', compute: (read) => read(httpProxy) },
-    summary: 'The proxy for https URLs, by CONNECT.',
+    summary: 'The proxy for https requests (CONNECT).',
     details:
-      'Those of the provider, and of the metadata documents of clients. Also read as `https_proxy`. Not together with CIMD_ALLOWED_HOSTS=*.',
+      'For requests to the provider, and for the metadata documents of clients. Also read as `https_proxy`. Not together with CIMD_ALLOWED_HOSTS=*.',
     isSecret: true,
   }),
   noProxy: defineSetting('NO_PROXY', unproxiedHosts, {
@@ -220,6 +220,6 @@ export const outboundSettings = {
     default: [],
     summary: 'Hosts that are reached without the proxy.',
     details:
-      '`example.com` is the host and all below it, `.example.com` only those below it. Also read as `no_proxy`.',
+      '`example.com` is the host and its subdomains, `.example.com` only the subdomains. Also read as `no_proxy`.',
   }),
 };

@@ -65,7 +65,7 @@ const defineLimit = (
     ...(grantMax !== undefined && {
       details:
         details?.ip ??
-        `Those that the gateway can match with a login, and that reach the provider, count apart from the others, with the same limit. See ${prefix}_GRANT_RATE_LIMIT_MAX, too.`,
+        `Those that belong to a known login, and that reach the provider, are counted separately, with the same limit. See also ${prefix}_GRANT_RATE_LIMIT_MAX.`,
     }),
   }),
   global: defineSetting(`${prefix}_GLOBAL_RATE_LIMIT_MAX`, count, {
@@ -76,7 +76,7 @@ const defineLimit = (
     perUser &&
     defineSetting(`${prefix}_USER_RATE_LIMIT_MAX`, count, {
       summary: `The most ${what} per user and window.`,
-      details: `Users are counted beside addresses. Set it, and raise ${prefix}_RATE_LIMIT_MAX, if many users share one address (an office, a NAT). If unset, users are not counted.`,
+      details: `Users are counted in addition to addresses. Set this, and raise ${prefix}_RATE_LIMIT_MAX, if many users share one address (an office, a NAT). If unset, users are not counted.`,
     }),
   grant:
     grantMax === undefined
@@ -88,7 +88,7 @@ const defineLimit = (
             `The most ${what} per login and window that reach the provider, whatever address they come from.`,
           details:
             details?.grant ??
-            'Refreshes that get the last answer of their login again count apart, up to 100 times as many.',
+            'Refreshes that get the last response of their login again are counted separately, with 100 times the limit.',
         }),
 });
 
@@ -128,8 +128,8 @@ const GROUPS = {
       globalMax: 10_000,
       grantMax: 300,
       details: {
-        ip: 'Those with right credentials count by their client, whatever address they come from.',
-        grant: 'A login here is a client of the configuration file.',
+        ip: 'Those with valid credentials count per client, whatever address they come from.',
+        grant: 'Here, a login is a client of the configuration file.',
       },
     },
   ),
@@ -140,10 +140,10 @@ const GROUPS = {
     globalMax: 10_000,
     grantMax: 10_000,
     details: {
-      ip: 'Logout tokens of the provider count apart, whatever address they come from.',
+      ip: 'Logout tokens from the provider are counted separately, whatever address they come from.',
       grantSummary:
-        'The most logout tokens of the provider per window, whatever address they come from.',
-      grant: 'Nothing else counts here, so nobody else can use this limit up.',
+        'The most logout tokens from the provider per window, whatever address they come from.',
+      grant: 'No other requests count here, so no other caller can exhaust this limit.',
     },
   }),
   account: defineLimit('ACCOUNT', 'calls of /account', { max: 60, globalMax: 3000 }),
@@ -163,7 +163,7 @@ const counting = defineSetting('RATE_LIMIT_COUNTING', oneOf('log', 'leased'), {
   default: 'log',
   summary: 'How requests are counted: `log` counts each in the store.',
   details:
-    '`leased` needs REDIS_URL: a process takes a share of a window in advance, and asks Redis for the next one only. No limit ever lets in more; near a limit a request may be refused while another process has a share left. See [Scaling](scaling.md#when-to-switch).',
+    '`leased` needs REDIS_URL: a process takes a share of a window in advance, and asks Redis only for the next share. No limit is ever exceeded; near a limit a request may be refused while another process has a share left. See [Scaling](scaling.md#when-to-switch).',
 });
 
 export const limitSettings: readonly Setting<unknown>[] = [

@@ -24,9 +24,9 @@ export type ProxyConfig = Extract<OAuthConfig, { readonly mode: 'proxy' }>;
 
 const metadataIssuer = defineSetting('OAUTH_METADATA_ISSUER', oneOf('self', 'upstream'), {
   default: 'upstream',
-  summary: 'Which issuer the metadata names.',
+  summary: 'The issuer that the metadata names.',
   details:
-    '`upstream` is the provider. `self` is the gateway, on which clients of the current generation insist; in broker mode it is always the gateway.',
+    '`upstream` is the provider. `self` is the gateway, which current clients require; in broker mode it is always the gateway.',
   mode: 'proxy',
 });
 

@@ -27,21 +27,22 @@ const MIN_ACCESS_SECONDS = 600;
 export const ownTokenSettings = {
   acceptsProviderTokens: defineSetting('OAUTH_ACCEPT_PROVIDER_TOKENS', flag, {
     default: false,
-    summary: 'Accept tokens of the provider beside the gateway’s own.',
-    details: 'For service accounts and CI that get a JWT for OIDC_AUDIENCE at the provider itself.',
+    summary: 'Accept access tokens from the provider in addition to the gateway’s own.',
+    details:
+      'For service accounts and CI that get a JWT for OIDC_AUDIENCE directly from the provider.',
     mode: 'broker',
   }),
   accessSeconds: defineSetting('OAUTH_ACCESS_TTL_SECONDS', integer(MIN_ACCESS_SECONDS, 86_400), {
     default: ONE_HOUR_SECONDS,
-    summary: 'Seconds for which an access token of the gateway’s own lives.',
-    details: 'Ending a login does not wait for it: it holds at the next call.',
+    summary: 'Lifetime of the gateway’s own access tokens, in seconds.',
+    details: 'Ending a login takes effect at the next call, without waiting for tokens to expire.',
     mode: 'broker',
   }),
   grantMaxSeconds: defineSetting('OAUTH_GRANT_MAX_SECONDS', integer(0, ONE_YEAR_SECONDS * 10), {
     default: 0,
     summary:
       'Seconds after which a user must log in again, however often the client refreshes; 0 for never.',
-    details: 'A login that nobody uses ends after OAUTH_REFRESH_TTL_SECONDS.',
+    details: 'An unused login ends after OAUTH_REFRESH_TTL_SECONDS.',
     mode: 'broker',
   }),
   grantUnrenewedSeconds: defineSetting(
@@ -49,37 +50,37 @@ export const ownTokenSettings = {
     integer(MIN_ACCESS_SECONDS, ONE_YEAR_SECONDS),
     {
       default: 28_800,
-      summary: 'Seconds for which a login lives where the provider gave no refresh token.',
-      details: 'The gateway cannot ask such a provider whether the user still may.',
+      summary: 'Lifetime of a login in seconds if the provider issued no refresh token.',
+      details: 'The gateway cannot ask such a provider whether the user may still log in.',
       mode: 'broker',
     },
   ),
   renewalSeconds: defineSetting('OAUTH_RENEWAL_SECONDS', integer(0, 86_400), {
     default: ONE_HOUR_SECONDS,
     summary:
-      'Seconds after which a refresh asks the provider whether the user still may; 0 for each refresh.',
+      'Seconds after which a refresh asks the provider whether the user may still log in; 0 to ask on each refresh.',
     details:
-      'Claims and groups are taken anew then. A user who was disabled at the provider is out after these seconds and OAUTH_ACCESS_TTL_SECONDS at most.',
+      'This also updates claims and groups. A user who was disabled at the provider loses access after at most this time plus OAUTH_ACCESS_TTL_SECONDS.',
     mode: 'broker',
   }),
   renewalGraceSeconds: defineSetting('OAUTH_RENEWAL_GRACE_SECONDS', integer(0, 86_400 * 7), {
     default: ONE_HOUR_SECONDS,
-    summary: 'Seconds for which refreshes go on while the provider cannot be asked.',
-    details: 'Afterwards they are answered with 503 until it can. Nobody is logged out by that.',
+    summary: 'Seconds for which refreshes continue while the provider cannot be reached.',
+    details: 'After that they get 503 until the provider is back. No user is logged out.',
     mode: 'broker',
   }),
   backchannelEnds: defineSetting('OAUTH_BACKCHANNEL_ENDS', oneOf('session', 'all'), {
     default: 'session',
-    summary: 'Which logins end where the provider says that somebody logged out there.',
+    summary: 'Which logins end if the provider reports that a user logged out there.',
     details:
-      '`session`: those that the session at the provider led to, or all of the user where the provider names no session. `all`: all of the user. The provider says it to /oauth/backchannel-logout, if you register that address there: see [Providers](providers.md#logout-from-the-provider).',
+      '`session`: those that began in that session at the provider, or all of the user’s logins if the provider names no session. `all`: all of the user’s logins. The provider reports it to /oauth/backchannel-logout, if you register that address there: see [Providers](providers.md#logout-from-the-provider).',
     mode: 'broker',
   }),
   endsConnections: defineSetting('CONNECTIONS_END_WITH_LOGOUT', flag, {
     default: false,
-    summary: 'End the connections to servers of a user who is logged out everywhere.',
+    summary: 'End a user’s connections to servers when the user is logged out everywhere.',
     details:
-      'That is: by the user at /account, by an operator, or by a logout at the provider. Their tokens are revoked at the servers, and deleted here. Without it, connections stay for the next login: see [Servers that want a login](server-logins.md#when-somebody-leaves).',
+      'Users are logged out everywhere by themselves at /account, by an operator, or by a logout at the provider. The tokens are revoked at the servers, and deleted here. If false, connections stay for the next login: see [Servers that require a login](server-logins.md#when-a-user-leaves).',
     mode: 'broker',
   }),
 };
@@ -128,9 +129,9 @@ const NINETY_DAYS_SECONDS = 7_776_000;
 export const brokerSettings = {
   allowedScopes: defineSetting('OAUTH_ALLOWED_SCOPES', allowedScopes, {
     default: ['openid', 'profile', 'email', 'offline_access'],
-    summary: 'The scopes that clients may ask for.',
+    summary: 'The scopes that clients may request.',
     details:
-      'Others are left out of the request to the provider. All clients use what your client at the provider may do: add only what all of them may have. Those of OAUTH_ADDED_SCOPES are always asked for.',
+      'Other scopes are removed from the request to the provider. All clients share the permissions of your client at the provider: add only scopes that all of them may have. Those in OAUTH_ADDED_SCOPES are always requested.',
     mode: 'broker',
   }),
   addedScopes: defineSetting('OAUTH_ADDED_SCOPES', scopes, {
@@ -138,7 +139,7 @@ export const brokerSettings = {
       (profile) => profile.scopes,
       (given) => given.join(' ') || NONE,
     ),
-    summary: 'Scopes to ask for beside those that the client names.',
+    summary: 'Scopes to request in addition to those that the client names.',
     mode: 'broker',
   }),
   addedParameters: defineSetting('OAUTH_ADDED_PARAMETERS', parameters, {
@@ -146,15 +147,15 @@ export const brokerSettings = {
       (profile) => profile.parameters,
       (pairs) => pairs.map((pair) => pair.join('=')).join('&') || NONE,
     ),
-    summary: 'Further parameters of the authorization request to the provider.',
+    summary: 'Additional parameters for the authorization request to the provider.',
     details:
-      'Not those that the gateway sends itself: `client_id`, `redirect_uri`, `response_type`, `response_mode`, `state`, `nonce`, `scope`, `resource`, `code_challenge`, `request` and the like.',
+      'Not those that the gateway sends itself: `client_id`, `redirect_uri`, `response_type`, `response_mode`, `state`, `nonce`, `scope`, `resource`, `code_challenge`, `request` and similar.',
     mode: 'broker',
   }),
   refreshTtlSeconds: defineSetting('OAUTH_REFRESH_TTL_SECONDS', refreshTtl, {
     default: NINETY_DAYS_SECONDS,
-    summary: 'Seconds after its last refresh for which a login lives.',
-    details: 'Each use starts them again.',
+    summary: 'Lifetime of a login after its last refresh, in seconds.',
+    details: 'Each refresh restarts it.',
     mode: 'broker',
   }),
 };
@@ -194,7 +195,7 @@ const claimPairs: Rule<readonly AllowedClaim[]> = {
     'a comma-separated list of name=value, such as hd=example.com,hd=example.org; each name must have one of its values',
   explain: (text) =>
     /(^|,)\s*email=/.test(text)
-      ? 'Addresses have a setting of their own, which looks at email_verified, too: LOGIN_ALLOWED_EMAILS.'
+      ? 'E-mail addresses have their own setting, which also checks email_verified: LOGIN_ALLOWED_EMAILS.'
       : undefined,
 };
 
@@ -203,21 +204,21 @@ export const loginPolicySettings = {
     default: 'groups',
     summary: 'The claim that names the groups of a user.',
     details:
-      'A list of texts, or one text. A claim of exactly this name comes first, also one with dots such as a URL; else it is a path, such as `realm_access.roles`. Where the ID token has no such claim, the userinfo endpoint is asked.',
+      'A list of strings, or one string. A claim with exactly this name comes first, even one with dots such as a URL; otherwise the name is a path, such as `realm_access.roles`. If the ID token has no such claim, the userinfo endpoint is queried.',
     mode: 'broker',
   }),
   followsGroupsOverage: defineSetting('OIDC_GROUPS_OVERAGE', flag, {
     default: false,
-    summary: 'Asks Microsoft Graph for groups that Entra leaves out of a token.',
+    summary: 'Ask Microsoft Graph for groups that Entra omits from a token.',
     details:
-      'Entra leaves them out where there are more than 200. The gateway then asks with the access token of the login, which needs a permission of Microsoft Graph such as `GroupMember.Read.All`.',
+      'Entra omits them if there are more than 200. The gateway then queries them with the access token of the login, which needs a Microsoft Graph permission such as `GroupMember.Read.All`.',
     mode: 'broker',
   }),
   allowedEmails: defineSetting('LOGIN_ALLOWED_EMAILS', emailGlobs, {
     default: [],
     summary: 'Who may log in, by e-mail address.',
     details:
-      'In any case; `*` is any text. The provider must say that the address is verified (`email_verified`). With `OIDC_PROVIDER=google` it must also be one of Gmail or of an organization at Google (`hd`). Where several LOGIN_ALLOWED settings are set, all of them must hold.',
+      'Case is ignored; `*` is any text. The provider must confirm that the address is verified (`email_verified`). With `OIDC_PROVIDER=google` it must also be a Gmail address or belong to an organization at Google (`hd`). If several LOGIN_ALLOWED settings are set, all of them must match.',
     mode: 'broker',
   }),
   allowedGroups: defineSetting(
@@ -227,7 +228,7 @@ export const loginPolicySettings = {
       default: [],
       summary: 'Who may log in, by group: one of them is enough.',
       details:
-        'Character by character. Where a name has a comma, write a JSON array: `["CN=staff,OU=groups"]`.',
+        'Compared character by character. If a name has a comma, write a JSON array: `["CN=staff,OU=groups"]`.',
       mode: 'broker',
     },
   ),
@@ -235,14 +236,14 @@ export const loginPolicySettings = {
     default: [],
     summary: 'Who may log in, by other claims.',
     details:
-      'Such as `hd=example.com`. A name that is there several times must have one of its values; several names must all hold. Names are read as those of OIDC_GROUPS_CLAIM.',
+      'For example `hd=example.com`. A name that is listed several times must have one of its values; several names must all match. Names are read like OIDC_GROUPS_CLAIM.',
     mode: 'broker',
   }),
   exemptClients: defineSetting('LOGIN_EXEMPT_CLIENTS', names('client IDs of the provider'), {
     default: [],
-    summary: 'Clients of the provider for whose tokens the LOGIN_ALLOWED settings do not hold.',
+    summary: 'Clients at the provider whose tokens are exempt from the LOGIN_ALLOWED settings.',
     details:
-      'For service accounts, which have no address. With OAUTH_ACCEPT_PROVIDER_TOKENS the LOGIN_ALLOWED settings hold for tokens of the provider, too, but for those of these clients: as the first of `azp`, `client_id`, `cid` and `appid` in the token names them.',
+      'For service accounts, which have no address. With OAUTH_ACCEPT_PROVIDER_TOKENS the LOGIN_ALLOWED settings also apply to tokens from the provider, except for those of these clients, identified by the first of `azp`, `client_id`, `cid` and `appid` in the token.',
     mode: 'broker',
   }),
 };

@@ -33,9 +33,9 @@ import { serverSettings } from './server.ts';
 
 const provider = defineSetting('OIDC_PROVIDER', oneOf(...PROVIDERS), {
   default: 'generic',
-  summary: 'Which provider it is, for the defaults that it needs.',
+  summary: 'The kind of provider, which sets suitable defaults.',
   details:
-    'It decides the defaults of OAUTH_ADDED_SCOPES, OAUTH_ADDED_PARAMETERS, OAUTH_CLIENT_AUTH, OIDC_AUDIENCE and OIDC_AUDIENCE_CLAIM, and the form that OIDC_ISSUER must have, unless it is http on this machine, which stands in for the provider. See [Providers](providers.md).',
+    'It sets the defaults of OAUTH_ADDED_SCOPES, OAUTH_ADDED_PARAMETERS, OAUTH_CLIENT_AUTH, OIDC_AUDIENCE and OIDC_AUDIENCE_CLAIM, and the form that OIDC_ISSUER must have, unless that is http on this machine (a stand-in for the provider). See [Providers](providers.md).',
 });
 
 export const readProfile = (read: Read): ProviderProfile => PROVIDER_PROFILES[read(provider)];
@@ -62,9 +62,8 @@ const claims = oneOf('aud', 'client_id');
 
 const audienceClaim = defineSetting('OIDC_AUDIENCE_CLAIM', claims, {
   computed: chooseByProvider((profile) => profile.audienceClaim),
-  summary: 'The claim of a token that must name one of OIDC_AUDIENCE.',
-  details:
-    'With `client_id` a token must also have `token_use` `access`, as those of Amazon Cognito have.',
+  summary: 'The claim of a token that must contain one of OIDC_AUDIENCE.',
+  details: 'With `client_id` a token must also have `token_use` `access`, as in Amazon Cognito.',
 });
 
 const CLIENT_NAMED = PROVIDERS.filter((name) => PROVIDER_PROFILES[name].audience === 'client_id');
@@ -73,8 +72,8 @@ const audiences = listOf(anyText, 'a comma-separated list of URLs or names');
 
 const githubUrl = defineSetting('GITHUB_URL', baseUrlRule, {
   default: 'https://github.com',
-  summary: 'The address of GitHub, or of your GitHub Enterprise Server.',
-  details: 'Only with `OIDC_PROVIDER=github`, whose issuer it is.',
+  summary: 'The URL of GitHub, or of your GitHub Enterprise Server.',
+  details: 'Only with `OIDC_PROVIDER=github`, where it is the issuer.',
 });
 
 /** The issuer of a provider whose tokens name none. */
@@ -87,7 +86,7 @@ const issuer = defineSetting('OIDC_ISSUER', httpUrl, {
     exceptions: [['GITHUB_URL', 'with github']],
     compute: (read) => findImpliedIssuer[readProfile(read).login](read),
   },
-  summary: 'The issuer, exactly as in the `iss` claim of its tokens.',
+  summary: 'The issuer, exactly as in the `iss` claim of the provider’s tokens.',
   details: 'Required, unless AUTH_REQUIRED=false and OAUTH_MODE=proxy.',
 });
 
@@ -111,14 +110,14 @@ const tokenSettings = {
         return id === undefined ? [] : [id];
       },
     },
-    summary: 'The audiences of which a token must name one.',
-    details: 'In the claim that OIDC_AUDIENCE_CLAIM says.',
+    summary: 'The audiences, one of which a token must name.',
+    details: 'In the claim that OIDC_AUDIENCE_CLAIM names.',
   }),
   audienceClaim,
   jwksUrl: defineSetting('OIDC_JWKS_URL', httpUrl, {
     computed: { text: 'discovered', compute: () => undefined },
     summary: "The URL of the provider's key set.",
-    details: 'If unset, the discovery document of OIDC_ISSUER says it.',
+    details: 'If unset, it is read from the discovery document of OIDC_ISSUER.',
   }),
 };
 
@@ -130,9 +129,9 @@ const checkSettings = {
   }),
   signatureMemory: defineSetting('TOKEN_SIGNATURE_MEMORY', integer(0, 1_000_000), {
     default: 4096,
-    summary: 'How many tokens are remembered as validly signed; 0 for none.',
+    summary: 'The number of tokens whose valid signature is remembered; 0 for none.',
     details:
-      'The signature of a remembered token is not verified again. Its claims and times are checked on every request. See [Operations](operations/limits.md#remembered-signatures).',
+      'The signature of a remembered token is not verified again. Its claims and timestamps are checked on every request. See [Operations](operations/limits.md#remembered-signatures).',
   }),
 };
 
@@ -176,7 +175,7 @@ export const mode = defineSetting('OAUTH_MODE', oneOf('proxy', 'broker'), {
   default: 'proxy',
   summary: 'How clients log in: `broker` (recommended) or `proxy`.',
   details:
-    'With `broker` the gateway is an issuer of its own, and the provider knows one redirect URI, `<BASE_URL>/oauth/callback`. With `proxy` clients are sent to the provider, which must know the redirect URI of each. See [Modes](modes.md).',
+    'With `broker` the gateway is itself an issuer, and the provider knows one redirect URI, `<BASE_URL>/oauth/callback`. With `proxy` clients are redirected to the provider, which must know the redirect URI of each. See [Modes](modes.md).',
 });
 
 export const isBrokerMode = (read: Read): boolean => read(mode) === 'broker';
@@ -201,7 +200,7 @@ const notRegistered = matching(
 export const clientId = defineSetting('OAUTH_CLIENT_ID', notRegistered, {
   summary: 'The client that you registered at the provider for the gateway.',
   details:
-    'The clients of the gateway log in through it. Required with OAUTH_MODE=broker. In proxy mode, registered clients cannot log in without it.',
+    'The gateway’s clients log in through it. Required with OAUTH_MODE=broker. In proxy mode, registered clients cannot log in without it.',
 });
 
 // The client registered at the provider for the gateway, and the endpoints where it is used.
@@ -226,12 +225,12 @@ const endpointSettings = {
   authorizationUrl: defineSetting('OAUTH_AUTHORIZATION_URL', httpUrl, {
     summary: "The provider's authorization endpoint; discovered in broker mode.",
     details:
-      "In proxy mode nobody can log in without it: `/oauth/authorize` answers `server_error`. In broker mode, set it only to override the discovery document. A query in it is kept and wins over the client's parameters (for example `scope`).",
+      "In proxy mode no user can log in without it: `/oauth/authorize` answers `server_error`. In broker mode, set it only to override the discovery document. A query string in it is kept and overrides the client's parameters (for example `scope`).",
   }),
   tokenUrl: defineSetting('OAUTH_TOKEN_URL', httpUrl, {
     summary: "The provider's token endpoint; discovered in broker mode.",
     details:
-      'In proxy mode nobody can log in without it: `/oauth/token` answers `server_error`. In broker mode, set it only to override the discovery document.',
+      'In proxy mode no user can log in without it: `/oauth/token` answers `server_error`. In broker mode, set it only to override the discovery document.',
   }),
   revocationUrl: defineSetting('OAUTH_REVOCATION_URL', httpUrl, {
     summary: "The provider's revocation endpoint; discovered in broker mode.",
@@ -269,7 +268,7 @@ export const idJagSettings = {
   isEnabled: defineSetting('ID_JAG', flag, {
     default: false,
     summary:
-      'Takes assertions of a company’s identity provider in place of a login in the browser (ID-JAG, Enterprise-Managed Authorization).',
+      'Accept assertions from a company’s identity provider instead of a login in the browser (ID-JAG, Enterprise-Managed Authorization).',
     details:
       'A client that the configuration file names, or whose metadata document has a key, then gets a token for a user at once. See [Enterprises](enterprise.md).',
     mode: 'broker',
@@ -282,9 +281,9 @@ export const idJagSettings = {
         return one === undefined ? [] : [one];
       },
     },
-    summary: 'The issuers whose assertions are taken.',
+    summary: 'The issuers whose assertions are accepted.',
     details:
-      'The gateway trusts them with the users whom they name: name none that is not yours. Each has discovery and keys of its own. The users of each are users of their own, even where two have the same `sub`.',
+      'The gateway trusts these issuers to identify users: list only your own. Each has its own discovery document and keys. Users of different issuers are different users, even if they have the same `sub`.',
     mode: 'broker',
   }),
 };

@@ -27,7 +27,7 @@ const port = defineSetting('PORT', integer(1, 65_535), {
 const authRequired = defineSetting('AUTH_REQUIRED', flag, {
   default: true,
   summary: 'Whether callers need an access token.',
-  details: '`false` lets everyone in. For local development only.',
+  details: '`false` accepts all callers. For local development only.',
 });
 
 export const serverSettings = {
@@ -39,7 +39,7 @@ export const serverSettings = {
     },
     summary: 'The public address of the service.',
     details:
-      'Every URL that the gateway hands out starts with it; none is taken from a request header. A slash at the end is dropped.',
+      'All URLs in the gateway’s responses start with it; none is based on a request header. A trailing slash is dropped.',
   }),
   authRequired,
   host: defineSetting('HOST', listenAddress, {
@@ -63,40 +63,41 @@ export const serverSettings = {
   }),
   logFormat: defineSetting('LOG_FORMAT', oneOf(...LOG_FORMATS), {
     default: 'json',
-    summary: 'How lines of the log are written.',
+    summary: 'The format of log lines.',
     details:
-      '`json` is an object for each line, `text` is for people: behind the message, facts as `name: value`, between quotation marks where a value has spaces or marks. `postern dev` writes text to a terminal.',
+      '`json` writes one object per line, `text` is for people: the message is followed by `name: value` pairs, quoted if a value has spaces or quotation marks. `postern dev` writes text to a terminal.',
   }),
   displayName: defineSetting('SERVICE_DISPLAY_NAME', anyText, {
     default: 'Postern',
-    summary: 'The name of the gateway on its pages, and what the tool `service_ping` answers with.',
+    summary: 'The name of the gateway on its pages, and in the result of the tool `service_ping`.',
   }),
   metricsEnabled: defineSetting('METRICS_ENABLED', flag, {
     default: false,
-    summary: 'Serves metrics at `/metrics`.',
+    summary: 'Serve metrics at `/metrics`.',
     details: 'In the OpenMetrics text format, without authentication: do not expose it.',
   }),
   shutdownDelayMs: defineSetting('SHUTDOWN_DELAY_MS', integer(0, 600_000), {
     default: 0,
     summary: 'Milliseconds to keep serving after SIGTERM.',
     details:
-      'Meanwhile `/health/ready` says `not_ready`, so that a load balancer can send requests elsewhere. Calls that are under way then have as long again to end, and 10 s at least.',
+      'During this time `/health/ready` reports `not_ready`, so that a load balancer can send requests elsewhere. In-flight requests then have the same time again to finish, but at least 10 s.',
   }),
   workers: defineSetting('WORKERS', integerOrAuto(1, 256), {
     default: 1,
-    summary: 'How many processes serve the port, to use several CPUs.',
+    summary: 'The number of processes that serve the port, to use several CPUs.',
     details:
-      'More than one needs REDIS_URL. `auto` starts one for each CPU that this machine or container may use. Bounds such as MAX_CONNECTIONS hold for each of them. `postern dev` always runs one. See [Operations](operations/store.md#several-processes-on-one-machine).',
+      'More than one needs REDIS_URL. `auto` starts one for each CPU that is available to this machine or container. Limits such as MAX_CONNECTIONS apply to each of them. `postern dev` always runs one. See [Operations](operations/store.md#several-processes-on-one-machine).',
   }),
   configFile: defineSetting('POSTERN_CONFIG', anyText, {
     summary:
-      'The configuration file: which MCP servers stand behind the gateway, and who may use what.',
+      'The configuration file, with the MCP servers behind the gateway, and the rules about who may use them.',
     details:
-      'JSON (with comments), or YAML if its name ends in `.yaml` or `.yml`; `--config FILE` wins over it. A change of the file, or SIGHUP, loads it anew; a file with problems is named in the log, and the running one is kept. See [the reference](reference/servers.md#181-the-configuration-file).',
+      'JSON (with comments), or YAML if its name ends in `.yaml` or `.yml`; `--config FILE` overrides it. The file is reloaded when it changes, or on SIGHUP; if it has problems, the log lists them, and the running configuration is kept. See [the reference](reference/servers.md#181-the-configuration-file).',
   }),
   catalogFile: defineSetting('POSTERN_CATALOG', anyText, {
-    summary: 'A file whose default export is the catalogue to serve instead of the built-in one.',
-    details: '`--catalog FILE` wins over it. See [A file](authors.md#a-file).',
+    summary:
+      'A file whose default export is the catalogue that is served instead of the built-in one.',
+    details: '`--catalog FILE` overrides it. See [A file](authors.md#a-file).',
   }),
 };
 
@@ -124,9 +125,9 @@ export const siteSettings = {
   }),
   showsTools: defineSetting('SITE_SHOWS_TOOLS', flag, {
     default: false,
-    summary: 'Whether the pages list the tools before anybody has logged in.',
+    summary: 'Whether the pages list the tools for users who have not logged in.',
     details:
-      '`true` shows their names and descriptions to everyone who can reach the gateway, as far as the [rules](rules.md) hold for everybody.',
+      '`true` shows their names and descriptions to everyone who can reach the gateway, if the [rules](rules.md) allow them for everyone.',
   }),
 };
 
@@ -162,9 +163,9 @@ const shortText: Rule<string> = {
 export const serverCardSettings = {
   isServed: defineSetting('SERVER_CARD', flag, {
     default: false,
-    summary: 'Serves a server card, by which clients find the gateway before they connect.',
+    summary: 'Serve a server card, with which clients can find the gateway before they connect.',
     details:
-      'At `/mcp/server-card`, and a catalogue with it at `/.well-known/mcp/catalog.json`; the card of a server or view is at `/mcp/<name>/server-card`. Everybody can read them. They name no tools. See [the reference](reference/server-card.md#32-server-card-and-serverjson).',
+      'It is at `/mcp/server-card`, and a catalogue that lists it is at `/.well-known/mcp/catalog.json`; the card of a server or view is at `/mcp/<name>/server-card`. All of them are public. They name no tools. See [the reference](reference/server-card.md#32-server-card-and-serverjson).',
   }),
   name: defineSetting('SERVER_CARD_NAME', reverseDnsName, {
     computed: {
@@ -173,11 +174,11 @@ export const serverCardSettings = {
     },
     summary: 'The name of the gateway in server cards, and in `server.json`.',
     details:
-      'Such as `com.example/tools`. A registry takes only names that begin with a domain which you show to be yours.',
+      'For example `com.example/tools`. A registry accepts only names that begin with a domain that you have proved to be yours.',
   }),
   description: defineSetting('SERVER_CARD_DESCRIPTION', shortText, {
     default: 'MCP servers and tools at one address, behind one login.',
-    summary: 'What server cards and `server.json` say of the gateway.',
+    summary: 'The description of the gateway in server cards and in `server.json`.',
   }),
 };
 
@@ -197,19 +198,19 @@ function deriveName(url: string): string {
 export const upstreamSettings = {
   maxBytes: defineSetting('MAX_UPSTREAM_BYTES', integer(1024, 268_435_456), {
     default: 8_388_608,
-    summary: 'The most bytes of one answer of an MCP server behind the gateway.',
-    details: 'Of a stream, of each event. A call whose answer is longer ends in an error result.',
+    summary: 'The most bytes in one response from an MCP server behind the gateway.',
+    details: 'For a stream, per event. A call with a longer response ends in an error result.',
   }),
   listWaitMs: defineSetting('LIST_WAIT_MS', integer(0, 60_000), {
     default: 5_000,
-    summary: 'Milliseconds that a first list waits for a server that has not answered yet.',
+    summary: 'Milliseconds for which the first list waits for a server that has not answered yet.',
     details:
-      'Then the list goes out without that server, and clients get `list_changed` once it has answered. Clients that cannot get that wait up to 8 s ([how](reference/server-connections.md#184-when-a-server-fails)).',
+      'After that, the list is sent without that server, and clients get `list_changed` once it has answered. Clients that cannot receive it wait up to 8 s ([how](reference/server-connections.md#184-when-a-server-fails)).',
   }),
   runProgramsAs: defineSetting('RUN_PROGRAMS_AS', systemUser, {
-    summary: 'The user of the system that MCP servers run as that are programs.',
+    summary: 'The system user that runs MCP servers that are programs.',
     details:
-      'Such as `postern-programs` or `1001:1001`. `runAs` of a server wins. Without it they run as the user of the gateway, and can read its secrets. Linux only; the gateway has to be root, or to have the capabilities SETUID, SETGID and KILL ([how](deploy.md#programs-as-another-user)).',
+      'For example `postern-programs` or `1001:1001`. A server’s `runAs` overrides it. If unset, they run as the gateway’s user, and can read its secrets. Linux only; the gateway has to be root, or to have the capabilities SETUID, SETGID and KILL ([how](deploy.md#programs-as-another-user)).',
   }),
 };
 
@@ -223,12 +224,12 @@ export const adminSettings = {
     default: [],
     summary: "The groups whose members may use the operators' page, `/admin`.",
     details:
-      'As the provider names them, character by character: in the claim of OIDC_GROUPS_CLAIM, or with tokens of the provider in the claim `groups` of the access token. Where a name has a comma, write a JSON array: `["CN=ops,OU=groups"]`. If unset, there is no such page. See [Operations](operations/operators.md#the-operators-page).',
+      'As the provider names them, character by character: in the claim of OIDC_GROUPS_CLAIM, or with tokens from the provider in the `groups` claim of the access token. If a name has a comma, write a JSON array: `["CN=ops,OU=groups"]`. If unset, there is no such page. See [Operations](operations/operators.md#the-operators-page).',
   }),
   clients: defineSetting('ADMIN_CLIENTS', clientIds, {
     default: [],
-    summary: "Other clients whose tokens the operators' API takes, such as a script of yours.",
+    summary: "Other clients whose tokens the operators' API accepts, such as your scripts.",
     details:
-      'By ID: [clients that log in as themselves](machine-clients.md), or clients of the provider as `azp` or `client_id` of their access tokens names them. Without any, only tokens that the page `/admin` got are taken. Give these tokens to nothing else: whoever has one can do what its operator can.',
+      'By ID: [clients that log in as themselves](machine-clients.md), or clients at the provider, identified by `azp` or `client_id` of their access tokens. If unset, only tokens that were issued to the page `/admin` are accepted. Keep these tokens to these clients: the holder of one can do everything that its operator can.',
   }),
 };

@@ -36,20 +36,20 @@ export const storeSettings = {
   redisUrl: defineSetting('REDIS_URL', redisUrl, {
     summary: 'Redis or Valkey, shared by all replicas.',
     details:
-      '`rediss://` uses TLS; `?cluster=true` is for Redis Cluster. `redis+sentinel://` and `rediss+sentinel://` (TLS) name the sentinels of Redis Sentinel (port 26379 if none is given), the primary, and if needed the number of the database: `redis+sentinel://user:password@sentinel-1,sentinel-2,sentinel-3/mymaster/0`. User and password are those of Redis; `?sentinelPassword=…` is that of the sentinels. If unset, one process keeps its state in DATA_DIR (the embedded store).',
+      '`rediss://` uses TLS; `?cluster=true` is for Redis Cluster. `redis+sentinel://` and `rediss+sentinel://` (TLS) name the sentinels of Redis Sentinel (port 26379 if none is given), the primary, and if needed the number of the database: `redis+sentinel://user:password@sentinel-1,sentinel-2,sentinel-3/mymaster/0`. User and password are those of Redis; `?sentinelPassword=…` is the password of the sentinels. If unset, one process keeps its state in DATA_DIR (the embedded store).',
     isSecret: true,
   }),
   reads: defineSetting('STORE_READS', oneOf('direct', 'tracked'), {
     default: 'direct',
     summary: 'How sessions and logins are read from Redis: `direct` reads them for each call.',
     details:
-      '`tracked` needs a single Redis, or Sentinel: a process remembers them until Redis says that they have changed, and never for longer than it is certain to be told. What is ended holds everywhere within 200 ms in place of at the next call. An ACL has to allow the channel `__redis__:invalidate`. See [Store](operations/store.md#reads-that-are-remembered).',
+      '`tracked` needs a single Redis, or Sentinel: a process caches them until Redis reports a change, and only while it is sure to be notified. The end of a session or login takes effect everywhere within 200 ms instead of at the next call. An ACL has to allow the channel `__redis__:invalidate`. See [Store](operations/store.md#reads-that-are-remembered).',
   }),
   dataDir: defineSetting('DATA_DIR', anyText, {
     default: './data',
     summary: 'The folder of the embedded store.',
     details:
-      'Only one process at a time can use it. The secret of OAUTH_STATE_SECRET is kept there, too, if you set none.',
+      'Only one process at a time can use it. The generated OAUTH_STATE_SECRET is also kept there, if you set none.',
   }),
 };
 
@@ -152,9 +152,9 @@ const secretList = listOf(
 
 export const stateSecrets = defineSetting('OAUTH_STATE_SECRET', secretList, {
   computed: { text: 'kept in DATA_DIR', compute: () => undefined },
-  summary: 'Seals what a login leaves in the store.',
+  summary: 'Encrypts the data that logins keep in the store.',
   details:
-    'It also seals `requestState` and messages between replicas. All replicas need the same one: it is required with REDIS_URL if OAUTH_MODE=broker or OAUTH_CONSENT=page, or if a server of the configuration file has `identity`. With the embedded store, it is made at the first start and kept in DATA_DIR. Of several, the first seals and all open: [Deploy](deploy.md#change-a-secret) has the steps to change it.',
+    'It also encrypts `requestState` and messages between replicas. All replicas need the same value: it is required with REDIS_URL if OAUTH_MODE=broker or OAUTH_CONSENT=page, or if a server of the configuration file has `identity`. With the embedded store, it is generated at the first start and kept in DATA_DIR. If you give several, the first encrypts and all decrypt: [Deploy](deploy.md#change-a-secret) has the steps to change it.',
   isSecret: true,
 });
 

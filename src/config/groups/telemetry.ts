@@ -25,7 +25,7 @@ const overHttp = {
   ...protocols,
   explain: (text: string) =>
     text === 'grpc'
-      ? 'Traces are sent over HTTP, which collectors usually take at port 4318.'
+      ? 'Traces are sent over HTTP, which collectors usually accept on port 4318.'
       : undefined,
 };
 
@@ -46,13 +46,13 @@ const ratio: Rule<number> = {
 const endpoint = defineSetting('OTEL_EXPORTER_OTLP_ENDPOINT', baseUrl, {
   summary: 'The OpenTelemetry collector that gets a trace of each request.',
   details:
-    'Such as `http://localhost:4318`; `/v1/traces` is added. If unset, nothing is traced, and nothing of OpenTelemetry is loaded. See [Operations](operations/logs.md#traces).',
+    'For example `http://localhost:4318`; `/v1/traces` is added. If unset, nothing is traced, and OpenTelemetry is not loaded. See [Operations](operations/logs.md#traces).',
 });
 
 const collectorSettings = {
   protocol: defineSetting('OTEL_EXPORTER_OTLP_PROTOCOL', overHttp, {
     default: 'http/protobuf',
-    summary: 'How traces are sent.',
+    summary: 'The protocol for sending traces.',
   }),
   headers: defineSetting('OTEL_EXPORTER_OTLP_HEADERS', pairs, {
     default: {},
@@ -63,12 +63,12 @@ const collectorSettings = {
   }),
   serviceName: defineSetting('OTEL_SERVICE_NAME', anyText, {
     default: 'postern',
-    summary: 'What the service is called in traces.',
+    summary: 'The name of the service in traces.',
   }),
   resourceAttributes: defineSetting('OTEL_RESOURCE_ATTRIBUTES', pairs, {
     default: {},
     written: '',
-    summary: 'What else is said of it, such as `deployment.environment.name=production`.',
+    summary: 'Further attributes of the service, such as `deployment.environment.name=production`.',
     details: 'Pairs `name=value` with commas between them; values are percent-encoded.',
     hidesValues: true,
   }),
@@ -78,7 +78,7 @@ const sampler = defineSetting('OTEL_TRACES_SAMPLER', samplers, {
   default: 'parentbased_always_on',
   summary: 'Which requests are traced.',
   details:
-    '`parentbased_…` follows callers that say whether their trace is recorded; the rest of the name is about traces that begin here.',
+    '`parentbased_…` follows callers that say whether their trace is recorded; the rest of the name applies to traces that begin here.',
 });
 
 const samplerArgument = defineSetting('OTEL_TRACES_SAMPLER_ARG', ratio, {
@@ -130,20 +130,21 @@ const auditLog: Rule<AuditDestination> = {
 
 export const auditSettings = {
   destination: defineSetting('AUDIT_LOG', auditLog, {
-    summary: 'Where a line of JSON is written for each login, registration, revocation and call.',
+    summary:
+      'The destination of the audit log, which has a line of JSON for each login, registration, revocation and call.',
     details:
-      '`stdout`, beside the log, or `file:PATH`. Never a token or the value of an argument. See [Operations](operations/logs.md#audit-log).',
+      '`stdout`, alongside the log, or `file:PATH`. It never contains a token or the value of an argument. See [Operations](operations/logs.md#audit-log).',
   }),
   required: defineSetting('AUDIT_REQUIRED', flag, {
     default: false,
-    summary: 'Whether calls need a line in the audit log.',
+    summary: 'Whether calls require a line in the audit log.',
     details:
-      'With `true` each call first writes a line of its start; where that fails, it does not run and is answered by 503. Otherwise a full disk is told in the log, and stops nothing.',
+      'With `true` each call first writes a line for its start; if that fails, it does not run and gets 503. Otherwise a full disk is reported in the log, and calls continue.',
   }),
   claims: defineSetting('AUDIT_CLAIMS', flag, {
     default: false,
-    summary: 'Whether lines of calls have the groups and claims that rules name.',
+    summary: 'Whether lines for calls have the groups and claims that rules name.',
     details:
-      'With `true`, `postern rules replay` can say what changed rules would do with the calls of the log. See [Rules](rules.md#what-would-have-happened).',
+      'With `true`, `postern rules replay` can show what changed rules would do to the calls in the log. See [Rules](rules.md#replay-past-calls).',
   }),
 };

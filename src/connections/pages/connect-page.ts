@@ -56,24 +56,21 @@ export function renderConnectPage(
     [
       isShared ? 'For' : 'For you',
       isShared
-        ? '<strong>everybody</strong> who may use this server here'
-        : `<strong><bdi>${escapeHtml(session.displayName)}</bdi></strong><br><span class="aside">your login at ${escapeHtml(displayName)}</span>`,
+        ? '<strong>all users</strong> who may use this server here'
+        : `<strong><bdi>${escapeHtml(session.displayName)}</bdi></strong><br><span class="aside">your account at ${escapeHtml(displayName)}</span>`,
     ],
     ['Login at', renderHosts(hosts)],
-    [
-      'Permissions',
-      scopes?.length ? renderScopes(scopes) : 'the server names them on the next page',
-    ],
+    ['Permissions', scopes?.length ? renderScopes(scopes) : 'shown by the server on the next page'],
   ] as const;
   const what = isShared
-    ? `Everybody who may use <strong>${name}</strong> through ${escapeHtml(displayName)} will act as the account that you log
-in with on the next page. Use an account that is meant for it, and not your own.`
-    : `Your apps will be able to use <strong>${name}</strong> as you, through ${escapeHtml(displayName)}. On the next page you
-log in there, with an account of yours.`;
+    ? `All users of <strong>${name}</strong> in ${escapeHtml(displayName)} will act as the account that you log in with
+on the next page. Use an account for this purpose, not your own.`
+    : `Your apps will be able to use <strong>${name}</strong> as you, through ${escapeHtml(displayName)}. On the next page, sign
+in there with your account.`;
   const advice =
     requestId === undefined
       ? ''
-      : '\n<p class="aside">An app sent you here. If you did not just use one, do not go on.</p>';
+      : '\n<p class="aside">An app sent you here. If you did not just use one, do not continue.</p>';
   return renderPage(owner, {
     status: 200,
     title: `Connect ${server.name}?`,
@@ -90,10 +87,10 @@ function renderHosts(hosts: readonly string[] | undefined) {
   const [host, ...others] = (hosts ?? []).map(
     (one) => `<code>${escapeHtml(shorten(one, MAX_HOST))}</code>`,
   );
-  if (host === undefined) return 'the server does not say it now; go on to read why';
+  if (host === undefined) return 'not available right now; continue to see why';
   return others.length === 0
     ? host
-    : `${host}<br><span class="aside">what comes of it goes to ${others.join(' and ')}, too</span>`;
+    : `${host}<br><span class="aside">the result also goes to ${others.join(' and ')}</span>`;
 }
 
 /** The connection stands. */
@@ -109,7 +106,7 @@ export const renderConnectedPage = (
       account === undefined
         ? ''
         : `The account there is <strong><bdi>${escapeHtml(shorten(account, MAX_ACCOUNT))}</bdi></strong>. `
-    }Go back to your app: what it was asked for goes on by itself. If it does not, ask once more.</p>${
+    }Go back to your app: your request continues automatically. If it does not, ask again.</p>${
       problem === undefined ? '' : `\n<p class="warning">${escapeHtml(problem)}.</p>`
     }
 <p class="aside">You can close this page.</p>
@@ -143,7 +140,7 @@ export const renderExpiredPage = (owner: PageOwner): Reply =>
   renderPage(owner, {
     status: 410,
     title: 'This link has expired',
-    body: `<p>It was good for ten minutes. Go back to your app and ask once more, or connect the server at your connections.</p>
+    body: `<p>It was valid for ten minutes. Go back to your app and ask again, or connect the server on your connections page.</p>
 ${renderButton(owner)}`,
   });
 
@@ -152,7 +149,7 @@ export const renderUnknownPage = (owner: PageOwner): Reply =>
   renderPage(owner, {
     status: 404,
     title: 'There is no such server',
-    body: `<p>No server of this name wants a login of yours here. It may have been renamed or removed.</p>
+    body: `<p>No server with this name requires you to log in. It may have been renamed or removed.</p>
 ${renderButton(owner)}`,
   });
 
@@ -161,8 +158,8 @@ export const renderOperatorsOnlyPage = (owner: PageOwner, server: string): Reply
     status: 403,
     title: 'Your operators connect this server',
     mark: WARNING_MARK,
-    body: `<p><strong>${escapeHtml(server)}</strong> has one connection for everybody, which only operators of
-${escapeHtml(owner.displayName)} can make and end. Ask them to connect it.</p>
+    body: `<p><strong>${escapeHtml(server)}</strong> has one shared connection, which only operators of
+${escapeHtml(owner.displayName)} can create and end. Ask them to connect it.</p>
 ${renderLinks(owner)}`,
   });
 
@@ -170,23 +167,23 @@ ${renderLinks(owner)}`,
 const PROBLEMS = {
   browser: {
     status: 400,
-    title: 'This login cannot go on here',
-    advice: 'It has to come back to the browser in which it began, with cookies turned on.',
+    title: 'This login cannot continue here',
+    advice: 'It has to return to the browser in which it started, with cookies turned on.',
   },
   person: {
     status: 403,
     title: 'Nothing was connected',
-    advice: 'You can try again whenever you like.',
+    advice: 'You can try again at any time.',
   },
   server: {
     status: 502,
     title: 'The server did not let us connect',
-    advice: 'If it happens again in a few minutes, tell whoever runs this gateway.',
+    advice: 'If this happens again in a few minutes, tell the administrator of this gateway.',
   },
   operator: {
     status: 502,
     title: 'This server is not set up yet',
-    advice: 'Send this page to whoever runs this gateway. Trying again does not help.',
+    advice: 'Send this page to the administrator of this gateway. Trying again does not help.',
   },
   gateway: {
     status: 503,
@@ -267,13 +264,13 @@ export function renderConnectionsPage(
   const entries = shown.map((one) => renderConnection(owner, session, one));
   const warning =
     ended &&
-    `<p class="warning" role="alert"><strong>${escapeHtml(ended.server)}</strong> is disconnected here, and what was kept of it is
+    `<p class="warning" role="alert"><strong>${escapeHtml(ended.server)}</strong> is disconnected here, and its stored tokens are
 deleted. But ${escapeHtml(ended.problem)}.</p>`;
   const page = renderHtmlPage(
     'Your connections',
     `${warning ?? ''}
-<p>${renderLoggedIn(session.displayName)}. These servers want to know who you
-are: once you connect one, your apps can use it as you, through ${escapeHtml(service)}.</p>
+<p>${renderLoggedIn(session.displayName)}. These servers need to know who you
+are: once you connect to one, your apps can use it as you, through ${escapeHtml(service)}.</p>
 ${shown.length === 0 ? '<p>There are none.</p>' : entries.join('\n')}
 <p class="links"><a href="${escapeHtml(baseUrl)}/account">Apps that act for you</a>
 <a href="${escapeHtml(baseUrl)}/">Start page</a></p>`,
@@ -311,8 +308,8 @@ ${mayChange ? renderActions(owner, session, info) : ''}
 </section>`;
 }
 
-const OF_OPERATORS = 'One connection for everybody, which operators like you make.';
-const OF_OTHERS = 'Made by your operators, for everybody.';
+const OF_OPERATORS = 'Shared connection. It is made by operators, and you are one of them.';
+const OF_OTHERS = 'Shared connection, made by your operators.';
 
 function renderFacts({ account, since, scopes }: ConnectionInfo): string {
   const rows = [

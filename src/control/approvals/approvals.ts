@@ -122,14 +122,14 @@ export function findAskProblems(
 
   function findProblem(ask: AskWhom | undefined): string | undefined {
     if (ask === 'page' && !hasApprovalsPage(config))
-      return '"ask": "page" needs OAUTH_MODE=broker: only then can users log in at the page of approvals. Set that, or write "ask": "user".';
+      return '"ask": "page" needs OAUTH_MODE=broker: only then can users log in on the approvals page. Set it, or write "ask": "user".';
     // Clients with forms need nothing else; others get an error that says so.
     if (ask !== 'operator') return undefined;
     if (!config.auth.required)
       return '"ask": "operator" needs to know who calls, and with AUTH_REQUIRED=false nobody logs in. Write "ask": "user".';
     return hasDeciders
       ? undefined
-      : '"ask": "operator" needs ADMIN_GROUPS: without those groups there are no operators who could decide. Set it, or write "ask": "user" or "page".';
+      : '"ask": "operator" needs ADMIN_GROUPS: without those groups there are no operators to decide. Set it, or write "ask": "user" or "page".';
   }
 
   return rules.flatMap(({ ask, place }) => {

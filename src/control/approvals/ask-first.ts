@@ -269,9 +269,9 @@ type FormAnswer = 'once' | 'session' | 'refuse';
 type Choice = readonly [FormAnswer, string];
 
 const listChoices = (hasSession: boolean): readonly Choice[] => [
-  ['once', 'Allow it once'],
+  ['once', 'Allow once'],
   ...(hasSession ? [['session', 'Allow exactly this for this session'] as const] : []),
-  ['refuse', 'Do not allow it'],
+  ['refuse', 'Do not allow'],
 ];
 
 /** Undefined without a decision: the form was closed, or accepted without an offered answer. */
@@ -312,44 +312,44 @@ const needing =
   (call) =>
     `${nameTool(call)} needs an approval before it runs. ${next}`;
 
-const OPEN_PAGE = needing('See what it would do, and decide. Then this goes on.');
+const OPEN_PAGE = needing('Review the call, and decide. It then continues.');
 
 const REFUSED: Tell = (call) =>
-  `${nameTool(call)} was not approved, so nothing was done. Do not call again unless the user wants to.`;
+  `${nameTool(call)} was not approved, so nothing was done. Do not call again unless the user asks you to.`;
 
 const UNANSWERED: Tell = (call) =>
-  `Nobody decided whether ${nameTool(call)} may run, so nothing was done. Do not call again unless the user wants to.`;
+  `No decision was made whether ${nameTool(call)} may run, so nothing was done. Do not call again unless the user asks you to.`;
 
 const UNDECIDED: Tell = (call) =>
   `The user did not decide in time whether ${nameTool(call)} may run, so nothing was done. Call again once the user is ready to.`;
 
 const PENDING = needing(
-  'No operator has decided yet; nothing was done so far. Call again with exactly the same arguments to go on waiting.',
+  'No operator has decided yet; nothing has been done so far. Call again with exactly the same arguments to keep waiting.',
 );
 
 const TELL_LINK = (url: string): Tell =>
   needing(
-    `Nothing was done yet. Show the user this link, which is for this user alone and works for 10 minutes: ${url} When the user has approved it, call again with exactly the same arguments.`,
+    `Nothing has been done yet. Show the user this link, which works only for this user, for 10 minutes: ${url} When the user has approved it, call again with exactly the same arguments.`,
   );
 
 const NOT_GOOD =
-  'The approval that came with this call is of another call, has been used, or is too old, so nothing was done. Call again without it to ask anew.';
+  'The approval in this call belongs to another call, has been used, or has expired, so nothing was done. Call again without it to request a new one.';
 
 const NOT_CLEAR = (why: string) =>
-  `This call needs an approval, and nobody can be asked about it: ${why}. Nothing was done.`;
+  `This call needs an approval, and no one can be asked for it: ${why}. Nothing was done.`;
 
 const NO_WAY = needing(
-  'This client cannot ask its user (it has no elicitation), and this service has no page where the user could decide. Nothing was done. Use a client that has elicitation.',
+  'This client cannot ask its user (it does not support elicitation), and this service has no page where the user could decide. Nothing was done. Use a client that supports elicitation.',
 );
 
 const NO_OPERATORS = needing(
-  'Operators decide about calls of users who are logged in, and nobody is. Nothing was done.',
+  'Operators only decide about calls of logged-in users, and no user is logged in. Nothing was done.',
 );
 
 const TOO_MANY = needing(
-  'Too many calls wait for an approval already. Nothing was done. Call again when some of them are decided.',
+  'Too many calls wait for an approval already. Nothing was done. Call again once some of them have been decided.',
 );
 
 const TO_MACHINES = needing(
-  'The rule asks a user, and this client is a program without one. Nothing was done. Whoever writes the rules can let operators decide: "ask": "operator".',
+  'The rule asks a user, and this client is a program without one. Nothing was done. The author of the rules can let operators decide: "ask": "operator".',
 );

@@ -109,7 +109,7 @@ const createApprovalPanels = (kept: CallApprovals): readonly AdminPanel[] => [
       if (typeof id !== 'string' || !REQUEST_ID.test(id) || decision === undefined)
         return fail('bad_request', {
           details:
-            'Send {"id": "ID", "decision": "approve"}, or "refuse", with an id as GET /admin/api/approvals says it.',
+            'Send {"id": "ID", "decision": "approve"}, or "refuse", with an ID from GET /admin/api/approvals.',
         });
       return {
         action: decision === 'approved' ? 'approve_call' : 'refuse_call',
@@ -293,9 +293,9 @@ const renderListPage = (
 ) =>
   renderPage(owner, {
     status: 200,
-    title: 'Waiting for an approval',
-    body: `<p>${renderLoggedIn(session.displayName)}. Your apps want to do
-these things through ${escapeHtml(owner.displayName)}. None of this has happened yet.</p>
+    title: 'Waiting for approval',
+    body: `<p>${renderLoggedIn(session.displayName)}. Your apps want to make
+these calls through ${escapeHtml(owner.displayName)}. None of them has run yet.</p>
 ${shown.length === 0 ? '<p>There is nothing to decide.</p>' : shown.map((one) => renderEntry(owner, one)).join('\n')}
 <p class="links"><a href="${escapeHtml(owner.baseUrl)}/account">Apps that act for you</a>
 <a href="${escapeHtml(owner.baseUrl)}/">Start page</a></p>`,
@@ -307,10 +307,10 @@ function renderEntry({ baseUrl }: PageOwner, { request, app }: ShownRequest): st
   return `<section class="entry">
 <div class="entry-head">
 <h2>${tool}</h2>
-<span class="state ${isYours ? 'bad' : 'plain'}">${isYours ? 'Waits for you' : 'Waits for an operator'}</span>
+<span class="state ${isYours ? 'bad' : 'plain'}">${isYours ? 'Waiting for you' : 'Waiting for an operator'}</span>
 </div>
 <p class="aside">${[renderQuoted(app.name), escapeHtml(app.host), escapeHtml(app.id ?? '')].filter((one) => one !== '').join(', ')}, ${renderMinute(request.createdAt)}</p>
-<p><a href="${escapeHtml(baseUrl)}/approvals/${escapeHtml(request.id)}" aria-label="See what it would do: ${tool}">See what it would do</a></p>
+<p><a href="${escapeHtml(baseUrl)}/approvals/${escapeHtml(request.id)}" aria-label="Review the call: ${tool}">Review the call</a></p>
 </section>`;
 }
 
@@ -339,11 +339,11 @@ function renderRequestPage(
   );
   return renderPage(owner, {
     status: 200,
-    title: isYours ? 'May this app do this?' : 'This waits for an operator',
-    body: `<p>An app of yours wants to call a tool, with exactly what is shown here. ${
+    title: isYours ? 'Allow this app to do this?' : 'Waiting for an operator',
+    body: `<p>One of your apps wants to call a tool, with exactly the arguments shown here. ${
       isYours
         ? 'If you approve, it may do so once, within ten minutes. If you did not just use that app, refuse.'
-        : `Operators of ${escapeHtml(owner.displayName)} decide about it. You have nothing to do.`
+        : `Operators of ${escapeHtml(owner.displayName)} will decide. You do not have to do anything.`
     }</p>
 ${renderRows(rows)}
 ${renderJson('arguments', 'Arguments', request.args)}${
@@ -370,9 +370,9 @@ function renderDecidedPage(
     ...(isApproved && { mark: DONE_MARK }),
     body: `${
       isApproved
-        ? `<p>${tool} may be called once, with exactly what you saw, within ten minutes. Go back to
-your app: it goes on by itself. If it does not, ask once more.</p>`
-        : `<p>Nothing was done, and your app is told so: ${tool} is not called.</p>`
+        ? `<p>${tool} may be called once, with exactly the arguments that you saw, within ten minutes. Go back to
+your app: it continues automatically. If it does not, ask again.</p>`
+        : `<p>Nothing was done, and ${tool} is not called. Your app has been informed.</p>`
     }
 <p class="aside">You can close this page.</p>
 ${renderLinks(owner)}`,
@@ -393,13 +393,13 @@ const renderGonePage = (owner: PageOwner) =>
   renderPage(owner, {
     status: 410,
     title: 'There is nothing to decide here',
-    body: `<p>What waited here was decided and used, or nobody decided within ten minutes. Go back to your app and ask once
-more.</p>
-<p><a class="button primary" href="${escapeHtml(owner.baseUrl)}/approvals">What waits for you</a></p>`,
+    body: `<p>This request was decided and used, or it expired after ten minutes. Go back to your app and ask
+again.</p>
+<p><a class="button primary" href="${escapeHtml(owner.baseUrl)}/approvals">Waiting for you</a></p>`,
   });
 
 const renderLinks = ({ baseUrl }: PageOwner) =>
-  `<p class="links"><a href="${escapeHtml(baseUrl)}/approvals">What waits for you</a></p>`;
+  `<p class="links"><a href="${escapeHtml(baseUrl)}/approvals">Waiting for you</a></p>`;
 
 const renderRequestForm = (
   { baseUrl }: PageOwner,

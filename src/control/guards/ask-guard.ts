@@ -159,7 +159,7 @@ export class TooMuchForGuard extends Error {
 
 /** @throws GuardFailure for an invalid answer. */
 export function readDecision(answer: unknown): Decision {
-  if (!isObject(answer)) throw new GuardFailure('its answer is no object');
+  if (!isObject(answer)) throw new GuardFailure('its answer is not an object');
   const { decision, message, value } = answer;
   switch (decision) {
     case 'pass':
@@ -216,7 +216,7 @@ export function createGuardLine({ ofAll, ofOne } = REQUESTS) {
       if (error instanceof QueueFullError)
         throw new TooMuchForGuard('too much waits for it; try again in a moment');
       // Not a GuardFailure: by disconnecting, a caller could make a guard fail open.
-      throw signal?.aborted ? new TooMuchForGuard('nobody waits for it any more') : error;
+      throw signal?.aborted ? new TooMuchForGuard('the caller no longer waits for it') : error;
     }
   };
 }

@@ -115,9 +115,7 @@ function runGuard(
   const warn = createWarnThrottle(clock, (point: GuardPoint, thrown: unknown) =>
     log.warn(
       `The guard ${name} failed: ${tellFailure(thrown)}. ${
-        onError === 'refuse'
-          ? 'What it should have looked at is refused.'
-          : 'What it should have looked at passes ("onError": "pass").'
+        onError === 'refuse' ? 'The message is refused.' : 'The message passes ("onError": "pass").'
       }`,
       { guard: name, on: point, cause: thrown instanceof GuardFailure ? thrown.cause : thrown },
     ),
@@ -137,8 +135,8 @@ function runGuard(
       if (onError === 'pass') return PASSED_UNSEEN;
     }
     const words = isTooMuch
-      ? `The guard ${name} cannot look at this now: ${thrown.message}.`
-      : `The guard ${name} could not look at this, so it was refused. Try again later.`;
+      ? `The guard ${name} cannot check this now: ${thrown.message}.`
+      : `The guard ${name} could not check this, so it was refused. Try again later.`;
     return { ...refuse(words), hasFailed: true };
   }
 
@@ -163,7 +161,7 @@ function runGuard(
         if (decision.kind === 'change') {
           const wrong = findProblem?.(toPlain(decision.value));
           if (wrong !== undefined)
-            throw new GuardFailure(`it changed the message to one that cannot go on: ${wrong}`);
+            throw new GuardFailure(`it changed the message to an invalid one: ${wrong}`);
         }
         problem = undefined;
         count(point, OUTCOMES[decision.kind], startedAt);

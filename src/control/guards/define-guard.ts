@@ -116,7 +116,7 @@ export const timeout = defineMember(
 export const version = defineMember(
   'version',
   choice('sep-2624'),
-  'The shapes that are spoken: sep-2624, those of the interceptors proposal of MCP.',
+  'The message format: sep-2624, from the interceptors proposal of MCP.',
 );
 
 // §26.4: built-in guards.
@@ -171,7 +171,7 @@ export function createRunWork(clock: Pick<Clock, 'monotonic'>) {
       // One step in each turn of the event loop, for all work together.
       last = last.then(() => nextTurn());
       await last;
-      if (signal?.aborted) throw new GuardFailure('nobody waits for it any more');
+      if (signal?.aborted) throw new GuardFailure('the caller no longer waits for it');
       const end = runSome(work, IN_A_TURN);
       if (end !== undefined) return end.value;
     }

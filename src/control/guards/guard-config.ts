@@ -96,13 +96,13 @@ export function createUseShape(kinds: readonly GuardKind[]): Shape<GuardUse> {
       const kind = kinds.find((one) => one.kind === wanted);
       if (kind === undefined) return undefined;
       const hint =
-        kind.naming === httpGuard.naming ? ' Write it inside of http, if it belongs there.' : '';
+        kind.naming === httpGuard.naming ? ' Write it inside http, if it belongs there.' : '';
       // A member without effect is a mistake.
       for (const member of useMembers) {
         const isRight =
           namings.includes(member) || kind.members.some(({ name }) => name === member.name);
         if (has(member) && !isRight)
-          reportHere(`${member.name} says nothing here. Remove it.${hint}`, member);
+          reportHere(`${member.name} has no effect here. Remove it.${hint}`, member);
       }
       return kind.read(members);
     },
@@ -123,20 +123,20 @@ const guardMembers = {
   name: defineMember(
     'name',
     patternText(NAME_PATTERN, 'a letter, then up to 31 letters, digits and hyphens, in lower case'),
-    'What the log, the audit log and metrics call it.',
+    'Its name in the log, the audit log and metrics.',
   ),
   on: defineMember(
     'on',
     list(choice(...GUARD_POINTS), {
-      allowed: `a list of what it looks at: ${GUARD_POINTS.join(', ')}`,
+      allowed: `a list of the messages that it checks: ${GUARD_POINTS.join(', ')}`,
       isNotEmpty: true,
     }),
-    'What it looks at.',
+    'The messages that it checks.',
   ),
   servers: defineMember(
     'servers',
     list(freeText(), { allowed: 'a list of names of servers', isNotEmpty: true }),
-    'Names of servers of this file. It looks at all, and at the built-in catalogue, unless given.',
+    'Names of servers in this file. Without it, the guard checks all of them, and the built-in catalogue.',
   ),
   tools: defineMember(
     'tools',
@@ -144,13 +144,13 @@ const guardMembers = {
       allowed: 'a list of tool names, in which * is any text',
       isNotEmpty: true,
     }),
-    'Of tools it looks at these only: names as clients of /mcp see them, in which * is any text. Prompts and resources it looks at all the same.',
+    'The only tools that it checks: names as clients of /mcp see them, in which * is any text. Prompts and resources are not affected.',
   ),
-  use: defineMember('use', createUseShape(GUARD_KINDS), 'Which guard it is.'),
+  use: defineMember('use', createUseShape(GUARD_KINDS), 'The guard to use.'),
   onError: defineMember(
     'onError',
     choice('refuse', 'pass'),
-    'What happens while it cannot be asked, or answers what cannot be used: refuse, the default, or pass.',
+    'The decision while it cannot be reached, or its answer is invalid: refuse, the default, or pass.',
   ),
 };
 

@@ -40,12 +40,12 @@ const members = {
       { ...httpUrl, allowed: `${httpUrl.allowed}, for example https://guard.example.com/judge` },
       { pattern: '^https?://', isSecret: true },
     ),
-    'The address that each message is sent to.',
+    'The address to which each message is sent.',
   ),
   headers: defineMember(
     'headers',
     requestHeaders(OWN_HEADERS),
-    'Headers of each request to the guard.',
+    'Headers for each request to the guard.',
   ),
   timeout,
   version,
@@ -105,7 +105,7 @@ function createHttpGuard({ clock, fetch }: GuardHost, config: HttpUse): AskGuard
   async function send(body: string, traceparent: string | undefined, signal: GuardTurn['signal']) {
     const limit = new AbortController();
     let isLate = false;
-    const leave = () => limit.abort(new Error('nobody waits for the answer any more'));
+    const leave = () => limit.abort(new Error('the caller no longer waits for the answer'));
     const stopClock = clock.after(timeoutMs, () => {
       isLate = true;
       limit.abort(new Error('it took too long'));
@@ -155,7 +155,7 @@ function parseAnswer(body: Buffer): unknown {
   }
 }
 
-const NO_JSON = 'its answer is no JSON';
+const NO_JSON = 'its answer is not JSON';
 
 export const MAX_ANSWER_BYTES = 8_388_608;
 const ANSWER_BOUNDS = { levels: 200, values: 500_000 };

@@ -41,7 +41,7 @@ const naming = defineMember(
 const interceptor = defineMember(
   'interceptor',
   freeText(),
-  'With mcp: which of its interceptors is asked. All that look at the same, unless given.',
+  'With mcp: the interceptor to use. Without it, all that check the same messages.',
 );
 
 export const mcpGuard = defineGuard<McpUse>({
@@ -72,9 +72,9 @@ export const mcpGuard = defineGuard<McpUse>({
 
 /** The gateway itself asks: without a user's token or process. */
 const PERSONAL = {
-  auth: 'is told who calls ("auth"), and a guard is asked by the gateway itself. Give it "headers" in place of "auth".',
+  auth: 'is told who calls ("auth"), but a guard is called by the gateway itself. Give it "headers" instead of "auth".',
   isolation:
-    'has processes of its own for each user or session, and a guard is asked by the gateway itself. Give it "isolation": "shared".',
+    'has separate processes for each user or session, but a guard is called by the gateway itself. Give it "isolation": "shared".',
 } as const;
 
 /** Time to live of the list of interceptors. */
@@ -176,9 +176,7 @@ interface Interceptor {
 function readInterceptor(value: unknown): Interceptor {
   const { name, type, hook, hooks, mode, priorityHint } = isObject(value) ? value : {};
   if (typeof name !== 'string' || (type !== 'validation' && type !== 'mutation'))
-    throw new GuardFailure(
-      'it lists an interceptor without a name, or of a type that is not known',
-    );
+    throw new GuardFailure('it lists an interceptor without a name, or of an unknown type');
   const given = Array.isArray(hooks) ? hooks : [hook];
   return {
     name,

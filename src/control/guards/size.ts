@@ -36,7 +36,7 @@ export const sizeGuard = defineBuiltInGuard<SizeUse>({
       const what = phase === 'request' ? 'request' : 'answer';
       return {
         kind: 'refuse',
-        message: `The ${what} has ${bytes} bytes, and ${maxBytes} are allowed. Ask for less at once.`,
+        message: `The ${what} has ${bytes} bytes; at most ${maxBytes} are allowed. Request less at once.`,
       };
     },
 });

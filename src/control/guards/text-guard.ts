@@ -31,7 +31,7 @@ export type GuardAction = 'redact' | 'refuse';
 export const action = defineMember<GuardAction>(
   'action',
   choice('redact', 'refuse'),
-  'what is found is replaced (redact, the default), or nothing passes (refuse).',
+  'replace the matches (redact, the default), or refuse the message (refuse).',
 );
 
 export function createTextJudge(

@@ -73,7 +73,7 @@ const subjectMembers = {
   claims: defineMember(
     'claims',
     claimsShape,
-    'Claims of the token, with the value that each has, or a list of those that it may have.',
+    'Claims of the token, each with its value, or with a list of allowed values.',
   ),
   clients: defineMember(
     'clients',
@@ -83,7 +83,7 @@ const subjectMembers = {
   views: defineMember(
     'views',
     names('names of views'),
-    'Views at whose path the call came. One of them is enough.',
+    'Views through which the call came. One of them is enough.',
   ),
 };
 
@@ -92,7 +92,7 @@ const subject: Shape<RuleSubject> = object({
   members: Object.values(subjectMembers),
   schema: { minProperties: 1 },
   build({ isEmpty, read, report: reportHere }) {
-    if (isEmpty) return reportHere('It is empty. For everybody write "everyone".');
+    if (isEmpty) return reportHere('It is empty. For all users write "everyone".');
     const groups = read(subjectMembers.groups);
     const scopes = read(subjectMembers.scopes);
     const claimsGiven = read(subjectMembers.claims);
@@ -124,7 +124,11 @@ const whoShape: Shape<RuleConfig['who']> = {
 };
 
 const ruleMembers = {
-  who: defineMember('who', whoShape, 'Whom the rule is about. All that is named must hold.'),
+  who: defineMember(
+    'who',
+    whoShape,
+    'The users and clients to which the rule applies. All conditions must hold.',
+  ),
   when: defineMember(
     'when',
     nonBlank('a CEL expression'),
@@ -133,7 +137,7 @@ const ruleMembers = {
   may: defineMember(
     'may',
     names('patterns, such as "github__*", "prompt:*" or "resource:config://server"'),
-    'What they may use: names as clients see them, in which * is any text.',
+    'The names that they may use, as clients see them, in which * is any text.',
   ),
   ask: defineMember(
     'ask',
@@ -153,10 +157,10 @@ const ruleShape: Shape<Omit<RuleConfig, 'place'>> = object({
     const may = read(ruleMembers.may);
     const ask = read(ruleMembers.ask);
     if (!has(ruleMembers.may))
-      reportHere('"may" is missing: a list of what they may use, such as ["github__*"].');
+      reportHere('"may" is missing: a list of the names that they may use, such as ["github__*"].');
     // Fails closed: a forgotten line must not allow everything.
     if (!has(ruleMembers.who) && !has(ruleMembers.when))
-      return reportHere('"who" is missing. For everybody write "who": "everyone".');
+      return reportHere('"who" is missing. For all users write "who": "everyone".');
     const isRead = (!has(ruleMembers.who) || subjectGiven) && (!has(ruleMembers.when) || when);
     if (!isRead || !may || (has(ruleMembers.ask) && !ask)) return undefined;
     return { who: subjectGiven ?? EVERYONE, when, may, ...(ask && { ask }) };
@@ -195,7 +199,7 @@ const placedRule: Shape<PlacedRule> = {
 // Removing the last rule must not allow everything to all callers.
 const ruleList = list(placedRule, {
   allowed:
-    'a list of one rule or more. To let everybody use everything, write "everyone" in its place; to let nobody, write one with a group that nobody is in',
+    'a list of at least one rule. To let all users use everything, write "everyone" instead; to let none, write a rule with a group that has no members',
   isNotEmpty: true,
 });
 
@@ -236,7 +240,7 @@ export const describeMissingViews = (
       .filter((name) => !views.includes(name))
       .map(
         (name) =>
-          `${place}: "views" names ${quote(name)}, which is no view of this file.${suggestName(name, views, quote)}`,
+          `${place}: "views" names ${quote(name)}, which is not a view in this file.${suggestName(name, views, quote)}`,
       ),
   );
 
@@ -254,7 +258,7 @@ export async function checkRules(rules: readonly RuleConfig[]): Promise<readonly
       ...(may.length === 0 ? [NO_PATTERN] : may.flatMap((pattern) => checkPattern(pattern) ?? [])),
       ...notAsked.map(
         (pattern) =>
-          `may: ${quote(pattern)} cannot be asked about: "ask" is for tools. Write a rule of its own for it, without "ask".`,
+          `may: ${quote(pattern)} cannot have "ask", which is for tools. Write a separate rule for it, without "ask".`,
       ),
       ...checkWho(who),
       ...problems.map((problem) => `when: ${problem}`),
@@ -272,7 +276,7 @@ function checkPattern(pattern: string): string | undefined {
   const { kind, glob } = parsePattern(pattern);
   if (glob === '') return `${shown} names nothing. Use * for any name.`;
   if (NO_KIND.test(pattern))
-    return `${shown} begins with no kind that there is. Use prompt: or resource: (also for templates); tools have none.`;
+    return `${shown} begins with an unknown kind. Use prompt: or resource: (also for templates); tools have none.`;
   if (pattern.length > MAX_GLOB_LENGTH)
     return `${shown} is too long. A pattern has at most ${MAX_GLOB_LENGTH} characters.`;
   if (/[\p{Cc}\p{Cs}]/u.test(glob)) return `${shown} has a control character, as no name has.`;
@@ -283,12 +287,12 @@ function checkPattern(pattern: string): string | undefined {
 function checkWho(who: RuleConfig['who']): readonly string[] {
   if (who === 'everyone') return [];
   if (Object.values(who).every((value) => value === undefined))
-    return ['who names nobody. Use "everyone", or groups, scopes, claims, clients or views.'];
+    return ['who matches no user. Use "everyone", or groups, scopes, claims, clients or views.'];
   const lists = (['groups', 'scopes', 'clients', 'views'] as const).filter(
     (name) => who[name]?.length === 0,
   );
   return [
-    ...lists.map((name) => `who.${name} is empty: nobody fits. Name one, or remove it.`),
+    ...lists.map((name) => `who.${name} is empty and matches no user. Name one, or remove it.`),
     ...(who.scopes ?? []).flatMap((scope) =>
       isScopeToken(scope) ? [] : [`who.scopes: ${quote(scope)} is not one scope.`],
     ),
@@ -303,12 +307,12 @@ function checkWho(who: RuleConfig['who']): readonly string[] {
 
 function checkClaims(claims: JsonObject, place: string): readonly string[] {
   const members = Object.entries(claims);
-  if (members.length === 0) return [`${place} is empty: nobody fits. Name a claim.`];
+  if (members.length === 0) return [`${place} is empty and matches no user. Name a claim.`];
   return members.flatMap(([name, value]) => {
     const at = `${place}[${quote(name)}]`;
     if (isObject(value)) return checkClaims(value, at);
     const values: readonly unknown[] = Array.isArray(value) ? value : [value];
-    if (values.length === 0) return [`${at} is empty: nobody fits. Name a value.`];
+    if (values.length === 0) return [`${at} is empty and matches no user. Name a value.`];
     return values.every(isScalar)
       ? []
       : [`${at} must be a text, a number, true, false, or a list of such.`];

@@ -29,7 +29,7 @@ export function readPageRequest(query: URLSearchParams, form = CURSOR): AdminPag
   const cursor = query.get('cursor');
   const { list, time, skip } = (cursor !== null && form.exec(cursor)?.groups) || {};
   if (cursor !== null && time === undefined)
-    fail('bad_request', { details: 'cursor must be the nextCursor of the page before.' });
+    fail('bad_request', { details: 'cursor must be the nextCursor of the previous page.' });
   const text = query.get('limit') ?? DEFAULT_LIMIT;
   const limit = LIMIT.test(text) ? Number(text) : 0;
   if (limit < 1 || limit > MAX_LIMIT)
@@ -87,7 +87,7 @@ export function readSelectedUser(query: URLSearchParams, issuers: Issuers): Name
   const issuer = query.get('issuer') ?? '';
   if (sub !== '') return { sub, issuer: issuer === '' ? issuers.findIssuerOf(sub) : issuer };
   if (issuer === '') return undefined;
-  return fail('bad_request', { details: 'issuer says whose user it is: name the user, too.' });
+  return fail('bad_request', { details: 'issuer requires user: name the user, too.' });
 }
 
 /** As lists name them: most are of `OIDC_ISSUER`. */

@@ -64,17 +64,17 @@ export const renderForeignPage = (
 ): Reply =>
   renderPage(owner, {
     status: 403,
-    title: 'This link is for somebody else',
+    title: 'This link is for another user',
     mark: WARNING_MARK,
     body: `<p>${renderLoggedIn(name)}, and this link was made for
 another login. Nothing was ${done}.</p>
-<p>If somebody sent it to you, tell them that they have to open it themselves. If you have another account, log in with
+<p>If someone sent it to you, tell them that they have to open it themselves. If you have another account, log in with
 that one.</p>
 ${rest}`,
   });
 
 /** Its button that logs in as another user. */
-export const SWITCH = '<button name="action" value="switch">Log in as somebody else</button>';
+export const SWITCH = '<button name="action" value="switch">Log in as another user</button>';
 
 export const WARNING_MARK = `<div class="mark">${ICONS.warning}</div>`;
 export const DONE_MARK = `<div class="mark good">${ICONS.done}</div>`;
@@ -118,7 +118,7 @@ export const listAppRows = ({
   ...(host === '' ? [] : [['Logs in at', `<code>${escapeHtml(host)}</code>`] as const]),
   ...(id === undefined
     ? []
-    : [['Its ID, as another has this name', `<code>${escapeHtml(id)}</code>`] as const]),
+    : [['ID, as another app has this name', `<code>${escapeHtml(id)}</code>`] as const]),
 ];
 
 /** Characters. */
@@ -155,13 +155,13 @@ export function renderLoginFailed(service: string, error: string, url: string): 
   // Anybody can write what stands in an address: of that nothing is shown.
   const explanation =
     error === 'access_denied'
-      ? 'The identity provider did not let you in, or the login was cancelled.'
-      : 'The identity provider could not log you in. Try again; if it fails again, tell whoever runs this gateway.';
+      ? 'The identity provider refused the login, or it was cancelled.'
+      : 'The identity provider could not sign you in. Try again; if it fails again, tell the administrator of this gateway.';
   return renderPage(
     { displayName: service },
     {
       status: 200,
-      title: 'The login did not work',
+      title: 'Login failed',
       body: `<p>${escapeHtml(explanation)}</p>
 <p><a class="button primary" href="${escapeHtml(url)}">Try again</a></p>`,
     },

@@ -158,6 +158,6 @@ export function checkCsrf(
 ): void {
   if (isEqualSecret(parameters.get('csrf') ?? '', csrf)) return;
   fail('oauth_invalid_request', {
-    details: 'This page was left open for too long. Go back, load it again, and try once more.',
+    details: 'This page was open for too long. Go back, reload it, and try again.',
   });
 }

@@ -198,7 +198,7 @@ function renderAccountPage(content: AccountPageContent): Reply {
     title: 'Apps that act for you',
     body: `${notEnded === 0 ? '' : `<p class="warning" role="alert">${notEnded === 1 ? 'One app' : `${notEnded} apps`} could not be logged out. Try again in a moment.</p>`}${wasNotAsked ? NOT_ASKED : ''}
 <p>${renderLoggedIn(session.displayName)}. These apps may use
-${escapeHtml(owner.displayName)} on your behalf. One that you log out has to ask you again before it can do anything.</p>
+${escapeHtml(owner.displayName)} on your behalf. An app that you log out has to ask you again before it can do anything.</p>
 ${grants.length === 0 ? '<p>There are none.</p>' : grants.map((grant) => renderGrant(grant, showApp(grant.client), content)).join('\n')}
 ${grants.length < 2 ? '' : renderAll(content)}
 ${renderForm(content, '<button name="action" value="leave">Leave this page</button>')}
@@ -208,7 +208,7 @@ ${content.hasConnections ? `<p class="links"><a href="${escapeHtml(owner.baseUrl
 }
 
 const NOT_ASKED =
-  '<p class="warning" role="alert">Your identity provider did not say that it asked who you are, so not all apps can be logged out at once. Log them out one by one.</p>';
+  '<p class="warning" role="alert">Your identity provider did not confirm that you logged in again, so you cannot log out all apps at once. Sign them out one by one.</p>';
 
 function renderGrant(grant: Grant, app: ShownApp, content: AccountPageContent) {
   return `<section>
@@ -261,7 +261,7 @@ const renderLoggedOut = (owner: PageOwner, host: string) =>
   renderPage(owner, {
     status: 200,
     title: 'You are logged out',
-    body: `<p>You are logged out of this page. To log you out there, too, it sent you to
-<strong>${escapeHtml(shorten(host, MAX_HOST))}</strong>, from where you come back.</p>
+    body: `<p>You are logged out of this page. To sign you out there, too, it sent you to
+<strong>${escapeHtml(shorten(host, MAX_HOST))}</strong>, which sends you back here.</p>
 <p><a class="button" href="${escapeHtml(owner.baseUrl)}/account">Log in again</a></p>`,
   });

@@ -125,7 +125,7 @@ function readGrantSelection(query: URLSearchParams, issuers: Issuers): GrantSele
   }
   return fail('bad_request', {
     details:
-      'Select the logins to end: user=SUB, client=ID, or both, each once and with a value; or all=true alone, for everybody. issuer=URL beside user=SUB names a user of another issuer than OIDC_ISSUER.',
+      'Name the logins to end: user=SUB, client=ID, or both, each once and with a value; or only all=true, for all users. issuer=URL with user=SUB names a user of another issuer than OIDC_ISSUER.',
   });
 }
 
@@ -134,13 +134,13 @@ const OF_GRANTS = new Set(['user', 'issuer', 'client']);
 const GRANTS_OF_USER = 50;
 
 const NO_GRANTS =
-  'In proxy mode clients have tokens of the provider, which cannot be ended here. Block the account at the provider.';
+  'In proxy mode clients have tokens from the provider, which cannot be revoked here. Block the account at the provider.';
 
 const GRANTS_TABLE: AdminTable = {
   tab: 'Logins',
   title: 'Logins',
   about:
-    'Clients that may act for users. A login that you end is over at the next call, at every replica.',
+    'The clients that may act for each user. When you end a login, its next call is refused, on every replica.',
   none: 'There are none.',
   rows: 'grants',
   isSearchable: true,
@@ -151,21 +151,21 @@ const GRANTS_TABLE: AdminTable = {
     { title: 'Logged in', member: 'createdAt', kind: 'time' },
     { title: 'Refreshed', member: 'refreshedAt', kind: 'time' },
     { title: 'Checked at the provider', member: 'renewedAt', kind: 'time' },
-    { title: 'Provider cannot be asked since', member: 'renewalFailsSince', kind: 'time' },
+    { title: 'Provider unreachable since', member: 'renewalFailsSince', kind: 'time' },
     { title: 'For', member: 'resources', kind: 'code' },
   ],
   acts: [
     {
       label: 'Log out',
       question:
-        'Log {user} out of {client}? Its next call is refused, and the user has to log in again.',
+        'Sign {user} out of {client}? Its next call is refused, and the user has to log in again.',
       answer: 'Log out',
       path: '/grants/{id}',
     },
     {
       label: 'Log out everywhere',
       question:
-        'Log {user} out of all clients? Their next calls are refused. To keep the user out, block the account at the provider first.',
+        'Sign {user} out of all clients? Their next calls are refused. To keep the user out, block the account at the provider first.',
       answer: 'Log out everywhere',
       path: '/grants',
       query: ['user', 'issuer'],
@@ -176,7 +176,7 @@ const GRANTS_TABLE: AdminTable = {
 const NO_GRANTS_TABLE: AdminTable = {
   tab: 'Logins',
   title: 'Logins',
-  none: 'In proxy mode clients have access tokens of the provider, which the gateway cannot end. To lock somebody out, block the account at the provider.',
+  none: 'In proxy mode clients have access tokens from the provider, which the gateway cannot revoke. To lock out a user, block the account at the provider.',
   rows: 'grants',
   columns: [],
 };
@@ -300,7 +300,7 @@ const SESSIONS_TABLE: AdminTable = {
     {
       label: 'End session',
       question:
-        'End this session, {user}, {client}? Its client opens another one at its next call, for as long as its token is valid.',
+        'End this session, {user}, {client}? Its client opens another one at its next call, as long as its token is valid.',
       answer: 'End it',
       path: '/sessions/{id}',
     },

@@ -55,7 +55,7 @@ export function createCallback(
       const login = (await logins.take(state)) ?? failLoginExpired();
       if (login.browser !== browsers.readHash(cookie))
         failRequest(
-          'This login was started in another browser, or cookies are turned off. Turn on cookies and start the login again from your app.',
+          'This login was started in another browser, or cookies are turned off. Turn on cookies and log in again from your app.',
         );
       await checkResponseIssuer(parameters, login, endpoints);
       const code = parameters.get('code');
@@ -229,16 +229,19 @@ const TOKEN_REFUSED =
 /** Details about the user are not for a client without a grant. */
 function withoutUserDetails(error: GatewayError, issuer: string) {
   const { key, row, failure } = error;
-  const place = PLACES.get(key);
-  if (place === undefined) return error;
+  const describePlace = PLACES.get(key);
+  if (describePlace === undefined) return error;
   const { member } = failure.facts ?? {};
-  const what = typeof member === 'string' ? `${member} of ${place}` : place;
+  const place = describePlace(typeof member === 'string' ? member : undefined);
   return new GatewayError(key, {
-    details: `${row.details} The problem is ${what} of ${issuer}. See the gateway log for details.`,
+    details: `${row.details} ${place} was rejected (${issuer}). See the gateway log for details.`,
   });
 }
 
-const PLACES: ReadonlyMap<string, string> = new Map([
-  ['unusable_id_token', 'the ID token'],
-  ['unusable_identity', 'the answer about the user'],
+const PLACES: ReadonlyMap<string, (member: string | undefined) => string> = new Map([
+  ['unusable_id_token', (claim) => (claim ? `The ID token's ${claim} claim` : 'The ID token')],
+  [
+    'unusable_identity',
+    (member) => `The information about the user${member ? ` (${member})` : ''}`,
+  ],
 ]);

@@ -53,7 +53,7 @@ export function renderConsentPage(content: ConsentPageContent): Reply {
   const page = renderHtmlPage(
     `Allow “${name.text}” to log in as you?`,
     `<p>It will be able to use <code>${escapeHtml(new URL(action).host)}</code> on your behalf. If you did not
-just start this login from an app that you trust, deny it.</p>
+just log in from an app that you trust, deny it.</p>
 <ul class="grants">
 ${grants.map((grant) => `<li>${ICONS.check}<span>${grant}</span></li>`).join('\n')}
 </ul>
@@ -114,7 +114,7 @@ function renderTools(tools: readonly ShownTool[] = []) {
 }
 
 function describePublisher(client: Client) {
-  if (client.kind === 'own') return 'this gateway: it is a page of its own';
+  if (client.kind === 'own') return 'this gateway: it is one of its own pages';
   return client.kind === 'registered'
     ? 'not verified: the app registered itself under this name'
     : `${client.host}, which publishes the description of this app`;
@@ -142,12 +142,12 @@ const WORDS: readonly (readonly [scopes: readonly string[], words: string])[] = 
   [['openid'], 'See your user ID'],
   [['address'], 'See your postal address'],
   [['phone'], 'See your phone number'],
-  [['groups'], 'See which groups you are in'],
-  [['roles'], 'See which roles you have'],
+  [['groups'], 'See your groups'],
+  [['roles'], 'See your roles'],
   [['offline_access'], 'Stay signed in while you are away'],
 ];
 
-const OTHERS = 'Use the other permissions that are listed below';
+const OTHERS = 'Use the other permissions listed below';
 
 /** One sentence for each permission that the scopes give. */
 function describeScopes(scopes: readonly string[]): readonly string[] {

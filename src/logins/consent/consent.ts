@@ -121,10 +121,10 @@ export function createConsent(
       const csrf = form.require('csrf');
       const pending = await pendingConsents.get(secret);
       if (pending === undefined)
-        return failRequest('This page has expired. Start the login again from your app.');
+        return failRequest('This page has expired. Log in again from your app.');
       if (pending.browser !== browsers.readHash(cookie) || !isEqualSecret(pending.csrf, csrf))
         failRequest(
-          'This page was opened in another browser, or cookies are turned off. Turn on cookies and start the login again from your app.',
+          'This page was opened in another browser, or cookies are turned off. Turn on cookies and log in again from your app.',
         );
       const { query } = pending;
       return addFacts(readAskedFacts(query), decide());

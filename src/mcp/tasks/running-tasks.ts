@@ -266,7 +266,7 @@ function createRunningTask(
 
 const tooLarge = (why: string): Answer => ({
   error: new GatewayError('task_result_too_large', {
-    details: `The task has ended, but its result is too large to be kept. ${why}`,
+    details: `The task has finished, but its result is too large to be stored. ${why}`,
   }),
 });
 

@@ -64,7 +64,7 @@ function readServer(
   if (members?.read(commonMembers.disabled) === true)
     return [{ disabledPrefix: findPlainPrefix(value) ?? name ?? givenName }];
   if (name === undefined)
-    report(place, line, `This is no name of a server. ${ALLOWED_SERVER_NAME}`);
+    report(place, line, `This is not a valid name for a server. ${ALLOWED_SERVER_NAME}`);
   const server = serverShape.read(value, place);
   if (server === undefined || members === undefined || name === undefined) return [];
   const config = { ...server, name, prefix: server.prefix ?? name };

@@ -36,10 +36,10 @@ export function createDoors(baseUrl: string, requests: ConnectionRequests | unde
       const server = upstream.config.name;
       const owner = upstream.logins?.findOwner(caller);
       if (requests === undefined || owner === undefined) throw needed;
-      const need = describeNeed(server, needed);
+      const need = describeNeed(server, needed, owner === 'shared');
       if (owner === 'shared')
         throw new CallRefusedError(
-          `${need} One login serves everybody, and an operator of this service has to make it, at ${baseUrl}/connections/${server}. Nothing was done. Tell the user, and call again when it is made.`,
+          `${need} All users share one connection, which an operator of this service has to make at ${baseUrl}/connections/${server}. Nothing was done. Tell the user, and call again once it is connected.`,
         );
 
       const answer = findDoorAnswer(relay);
@@ -54,13 +54,13 @@ export function createDoors(baseUrl: string, requests: ConnectionRequests | unde
         .catch((cause: unknown) => fail('internal_error', { cause }));
       if (!mayAsk || caller.capabilities.elicitationUrl !== true)
         throw new CallRefusedError(
-          `${need} Nothing was done yet. Show the user this link, which is for this user alone and works for 10 minutes: ${url} When the user has connected, call again.`,
+          `${need} Nothing has been done yet. Show the user this link, which works only for this user, for 10 minutes: ${url} When the user has connected, call again.`,
         );
       const elicitationId = randomUUID();
       const question = createPageQuestion({
         elicitationId,
         url,
-        message: `${need} Connect your account; then this goes on.`,
+        message: `${need} Connect your account to continue.`,
       });
       if (relay.era === 'stateless')
         return relay.requireInput({ [KEY]: question }, { server, [KEY]: id });
@@ -81,7 +81,7 @@ function checkAccepted(server: string, response: unknown) {
   if (action === 'accept') return;
   const who = action === 'decline' ? 'The user declined to log in' : 'The user did not log in';
   throw new CallRefusedError(
-    `${who} at ${server}, so nothing was done. Do not call again unless the user wants to.`,
+    `${who} at ${server}, so nothing was done. Do not call again unless the user asks you to.`,
   );
 }
 
@@ -98,7 +98,7 @@ async function wait(
   if (relay.signal.aborted) fail('request_cancelled');
   throw new CallRefusedError(
     outcome === 'declined'
-      ? `The user declined to connect ${link.server}, so nothing was done. Do not call again unless the user wants to.`
+      ? `The user declined to connect ${link.server}, so nothing was done. Do not call again unless the user asks you to.`
       : `The user did not log in at ${link.server} in time, so nothing was done. Call again once the user is ready to.`,
   );
 }
@@ -118,16 +118,19 @@ function findDoorAnswer(relay: Relay) {
 
 // Texts for people and models. A link is for one user alone.
 
-function describeNeed(server: string, { why, scopes }: ConnectionNeeded) {
+function describeNeed(server: string, { why, scopes }: ConnectionNeeded, isShared: boolean) {
   if (scopes !== undefined && scopes.length > 0)
-    return `${server} wants more permissions of its user: ${scopes.join(', ')}.`;
+    return `${server} requires more permissions: ${scopes.join(', ')}.`;
+  if (isShared)
+    return why === undefined
+      ? `${server} is not connected yet.`
+      : `${server} has to be connected again: ${why}.`;
   return why === undefined
-    ? `${server} wants its user to log in at it first.`
-    : `${server} wants its user to log in at it again: ${why}.`;
+    ? `You need to log in to ${server} first.`
+    : `You need to log in to ${server} again: ${why}.`;
 }
 
-const CALL_AGAIN =
-  'The login that was asked for was one at another server. Call again, without the answers.';
+const CALL_AGAIN = 'The requested login was for another server. Call again, without the answers.';
 
 // §24.3: connecting itself, without a call that goes on: `<server>__connect`, and names that are known only afterwards.
 

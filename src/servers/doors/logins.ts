@@ -45,7 +45,7 @@ const toOwner = ({ sub, issuer }: UserContext): ConnectionOwner => ({ sub, issue
 
 const NOBODY: LoginAccess = {
   kind: 'impossible',
-  reason: 'each user logs in at it, which takes a running gateway with OAUTH_MODE=broker',
+  reason: 'each user logs in at it, which requires a running gateway with OAUTH_MODE=broker',
 };
 
 const UNKNOWN: LoginAccess = {

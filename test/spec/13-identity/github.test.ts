@@ -224,7 +224,7 @@ describe('by groups', () => {
     const { cookie, asked } = await team.steps.approve(await team.steps.register());
     const { headers } = await team.steps.callback({ ...team.emulator.logIn(asked) }, cookie);
     const said = new URL(headers.location ?? '').searchParams.get('error_description');
-    expect(said).toContain('/user/orgs of the answer about the user');
+    expect(said).toContain('The information about the user (/user/orgs)');
     expect(JSON.stringify(team.gateway.log)).toContain('read:org');
   });
 });
@@ -234,7 +234,7 @@ test.each([
   { allowed: 'groups=acme/devs', path: '/user/teams' },
   { allowed: 'email_verified=true', path: '/user/emails' },
 ])(
-  '§13.2, §13.3 github: with LOGIN_ALLOWED_CLAIMS=$allowed, an app that may read $path no more logs nobody out',
+  '§13.2, §13.3 github: with LOGIN_ALLOWED_CLAIMS=$allowed, an app that may read $path no more signs nobody out',
   async ({ allowed, path }) => {
     const own = closeAfterTest(
       await startEmulatedLogins(GITHUB, { LOGIN_ALLOWED_CLAIMS: allowed }),
@@ -300,13 +300,13 @@ test.each<{ env: Record<string, string>; said: RegExp }>([
     said: /^OAUTH_ACCEPT_PROVIDER_TOKENS=true cannot work with/,
   },
   { env: { OAUTH_CLIENT_SECRET: '' }, said: /^OAUTH_CLIENT_SECRET is missing/ },
-  { env: { OIDC_JWKS_URL: 'https://github.com/keys' }, said: /^OIDC_JWKS_URL has no use/ },
+  { env: { OIDC_JWKS_URL: 'https://github.com/keys' }, said: /^OIDC_JWKS_URL has no effect/ },
   {
     env: { OAUTH_REVOCATION_URL: 'https://github.com/x' },
-    said: /^OAUTH_REVOCATION_URL has no use/,
+    said: /^OAUTH_REVOCATION_URL has no effect/,
   },
-  { env: { OIDC_GROUPS_CLAIM: 'teams' }, said: /^OIDC_GROUPS_CLAIM has no use/ },
-  { env: { ID_JAG: 'true' }, said: /^ID_JAG=true cannot work with OIDC_PROVIDER=github alone/ },
+  { env: { OIDC_GROUPS_CLAIM: 'teams' }, said: /^OIDC_GROUPS_CLAIM has no effect/ },
+  { env: { ID_JAG: 'true' }, said: /^ID_JAG=true cannot work with only OIDC_PROVIDER=github/ },
   { env: { GITHUB_URL: 'http://github.example.com' }, said: /^GITHUB_URL: .*It must be https/ },
   { env: { GITHUB_URL: 'https://example.com/github' }, said: /^GITHUB_URL: .*without a path/ },
   {
@@ -315,7 +315,7 @@ test.each<{ env: Record<string, string>; said: RegExp }>([
       OIDC_ISSUER: 'https://id.example',
       GITHUB_URL: 'https://github.example.com',
     },
-    said: /^GITHUB_URL has no use without OIDC_PROVIDER=github/,
+    said: /^GITHUB_URL has no effect without OIDC_PROVIDER=github/,
   },
 ])('§13.2 github: $env stops the start, and the error names the variable', ({ env, said }) => {
   expect(() => loadConfig({ ...BROKER, ...env })).toThrow(said);

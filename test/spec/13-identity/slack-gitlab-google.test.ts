@@ -162,7 +162,7 @@ test.each(['slack', 'gitlab'])(
     const broker = { ...env, OAUTH_MODE: 'broker' };
     expect(() => loadConfig(broker)).not.toThrow();
     expect(() => loadConfig(env)).toThrow(
-      /^OAUTH_MODE \(proxy\) cannot work with .* ID tokens live/,
+      /^OAUTH_MODE \(proxy\) cannot work with .* ID tokens are valid for/,
     );
     const accepting = { OAUTH_ACCEPT_PROVIDER_TOKENS: 'true', OIDC_AUDIENCE: 'x' };
     expect(() => loadConfig({ ...broker, ...accepting })).toThrow(

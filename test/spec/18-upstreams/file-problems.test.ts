@@ -143,11 +143,16 @@ test('§18.1 file: a name that is given twice is a problem', async () => {
   ]);
 });
 
-test.each(['', '日本', '---'])('§18.1 file: "%s" is no name of a server', async (name) => {
-  expect(await findProblems({ mcpServers: { [name]: URL_ONLY } })).toEqual([
-    expect.stringContaining('This is no name of a server. It must have a letter or digit'),
-  ]);
-});
+test.each(['', '日本', '---'])(
+  '§18.1 file: "%s" is not a valid name for a server',
+  async (name) => {
+    expect(await findProblems({ mcpServers: { [name]: URL_ONLY } })).toEqual([
+      expect.stringContaining(
+        'This is not a valid name for a server. It must have a letter or digit',
+      ),
+    ]);
+  },
+);
 
 test.each([
   {
@@ -450,7 +455,7 @@ test.each([
 );
 
 test.each([
-  { rule: { may: ['*'] }, says: '"who" is missing. For everybody write "who": "everyone".' },
+  { rule: { may: ['*'] }, says: '"who" is missing. For all users write "who": "everyone".' },
   { rule: { who: 'everyone' }, says: '"may" is missing' },
   { rule: { who: 'everyone', may: [] }, says: 'may: The list is empty.' },
   {
@@ -459,7 +464,7 @@ test.each([
   },
   { rule: { who: 'everyone', may: [''] }, says: 'may[0]: "" is not valid.' },
   { rule: { who: 'all', may: ['*'] }, says: 'who: This is not valid. It must be "everyone", or' },
-  { rule: { who: {}, may: ['*'] }, says: 'who: It is empty. For everybody write "everyone".' },
+  { rule: { who: {}, may: ['*'] }, says: 'who: It is empty. For all users write "everyone".' },
   { rule: { who: { groups: [] }, may: ['*'] }, says: 'who.groups: The list is empty.' },
   {
     rule: { who: { group: ['a'] }, may: ['*'] },
@@ -494,7 +499,7 @@ test('§18.1 file: a rule with a member that is refused is not refused for what 
 
 test('§18.1 file: a list of no rules is refused, as it would allow everybody everything', async () => {
   expect(await findProblems({ rules: [] })).toEqual([
-    expect.stringMatching(/rules: The list is empty\. .* write "everyone" in its place/),
+    expect.stringMatching(/rules: The list is empty\. .* write "everyone" instead/),
   ]);
 });
 

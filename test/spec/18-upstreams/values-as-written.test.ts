@@ -207,6 +207,6 @@ test.each([
     'const { value } = message; value.arguments.ids.shift(); return { decision: "change", value };';
   const call = await createCall(await startGateway(await guard(change, 'tools/call')));
   const { sent } = await call('session', 'json', `{"ids":${given},"back":"1"}`);
-  if (left === undefined) expect(sent).toContain('could not look at this');
+  if (left === undefined) expect(sent).toContain('could not check this');
   else expect(sent).toContain(`"ids":${left}`);
 });

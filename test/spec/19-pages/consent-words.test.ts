@@ -33,11 +33,7 @@ describe('scopes', () => {
     ['openid offline_access', ['See your user ID', 'Stay signed in while you are away']],
     [
       'groups tools:read openid <b>',
-      [
-        'See your user ID',
-        'See which groups you are in',
-        'Use the other permissions that are listed below',
-      ],
+      ['See your user ID', 'See your groups', 'Use the other permissions listed below'],
     ],
   ])('§13 consent: %s in plain words', async (scope, expected) => {
     expect(grantsOf(await ask(scope))).toEqual([USE, ...expected]);

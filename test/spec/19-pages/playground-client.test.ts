@@ -44,7 +44,7 @@ describe('in broker mode', () => {
     const { status, text } = await steps.authorize(newPlayground(), { redirect_uri: CALLBACK });
     expect(status).toBe(200);
     expect(text).toContain('Playground');
-    expect(text).toContain('this gateway: it is a page of its own');
+    expect(text).toContain('this gateway: it is one of its own pages');
     expect(text).toContain(CALLBACK);
   });
 

@@ -207,19 +207,22 @@ describe('settings', () => {
   };
 
   test.each([
-    [{ ADMIN_CLIENTS: 'gateway' }, /ADMIN_CLIENTS: "gateway" is the client that all MCP clients/],
+    [
+      { ADMIN_CLIENTS: 'gateway' },
+      /ADMIN_CLIENTS: "gateway" is the client through which all MCP clients/,
+    ],
     [
       { ADMIN_CLIENTS: 'a,svc-AAAAAAAAAAAA' },
       /ADMIN_CLIENTS: "svc-AAAAAAAAAAAA" is a client that registered itself/,
     ],
     [
       { ADMIN_CLIENTS: 'a', ADMIN_GROUPS: '' },
-      /ADMIN_GROUPS is missing: ADMIN_CLIENTS says .* ADMIN_GROUPS=operators$/,
+      /ADMIN_GROUPS is missing: ADMIN_CLIENTS names .* ADMIN_GROUPS=operators$/,
     ],
-    [{ OAUTH_MODE: 'proxy' }, /ADMIN_GROUPS: nobody can log in .*ADMIN_CLIENTS/],
+    [{ OAUTH_MODE: 'proxy' }, /ADMIN_GROUPS: no user can log in .*ADMIN_CLIENTS/],
     [
       { ADMIN_GROUPS: 'CN=Ops,OU=Groups,DC=example' },
-      /ADMIN_GROUPS: .*one name that has commas: write that as a JSON array/,
+      /ADMIN_GROUPS: .*one name with commas: write it as a JSON array/,
     ],
     [
       { ADMIN_GROUPS: '["a",1]' },

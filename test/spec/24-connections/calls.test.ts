@@ -43,7 +43,7 @@ test.for(CONNECTING_CLIENTS.map((row) => [row.title, row] as const))(
     expect((await client.call('wiki__whoami')).text).toBe('ada@work');
     const [asked, ...others] = client.asked;
     expect(others).toEqual([]);
-    expect(asked?.message).toContain('wiki wants its user to log in at it first');
+    expect(asked?.message).toContain('You need to log in to wiki first');
     const completed = row.era === 'session' ? [asked?.elicitationId] : [];
     await expect.poll(() => client.completed).toEqual(completed);
   },
@@ -62,7 +62,7 @@ test.for(CONNECTING_CLIENTS.map((row) => [row.title, row] as const))(
     const client = closeAfterTest(await row.connect(gateway.mcpUrl, { person: 'ada', onUrl }));
     expect((await client.call('wiki__write')).text).toBe('written by ada@work');
     expect(client.asked.map(({ message }) => message)).toEqual([
-      expect.stringMatching(/^wiki wants more permissions of its user: .*mcp:write/),
+      expect.stringMatching(/^wiki requires more permissions: .*mcp:write/),
     ]);
     expect(server.seen('authorize').at(-1)?.query.get('scope')).toContain('mcp:write');
   },
@@ -149,7 +149,7 @@ test('§24.1 shared: one connection serves all people; before it, all are told t
     const { isError, text } = await user.call('wiki__whoami');
     expect([isError, text]).toEqual([
       true,
-      expect.stringContaining('an operator of this service has to make it'),
+      expect.stringContaining('an operator of this service has to make'),
     ]);
     const { json } = await user.ask('tools/call', { name: 'wiki__whoami' }, ASKABLE_BY_URL);
     expect(json.result.isError).toBe(true);

@@ -107,7 +107,7 @@ describe('disconnecting', () => {
     const page = await own.browser.press(await openList(), /^Disconnect wiki$/);
     expect(page.status).toBe(200);
     expect(page.text).toMatch(
-      /wiki is disconnected here, and what was kept of it is deleted\. But wiki’s revocation endpoint .*, too\./,
+      /wiki is disconnected here, and its stored tokens are deleted\. But wiki’s revocation endpoint .*, too\./,
     );
     expect(readEntry(page, 'wiki')).toContain('Not connected');
     own.wiki.behave('ok');

@@ -106,7 +106,7 @@ test('§24.3 a call at a shared server that nobody has connected is told where a
     const { text, isError } = await (await gateway.logIn(person)).call('it__whoami');
     expect([isError, text]).toEqual([
       true,
-      `it wants its user to log in at it first. One login serves everybody, and an operator of this service has to make it, at ${page}. Nothing was done. Tell the user, and call again when it is made.`,
+      `it is not connected yet. All users share one connection, which an operator of this service has to make at ${page}. Nothing was done. Tell the user, and call again once it is connected.`,
     ]);
   }
 });

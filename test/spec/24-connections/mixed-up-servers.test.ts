@@ -316,7 +316,7 @@ test('§24.3 endpoints at another host than the issuer: nobody is sent there bef
   const list = await ada.open(`${gateway.baseUrl}/connections`);
   const page = await ada.press(list, /^Connect bait$/);
   expect(page.url.href).toBe(`${gateway.baseUrl}/connections/bait`);
-  expect(page.text).toContain(`Login at ${one.host} what comes of it goes to ${tokens} and `);
+  expect(page.text).toContain(`Login at ${one.host} the result also goes to ${tokens} and `);
 
   hostile.document = { authorization_endpoint: `${other.issuer}/authorize` };
   await gateway.restart();

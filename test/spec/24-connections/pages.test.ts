@@ -75,7 +75,7 @@ describe('the login', () => {
     );
     const { pathname, search } = new URL(back.headers.location ?? '');
     const page = await own.steps.get(pathname + search, cookie);
-    expect(page.text).toContain('The login did not work');
+    expect(page.text).toContain('Login failed');
     expect(page.text).not.toContain('Secret words');
     expect(page.text).toContain(`href="${BASE}/connections/wiki?request=abc"`);
   });
@@ -164,7 +164,7 @@ describe('what is shown', () => {
     const { status, text } = await own.steps.get('/connections/wiki?request=gone', cookie);
     expect(status).toBe(410);
     expect(text).toContain('This link has expired');
-    expect(text).toContain('ask once more');
+    expect(text).toContain('ask again');
   });
 
   test.each([
@@ -237,7 +237,7 @@ describe('shared connections', () => {
   test('§24.3 shared: operators make them; others see that, and no account', async () => {
     const { cookie } = await open('/connections', { sub: 'user-2', groups: ['developers'] });
     const page = await read('/connections', cookie);
-    expect(page).toContain('Made by your operators');
+    expect(page).toContain('made by your operators');
     expect(page).not.toContain('Connect crm');
     const { cookie: operator } = await open('/connections', OPERATOR);
     expect(await read('/connections', operator)).toContain('Connect crm');
@@ -265,7 +265,7 @@ describe('shared connections', () => {
   test('§24.3 shared: an operator is told that everybody will act as that account', async () => {
     const { cookie } = await open('/connections', OPERATOR);
     const page = await read('/connections/crm', cookie);
-    expect(page).toContain('Everybody who may use');
+    expect(page).toContain('All users of');
     expect(page).toContain('Continue');
   });
 
@@ -286,7 +286,7 @@ test('§24.3 pages: a browser is told on a page what was wrong, which is not cal
   });
   expect(status).toBe(400);
   expect(text).toContain('<h1>That did not work</h1>');
-  expect(text).toContain('left open for too long');
+  expect(text).toContain('open for too long');
 });
 
 test('§24.3 pages: below the path of BASE_URL addresses, cookies and links have it, too', async () => {

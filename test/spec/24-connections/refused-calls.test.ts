@@ -101,7 +101,7 @@ test.for(ERAS)(
     server.refuseAccount('robot');
     for (const user of [...ada, ...bob]) {
       const { isError, text } = await user.call('it__whoami');
-      expect([isError, text]).toEqual([true, expect.stringContaining('log in at it again')]);
+      expect([isError, text]).toEqual([true, expect.stringContaining('has to be connected again')]);
     }
     expect(countRenewals()).toBe(1);
     await expect.poll(listChanges).toContain('login_needed');
@@ -122,7 +122,7 @@ test('§24.4 a server that lets anybody begin a session, and refuses the fresh t
   const habits = { ...KEEPS_TO_MCP, listsToAnybody: 'but ping' } as const;
   const { server, ada, listChanges } = await start({ owner: 'user', habits });
   server.refuseAccount('ada');
-  expect((await ada[0].call('it__whoami')).text).toContain('log in at it again');
+  expect((await ada[0].call('it__whoami')).text).toContain('log in to it again');
   await expect.poll(listChanges).toContain('login_needed');
 });
 
@@ -144,7 +144,7 @@ test('§24.4 HTTP+SSE: a 401 to a call says nothing of others; one to the stream
   expect(countRenewals()).toBe(1);
   server.refuseAccount('ada');
   expect((await ada[0].call('it__whoami')).isError).toBe(true);
-  expect((await ada[0].call('it__whoami')).text).toContain('log in at it again');
+  expect((await ada[0].call('it__whoami')).text).toContain('log in to it again');
   await expect.poll(listChanges).toContain('login_needed');
   expect((await bob[1].call('it__whoami')).isError).toBe(true);
   expect((await bob[1].call('it__whoami')).text).toBe('bob');

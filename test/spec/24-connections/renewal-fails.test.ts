@@ -64,7 +64,7 @@ test('§24.4 a token that the server refused, and whose renewal failed: calls fa
   for (let call = 0; call < 3; call += 1) {
     const refused = await user.call('it__whoami');
     expect(refused).toEqual({ isError: true, text: expect.stringContaining('(401)') });
-    expect(refused.text).not.toContain('log in at it again');
+    expect(refused.text).not.toContain('log in to it again');
   }
   expect(server.seen('token')).toHaveLength(asked + 1);
   server.behave('ok');

@@ -49,9 +49,11 @@ test('§27.1 rules: one that names a view that there is not says so with the nea
     kind: 'parsed',
     warnings: [
       expect.stringMatching(
-        /rules\[0\]: "views" names "reserch", which is no view of this file\. Did you mean "research"\?$/,
+        /rules\[0\]: "views" names "reserch", which is not a view in this file\. Did you mean "research"\?$/,
       ),
-      expect.stringMatching(/rules\[0\]: "views" names "wiki", which is no view of this file\.$/),
+      expect.stringMatching(
+        /rules\[0\]: "views" names "wiki", which is not a view in this file\.$/,
+      ),
     ],
   });
 });

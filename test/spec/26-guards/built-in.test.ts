@@ -605,7 +605,7 @@ test('§26.4 size counts bytes, and says what is allowed', () => {
     message: expect.stringContaining('has 30 bytes'),
   });
   expect(judge(guard, { a: 'x'.repeat(100) }, 'request')).toMatchObject({
-    message: expect.stringContaining('The request has 108 bytes, and 20 are allowed'),
+    message: expect.stringContaining('The request has 108 bytes; at most 20 are allowed'),
   });
 });
 

@@ -285,7 +285,7 @@ test.each(BAD_CHANGES)(
     const refusing = await start([{ name: 'bad', on: [on], use }]);
     const refused = await callTool(refusing, 'raw__weather', { city: 'Rome' });
     expect(refused.json.result.isError).toBe(true);
-    expect(refused.json.result.content[0].text).toContain('The guard bad could not look at this');
+    expect(refused.json.result.content[0].text).toContain('The guard bad could not check this');
     const passing = await start([{ name: 'bad', on: [on], use, onError: 'pass' }]);
     const passed = await callTool(passing, 'raw__weather', { city: 'Rome' });
     expect(passed.json.result.content).toEqual([{ type: 'text', text: 'It is sunny.' }]);
@@ -296,8 +296,8 @@ test.each(BAD_CHANGES)(
 const FAILURES = [
   { title: 'throws', body: "throw new Error('the value was hunter2');", reason: 'it threw' },
   { title: 'rejects', body: "return Promise.reject(new TypeError('x'));", reason: 'TypeError' },
-  { title: 'answers nothing', body: 'return undefined;', reason: 'no object' },
-  { title: 'answers a text', body: "return 'pass';", reason: 'no object' },
+  { title: 'answers nothing', body: 'return undefined;', reason: 'not an object' },
+  { title: 'answers a text', body: "return 'pass';", reason: 'not an object' },
   { title: 'answers another word', body: "return { decision: 'maybe' };", reason: 'no "decision"' },
   {
     title: 'changes to nothing',

@@ -95,7 +95,7 @@ test.each(ANSWERS)('§26.2 an answer may be: $title', async ({ answer, said }) =
 });
 
 const FAILURES = [
-  { title: 'answers no JSON', answer: 'pass', status: 200, reason: 'no JSON' },
+  { title: 'answers no JSON', answer: 'pass', status: 200, reason: 'not JSON' },
   { title: 'answers 500', answer: { decision: 'pass' }, status: 500, reason: 'it answered 500' },
   { title: 'redirects', answer: { decision: 'pass' }, status: 302, reason: 'cannot be reached' },
   { title: 'answers neither', answer: { ok: true }, status: 200, reason: 'neither' },
@@ -111,9 +111,7 @@ test.each(FAILURES)('§26.3 a guard that $title has failed', async ({ answer, st
   const guard = await startGuard();
   guard.answer(() => answer, status);
   const refusing = await start(guard.url);
-  expect(textIn(await callTool(refusing, 'raw__any', { a: 1 }))).toContain(
-    'could not look at this',
-  );
+  expect(textIn(await callTool(refusing, 'raw__any', { a: 1 }))).toContain('could not check this');
   const [line] = refusing.log.filter(({ msg }) => msg.startsWith('The guard far failed'));
   expect(line?.msg).toContain(reason);
   const passing = await start(guard.url, { onError: 'pass' });
@@ -124,7 +122,7 @@ test('§26.3 one that is down has failed, and is asked again', async () => {
   const guard = await startGuardServer();
   await guard.close();
   const gateway = await start(guard.url);
-  expect(textIn(await callTool(gateway, 'raw__any'))).toContain('could not look at this');
+  expect(textIn(await callTool(gateway, 'raw__any'))).toContain('could not check this');
 });
 
 test('§26.3 one that does not answer in time has failed', async () => {
@@ -134,7 +132,7 @@ test('§26.3 one that does not answer in time has failed', async () => {
   const calling = callTool(gateway, 'raw__any');
   await expect.poll(() => guard.asked.length).toBe(1);
   clock.advance(10_001);
-  expect(textIn(await calling)).toContain('could not look at this');
+  expect(textIn(await calling)).toContain('could not check this');
   const [line] = gateway.log.filter(({ msg }) => msg.startsWith('The guard far failed'));
   expect(line?.msg).toContain('it did not answer within 10000 ms');
 });
@@ -160,7 +158,7 @@ test('§26.3 what is too large to be asked about is refused, whatever onError sa
   const guard = await startGuard();
   const gateway = await start(guard.url, { onError: 'pass', on: ['tools/result'] });
   const refused = await callTool(gateway, 'raw__any', { times: 5_000_000 });
-  expect(textIn(refused)).toContain('The guard far cannot look at this now');
+  expect(textIn(refused)).toContain('The guard far cannot check this now');
   expect(guard.asked).toHaveLength(0);
   expect(textIn(await callTool(gateway, 'raw__any', { times: 5 }))).toContain('xxxxx');
 });
@@ -193,5 +191,5 @@ test.each([
   const gateway = await start(guard.url, { on: ['tools/result'], onError: 'pass' }, {}, server.url);
   const { json } = await callTool(gateway, 'raw__any', {});
   expect(JSON.stringify(json)).not.toContain('a secret');
-  expect(JSON.stringify(json)).toContain('cannot look at this');
+  expect(JSON.stringify(json)).toContain('cannot check this');
 });

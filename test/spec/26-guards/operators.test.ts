@@ -37,7 +37,7 @@ test('§26.5 operators: each guard, what it said, and why it failed last', async
       on: ['tools/call'],
       onError: 'refuse',
       counts: { passed: 0, changed: 0, refused: 0, failed: 1 },
-      problem: 'its answer is no object',
+      problem: 'its answer is not an object',
     },
   ]);
 });

@@ -120,7 +120,7 @@ test('§27.5 what operators decide no user does, what users decide no operator d
   const { id } = await operator.find();
   const browser = gateway.createBrowser({ person: 'ada' });
   const page = await browser.open(`${gateway.baseUrl}/approvals/${id}`);
-  expect(page.text).toContain('This waits for an operator');
+  expect(page.text).toContain('Waiting for an operator');
   expect(page.html).not.toContain('<form');
   const ofPage = readApprovalLink((await user.call('files__copy_file', ARGS)).text);
   const own = await browser.open(ofPage);

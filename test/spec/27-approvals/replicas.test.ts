@@ -69,7 +69,7 @@ test('§27.2 one user has twenty calls that wait, and keeps nobody else from ask
   readApprovalLink((await other.call(WRITE, ARGS)).text);
   const browser = gateway.createBrowser({ person: 'ada' });
   const list = await browser.open(`${gateway.baseUrl}/approvals`);
-  expect(list.html.match(/See what it would do<\/a>/g)).toHaveLength(20);
+  expect(list.html.match(/Review the call<\/a>/g)).toHaveLength(20);
 });
 
 test('§27.2 a user who asks for a hundred at the same moment has no more than twenty that wait', async () => {

@@ -115,8 +115,8 @@ test('§27.1 a rule that asks is about tools alone', async () => {
     rule({ may: ['files__*', 'prompt:*', 'resource:file:///*'], ask: 'user' }),
   ]);
   expect(problems.map(({ message }) => message)).toEqual([
-    'may: "prompt:*" cannot be asked about: "ask" is for tools. Write a rule of its own for it, without "ask".',
-    'may: "resource:file:///*" cannot be asked about: "ask" is for tools. Write a rule of its own for it, without "ask".',
+    'may: "prompt:*" cannot have "ask", which is for tools. Write a separate rule for it, without "ask".',
+    'may: "resource:file:///*" cannot have "ask", which is for tools. Write a separate rule for it, without "ask".',
   ]);
   expect(await checkRules([rule({ may: ['*'], ask: 'user' })])).toEqual([]);
 });

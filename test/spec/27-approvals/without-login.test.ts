@@ -23,7 +23,7 @@ test.for([
     const { files, gateway } = await start('user', env);
     const { json } = await callTool(gateway, WRITE, ARGS);
     expect(json.result.isError).toBe(true);
-    expect(json.result.content[0].text).toContain('Use a client that has elicitation');
+    expect(json.result.content[0].text).toContain('Use a client that supports elicitation');
     expect(json.result.content[0].text).not.toContain('http');
     const asked = await callTool(gateway, WRITE, ARGS, { meta: ASKABLE });
     expect(asked.json.result.inputRequests.approval.params.message).toContain('write_file');

@@ -53,7 +53,7 @@ const page = readFileSync(new URL('../../../docs/rules.md', import.meta.url), 'u
 describe('postern rules replay', () => {
   test('§28.3 prints what would be different, what nobody can tell, and what was used, as the page shows', async () => {
     const [, file = '', log = '', printed = ''] =
-      /## What would have happened\n.*?```json\n(.*?)```.*?```json\n(.*?)```.*?```text\n\$ [^\n]*\n(.*?)```/s.exec(
+      /## Replay past calls\n.*?```json\n(.*?)```.*?```json\n(.*?)```.*?```text\n\$ [^\n]*\n(.*?)```/s.exec(
         page,
       ) ?? [];
     const found = await run(BOTH, { files: { 'mcp.json': file, 'audit.log': log } });
@@ -401,14 +401,14 @@ describe('postern rules replay', () => {
   });
 
   test.each<[args: readonly string[], code: number, says: string]>([
-    [['--config', 'mcp.json'], 2, 'needs what AUDIT_LOG wrote, for example --audit audit.log'],
+    [['--config', 'mcp.json'], 2, 'needs an audit log (AUDIT_LOG), for example --audit audit.log'],
     [['--audit', 'audit.log'], 2, 'needs the configuration file, for example --config mcp.json'],
     [['--audit', 'no.log', '--config', 'mcp.json'], 2, '--audit: no.log cannot be read (ENOENT).'],
     [['--audit', 'broken.gz', '--config', 'mcp.json'], 2, '--audit: broken.gz cannot be read'],
-    [['--audit', 'other.log', '--config', 'mcp.json'], 1, 'other.log has no line of a call'],
-    [['--audit', 'empty.log', '--config', 'mcp.json'], 1, 'empty.log has no line of a call'],
-    [['--audit', 'empty.gz', '--config', 'mcp.json'], 1, 'empty.gz has no line of a call'],
-    [['--audit', '-', '--config', 'mcp.json'], 1, '- has no line of a call'],
+    [['--audit', 'other.log', '--config', 'mcp.json'], 1, 'other.log has no lines for calls'],
+    [['--audit', 'empty.log', '--config', 'mcp.json'], 1, 'empty.log has no lines for calls'],
+    [['--audit', 'empty.gz', '--config', 'mcp.json'], 1, 'empty.gz has no lines for calls'],
+    [['--audit', '-', '--config', 'mcp.json'], 1, '- has no lines for calls'],
   ])('§28.3 %j ends with exit code %s: %s', async (args, code, says) => {
     const files = {
       'mcp.json': toFile([STAFF]),

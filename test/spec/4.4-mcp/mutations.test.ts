@@ -19,7 +19,7 @@ const IN_FLIGHT = 64;
 const CALL_LIMIT_MS = 10_000;
 const TOO_BUSY = /receiving too many requests/;
 /** What the sessions here say of a tool that asks: their clients declare nothing. */
-const CANNOT_BE_ASKED = /^The client did not declare |^This needs an answer from the client/;
+const CANNOT_BE_ASKED = /^The client did not declare |^This needs a response from the client/;
 
 let gateway: TestGateway;
 let errors: string[];

@@ -34,7 +34,7 @@ describe('the README', () => {
 describe('placeholders', () => {
   test.each(SETTINGS.map(({ variable }) => variable))('§10 %s=… is refused', (variable) => {
     expect(problemsOf({ OIDC_ISSUER: ISSUER, [variable]: '…' })).toContain(
-      `${variable}: … is the placeholder of the documentation. Replace it with a value of your own, or remove the variable.`,
+      `${variable}: … is a placeholder from the documentation. Replace it with your own value, or remove the variable.`,
     );
   });
 });

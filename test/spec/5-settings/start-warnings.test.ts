@@ -124,7 +124,7 @@ describe('warnings about risky settings', () => {
   test('§10 who cannot log in, by what is missing, is said at info, with OAUTH_MODE=broker as a way out', async () => {
     const env = { ...HEALTHY, ...LITERAL, OAUTH_TOKEN_URL: 'https://idp.example/token' };
     await warningsOf({ ...env, DCR_ACCESS_TOKEN: 'a-secret-of-the-house' });
-    const [line, ...more] = gateway?.log.filter(({ msg }) => msg.startsWith('Nobody can')) ?? [];
+    const [line, ...more] = gateway?.log.filter(({ msg }) => msg.startsWith('Users cannot')) ?? [];
     expect(more).toEqual([]);
     expect(line?.level).toBe('info');
     expect(line?.msg).toMatch(/needs OAUTH_AUTHORIZATION_URL\. Set OAUTH_MODE=broker/);
@@ -134,7 +134,7 @@ describe('warnings about risky settings', () => {
     const env = { OIDC_ISSUER: 'http://localhost:8080', OAUTH_MODE: '' };
     const [line, ...more] = await warningsOf(env);
     expect(more).toEqual([]);
-    expect(line).toMatch(/^Nobody can log in through this service: .* Set OAUTH_MODE=broker/);
+    expect(line).toMatch(/^Users cannot log in through this service: .* Set OAUTH_MODE=broker/);
     expect(await warningsOf({ ...env, ...LITERAL })).toEqual([]);
   });
 

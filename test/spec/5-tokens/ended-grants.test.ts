@@ -49,7 +49,7 @@ function expectRevoked({ status, headers, json }: Answer, id: unknown = null): v
       message: 'Unauthorized',
       data: {
         reason: 'token_revoked',
-        details: 'The login that this token belongs to was ended. Log in again.',
+        details: 'The login that this token belongs to has ended. Log in again.',
       },
     },
     id,

@@ -285,12 +285,12 @@ describe('start-up errors by provider', () => {
         'https://org.okta.com/oauth2/default/',
         'http://org.okta.com/oauth2/default',
       ],
-      why: 'tokens of the org authorization server can be checked by Okta only',
+      why: 'only Okta can verify tokens of the org authorization server',
     },
     auth0: {
       right: ['https://login.example.com/'],
       wrong: ['https://tenant.auth0.com', 'https://tenant.auth0.com/api/', 'http://t.auth0.com/'],
-      why: 'end with its slash',
+      why: 'end with a slash',
     },
     keycloak: {
       right: ['http://localhost:8080/realms/main', 'https://id.example.com/auth/realms/main'],
@@ -373,7 +373,7 @@ describe('start-up errors by provider', () => {
 
   const CANNOT_ACCEPT = { OAUTH_ACCEPT_PROVIDER_TOKENS: '', OIDC_AUDIENCE: '' };
   const CLIENT =
-    'Set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to what tokens name, for example OAUTH_CLIENT_ID=postern';
+    'Set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to the audience of the tokens, for example OAUTH_CLIENT_ID=postern';
   test.each<{ what: string; env: Env; says: string }>([
     {
       what: 'the claim client_id without a client',
@@ -397,7 +397,7 @@ describe('start-up errors by provider', () => {
         OAUTH_MODE: '',
         OAUTH_TOKEN_URL: 'https://oauth2.googleapis.com/token',
       }),
-      says: "Set OAUTH_MODE=broker, where clients get tokens of the gateway's own.",
+      says: "Set OAUTH_MODE=broker, where clients get the gateway's own tokens.",
     },
   ])('§5 providers: $what is refused', ({ env, says }) => {
     expect(problemsOf(env)).toEqual([expect.stringContaining(says)]);

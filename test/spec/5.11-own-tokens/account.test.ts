@@ -198,7 +198,7 @@ test('§5.11 account: where the provider does not say that it asked, the page sa
   const session = `${cookie.split(';')[0]}; ${readCookie(back.headers['set-cookie'])}`;
   const { pathname, search } = new URL(back.headers.location ?? '');
   const { text } = await own.steps.get(`${pathname}${search}`, session);
-  expect(text).toContain('did not say that it asked who you are');
+  expect(text).toContain('did not confirm that you logged in again');
   expect(text).not.toContain('everywhere now');
   expect(readGrants(text)).toHaveLength(2);
   expect((await own.call(tokens.access)).status).toBe(200);

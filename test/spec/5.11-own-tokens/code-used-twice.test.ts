@@ -60,7 +60,7 @@ describe.each([
     { who: 'for another redirect URI', change: { redirect_uri: 'https://evil.example/' } },
     { who: 'as another client', change: {}, isOther: true },
   ])(
-    '§5.11 code: whoever brings it $who is refused, and logs nobody out',
+    '§5.11 code: whoever brings it $who is refused, and signs nobody out',
     async ({ change, isOther }) => {
       const client = await own.steps.register();
       const back = await own.logInTo(client);

@@ -97,5 +97,5 @@ test('§5.11 settings: LOGIN_EXEMPT_CLIENTS has no use where no token of the pro
     OAUTH_STATE_SECRET: 'a secret of more than thirty-two characters',
     LOGIN_EXEMPT_CLIENTS: 'nightly',
   };
-  expect(() => loadConfig(env)).toThrow(/LOGIN_EXEMPT_CLIENTS has no use without/);
+  expect(() => loadConfig(env)).toThrow(/LOGIN_EXEMPT_CLIENTS has no effect without/);
 });

@@ -106,12 +106,12 @@ test.each<[string, Readonly<Record<string, string>>, RegExp]>([
   [
     'proxy mode',
     { OIDC_ISSUER: BROKER.OIDC_ISSUER, ID_JAG: 'true' },
-    /ID_JAG is for tokens of the gateway's own/,
+    /ID_JAG is for the gateway's own tokens/,
   ],
   [
     'issuers without ID_JAG',
     { ...BROKER, ID_JAG_ISSUERS: 'https://a.example' },
-    /ID_JAG_ISSUERS has no use without ID_JAG=true/,
+    /ID_JAG_ISSUERS has no effect without ID_JAG=true/,
   ],
   [
     'an issuer without TLS',

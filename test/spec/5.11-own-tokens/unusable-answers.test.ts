@@ -87,7 +87,7 @@ test('§5.11 login: what came with an answer that cannot be used ends at the pro
 });
 
 test.each(UNUSABLE)(
-  '§5.11 refresh: $what at a renewal logs nobody out, and the next one is good again',
+  '§5.11 refresh: $what at a renewal signs nobody out, and the next one is good again',
   async ({ alter }) => {
     own.provider.rotates = false;
     const first = await own.logIn();
@@ -166,7 +166,7 @@ test.each([
     const back = new URL(headers.location ?? '').searchParams;
     expect(back.get('error')).toBe('server_error');
     expect(back.get('error_description')).toContain(
-      `The problem is ${member} of the ID token of ${own.provider.issuer.url}`,
+      `The ID token's ${member} claim was rejected (${own.provider.issuer.url})`,
     );
   },
 );

@@ -22,7 +22,7 @@ test.each([AUDIENCE, { OIDC_AUDIENCE_CLAIM: 'aud' }])(
     const [name] = Object.keys(setting);
     expect(() => loadConfig({ ...BROKER, ...setting })).toThrow(
       new RegExp(
-        `^${name} has no use: the gateway issues tokens of its own.*Remove it\\..*OAUTH_ACCEPT_PROVIDER_TOKENS=true`,
+        `^${name} has no effect: the gateway issues its own tokens.*Remove it\\..*OAUTH_ACCEPT_PROVIDER_TOKENS=true`,
       ),
     );
   },
@@ -43,7 +43,7 @@ test.each([
 ])('§5.11 settings: in proxy mode, %o stops the start', (setting) => {
   const [name] = Object.keys(setting);
   expect(() => loadConfig({ ...PROXY, ...setting })).toThrow(
-    new RegExp(`^${name} is for tokens of the gateway's own.*Remove it, or set OAUTH_MODE=broker`),
+    new RegExp(`^${name} is for the gateway's own tokens.*Remove it, or set OAUTH_MODE=broker`),
   );
 });
 
@@ -58,7 +58,7 @@ test.each([
     for (const env of [PROXY, BROKER]) {
       expect(() => loadConfig({ ...env, [name]: '' })).not.toThrow();
       const load = () => loadConfig({ ...env, [name]: value });
-      expect(load).toThrow(new RegExp(`^${name}: there is no such setting any more`));
+      expect(load).toThrow(new RegExp(`^${name}: this setting no longer exists`));
       expect(load).toThrow(way);
       // It is no misspelled one as well.
       expect(load).not.toThrow('Did you mean');

@@ -81,7 +81,7 @@ export const sendLoginPage = (res: ServerResponse, provider: string): void =>
 <label for="email">Email address (one at example.com unless given)</label>
 <input id="email" name="email" type="email" maxlength="200" autocomplete="off">
 <p><label><input type="checkbox" name="unverified"> The address is not verified</label></p>
-<label for="groups">Groups, with commas between them</label>
+<label for="groups">Groups, separated by commas</label>
 <input id="groups" name="groups" value="${ADA.groups.join(', ')}" maxlength="500" autocomplete="off">
 <button type="submit">Log in</button>
 </form>`,

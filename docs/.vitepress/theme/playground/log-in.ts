@@ -57,7 +57,7 @@ export async function beginLogIn(
   }
   const visit = createVisit(
     'Go to the login page',
-    'The browser itself goes there: with the challenge of a verifier that only this tab has (PKCE), and a state that has to come back. It comes back with a code.',
+    'The browser itself goes there, with the challenge of a verifier that only this tab has (PKCE), and a state that has to be returned. It returns with a code.',
     url.href,
   );
   const pending: PendingLogIn = {
@@ -93,7 +93,7 @@ export interface BeginDeps {
 async function discover(mcpUrl: string, send: Send): Promise<JsonObject> {
   const refused = await send({
     title: 'Ask without a token',
-    note: 'The gateway refuses, and says in WWW-Authenticate where clients learn how to log in.',
+    note: 'The gateway refuses the request, and names the metadata for logging in in WWW-Authenticate.',
     method: 'POST',
     url: mcpUrl,
     headers: { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' },
@@ -111,7 +111,7 @@ async function discover(mcpUrl: string, send: Send): Promise<JsonObject> {
     throw new Error(`The gateway answered ${refused.status} without saying where to log in.`);
   }
   const resource = await getJson(send, {
-    title: 'Read what the resource says',
+    title: 'Read the resource metadata',
     note: 'Which authorization server issues tokens for this address (RFC 9728).',
     url: resourceUrl,
   });
@@ -120,8 +120,8 @@ async function discover(mcpUrl: string, send: Send): Promise<JsonObject> {
     : [];
   if (typeof server !== 'string') throw new Error('The metadata names no authorization server.');
   return getJson(send, {
-    title: 'Read what the authorization server says',
-    note: 'Where to send the browser, and where to redeem the code (RFC 8414).',
+    title: 'Read the authorization server metadata',
+    note: 'The endpoints for the browser and for redeeming the code (RFC 8414).',
     url: `${server.replace(/\/$/, '')}/.well-known/oauth-authorization-server`,
   });
 }
@@ -192,18 +192,18 @@ export async function finishLogIn(
 function checkAnswer(parameters: URLSearchParams, pending: PendingLogIn | undefined) {
   if (pending === undefined || parameters.get('state') !== pending.state) {
     throw new Error(
-      'This page did not begin the login that was answered here. Start it again below.',
+      'This page did not start the login that has just returned here. Start it again below.',
     );
   }
   if (pending.issuer !== undefined && parameters.get('iss') !== pending.issuer) {
-    throw new Error('The answer comes from another server than the one that was asked.');
+    throw new Error('The response comes from another server than the one that was asked.');
   }
   const error = parameters.get('error');
   if (error !== null) {
     throw new Error(parameters.get('error_description') ?? `The login failed: ${error}.`);
   }
   const value = parameters.get('code');
-  if (value === null) throw new Error('The answer has no code.');
+  if (value === null) throw new Error('The response has no code.');
   return { ...pending, value };
 }
 
@@ -243,7 +243,7 @@ function requireText(metadata: JsonObject, name: string): string {
 function requireSecureContext(): void {
   if (!isSecureContext) {
     throw new Error(
-      'Browsers offer what a login needs only by https, or on localhost. Open this page by its https address.',
+      'Logging in needs browser features that require https or localhost. Open this page at its https address.',
     );
   }
 }

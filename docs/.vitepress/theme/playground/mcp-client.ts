@@ -150,7 +150,7 @@ function createSessionClient(deps: McpClientDeps): McpClient {
     } finally {
       running.abort();
     }
-    throw new CallError(answer.status, { message: 'The answer ended without a result' });
+    throw new CallError(answer.status, { message: 'The response ended without a result' });
   }
 
   async function answerQuestion(
@@ -163,8 +163,8 @@ function createSessionClient(deps: McpClientDeps): McpClient {
     const answer = await post({
       message: { jsonrpc: '2.0', id, ...reaction },
       headers: session,
-      title: 'Answer the question',
-      note: 'A request of its own: the call waits for it on its stream.',
+      title: 'Answer the request',
+      note: 'A separate request: the call waits for it on its stream.',
     });
     await answer.text();
   }
@@ -191,7 +191,7 @@ function createSessionClient(deps: McpClientDeps): McpClient {
           clientInfo: { name: 'postern-playground', version: deps.version },
         },
         title: 'Open a session',
-        note: 'The answer has its id, and when it ends, in its headers.',
+        note: 'The response headers have its ID, and the time when it ends.',
       });
       const told = await post({
         message: { jsonrpc: '2.0', method: 'notifications/initialized' },
@@ -262,7 +262,7 @@ function createStatelessClient(deps: McpClientDeps): McpClient {
       if (received.method === undefined) return readResult(received, answer.status);
       tellListener(received, listener);
     }
-    throw new CallError(answer.status, { message: 'The answer ended without a result' });
+    throw new CallError(answer.status, { message: 'The response ended without a result' });
   }
 
   async function call(
@@ -279,11 +279,11 @@ function createStatelessClient(deps: McpClientDeps): McpClient {
       next = {
         ...request,
         title: `${request.title}, with the answer`,
-        note: 'The same call again, with the answer and the state that asked for it.',
+        note: 'The same call again, with the answer and the state of the request.',
         params: { ...request.params, inputResponses, requestState: result.requestState },
       };
     }
-    throw new Error('The tool asks again and again.');
+    throw new Error('The tool keeps asking.');
   }
 
   return {
@@ -292,8 +292,8 @@ function createStatelessClient(deps: McpClientDeps): McpClient {
       call({
         method: 'server/discover',
         params: {},
-        title: 'Ask what the server is',
-        note: 'There is no session: every request says all that is needed.',
+        title: 'Identify the server',
+        note: 'There is no session: every request is complete.',
       }),
     call,
     list: (method, member) => listAll(call, method, member),
@@ -319,5 +319,5 @@ async function answerAll(
 
 const describeStop = (refusal: (typeof REFUSALS)[keyof typeof REFUSALS]): string =>
   refusal === REFUSALS.declined
-    ? 'You declined to answer, so the call did not go on.'
-    : 'The tool asks for something that a page cannot answer.';
+    ? 'You declined to answer, so the call did not continue.'
+    : 'The tool sends a request that a page cannot answer.';

@@ -148,8 +148,8 @@ function noteUnfinishedLogIn(): void {
   const { provider, mode } = state.facts?.login ?? {};
   state.failure =
     mode === 'proxy'
-      ? `The login did not come back here. If ${provider} complained about the redirect URI: it must know the redirect URI of this page, which stands below.`
-      : 'The login did not come back here. Start it again.';
+      ? `The login did not return here. If ${provider} complained about the redirect URI: the redirect URI of this page, shown below, must be registered there.`
+      : 'The login did not return here. Start it again.';
 }
 
 /** The browser leaves this page. `returnTo` is the path to show then. */
@@ -348,7 +348,7 @@ async function attempt(run: () => Promise<void>): Promise<void> {
 }
 
 function requireFacts(): Facts {
-  if (state.facts === undefined) throw new Error('The gateway did not say who it is.');
+  if (state.facts === undefined) throw new Error('The gateway did not identify itself.');
   return state.facts;
 }
 
@@ -364,7 +364,7 @@ function requireLogInSettings(returnTo: string) {
 
 function requireLogIn(): LogInFacts {
   const { login } = requireFacts();
-  if (login === undefined) throw new Error('Nobody has to log in here.');
+  if (login === undefined) throw new Error('No login is required here.');
   return login;
 }
 

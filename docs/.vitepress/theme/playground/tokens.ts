@@ -35,7 +35,7 @@ export class TokenRefused extends Error {
 export async function redeemCode(server: TokenServer, code: Code, send: Send): Promise<Tokens> {
   const answer = await send({
     title: 'Redeem the code',
-    note: 'With the verifier only this tab has (PKCE): whoever saw the code alone gets nothing.',
+    note: 'With the verifier that only this tab has (PKCE): the code alone is useless.',
     ...postForm(server.tokenEndpoint, {
       grant_type: 'authorization_code',
       code: code.value,
@@ -60,8 +60,8 @@ export async function renewTokens(
     resource: server.resource,
   };
   const answer = await send({
-    title: 'Renew the token',
-    note: 'With the refresh token, before the access token ends. Both are in the memory of this tab alone.',
+    title: 'Refresh the token',
+    note: 'With the refresh token, before the access token expires. Both are only in the memory of this tab.',
     ...postForm(server.tokenEndpoint, { ...form, refresh_token: REFRESH_TOKEN }),
     sentBody: encodeForm({ ...form, refresh_token: refreshToken }),
   });

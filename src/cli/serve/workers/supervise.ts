@@ -95,11 +95,11 @@ function createWorkerPool(log: Log, atStart: Protection | undefined, endMs: numb
       const facts = { worker: worker.id, pid: worker.pid, ...end, replacedInMs: delayMs };
       // Somebody sent it SIGTERM, and it has finished what it had.
       if (end.code === 0)
-        log.info('A worker shut down, as it was asked to. A new one replaces it.', facts);
+        log.info('A worker shut down as requested. A new one replaces it.', facts);
       else {
         const [how, where] =
           end.signal === null
-            ? ['died', 'Its last lines in the log say why.']
+            ? ['died', 'Its last lines in the log give the reason.']
             : ['was killed', LOOK_FOR_KILLERS];
         const message = `A worker ${how}, and its open requests were lost. A new one replaces it. ${where}`;
         log.error(message, facts);
@@ -108,7 +108,7 @@ function createWorkerPool(log: Log, atStart: Protection | undefined, endMs: numb
       if (isEnding) return;
       worker = add();
       const { id, pid, serving } = worker;
-      void serving.then(() => log.info('A new worker serves.', { worker: id, pid }));
+      void serving.then(() => log.info('A new worker is serving.', { worker: id, pid }));
     }
   }
 
@@ -118,7 +118,7 @@ function createWorkerPool(log: Log, atStart: Protection | undefined, endMs: numb
     const limit = setTimeout(() => {
       for (const worker of running) {
         const { id, pid } = worker;
-        log.error('A worker does not end, and is killed: something blocks it, such as its disk.', {
+        log.error('A worker does not exit, and is killed: something blocks it, such as its disk.', {
           worker: id,
           pid,
         });

@@ -144,7 +144,7 @@ function parseExpression(text: string) {
     const message = error instanceof Error ? error.message : '';
     const [, line, column, reason] = /^<input>:(\d+):(\d+): (.*)$/s.exec(message) ?? [];
     return reason === undefined
-      ? 'It is not CEL, or it nests too deep.'
+      ? 'It is not CEL, or it is nested too deeply.'
       : `It is not CEL: line ${line}, character ${column}: ${reason}.`;
   }
 }
@@ -167,7 +167,7 @@ function compilePattern(pattern: string): Matcher | string {
     };
   } catch (error) {
     const reason = error instanceof Error ? error.message : 'it is not understood';
-    return `The pattern ${quote(pattern)} is no regular expression of RE2: ${reason}.`;
+    return `The pattern ${quote(pattern)} is not an RE2 regular expression: ${reason}.`;
   }
 }
 

@@ -54,7 +54,7 @@ export function inspectExpression(root: Expression): Inspection {
   function visit(expression: Expression | undefined, place: Place) {
     if (expression === undefined) return;
     if (place.depth > MAX_DEPTH) {
-      problems.add(`It nests more than ${MAX_DEPTH} levels deep.`);
+      problems.add(`It is nested more than ${MAX_DEPTH} levels deep.`);
       return;
     }
     const path = readPath(expression);
@@ -106,7 +106,7 @@ export function inspectExpression(root: Expression): Inspection {
     if (call.function === 'matches') {
       const pattern = args[0] && readText(args[0]);
       if (target === undefined || args.length !== 1 || pattern === undefined) {
-        problems.add("matches needs a pattern that is written there: text.matches('^a+$').");
+        problems.add("matches needs a literal pattern: text.matches('^a+$').");
       } else patterns.push(pattern);
     }
     visitAll([target, ...args], place);
@@ -118,7 +118,7 @@ export function inspectExpression(root: Expression): Inspection {
       return;
     }
     if (place.loop !== undefined) {
-      problems.add('It has all, exists or exists_one inside another of them.');
+      problems.add('It nests all, exists or exists_one inside one another.');
       return;
     }
     if (isVariable(loop.iterVar)) problems.add(`${loop.iterVar} cannot be the variable of a loop.`);
@@ -142,7 +142,7 @@ const isVariable = (name: string): name is VariableName => Object.hasOwn(VARIABL
 function describeUnknownFunction(call: FunctionCall) {
   const name = call.function;
   const known = FUNCTION_NAMES.join(', ');
-  if (FUNCTION_NAMES.includes(name)) return `${name} is not used as it must be.`;
+  if (FUNCTION_NAMES.includes(name)) return `${name} is not used correctly.`;
   return `${name} cannot be used in conditions.${suggestName(name, FUNCTION_NAMES)} There is ${known}.`;
 }
 

@@ -89,7 +89,7 @@ const callTool: Handle = async (params, { tools, call, mayDestroy }) => {
   }
   const args = isObject(params.arguments) ? params.arguments : {};
   if (isDestructive(tool) && !(await mayDestroy(String(params.name), args))) {
-    throw new Refusal(-32000, 'The user did not let it.');
+    throw new Refusal(-32000, 'The user did not allow it.');
   }
   return call({
     method: 'tools/call',
@@ -137,7 +137,7 @@ const REQUESTS: Readonly<Record<string, Handle>> = {
   'resources/read': readResource,
   'ui/open-link': openLink,
   'ui/message': sayToModel('Message to the model'),
-  'ui/update-model-context': sayToModel('For the model to know'),
+  'ui/update-model-context': sayToModel('Context for the model'),
   'ui/request-display-mode': () => ({ mode: 'inline' }),
 };
 

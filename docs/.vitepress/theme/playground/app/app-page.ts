@@ -37,7 +37,7 @@ export function readAppPage(result: JsonObject, listed: JsonObject | undefined):
   const mimeType = readText(first, 'mimeType') ?? '';
   if (mimeType.replaceAll(' ', '').toLowerCase() !== MIME_TYPE) {
     throw new Error(
-      `Its page is ${mimeType || 'of no type'}, and ${MIME_TYPE} is what can be shown.`,
+      `Its page has ${mimeType ? `the type ${mimeType}` : 'no type'}; only ${MIME_TYPE} can be shown.`,
     );
   }
   const html = readText(first, 'text') ?? decodeBlob(readText(first, 'blob') ?? '');
