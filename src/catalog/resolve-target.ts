@@ -26,7 +26,7 @@ import { computeOnce } from '../platform/compute-once.ts';
 import { JsonNumber } from '../platform/exact-json.ts';
 import { isObject, isStringArray, type JsonObject } from '../platform/json.ts';
 import { readExact, toRawJson } from '../platform/noted-json.ts';
-import type { FindItem } from './find-item.ts';
+import type { FindItem } from './joined-view.ts';
 import { failGone, type PassOn } from './pass-on.ts';
 import type { ServedPlan } from './plan.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';

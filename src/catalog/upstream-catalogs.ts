@@ -14,9 +14,8 @@ import { type BuiltIn, createBuiltIn } from './built-in.ts';
 import { createChangeHub, createMissedLists } from './change-hub.ts';
 import { findItemProblem, findOwnNameProblem } from './check-item.ts';
 import { ALL_OFFERS, describeView } from './describe-view.ts';
-import { createFindItem } from './find-item.ts';
 import { createPatternWatch } from './idle-patterns.ts';
-import { createCuratedView, createJoinedView } from './joined-view.ts';
+import { createCuratedView, createFindItem, createJoinedView } from './joined-view.ts';
 import { createLinkedResources, createResolveResource } from './linked-resources.ts';
 import {
   createListGuards,

@@ -1,7 +1,7 @@
 // What two replicas change at the same moment: neither undoes what the other has done.
 import { describe, expect, test } from 'vitest';
 import { createLinkedResources } from '../../src/catalog/linked-resources.ts';
-import { createFlightRecords } from '../../src/logins/broker/run-once.ts';
+import { createFlightRecords } from '../../src/logins/broker/renewal.ts';
 import {
   createClientDirectory,
   createRegisteredClients,

@@ -23,15 +23,14 @@ export type OnRefusal = (error: GatewayError, request: AuthRequest) => void;
 export type AuthRequest = Pick<GatewayRequest, 'headers' | 'path' | 'clientIp'>;
 
 /**
- * Returns a promise only if a key has to be fetched first: `beforeFetch` is called then, and an error of it ends the check.
+ * If a key has to be fetched, `beforeFetch` is called first, and its error ends the check.
  *
- * @throws GatewayError with a reason of §7.1 and the challenge, or `key_set_unavailable`, at once or
- * by the promise.
+ * @throws GatewayError with a reason of §7.1 and the challenge, or `key_set_unavailable`.
  */
 type Authenticate = (
   request: AuthRequest,
   beforeFetch?: () => Promise<void>,
-) => UserContext | Promise<UserContext>;
+) => Promise<UserContext>;
 
 /** Returns the headers of a 401 at the path of a request. */
 export type GetChallenge = (path: string) => Challenge;
@@ -85,35 +84,20 @@ export function createAuthenticate(
   onRefusal?: OnRefusal,
   recording?: Pick<Runtime, 'metrics' | 'clock'>,
 ): Authenticate {
-  return function authenticate(request, beforeFetch) {
+  return async function authenticate(request, beforeFetch) {
     const startedAt = recording?.clock.monotonic() ?? 0;
     try {
       const authorization = getHeader(request, 'authorization') ?? fail('missing_token');
       const token = readBearerToken(authorization);
       // No JWT has a comma: it stands between two headers that were joined.
       if (token === undefined || token.includes(',')) fail('invalid_format');
-      const verifying = verify(token, beforeFetch, request.path);
-      if (verifying instanceof Promise) return finish(verifying, request, startedAt);
-      record('success', startedAt);
-      return verifying;
-    } catch (thrown) {
-      return refuse(thrown, request, startedAt);
-    }
-  };
-
-  async function finish(
-    verifying: Promise<UserContext>,
-    request: AuthRequest,
-    startedAt: number,
-  ): Promise<UserContext> {
-    try {
-      const user = await verifying;
+      const user = await verify(token, beforeFetch, request.path);
       record('success', startedAt);
       return user;
     } catch (thrown) {
       return refuse(thrown, request, startedAt);
     }
-  }
+  };
 
   function refuse(thrown: unknown, request: AuthRequest, startedAt: number): never {
     const error = toGatewayError(thrown);

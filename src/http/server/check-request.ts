@@ -28,10 +28,9 @@ import { createBodyReader } from './read-body.ts';
 export interface CallerChecks {
   readonly limiter: Limiter;
   /**
-   * §5; without required logins it admits every caller. A promise only if a key has to be fetched first: `beforeFetch` is
-   * called then.
+   * §5; without required logins it admits every caller. Calls `beforeFetch` before it fetches a key.
    *
-   * @throws GatewayError with a reason of §7.1, at once or by the promise.
+   * @throws GatewayError with a reason of §7.1.
    */
   authenticate(
     request: GatewayRequest,
@@ -114,14 +113,10 @@ export function createRequestChecks(runtime: Runtime, checks: CallerChecks) {
     return { limits, caller, access, grantKey, run, granted };
   }
 
-  /** A promise only if a key has to be fetched. @throws GatewayError if the token could not be checked. */
-  function verifyToken(
-    request: GatewayRequest,
-    limits: LimitCheck,
-  ): VerifiedToken | Promise<VerifiedToken> {
+  /** @throws GatewayError if the token could not be checked. */
+  async function verifyToken(request: GatewayRequest, limits: LimitCheck): Promise<VerifiedToken> {
     try {
-      const user = authenticate(request, () => limits.countAddress());
-      return user instanceof Promise ? user.then(toVerified, toRefused) : toVerified(user);
+      return toVerified(await authenticate(request, () => limits.countAddress()));
     } catch (thrown) {
       return toRefused(thrown);
     }

@@ -98,9 +98,7 @@ export function createHttpConnection(
     let mayBreak = method !== 'tools/call';
     let mayBeRefused = true;
     for (;;) {
-      const given = getHeaders(caller);
-      // At hand for nearly all calls: to wait would cost each of them.
-      const credentials = given instanceof Promise ? await given : given;
+      const credentials = await getHeaders(caller);
       lastId += 1;
       one.id = lastId;
       const body = `{"jsonrpc":"2.0","id":${lastId},"method":${JSON.stringify(method)},"params":${writeMembers(one.toParams())}}`;

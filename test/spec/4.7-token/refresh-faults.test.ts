@@ -1,6 +1,6 @@
 // Faults of the store, and of a replica, while one of many does what all wait for.
 import { expect, test } from 'vitest';
-import { createFlightRecords, createRunOnce } from '../../../src/logins/broker/run-once.ts';
+import { createFlightRecords, createRunOnce } from '../../../src/logins/broker/renewal.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
