@@ -238,7 +238,8 @@ export class Exchange
   }
 
   onWaiting(): void {
-    this.countKept(0);
+    // The last write of a decoder that was stopped may still be reported: then nothing would end the count.
+    if (!this.isOver) this.countKept(0);
   }
 
   holdSource(): void {

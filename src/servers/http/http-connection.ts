@@ -103,8 +103,10 @@ export function createHttpConnection(
       one.id = lastId;
       const body = `{"jsonrpc":"2.0","id":${lastId},"method":${JSON.stringify(method)},"params":${writeMembers(one.toParams())}}`;
       const joined = joinHeaders(posted, credentials, one, path);
-      const message = { method: 'POST', path, headers: joined, body } as const;
-      const headers = sign === undefined ? joined : await addSignature(sign, caller, message);
+      const headers =
+        sign === undefined
+          ? joined
+          : await addSignature(sign, caller, { method: 'POST', path, headers: joined, body });
       let outcome: CallOutcome;
       try {
         outcome = await one.send(calls, new Exchange(server, one, path), headers, body);

@@ -124,31 +124,39 @@ export class ServerCall implements ExchangeListener {
     body: string,
   ): Promise<CallOutcome> {
     return new Promise((resolve, reject) => {
-      const { timeoutMs } = this;
-      const { signal } = this.request;
-      if (signal.aborted) {
-        reject(createAbortedError());
-        return;
-      }
-      this.connection = connection;
       this.resolve = resolve;
       this.reject = reject;
-      this.isOver = false;
-      this.foreign = 0;
-      this.resumption = undefined;
-      this.deadline = new Deadline(connection.clock, timeoutMs, () =>
-        this.abandon(
-          new UpstreamError('timeout', `it did not answer within ${timeoutMs / 1000} s`),
-        ),
-      );
-      this.open();
-      this.exchange = exchange;
-      exchange.start('POST', headers, body);
-      // A call that could not even be sent has ended by now.
-      if (this.isOver) return;
-      this.onAbort = () => this.abandon(createAbortedError());
-      signal.addEventListener('abort', this.onAbort);
+      this.begin(connection, exchange, headers, body);
     });
+  }
+
+  /** A function of its own: the closures here outlive the call, and must not keep what was sent. */
+  private begin(
+    connection: CallConnection,
+    exchange: Exchange,
+    headers: readonly RequestHeaders[],
+    body: string,
+  ): void {
+    const { timeoutMs } = this;
+    const { signal } = this.request;
+    if (signal.aborted) {
+      this.reject(createAbortedError());
+      return;
+    }
+    this.connection = connection;
+    this.isOver = false;
+    this.foreign = 0;
+    this.resumption = undefined;
+    this.deadline = new Deadline(connection.clock, timeoutMs, () =>
+      this.abandon(new UpstreamError('timeout', `it did not answer within ${timeoutMs / 1000} s`)),
+    );
+    this.open();
+    this.exchange = exchange;
+    exchange.start('POST', headers, body);
+    // A call that could not even be sent has ended by now.
+    if (this.isOver) return;
+    this.onAbort = () => this.abandon(createAbortedError());
+    signal.addEventListener('abort', this.onAbort);
   }
 
   private end(how: CallOutcome | UpstreamError): void {
@@ -163,7 +171,7 @@ export class ServerCall implements ExchangeListener {
       return;
     }
     // Not sent again. A dead call in the old generation keeps alive whatever it leads to (docs/decisions/0024).
-    if (how.kind === 'result') this.request = ENDED;
+    if (how.kind !== 'refused') this.request = ENDED;
     this.resolve(how);
   }
 
