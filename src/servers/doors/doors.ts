@@ -188,9 +188,16 @@ export function bindConnections(upstream: Upstream, logins: Logins): Upstream {
   const ids = createBoundedMap<string, string>('connectedUsers');
   const listenings = new Set<{ readonly caller: UpstreamCaller; restart(): Promise<void> }>();
 
-  /** Remembers the last state of a connection: what is kept of the server is found by it. */
-  async function getAccess(caller: UpstreamCaller): Promise<LoginAccess> {
-    const access = await logins.getAccess(caller);
+  /** Not a promise where the connection is at hand, as nearly always: then lists at hand are found without waiting, too. */
+  function getAccess(caller: UpstreamCaller): LoginAccess | Promise<LoginAccess> {
+    const access = logins.getAccess(caller);
+    return access instanceof Promise
+      ? access.then((later) => remember(caller, later))
+      : remember(caller, access);
+  }
+
+  /** What is kept of the server is found by the last state of the connection. */
+  function remember(caller: UpstreamCaller, access: LoginAccess): LoginAccess {
     const owner = logins.findOwner(caller);
     if (owner === undefined || access.kind === 'unavailable') return access;
     const name = nameConnectionOwner(owner);
