@@ -41,8 +41,8 @@ export class LockFileError extends Error {
 }
 
 /**
- * `{}` deliberately locks nothing. A lock without servers is different: it approves nothing. So is an empty text, which a file has while it
- * is written.
+ * `{}` deliberately locks nothing. A lock without servers is different: it approves nothing. An empty text, which a file has while it is
+ * written, is neither: it is refused.
  */
 export function isEmptyLock(text: string): boolean {
   const file = parseObject(text);

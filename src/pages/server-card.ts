@@ -115,7 +115,7 @@ export function renderServerJson(described: DescribedAddress): object {
 const START = '/mcp/';
 const END = '/server-card';
 
-/** As the proposal has it. Clients read the card when they connect, too. */
+/** As the proposal has it. A cached card may be stale: clients get the same facts anew when they connect. */
 const CACHING = { 'Cache-Control': 'public, max-age=3600' } as const;
 
 const OPEN_TO_ALL = {

@@ -270,7 +270,7 @@ export const site = defineFeature({
       readonly servedFile: ServedFile;
       /** Undefined if no user can connect servers. */
       readonly connections: object | undefined;
-      /** URL of `/mcp`. */
+      /** The catalogue of `/mcp`. */
       readonly catalog: ServedCatalog;
       /** Users see what each path costs. */
       readonly hasPaths: boolean;

@@ -65,7 +65,7 @@ export function renderConnectPage(
   const what = isShared
     ? `All users of <strong>${name}</strong> in ${escapeHtml(displayName)} will act as the account that you log in with
 on the next page. Use an account for this purpose, not your own.`
-    : `Your apps will be able to use <strong>${name}</strong> as you, through ${escapeHtml(displayName)}. On the next page, sign
+    : `Your apps will be able to use <strong>${name}</strong> as you, through ${escapeHtml(displayName)}. On the next page, log
 in there with your account.`;
   const advice =
     requestId === undefined

@@ -1,5 +1,5 @@
-// §24.2: authorization servers that the gateway uses already. A server names its authorization server and its endpoints itself: it must not
-// name those of the configuration or of another server.
+// §24.2: authorization servers that the gateway uses already. A server names its authorization server and its endpoints itself: no endpoint
+// may belong to another authorization server, of the configuration or of another server.
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { ProviderDocument } from '../../http/oauth-client/provider-metadata.ts';
 import { ConnectionProblem, type ConnectionServer } from '../../mcp/upstream/connections.ts';

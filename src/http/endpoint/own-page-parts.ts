@@ -156,7 +156,7 @@ export function renderLoginFailed(service: string, error: string, url: string): 
   const explanation =
     error === 'access_denied'
       ? 'The identity provider refused the login, or it was cancelled.'
-      : 'The identity provider could not sign you in. Try again; if it fails again, tell the administrator of this gateway.';
+      : 'The identity provider could not log you in. Try again; if it fails again, tell the administrator of this gateway.';
   return renderPage(
     { displayName: service },
     {

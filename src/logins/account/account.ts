@@ -208,7 +208,7 @@ ${content.hasConnections ? `<p class="links"><a href="${escapeHtml(owner.baseUrl
 }
 
 const NOT_ASKED =
-  '<p class="warning" role="alert">Your identity provider did not confirm that you logged in again, so you cannot log out all apps at once. Sign them out one by one.</p>';
+  '<p class="warning" role="alert">Your identity provider did not confirm that you logged in again, so you cannot log out all apps at once. Log them out one by one.</p>';
 
 function renderGrant(grant: Grant, app: ShownApp, content: AccountPageContent) {
   return `<section>
@@ -261,7 +261,7 @@ const renderLoggedOut = (owner: PageOwner, host: string) =>
   renderPage(owner, {
     status: 200,
     title: 'You are logged out',
-    body: `<p>You are logged out of this page. To sign you out there, too, it sent you to
+    body: `<p>You are logged out of this page. To log you out there, too, it sent you to
 <strong>${escapeHtml(shorten(host, MAX_HOST))}</strong>, which sends you back here.</p>
 <p><a class="button" href="${escapeHtml(owner.baseUrl)}/account">Log in again</a></p>`,
   });

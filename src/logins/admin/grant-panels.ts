@@ -158,14 +158,14 @@ const GRANTS_TABLE: AdminTable = {
     {
       label: 'Log out',
       question:
-        'Sign {user} out of {client}? Its next call is refused, and the user has to log in again.',
+        'Log {user} out of {client}? Its next call is refused, and the user has to log in again.',
       answer: 'Log out',
       path: '/grants/{id}',
     },
     {
       label: 'Log out everywhere',
       question:
-        'Sign {user} out of all clients? Their next calls are refused. To keep the user out, block the account at the provider first.',
+        'Log {user} out of all clients? Their next calls are refused. To keep the user out, block the account at the provider first.',
       answer: 'Log out everywhere',
       path: '/grants',
       query: ['user', 'issuer'],

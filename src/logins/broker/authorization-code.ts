@@ -92,7 +92,7 @@ export function createAuthorizationCodeGrant(
     async function endReused(grantId: string, user: UserIdentity): Promise<never> {
       await ends.endGrant(grantId, 'reuse');
       runtime.log.warn(
-        'An authorization code was redeemed twice, both times with its code_verifier. It may have been stolen, so the login has ended.',
+        'An authorization code was redeemed twice, the second time with its code_verifier. It may have been stolen, so the login has ended.',
         { ...nameUser(user), client: clientId, grant: grantId },
       );
       return fail('authorization_code_reused', { facts: { ...nameUser(user), grantId } });

@@ -53,7 +53,7 @@ export function renderConsentPage(content: ConsentPageContent): Reply {
   const page = renderHtmlPage(
     `Allow “${name.text}” to log in as you?`,
     `<p>It will be able to use <code>${escapeHtml(new URL(action).host)}</code> on your behalf. If you did not
-just log in from an app that you trust, deny it.</p>
+just start this login from an app that you trust, deny it.</p>
 <ul class="grants">
 ${grants.map((grant) => `<li>${ICONS.check}<span>${grant}</span></li>`).join('\n')}
 </ul>
