@@ -128,8 +128,10 @@ export function createRequestChecks(runtime: Runtime, checks: CallerChecks) {
     limits: LimitCheck,
     refusal: GatewayError,
   ): CheckedRequest => ({
-    ...UNAUTHENTICATED_CALL,
     limits,
+    caller: UNAUTHENTICATED,
+    access: undefined,
+    grantKey: undefined,
     granted: undefined,
     async run() {
       const token = readBearerToken(getHeader(request, 'authorization'));
