@@ -153,7 +153,7 @@ function judgeAuthorization(outcome: AuthorizationOutcome, url: string): Finding
       });
     case 'client-unknown':
       return failure('provider.client-id', {
-        what: `The provider does not know the client ${quote(clientId)}, or does not let it sign users in.`,
+        what: `The provider does not know the client ${quote(clientId)}, or does not let it log users in.`,
         why: `It says: ${outcome.said}`,
         setting: 'OAUTH_CLIENT_ID',
         remedy:
@@ -194,7 +194,7 @@ const REFUSALS: Readonly<Record<string, Advice>> = {
   },
   access_denied: {
     setting: 'OAUTH_CLIENT_ID',
-    remedy: 'let the client sign users in at the provider (by a policy or a grant that names it).',
+    remedy: 'let the client log users in at the provider (by a policy or a grant that names it).',
   },
 };
 

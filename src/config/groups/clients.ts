@@ -116,7 +116,7 @@ export const consentSettings = {
     default: THIRTY_DAYS_SECONDS,
     summary: 'Seconds for which an approval is remembered; 0 asks every time.',
     details:
-      'For each browser, client and redirect URI. In broker mode also for the logged-in user, until the user or an operator signs the client out.',
+      'For each browser, client and redirect URI. In broker mode also for the logged-in user, until the user or an operator logs the client out.',
   }),
   popups: defineSetting('OAUTH_POPUPS', flag, {
     default: false,

@@ -295,7 +295,7 @@ describe('what is wrong with rules', () => {
     ['a control character', { may: ['a\nb'] }, /control character/],
     ['an encoded URI', { may: ['resource:x:a%20b'] }, /can never fit/],
     ['a URI with ..', { may: ['resource:file:///a/../b'] }, /can never fit/],
-    ['nobody', { who: {} }, /names nobody/],
+    ['nobody', { who: {} }, /matches no user/],
     ['no group', { who: { groups: [] } }, /who\.groups is empty/],
     ['no claim', { who: { claims: {} } }, /who\.claims is empty/],
     ['no value of a claim', { who: { claims: { a: { b: [] } } } }, /who\.claims\["a"\]\["b"\]/],

@@ -147,7 +147,7 @@ test('§18.3 results: what is in lists is found, entry by entry', { timeout: LON
     }),
     { numRuns: chooseCount(1000, 20_000) },
   );
-  expect(found).toBeGreaterThan(1000);
+  expect(found).toBeGreaterThan(200);
 });
 
 /** Of its own members, as they are spelled. */

@@ -76,7 +76,7 @@ const BAD = [
   },
   {
     guard: { name: 'a', on: ['tools/call'], use: { ...USE, hosts: ['a.example'] } },
-    problem: 'hosts says nothing here',
+    problem: 'hosts has no effect here',
   },
   {
     guard: {
@@ -84,7 +84,7 @@ const BAD = [
       on: ['tools/call'],
       use: { http: { url: 'https://a.example' }, timeout: 9 },
     },
-    problem: 'timeout says nothing here',
+    problem: 'timeout has no effect here',
   },
   { guard: { name: 'a', on: ['tools/call'], use: { http: {} } }, problem: '"url" is missing' },
   ...['Host', 'TE', 'content-length', 'Content-Type', 'accept', 'Traceparent'].map((name) => ({

@@ -60,7 +60,7 @@ test('§26.3 who leaves the line is not waited for', async () => {
   const left = ask('ada', 'a3', signal);
   void ask('ada', 'a4');
   signal.abort();
-  await expect(left).rejects.toThrow('nobody waits');
+  await expect(left).rejects.toThrow('no longer waits');
   await endFirst();
   expect(started).toEqual(['a1', 'a2', 'a4']);
 });
