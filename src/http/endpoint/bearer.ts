@@ -90,7 +90,7 @@ export function createAuthenticate(
     try {
       const authorization = getHeader(request, 'authorization') ?? fail('missing_token');
       const token = readBearerToken(authorization);
-      // No JWT has a comma: it stands between two headers that were joined.
+      // No JWT contains a comma: it separates two joined headers.
       if (token === undefined || token.includes(',')) fail('invalid_format');
       const verifying = verify(token, beforeFetch, request.path);
       if (verifying instanceof Promise) return finish(verifying, request, startedAt);
@@ -118,7 +118,7 @@ export function createAuthenticate(
   function refuse(thrown: unknown, request: AuthRequest, startedAt: number): never {
     const error = toGatewayError(thrown);
     const { row, key } = error;
-    // 429: a limit was reached before the token was checked.
+    // 429: a limit was reached before the token was verified.
     if (row.status !== 429) record(row.jsonrpc?.reason ?? key, startedAt);
     if (row.status !== 401) throw error;
     onRefusal?.(error, request);
