@@ -599,6 +599,7 @@ export const catalogue = {
     'temporarily_unavailable',
     'The identity provider has been unreachable for some time, so this login could not be verified. Try again in a minute; you are not logged out.',
   ),
+  /** §12: the provider stalls, or cannot keep up with its clients. */
   provider_busy: defineOAuthError(
     503,
     'server_error',

@@ -233,7 +233,7 @@ const WATCH_EVERY_MS = 1000;
 /** How long to wait for the tools of a running server, and for an untried server. */
 const PATIENCE_MS = 5000;
 
-/** Prints `✓ git     12 tools`, and reports when a failed server responds again. Call the result to stop. */
+/** Prints `✓ git     12 tools`, and reports when a failed server responds again. Call the returned function to stop. */
 export function announceServers(
   listServers: () => readonly ServerFacts[],
   say: (line: string) => void,

@@ -73,8 +73,8 @@ export const clientCheck = defineProviderCheck(
 );
 
 /**
- * Entra apparently validates the code before the secret. So the gateway's client requests a token for its own API there; the token
- * is discarded.
+ * Entra apparently validates the code before the secret. So the gateway's client requests a token for its own API there; the
+ * token is discarded.
  */
 function buildForm({ config: { oauth, server } }: SettingsAtHand): Form {
   const apiScope =

@@ -72,8 +72,8 @@ export async function openConfigFile(config: Config, served?: Protection) {
       },
     } satisfies StoredLock,
     /**
-     * Reloads the file when it or its lock changes, and at SIGHUP, until the result is called. A file with problems is not
-     * loaded: the log describes them.
+     * Reloads the file when it or its lock changes, and at SIGHUP, until the returned function is called. A file with
+     * problems is not loaded: the log describes them.
      */
     follow(actions: FollowActions) {
       following = followConfigFile(setup, watched, read, actions);

@@ -150,7 +150,7 @@ const LOOK_FOR_KILLERS = 'Look for what kills processes on this machine, such as
 /** Milliseconds that a scrape waits for a busy worker. */
 const ANSWER_LIMIT_MS = 1000;
 
-/** Answers workers that receive a scrape; call the result for each new worker. */
+/** Answers workers that receive a scrape; call the returned function for each new worker. */
 function createMetricsMerger(running: ReadonlySet<WorkerProcess>): (worker: WorkerProcess) => void {
   const lastTexts = new Map<WorkerProcess, string>();
   /** Counters of ended workers: a decreasing sum would look like a restart. */
