@@ -1,6 +1,6 @@
 /**
- * `postern/define`: what authors of tools, prompts and resources import, in a package of their own as
- * in `src/catalog`.
+ * `postern/define`: the functions with which authors define tools, prompts and resources, in their own packages as well as in
+ * `src/catalog`.
  *
  * @packageDocumentation
  */

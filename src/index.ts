@@ -1,6 +1,6 @@
 /**
- * `postern`: the gateway as a library, with a catalogue of your own. What the catalogue is made of
- * comes from `postern/define`; it is exported here as well, as it was in 0.1.
+ * `postern`: the gateway as a library, with your own catalogue. The functions that define its content come from `postern/define`,
+ * and are also exported here.
  *
  * @packageDocumentation
  */

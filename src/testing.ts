@@ -1,6 +1,6 @@
 /**
- * `postern/testing`: a client for the tests of tools, prompts and resources. It calls them through a real gateway, as
- * clients of users do.
+ * `postern/testing`: a client for tests of tools, prompts and resources. It calls them through a real gateway, as users' clients
+ * do.
  *
  * @packageDocumentation
  */
@@ -37,20 +37,20 @@ import { encodeHeader } from './mcp/upstream/envelope.ts';
 import { systemClock } from './platform/clock.ts';
 import { isObject, type JsonObject } from './platform/json.ts';
 
-/** The user who calls. `claims` are further claims of the token. */
+/** The calling user. `claims` are additional claims of the token. */
 export type TestUser = Partial<Omit<UserContext, 'token'>>;
 
 export interface ConnectOptions {
-  /** The user who is logged in; `sub` is `test-user` unless given. Without it nobody is, and tools get no `user`. */
+  /** The logged-in user; `sub` defaults to `test-user`. If omitted, calls are anonymous, and tools get no `user`. */
   readonly user?: TestUser;
-  /** Answers to what tools ask. Without one for a kind of question the client cannot be asked it. */
+  /** Answers to requests from tools. The client declares support only for the kinds that have a function. */
   readonly answer?: QuestionHandlers;
 }
 
-/** Each method throws a {@link CallError} where the gateway answers with an error. */
+/** Each method throws a {@link CallError} if the gateway responds with an error. */
 export interface TestClient {
   listTools(): Promise<readonly ToolDescription[]>;
-  /** Resolves to what the tool returns; `isError` is true where it reports a failure, and where the arguments do not fit. */
+  /** Resolves to the tool's result; `isError` is true if the tool reports a failure, or the arguments are invalid. */
   callTool(name: string, args?: Arguments): Promise<ToolResult>;
   listPrompts(): Promise<readonly PromptDescription[]>;
   getPrompt(name: string, args?: Readonly<Record<string, string>>): Promise<PromptResult>;
@@ -58,21 +58,21 @@ export interface TestClient {
   listResourceTemplates(): Promise<readonly ResourceTemplateDescription[]>;
   listSkills(): Promise<readonly SkillDescription[]>;
   readResource(uri: string): Promise<ResourceResult>;
-  /** Ends the gateway. */
+  /** Stops the gateway. */
   close(): Promise<void>;
 }
 
 /**
- * Starts a gateway that serves the catalogue on a free port of this machine, and resolves to a client of it. The user's
- * token is checked as in production; rate limits are off.
+ * Starts a gateway that serves the catalogue on a free port of this machine, and resolves to a client of it. The user's token is
+ * verified as in production; rate limits are off.
  *
- * @throws DefinitionError for what is no catalogue.
+ * @throws DefinitionError if the argument is not a catalogue.
  */
 export async function connect(
   catalog: Catalog,
   { user, answer = {} }: ConnectOptions = {},
 ): Promise<TestClient> {
-  // JavaScript does not check this.
+  // The types guarantee this only in TypeScript.
   if (typeof catalog?.callTool !== 'function') {
     throw new DefinitionError(
       'connect takes a catalogue: pass createLocalCatalog({ tools: [ … ] }), or the default export of your catalogue file.',
@@ -92,7 +92,7 @@ export async function connect(
       : { OIDC_ISSUER: ISSUER, OIDC_AUDIENCE: AUDIENCE }),
   };
   const config = loadConfig(settings);
-  // The system picks a free one.
+  // The system picks a free port.
   const server = { ...config.server, port: 0 };
   const gateway = await createGateway({ ...config, server }, { catalog, keySet: login.keySet });
   const port = await gateway.listen();
@@ -123,7 +123,7 @@ const toClaims = ({ sub = 'test-user', emailVerified, claims, ...others }: TestU
   ...claims,
 });
 
-/** Headers of arguments depend on the tool alone, wherever its author is the catalogue's. */
+/** The headers for arguments depend only on the tool, if its author wrote the catalogue. */
 const NOBODY: Caller = {
   user: undefined,
   session: undefined,
@@ -148,7 +148,7 @@ async function listAll<Item>(
   return items;
 }
 
-/** Names that nobody can register (RFC 2606 §2). */
+/** Names that cannot be registered (RFC 2606 §2). */
 const ISSUER = 'https://provider.test';
 const AUDIENCE = 'https://gateway.test/mcp';
 
@@ -161,7 +161,7 @@ function createTestLogin() {
   const { usable: keys } = parseKeySet(Buffer.from(JSON.stringify({ keys: [jwk] })));
   return {
     keySet: { ...NO_KEYS, find: () => keys, findAfterRefresh: async () => keys },
-    /** A JWT with these claims, good for an hour. */
+    /** Issues a JWT with these claims, valid for an hour. */
     issueToken(claims: Readonly<Record<string, unknown>>): string {
       const iat = Math.floor(systemClock.now() / 1000);
       const payload = { iss: ISSUER, aud: AUDIENCE, iat, exp: iat + HOUR_SECONDS, ...claims };
@@ -174,21 +174,21 @@ function createTestLogin() {
 
 const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-// Requests of MCP 2026-07-28 over HTTP, as a client sends them: what the server asks is answered, and the call goes on.
+// Sends requests of MCP 2026-07-28 over HTTP as a client does: answers requests from the server, and repeats the call.
 
-/** Answers of the client to what tools ask. It declares that it can answer what there is a function for. */
+/** The client's answers to requests from tools. It declares support for the kinds that have a function. */
 export interface QuestionHandlers {
   readonly elicit?: (question: ElicitRequest['params']) => ElicitAnswer | Promise<ElicitAnswer>;
   readonly sample?: (question: SampleParams) => SampleAnswer | Promise<SampleAnswer>;
   readonly listRoots?: () => RootsAnswer | Promise<RootsAnswer>;
 }
 
-/** The gateway answered a request with an error in place of a result. */
+/** The gateway responded with an error in place of a result. */
 export class CallError extends Error {
   override readonly name = 'CallError';
-  /** The code of JSON-RPC: -32602 is a name or arguments that do not fit. */
+  /** The JSON-RPC code: -32602 means an unknown name or invalid arguments. */
   readonly code: number;
-  /** Facts beside the message: for example which argument does not fit. */
+  /** Additional facts, for example which argument is invalid. */
   readonly data: unknown;
 
   constructor({ code, message, data }: JsonRpcErrorObject) {
@@ -201,7 +201,7 @@ export class CallError extends Error {
 /** @throws CallError */
 type SendRequest = <Result>(method: string, params: JsonObject, name?: string) => Promise<Result>;
 
-/** A tool that asks again and again is wrong, and its test must end. */
+/** A tool that keeps asking is faulty, and its test must end. */
 const MAX_ROUNDS = 100;
 
 function createSendRequest(
@@ -222,7 +222,7 @@ function createSendRequest(
   };
 
   async function post(method: string, params: JsonObject, name?: string) {
-    /** Arguments of the tool that are repeated in headers. */
+    /** Arguments of the tool that are mirrored in headers. */
     const mirrored: Record<string, string> = {};
     if (method === 'tools/call' && name !== undefined) {
       for (const { header, path } of await catalog.mirroredParams(name, NOBODY)) {
@@ -249,7 +249,7 @@ function createSendRequest(
     const text = await response.text();
     if (!response.headers.get('content-type')?.startsWith('text/event-stream'))
       return JSON.parse(text);
-    // The answer comes last: what comes before are notifications.
+    // The response comes last, after notifications.
     const lines = text.split('\n').filter((line) => line.startsWith('data: {'));
     return JSON.parse(lines.at(-1)?.slice('data: '.length) ?? 'null');
   }
@@ -259,7 +259,7 @@ function createSendRequest(
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const { error, result } = await post(method, { ...params, ...answers }, name);
       if (error !== undefined) throw new CallError(error);
-      // Members that the protocol adds are none of the catalogue's answer.
+      // Removes members that the protocol adds to the catalogue's result.
       const { resultType, _meta, ttlMs: _ttl, cacheScope: _scope, ...answered } = result;
       if (resultType !== 'input_required') return answered;
       const questions: Readonly<Record<string, Question>> = result.inputRequests;

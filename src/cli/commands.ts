@@ -1,4 +1,4 @@
-// Every command of `postern`, in the order of the help.
+// All commands of `postern`, in the order of the help.
 
 import { baseUrl } from '../config/rules.ts';
 import { ALL_CLIENT_SETUPS } from '../pages/client-setups.ts';
@@ -26,11 +26,11 @@ const findAddressProblem = (url: string) =>
     ? `${JSON.stringify(url)} is not ${baseUrl.allowed}.`
     : undefined;
 
-/** `allowed` follows the value. */
+/** `allowed` follows the value in the message. */
 const mustMatch = (pattern: RegExp, allowed: string) => (given: string) =>
   pattern.test(given) ? undefined : `${JSON.stringify(given)} ${allowed}`;
 
-/** An option of commands that print an address of the gateway. */
+/** An option of commands that print the gateway's address. */
 const ADDRESS = textOption(
   'URL',
   'https://mcp.example.com',
@@ -38,7 +38,6 @@ const ADDRESS = textOption(
   { findProblem: findAddressProblem },
 );
 
-/** In the order of the help. */
 export const COMMANDS: readonly Command[] = [
   defineCommand({
     name: 'start',
@@ -425,11 +424,11 @@ export const COMMANDS: readonly Command[] = [
   }),
 ];
 
-/** First words of commands that have two. */
+/** First words of two-word commands. */
 export const GROUPS: Readonly<Record<string, string>> = {
   rules: 'try the rules of the configuration file',
   clients: 'secrets of clients that log in as themselves',
 };
 
-/** The command that `postern` runs without one. */
+/** The command that `postern` runs by default. */
 export const DEFAULT_COMMAND = 'start';

@@ -1,4 +1,4 @@
-// `postern config`: what `postern start` would run with.
+// `postern config`: shows the settings that `postern start` would use.
 
 import { createHash } from 'node:crypto';
 import { styleText } from 'node:util';
@@ -26,7 +26,7 @@ import {
 } from './setup/measure-lists.ts';
 import { describeProgramUser } from './setup/program-users.ts';
 
-/** Exit code 1 where anything is wrong. */
+/** Exits with code 1 if there is a problem. */
 export async function showConfig(
   { all, lists, config: file, json }: Texts<'config'> & Flags<'all' | 'lists' | 'json'>,
   { process, console }: Invocation,
@@ -35,7 +35,7 @@ export async function showConfig(
   const { env } = process;
   const { config: complete, problems } = load(env);
   const withoutLogin = { AUTH_REQUIRED: 'false', OAUTH_MODE: 'proxy', OAUTH_CONSENT: 'off' };
-  // Without a provider, the configuration file can be read all the same.
+  // The configuration file can be read without a provider.
   const config = complete ?? load({ ...env, ...withoutLogin }).config;
   const settings = describeSettings(
     env,
@@ -52,12 +52,12 @@ export async function showConfig(
     ...(lists &&
       config &&
       problems.length === 0 && {
-        // Loaded where lists are asked for: most of the time no server is.
+        // Loaded only if lists are requested: most of the time no server is contacted.
         lists: await (await import('./setup/measure-lists.ts')).askLists(config, process),
       }),
     problems,
     warnings:
-      // The problems name what was misspelled themselves.
+      // Problems already name misspelled variables.
       problems.length > 0 ? [] : findMisspelledVariables(env).map(describeMisspelled),
   };
   console.log(
@@ -77,17 +77,17 @@ function load(env: Env) {
 
 interface ConfigReport {
   readonly settings: readonly DescribedSetting[];
-  /** The path of `.env`, where there is one. */
+  /** The path of `.env`, if it exists. */
   readonly envFile: string | undefined;
   readonly file: DescribedFile;
-  /** Costs of each list of tools, where that is asked for. */
+  /** The cost of each list of tools, if requested. */
   readonly lists?: MeasuredFile | undefined;
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
 }
 
 function renderReport(given: ConfigReport, all: boolean) {
-  // The folder may be another's: nothing that its files say moves the cursor of a terminal, and hides a setting.
+  // The files may come from others: control characters could move the cursor and hide a setting.
   const report: ConfigReport = JSON.parse(JSON.stringify(given), (_name, value: unknown) =>
     typeof value === 'string' ? escapeInvisible(value) : value,
   );
@@ -141,7 +141,7 @@ function renderReport(given: ConfigReport, all: boolean) {
     .join('\n\n');
 }
 
-/** A longer value moves the source in its own line to the right, and in no other. */
+/** A longer value shifts the source column in its own line only. */
 const MAX_VALUE_WIDTH = 50;
 
 function describeValue({ value, fingerprint }: DescribedSetting) {
@@ -172,11 +172,11 @@ function renderFile({ file, settings }: ConfigReport): readonly string[] {
   ];
 }
 
-// The servers that the configuration file puts behind the gateway, without what may be secret.
+// Describes the servers that the configuration file puts behind the gateway, without possible secrets.
 
 type DescribedFile = Awaited<ReturnType<typeof describeFile>>;
 
-/** Undefined where there is none. */
+/** Undefined if there is no file. */
 async function describeFile(config: Config, env: Env) {
   const { configFile: path, catalogFile: catalog } = config.server;
   if (path === undefined) return undefined;
@@ -192,31 +192,31 @@ async function describeFile(config: Config, env: Env) {
     problems: [],
     warnings: parsed.warnings,
     builtIn: file.builtIn && catalog === undefined,
-    /** `POSTERN_CATALOG`: whose tools stand in place of the built-in ones. */
+    /** `POSTERN_CATALOG`: its tools replace the built-in ones. */
     ...(file.builtIn && catalog !== undefined && { catalog }),
     servers: file.servers.map((server) => {
       const { target, auth, program } = describeServer(server);
       return {
         name: server.name,
         kind: server.kind,
-        /** The host of its URL, or the program. Arguments and paths may hold secrets. */
+        /** The host of the URL, or the program. Arguments and paths may contain secrets. */
         target,
         ...(auth && { auth: auth.type }),
-        /** The user of the system that a program runs as, where that is not the gateway's own. */
+        /** The system user of a program, if it is not the gateway's own. */
         ...(program?.runAs && { runAs: describeProgramUser(program.runAs) }),
       };
     }),
     views: (file.views ?? []).map(({ name, title }) => ({ name, title })),
-    /** Their number; `everyone` where that is what the file says in their place. */
+    /** The number of rules, or `everyone` if the file says so. */
     rules: file.meansNoRules ? 'everyone' : file.rules.length,
-    /** True where there is a `postern.lock`. */
+    /** True if there is a `postern.lock`. */
     isLocked: lock !== undefined,
   };
 }
 
 type DescribedSetting = ReturnType<typeof describeSettings>[number];
 
-/** `fromFile`: variables that `.env` adds; `fromOptions`: those that options set; problems begin with a variable. */
+/** `fromFile`: variables from `.env`; `fromOptions`: variables set by options. Each problem begins with a variable. */
 function describeSettings(
   env: Env,
   problems: readonly string[],
@@ -234,22 +234,22 @@ function describeSettings(
       return {
         variable: setting.variable,
         group: title,
-        /** As it would be written, with … for what may be secret; null where it is not set, or secret as a whole. */
+        /** As written in the environment, with … for possible secrets; null if the setting is unset or secret. */
         value,
-        /** The first 8 hexadecimal digits of the SHA-256 of the whole. */
+        /** The first 8 hexadecimal digits of the SHA-256 of the complete text. */
         ...(text !== undefined &&
           text !== value && {
             fingerprint: createHash('sha256').update(text).digest('hex').slice(0, 8),
           }),
         source: text === undefined ? 'default' : (fromOptions[name] ?? origin),
-        /** The start ends because of it. */
+        /** The problem prevents the start. */
         hasProblem: broken.has(name),
       };
     }),
   );
 }
 
-/** A default that is computed from other settings hides what they hide. */
+/** A default computed from other settings hides the same parts as they do. */
 function describeDefault(setting: Setting<unknown>, read: Read) {
   const { default: fallback } = setting;
   if (!('compute' in fallback)) return (fallback.text ?? writeValue(fallback.value)) || null;

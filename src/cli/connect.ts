@@ -1,4 +1,4 @@
-// `postern connect`: how to add the gateway to an MCP client.
+// `postern connect`: explains how to add the gateway to an MCP client.
 
 import { styleText } from 'node:util';
 import {
@@ -12,7 +12,7 @@ import type { Flags, Invocation, Texts } from './command-line/invocation.ts';
 import { readEnvFile } from './command-line/read-input.ts';
 import { alignColumns } from './command-line/terminal.ts';
 
-/** `client`: the `id` of a setup; undefined lists all. `url`: the public address, without `/mcp` or with it. */
+/** `client`: the `id` of a setup; undefined lists all. `url`: the public address, with or without `/mcp`. */
 export function runConnect(
   {
     client,
@@ -23,7 +23,7 @@ export function runConnect(
   }: Texts<'client' | 'url' | 'view' | 'name'> & Flags<'json'>,
   { process, console }: Invocation,
 ): void {
-  // The address may be of another's .env: nothing of it moves the cursor of a terminal.
+  // The address may come from someone else's .env, so terminal control characters are escaped.
   const address = escapeInvisible(url ?? readBaseUrl(process.env));
   const path = view === undefined ? '/mcp' : `/mcp/${view}`;
   const entry = { name, url: `${address.replace(/\/+(mcp\/*)?$/, '')}${path}` };
@@ -48,9 +48,9 @@ export function runConnect(
       console.log(`\n${renderSetup(setup, entry).replace(/^(?=.)/gm, '  ')}\n`);
 }
 
-/** As the gateway that is started in this folder would have it. */
+/** The BASE_URL of a gateway started in this folder. */
 export function readBaseUrl(env: NodeJS.ProcessEnv): string {
-  // An empty variable counts as not set.
+  // An empty variable counts as unset.
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value));
   const { BASE_URL, PORT = '3000' } = { ...readEnvFile(env)?.added, ...given };
   return BASE_URL ?? `http://localhost:${PORT}`;

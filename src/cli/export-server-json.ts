@@ -1,4 +1,4 @@
-// `postern export server.json`: what a registry of MCP servers is told of the gateway (§32.3).
+// `postern export server.json`: describes the gateway for registries of MCP servers (§32.3).
 
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
@@ -22,7 +22,7 @@ export async function exportServerJson(
   const env = {
     ...process.env,
     ...(url !== undefined && { BASE_URL: addScheme(url) }),
-    // Nobody logs in here: a pipeline needs nothing of the provider.
+    // Nothing logs in, so a pipeline needs no settings of the provider.
     AUTH_REQUIRED: 'false',
     OAUTH_MODE: 'proxy',
     OAUTH_CONSENT: 'off',
@@ -30,7 +30,7 @@ export async function exportServerJson(
   const config = loadConfig(env);
   const { baseUrl } = config.server;
   const { protocol, hostname } = new URL(baseUrl);
-  // A registry lists what everybody can reach.
+  // Registries list public servers.
   if (protocol !== 'https:' || isLoopbackHost(hostname))
     throw new UsageError(
       `${baseUrl} is not an address that others can use: a registry lists https addresses. Set BASE_URL, or write --url https://mcp.example.com.`,
@@ -40,7 +40,7 @@ export async function exportServerJson(
   console.log(JSON.stringify(renderServerJson(described), undefined, 2));
 }
 
-/** @throws UsageError where the file has neither a server nor a view of this name. */
+/** @throws UsageError if the file has neither a server nor a view with this name. */
 async function findPath(name: string, config: Config, env: Env): Promise<NamedPath> {
   const { configFile: path } = config.server;
   if (path === undefined)

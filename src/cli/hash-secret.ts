@@ -1,4 +1,4 @@
-// postern clients hash: a secret for a client that logs in as itself, and what the configuration file has of it.
+// `postern clients hash`: hashes the secret of a client that authenticates as itself, for the configuration file.
 import {
   generateClientSecret,
   hashForFile,
@@ -18,7 +18,7 @@ export async function hashSecret(
   const given = await readSecretOption('--secret', value, file, process);
   const secret = given === undefined ? generateClientSecret() : requireRandom(given);
   const secretSha256 = hashForFile(secret);
-  // A secret that somebody gave is not shown again.
+  // A secret given by the user is not printed.
   const shown = given === undefined ? { secret, secretSha256 } : { secretSha256 };
   if (json) return console.log(JSON.stringify(shown));
   if (given === undefined)
@@ -26,7 +26,7 @@ export async function hashSecret(
   console.log(`For the configuration file:\n  "secretSha256": "${secretSha256}"`);
 }
 
-/** Its hash has no salt: what can be guessed can be found by trial. */
+/** Requires a random secret: its hash has no salt, so a guessable secret could be found by brute force. */
 function requireRandom(secret: string) {
   if (secret.length < MIN_SECRET_LENGTH)
     throw new UsageError(

@@ -1,4 +1,4 @@
-// `postern lock`: approves what the servers say now; with --check it says what differs.
+// `postern lock`: approves the current descriptions of the servers; with --check, shows the differences.
 
 import { readServer } from '../catalog/approved-content.ts';
 import {
@@ -72,7 +72,7 @@ export async function lock(
   if (options.check) {
     if (result.differences.length > 0 || former === undefined) process.exitCode = 1;
   } else {
-    // A server that could not be read keeps what was approved of it. Where that is nothing, a lock would hide all of it.
+    // A server that could not be read keeps its approvals. If it has none, a lock would hide all of its entries.
     const missing = result.unread.filter(({ server }) => former?.servers.has(server) !== true);
     if (missing.length > 0)
       throw new CommandError(
@@ -85,18 +85,18 @@ export async function lock(
   const text = options.json
     ? JSON.stringify(result, undefined, 2)
     : describeResult(result, former, options.check ? undefined : updated);
-  // Servers choose names, and what they say of their failure.
+  // Servers choose their names and error messages.
   console.log(escapeInvisible(text));
 }
 
 type LockResult = ReturnType<typeof compare>;
 
 function compare(path: string, former: LockFile = EMPTY_LOCK_FILE, found: readonly FoundServer[]) {
-  // Servers that could not be read, and why.
+  // Servers that could not be read, and the reasons.
   const unread = found.flatMap(({ config: { name }, problem }) =>
     problem === undefined ? [] : [{ server: name, problem }],
   );
-  // Servers that need a user, and none was given.
+  // Servers that need a user, when none is given.
   const skipped = found
     .filter(({ server, problem }) => server === undefined && problem === undefined)
     .map(({ config }) => config.name);
@@ -113,10 +113,10 @@ function compare(path: string, former: LockFile = EMPTY_LOCK_FILE, found: readon
   return { path, differences, skipped, unread };
 }
 
-/** A first `npx` downloads. */
+/** The first `npx` run downloads packages. */
 const TIME_LIMIT_MS = 120_000;
 
-/** Reads what the server says to clients that cannot be asked anything, and to those that can. */
+/** Reads the server's descriptions for clients without capabilities, and for clients with all of them. */
 async function readAll(
   upstream: Upstream,
   caller: UpstreamCaller,
@@ -125,7 +125,7 @@ async function readAll(
   const readLocked = async (one: UpstreamCaller) =>
     toLockedServer(await readServer(upstream, one, signal), systemClock);
   const plain = await readLocked(caller);
-  // Lists that all users share are asked for by the gateway itself, which cannot be asked anything.
+  // The gateway itself requests lists that all users share, and it has no capabilities.
   const { personalBy } = upstream.facts;
   const asClient = personalBy === 'isolation' || caller.user !== undefined;
   if (personalBy === undefined || !asClient) return plain;
@@ -133,13 +133,13 @@ async function readAll(
   return mergeServers(plain, await readLocked(able));
 }
 
-/** Nothing is tried again here, whatever the gateway would do. */
+/** No retry happens here, whatever the gateway would do. */
 function describeError(error: unknown) {
   if (error instanceof UpstreamError) return error.logReason;
   return getMessage(error);
 }
 
-/** `former`: the lock that was compared with, where there was one; `written`: the one that took its place. */
+/** `former`: the earlier lock, if any; `written`: the lock that replaced it. */
 function describeResult(
   result: LockResult,
   former: LockFile | undefined,
@@ -181,7 +181,7 @@ const CHANGES: Readonly<Record<LockDifference['change'], string>> = {
   changed: 'has changed',
 };
 
-/** `12 tools and 3 prompts of 2 servers`; skills, which few servers have, where there are some. */
+/** `12 tools and 3 prompts of 2 servers`; skills, which are rare, only if there are any. */
 function summarizeLock({ servers }: LockFile) {
   const all = [...servers.values()];
   const count = (kind: 'tools' | 'prompts' | 'skills') =>

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// All else is loaded later: an older Node.js would end with a stack trace while it loads it.
+// All other modules are loaded later: an older Node.js would print a stack trace while loading them.
 const OLDEST = { major: 20, minor: 20 };
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
@@ -11,7 +11,7 @@ if (major < OLDEST.major || (major === OLDEST.major && minor < OLDEST.minor)) {
   process.exitCode = 1;
 } else {
   const { runPostern } = await import('./run-postern.ts');
-  // Nothing goes on that could settle it any more: without this the process would end as if all were done.
+  // The event loop ran empty before the command finished: without this, the process would exit as if it had succeeded.
   const endUnfinished = () => {
     console.error(
       'The command did not finish: it waited for an event that never came. Run it again; if this happens again, please report it.',
@@ -19,11 +19,11 @@ if (major < OLDEST.major || (major === OLDEST.major && minor < OLDEST.minor)) {
     process.exitCode = 1;
   };
   process.once('beforeExit', endUnfinished);
-  // A reader that has read enough, such as `head`, ends a command as quietly as it ends any other.
+  // A reader that closes the pipe early, such as `head`, ends the command silently.
   process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
     if (code !== 'EPIPE') console.error(`The output cannot be written: ${message}`);
     process.exit(code === 'EPIPE' ? process.exitCode : 1);
   });
-  // Not awaited: it ends the process itself.
+  // Not awaited: the command ends the process itself.
   void runPostern({ process, console }).then(() => process.off('beforeExit', endUnfinished));
 }

@@ -1,4 +1,4 @@
-// Completions of the command line, and the scripts for bash, zsh and fish that know it.
+// Renders completion scripts for bash, zsh and fish.
 
 import { quoteForShell as quote } from '../platform/text.ts';
 import { type Command, type OptionRow, toFlag } from './command-line/command.ts';
@@ -9,7 +9,7 @@ export function renderCompletion(shell: string | undefined, commands: readonly C
   return render(listCompletions(commands));
 }
 
-/** Runs on bash 3.2 (macOS) as well, and needs no bash-completion. */
+/** Compatible with bash 3.2 (macOS), and independent of bash-completion. */
 const renderBash = (all: readonly CommandCompletions[]) => `# postern for bash
 _postern() {
   local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD - 1]} command='' candidates='' i line
@@ -46,7 +46,7 @@ ${words.length === 0 ? '' : `      [[ $command == ${quote(name)} && $prev != -* 
 `;
 }
 
-/** Renders a `case` of bash or zsh: what follows each option. `offer` offers words, separated by spaces. */
+/** Renders a `case` for bash or zsh with the values of each option. `offer` offers words, separated by spaces. */
 const renderCases = (
   options: readonly OptionCompletion[],
   files: string,
@@ -61,7 +61,7 @@ const renderCases = (
     })
     .join('');
 
-/** Works as a file `_postern` in `fpath`, and where `eval` reads it. */
+/** Works both as a file `_postern` in `fpath` and with `eval`. */
 const renderZsh = (all: readonly CommandCompletions[]) => `#compdef postern
 _postern() {
   local command='' word prev=\${words[CURRENT - 1]}
@@ -132,7 +132,7 @@ function renderFishValue({ value }: OptionCompletion) {
   return value === 'any' ? ' -x' : ` -x -a ${quoteForFish(value.join(' '))}`;
 }
 
-/** Within single quotes fish knows \\' and \\\\. */
+/** Within single quotes, fish interprets \\' and \\\\. */
 const quoteForFish = (text: string) => `'${text.replace(/[\\']/g, '\\$&')}'`;
 
 const SHELLS: Readonly<Record<string, typeof renderBash>> = {
@@ -147,21 +147,21 @@ interface Completion {
 }
 
 interface OptionCompletion extends Completion {
-  /** The value that follows it: nothing, the name of a file, one of some words, or what no shell can know. */
+  /** The option's value: none, a file name, one of some words, or anything else. */
   readonly value: 'none' | 'file' | 'any' | readonly string[];
 }
 
 interface CommandCompletions {
   /** One word, or two. */
   readonly name: string;
-  /** Words that can follow in place of an option. */
+  /** Words that can appear in place of an option. */
   readonly words: readonly Completion[];
   readonly options: readonly OptionCompletion[];
 }
 
 const HELP: OptionCompletion = { text: '--help', summary: 'print help', value: 'none' };
 
-/** Completions of every command, of every first word of two, and, with the name `''`, of what comes first. */
+/** Completions of every command, of every group, and, under the name `''`, of the first word. */
 function listCompletions(commands: readonly Command[]): readonly CommandCompletions[] {
   const first = new Map<string, string>();
   for (const { name, summary } of commands) {
@@ -182,7 +182,7 @@ function listCompletions(commands: readonly Command[]): readonly CommandCompleti
       words: (argument?.choices ?? []).map((text) => ({ text, summary: argument?.summary ?? '' })),
       options: [...Object.entries(options).flatMap(([key, row]) => completeOption(key, row)), HELP],
     })),
-    // Behind those that begin with it: the first that fits counts.
+    // After the two-word commands with the same prefix: the first match wins.
     ...[...first.keys()].flatMap((word) => {
       const words = commands.flatMap(({ name, summary }) =>
         name.startsWith(`${word} `) ? [{ text: name.slice(word.length + 1), summary }] : [],

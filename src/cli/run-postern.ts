@@ -1,4 +1,4 @@
-// The command line: which command, and how it ends.
+// Parses the command line, runs the command and handles its errors.
 
 import { styleText } from 'node:util';
 import { Argument, CommanderError, Option, Command as Program } from 'commander';
@@ -25,16 +25,16 @@ export async function runPostern(invocation: Invocation): Promise<void> {
       from: 'user',
     });
   } catch (error) {
-    // Help or the version was printed.
+    // Only help or the version was printed.
     if (!(error instanceof CommanderError && error.exitCode === 0)) endWithError(error, invocation);
   }
 }
 
-// The parser and the help, made from the rows by commander.
+// Builds the parser and the help with commander from the rows.
 
 /**
- * Parses arguments and runs their command. Mistakes are thrown as UsageError; what only printed help, as
- * commander's own error with exit code 0.
+ * Parses arguments and runs their command. Throws mistakes as UsageError, and commander's own error with exit code 0 if only help
+ * was printed.
  */
 function createProgram(invocation: Invocation): Program {
   const program = new Program(PACKAGE_NAME)
@@ -45,7 +45,7 @@ function createProgram(invocation: Invocation): Program {
     .helpCommand('help [COMMAND]', 'print this, or the help of a command')
     .configureHelp({
       styleTitle: toTitle,
-      // A group is no command: its commands are listed with both words.
+      // A group is not a command: its commands are listed with both words.
       visibleCommands: (parent) => parent.commands.flatMap(listRunnable),
       // The words after `postern`: `rules test`, `doctor [URL]`.
       subcommandTerm: (command) => {
@@ -54,13 +54,13 @@ function createProgram(invocation: Invocation): Program {
         );
         return [...describePath(command), ...args].join(' ');
       },
-      // As the rest writes it: --config FILE.
+      // Uses the notation of the documentation: --config FILE.
       optionTerm: ({ flags }) => flags.replace(/[<>]/g, ''),
-      // Without commander's "(default: false)".
+      // Omits commander's "(default: false)".
       optionDescription: ({ description, argChoices }) =>
         argChoices === undefined ? description : `${description}: ${argChoices.join(', ')}`,
     })
-    // Mistakes are printed by endWithError.
+    // endWithError prints mistakes.
     .configureOutput({
       writeOut: (text) => void invocation.process.stdout.write(text),
       outputError: () => {},
@@ -148,7 +148,7 @@ function createValueOption(
       throw refuse(
         `${flag} takes the name of a file. To read standard input, write ${row.standardInput}.`,
       );
-    // commander takes what follows for the value, be it the next option.
+    // commander takes the next argument as the value, even if it is an option.
     if (value === '' || value.startsWith('-'))
       throw refuse(`${flag} needs a value, for example ${flag} ${row.example}.`);
     const problem = row.kind === 'text' ? row.findProblem?.(value) : undefined;
@@ -163,7 +163,7 @@ function createValueOption(
 
 function throwUsageErrors(program: Program, { process }: Invocation) {
   program.exitOverride((error) => {
-    // One that only says that help was printed stays as it is.
+    // An error that only reports printed help is passed on.
     if (error.exitCode === 0) throw error;
     throw new UsageError(
       describeError(error, program, process),
@@ -193,12 +193,12 @@ ${toTitle('Exit codes:')}
   2  the command line is wrong
 `;
 
-/** commander takes the colour away where the output is no terminal. */
+/** commander removes the colour if the output is not a terminal. */
 const toTitle = (text: string) => styleText('bold', text);
 
-// Mistakes that commander refuses, in our words: what was wrong, and what was perhaps meant.
+// Rewrites commander's error messages: the mistake, and a suggestion.
 
-/** `program`: the command, as far as it is known. */
+/** `program`: the command, as far as it was recognized. */
 function describeError(
   { code, message }: CommanderError,
   program: Program,
@@ -228,7 +228,7 @@ function describeError(
 
 const nameCommand = (program: Program) => [PACKAGE_NAME, ...describePath(program)].join(' ');
 
-/** The option or argument that commander names. */
+/** The option or argument that commander quotes. */
 const readQuoted = (message: string) => /'([^']*)'/.exec(message)?.[1] ?? '';
 
 function describeUnknownOption(written: string, program: Program) {
@@ -242,7 +242,7 @@ function describeUnknownOption(written: string, program: Program) {
   return `${nameCommand(program)} has no option ${option}.${suggestName(option, flags)}`;
 }
 
-/** `written` is as `--config <FILE>`. */
+/** `written` has the form `--config <FILE>`. */
 function describeMissingValue(written: string, program: Program) {
   const [flag = written] = written.split(' ');
   const row = findOption(program, flag);
@@ -273,15 +273,15 @@ function describeExcess(program: Program, process: InvokedProcess) {
     const others = process.argv.slice(2).filter((arg) => !excess.includes(arg));
     return `${says} The command comes first: ${describeCommand([...excess, ...others], process)}`;
   }
-  // npm keeps the options for itself that stand before `--`, and passes on their values.
+  // npm consumes options before `--`, and passes on their values.
   if (/^\d+$/.test(first))
     return `${says} Pass the port with --port ${first}; with npm run, after --: npm run dev -- --port ${first}.`;
-  // A file that stands alone was meant for an option.
+  // A bare file name was meant as the value of an option.
   if (/\.(jsonc?|ya?ml)$/.test(first)) return `${says} Did you mean --config ${first}?`;
   return /\.[cm]?[jt]s$/.test(first) ? `${says} Did you mean --catalog ${first}?` : says;
 }
 
-/** A word that is none, or the first of two without the second. */
+/** An unknown word, or a group without its second word. */
 function describeUnknownCommand(program: Program) {
   const given = [...describePath(program), ...program.args]
     .filter((word) => word !== 'help')

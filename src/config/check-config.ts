@@ -1,5 +1,4 @@
-// A Config that was made by hand, perhaps without types: nothing that is missing or misspelled in it
-// may let anyone in, or lift a limit.
+// Validates a hand-written, possibly untyped Config: a missing or misspelled member must never let a caller in or lift a limit.
 import { isObject } from '../platform/json.ts';
 import type { Config } from './config.ts';
 import {
@@ -21,7 +20,7 @@ export function checkConfig(config: Config): void {
   if (problems.length > 0) throw new ConfigError(problems);
 }
 
-/** A complete Config of the same kinds, for the types of its members. */
+/** A complete Config of the same kinds, as a model for the types of its members. */
 function chooseModel({ server, store, auth, oauth, limits, http }: Partial<Config>): unknown {
   const open = loadConfig({ AUTH_REQUIRED: 'false' });
   const broker = loadConfig({
@@ -29,7 +28,7 @@ function chooseModel({ server, store, auth, oauth, limits, http }: Partial<Confi
     OAUTH_MODE: 'broker',
     OAUTH_CLIENT_ID: 'client',
   });
-  // A mode that does not exist is the one problem; members of either mode are none.
+  // An unknown mode is the only problem reported; members of both modes are accepted.
   const proxy =
     oauth?.mode === 'proxy'
       ? open.oauth
@@ -45,18 +44,18 @@ function chooseModel({ server, store, auth, oauth, limits, http }: Partial<Confi
     server: { ...open.server, workers: server?.workers === 'auto' ? 'auto' : 1 },
     store: findStoreModel(store?.kind),
     auth: auth?.required === false ? open.auth : broker.auth,
-    // There are two kinds of the secret.
+    // The secret is a union of two kinds.
     oauth: oauth?.mode === 'broker' ? { ...broker.oauth, stateSecret: undefined } : proxy,
     limits: limits?.enabled === false ? { enabled: false } : open.limits,
     http: { ...open.http, trustProxy },
   };
 }
 
-/** A model that knows the members, whatever they hold. */
+/** A model with the same members, of any type. */
 const forgetTypes = (group: object): object =>
   Object.fromEntries(Object.keys(group).map((name) => [name, undefined]));
 
-/** The members that are missing, of another type, or that the model does not know. */
+/** The members that are missing, of the wrong type, or unknown to the model. */
 function findMistyped(value: unknown, model: unknown, path: string): readonly string[] {
   if (model === undefined) return [];
   const type = nameType(model);
@@ -66,13 +65,13 @@ function findMistyped(value: unknown, model: unknown, path: string): readonly st
   const members = Object.entries(model).flatMap(([name, member]) =>
     findMistyped(value[name], member, `${path}.${name}`),
   );
-  // The needs of providers differ, and each is a member only where there is one.
+  // Quirks differ between providers, and each is present only if it applies.
   const names = path.endsWith('.quirks') ? [] : Object.keys(value);
   const unknown = names.filter((name) => !Object.hasOwn(model, name));
   return [...members, ...unknown.map((name) => `${path}.${name} is unknown.`)];
 }
 
-/** A list of settings is one of texts, or of pairs of texts. */
+/** A list in the settings contains texts, or pairs of texts. */
 const findEmptyItems = (items: readonly unknown[], path: string): readonly string[] =>
   items.flatMap((item, index) => {
     if (Array.isArray(item)) return findEmptyItems(item, `${path}[${index}]`);
@@ -86,7 +85,7 @@ function nameType(value: unknown): string {
   return Number.isNaN(value) ? 'not a number' : `a ${typeof value}`;
 }
 
-/** True, or what is wrong. */
+/** Returns true, or a description of the problem. */
 type Requirement = (config: Config) => true | string;
 
 const REQUIREMENTS: readonly Requirement[] = [

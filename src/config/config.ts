@@ -1,4 +1,4 @@
-// The settings, parsed: what excludes each other is a union, so that it cannot be written.
+// Parses the settings into a Config. Mutually exclusive settings form a union, so that invalid combinations cannot be expressed.
 
 import { clientSettings } from './groups/clients.ts';
 import { httpSettings, mcpSettings, outboundSettings, readMcpConfig } from './groups/http.ts';
@@ -26,10 +26,10 @@ import { readStoreConfig, storeSettings } from './groups/store.ts';
 import { auditSettings, readTracingConfig, tracingSettings } from './groups/telemetry.ts';
 import { type Env, findVariable, type Read, readAll, type Setting } from './setting.ts';
 
-/** Every setting, read once at start and frozen. Where a unit is not in the name it is said there. */
+/** Every setting, read once at start and frozen. Members without a unit in their name document it. */
 export type Config = Readonly<ReturnType<typeof readConfig>>;
 
-/** For settings in which there is no problem. */
+/** Only for settings without problems. */
 export function readConfig(read: Read, env: Env) {
   const store = readStoreConfig(read);
   const provider = readProviderConfig(read);
@@ -51,7 +51,7 @@ export function readConfig(read: Read, env: Env) {
   };
 }
 
-// Every setting, by its group; the settings page and .env.example are generated from these.
+// All settings by group; the settings page and .env.example are generated from this table.
 
 export interface SettingGroup {
   /** The heading in the documentation. */

@@ -39,7 +39,7 @@ import {
 } from './setting.ts';
 
 /**
- * Reads the settings from environment variables; an empty one counts as unset, as compose files pass them.
+ * Reads the settings from environment variables. An empty variable counts as unset: compose files pass empty variables.
  *
  * @throws ConfigError with every problem at once.
  */
@@ -54,7 +54,7 @@ export function loadConfig(env: Env): Config {
     ...contradictions.map((message) => ({ message })),
   ];
   if (problems.length > 0) {
-    // The one that was misspelled may be the one that is missing.
+    // The misspelled variable may be the missing one.
     throw new ConfigError([
       ...problems.map(formatProblem),
       ...findMisspelledVariables(env).map(describeMisspelled),
@@ -63,16 +63,15 @@ export function loadConfig(env: Env): Config {
   return freezeDeep(readConfig(read, env));
 }
 
-// Problems of the settings, one sentence each: values that are not allowed, and settings that
-// do not go together.
+// Problems with the settings, one sentence each: invalid values, and combinations that are not allowed.
 
-/** True if no variable says it: a value that is not allowed is a complaint of its own, and its setting is not missing as well. */
+/** True if no variable is set. An invalid value is reported separately, and its setting does not count as missing. */
 type IsMissing = (setting: Setting<unknown>) => boolean;
 
-/** One sentence about settings that do not go together, or nothing where nothing is wrong. */
+/** Returns a sentence about an invalid combination of settings, or nothing. */
 type FindProblem = (read: Read, isMissing: IsMissing) => string | false | undefined;
 
-/** The placeholder of the README and other examples. */
+/** The placeholder in the README and other examples. */
 const PLACEHOLDER = '…';
 
 function findInvalidValue(setting: Setting<unknown>, env: Env): Problem | undefined {
@@ -95,7 +94,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     hasNoIssuer(read, isMissing) &&
     'OIDC_ISSUER is missing: set it to the issuer URL of your OpenID provider, for example OIDC_ISSUER=https://id.example.com (or set AUTH_REQUIRED=false for local development). To try Postern without a provider, run: postern dev',
 
-  // The endpoint is BASE_URL/mcp: the address would end in /mcp/mcp.
+  // The endpoint is BASE_URL/mcp, so the address would end in /mcp/mcp.
   (read) => {
     const baseUrl = read(serverSettings.baseUrl);
     const right = baseUrl.replace(/([^/])(\/mcp)+$/, '$1');
@@ -105,7 +104,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     );
   },
 
-  // RFC 8414 §2: an issuer is https; on this machine http does.
+  // RFC 8414 §2: an issuer uses https; http is accepted on this machine.
   (read) => {
     const baseUrl = read(serverSettings.baseUrl);
     const { protocol, hostname } = new URL(baseUrl);
@@ -204,7 +203,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     );
   },
 
-  // A setting that nothing reads would seem to work. A line of .env.example at its default asks for nothing.
+  // Rejects settings without effect. A line copied from .env.example with its default is harmless.
   (read, isMissing) => {
     if (!isBrokerMode(read)) {
       const useless = OF_OWN_TOKENS.find((setting) => !isDefault(setting, read));
@@ -229,7 +228,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     !isDefault(idJagSettings.issuers, read) &&
     'ID_JAG_ISSUERS has no effect without ID_JAG=true: no assertion is accepted. Set ID_JAG=true, or remove ID_JAG_ISSUERS.',
 
-  // Its clients are users of that issuer.
+  // The gateway cannot be the identity provider of its own users.
   (read) => {
     const baseUrl = read(serverSettings.baseUrl);
     const own = read(idJagSettings.issuers).find(
@@ -259,12 +258,12 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     read(loginPolicySettings.exemptClients).length > 0 &&
     'LOGIN_EXEMPT_CLIENTS has no effect without OAUTH_ACCEPT_PROVIDER_TOKENS=true: it applies to tokens from the provider, and none are accepted. Remove it.',
 
-  // A combination that can never work with a provider is refused at start, with the reason.
+  // Refuses to start, with the reason, with a combination that can never work with the provider.
   (read) => {
     const profile = readProfile(read);
     const form = (isBrokerMode(read) ? profile.loginIssuer : undefined) ?? profile.issuer;
     const issuer = read(providerSettings.issuer);
-    // An issuer on this machine stands in for the provider: it has its habits, and cannot have its address.
+    // An issuer on this machine is a stand-in: it behaves like the provider, but has another address.
     if (form === undefined || issuer === undefined || isStandIn(issuer)) return undefined;
     return form.form.test(issuer)
       ? undefined
@@ -273,7 +272,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
 
   (read, isMissing) => {
     const { ownTokensOnly } = readProfile(read);
-    // The setting by which somebody would get in with tokens of the provider.
+    // The setting that would let tokens from the provider in.
     const inProxyMode = isMissing(mode) ? 'OAUTH_MODE (proxy)' : 'OAUTH_MODE=proxy';
     const beside =
       read(ownTokenSettings.acceptsProviderTokens) && 'OAUTH_ACCEPT_PROVIDER_TOKENS=true';
@@ -287,7 +286,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
 
   // OIDC_PROVIDER=github, which has no discovery, no key set and no ID tokens.
 
-  // A line of .env.example at its default asks for nothing.
+  // A line copied from .env.example with its default is harmless.
   (read) =>
     !isGithub(read) &&
     !isDefault(providerSettings.githubUrl, read) &&
@@ -303,7 +302,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     );
   },
 
-  // Its access tokens go there, and what it says of users comes from there, with no signature.
+  // Access tokens are sent to this URL, and its unsigned responses identify the user.
   (read) => {
     const url = read(providerSettings.githubUrl);
     const { protocol, hostname, pathname } = new URL(url);
@@ -347,7 +346,7 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     `OAUTH_MODE=proxy cannot work with ${nameProvider(read)}: clients would get its access tokens, which are opaque, so the gateway cannot verify them. Set OAUTH_MODE=broker, where clients get the gateway's own tokens.`,
 ];
 
-/** A wrong value is complained of by itself. */
+/** An invalid value is reported separately. */
 const hasNoIssuer = (read: Read, isMissing: IsMissing): boolean =>
   isMissing(providerSettings.issuer) && read(providerSettings.issuer) === undefined;
 
@@ -356,7 +355,7 @@ const isStandIn = (issuer: string): boolean => {
   return protocol === 'http:' && isLoopbackHost(hostname);
 };
 
-/** They say how the provider's tokens have to be. */
+/** Settings that describe tokens from the provider. */
 const OF_PROVIDER_TOKENS: readonly Setting<unknown>[] = [
   providerSettings.audience,
   providerSettings.audienceClaim,
@@ -368,7 +367,7 @@ const OF_OWN_TOKENS: readonly Setting<unknown>[] = [
   ...Object.values(ownTokenSettings),
 ];
 
-/** True if clients come with tokens of the provider. */
+/** True if clients present tokens from the provider. */
 const needsReadableTokens = (read: Read): boolean =>
   read(serverSettings.authRequired) && !isBrokerMode(read);
 

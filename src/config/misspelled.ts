@@ -1,4 +1,4 @@
-// Variables that look like misspelled settings.
+// Finds environment variables that look like misspelled or removed settings.
 import { createCountEdits } from '../platform/nearest-name.ts';
 import { SETTINGS } from './config.ts';
 import type { Problem } from './problem.ts';
@@ -6,14 +6,14 @@ import { type Env, listVariables } from './setting.ts';
 
 export interface MisspelledVariable {
   readonly variable: string;
-  /** The setting that was most likely meant. */
+  /** The setting that was most likely intended. */
   readonly nearest: string;
 }
 
 export const describeMisspelled = ({ variable, nearest }: MisspelledVariable): string =>
   `${variable} is set, but Postern has no such setting. Did you mean ${nearest}?`;
 
-/** Never with their values, which may be secrets. */
+/** Returns no values, which may be secrets. */
 export const findMisspelledVariables = (env: Env): readonly MisspelledVariable[] =>
   Object.keys(env).flatMap((variable) => {
     const isKnown = KNOWN.has(variable) || isRemovedSetting(variable);
@@ -23,15 +23,18 @@ export const findMisspelledVariables = (env: Env): readonly MisspelledVariable[]
 
 const KNOWN: ReadonlySet<string> = new Set(SETTINGS.flatMap(listVariables));
 
-/** Those with an alias are every program's (`HTTP_PROXY`), as are those of OpenTelemetry, and so are their neighbours. */
+/**
+ * Settings with an alias (`HTTP_PROXY`) and those of OpenTelemetry also belong to other programs: similar names are no
+ * misspellings.
+ */
 const NAMES = SETTINGS.flatMap(({ variable, alias }) =>
   alias === undefined && !variable.startsWith('OTEL_') ? [variable] : [],
 );
 
-/** Nobody else is likely to use these. */
+/** Other programs are unlikely to use these prefixes. */
 const OURS = /^(OIDC|OAUTH|DCR|CIMD)_/;
 
-/** Variables that Kubernetes and Docker set for a service of such a name (`MCP_PORT_3000_TCP`). */
+/** Variables that Kubernetes and Docker set for a service whose name resembles a setting (`MCP_PORT_3000_TCP`). */
 const SERVICE_LINK =
   /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)?)$/;
 
@@ -54,20 +57,20 @@ function findNearestSetting(variable: string): string | undefined {
   return nearest;
 }
 
-/** The number of edits that may lie between the two; below zero where they have nothing to do with each other. */
+/** The maximum edit distance between the two names; negative if they are unrelated. */
 function countAllowed(name: string, longest: number, ours: string | undefined): number {
   if (ours !== undefined) return name.startsWith(ours) ? Number.POSITIVE_INFINITY : -1;
-  // One edit in four characters. Short names such as HOST have too many neighbours.
+  // One edit per four characters. Short names such as HOST resemble too many others.
   return name.length > 4 ? longest / 4 : -1;
 }
 
-/** `MCP_RATE_LIMIT` for `MCP_RATE_LIMIT_MAX`; one word alone says too little. */
+/** `MCP_RATE_LIMIT` for `MCP_RATE_LIMIT_MAX`; a single word is too ambiguous. */
 const isWithoutLastWord = (variable: string, name: string): boolean =>
   name.startsWith(variable) &&
   variable.includes('_') &&
   /^_[A-Z]+$/.test(name.slice(variable.length));
 
-// Settings that were removed. Whoever still sets one reads how to go on, in place of a gateway that does something else.
+// Removed settings. If one is still set, the gateway refuses to start and names the replacement.
 
 const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
   OAUTH_TOKENS:
@@ -80,7 +83,7 @@ const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
 
 const isRemovedSetting = (variable: string): boolean => Object.hasOwn(REMOVED_SETTINGS, variable);
 
-/** An empty one counts as unset. */
+/** An empty variable counts as unset. */
 export const findRemovedSettings = (env: Env): readonly Problem[] =>
   Object.entries(REMOVED_SETTINGS).flatMap(([place, message]) =>
     env[place] ? [{ place, message }] : [],

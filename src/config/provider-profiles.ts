@@ -1,58 +1,58 @@
-// The needs of each provider, as its documentation says. Every member can be told by a variable
-// instead; docs/provider-*.md say what to click.
+// Profiles of OpenID providers, as their documentation describes them. A variable can override each member; docs/provider-*.md
+// say what to configure at the provider.
 
 export interface ProviderProfile {
-  /** The way in which it says who logs in. */
+  /** How the provider identifies the user. */
   readonly login: ProviderLogin;
-  /** Added to the scopes that a client asks for. */
+  /** Added to the scopes that a client requests. */
   readonly scopes: readonly string[];
   /** Added to the authorization request. */
   readonly parameters: readonly Parameter[];
   readonly clientAuth: 'post' | 'basic';
-  /** The claim that says whom a token is meant for. */
+  /** The claim that names the audience of a token. */
   readonly audienceClaim: 'aud' | 'client_id';
-  /** The audience of its tokens unless the provider is told otherwise. */
+  /** The default audience of the provider's tokens. */
   readonly audience: 'gateway' | 'client_id';
-  /** The form of the issuer, and why nothing else can work. */
+  /** The required form of the issuer, and the reason for it. */
   readonly issuer?: Requirement;
-  /** The same where nobody but the provider has to read its access tokens, if that allows more. */
+  /** A more lenient form for logins where only the provider itself reads its access tokens. */
   readonly loginIssuer?: Requirement;
-  /** Why clients can get tokens of the gateway's own alone. */
+  /** The reason why clients can only get tokens issued by the gateway. */
   readonly ownTokensOnly?: string;
-  /** The e-mail addresses that it vouches for; unless given, all with email_verified. */
+  /** E-mail addresses for which the provider is authoritative; by default all with email_verified. */
   readonly emailAuthority?: EmailAuthority;
   readonly quirks: ProviderQuirks;
 }
 
 /** Differences between the provider and the RFCs; no variable sets these. */
 export interface ProviderQuirks {
-  /** Nobody else can read its access tokens: its ID tokens are accepted in their place. */
+  /** Only the provider can read its access tokens: the gateway accepts ID tokens instead. */
   readonly opaqueAccessTokens?: true;
-  /** Claims of ID tokens that its access tokens have as well. */
+  /** Claims by which ID tokens are recognized, but which its access tokens have, too. */
   readonly accessTokenHashes?: readonly string[];
-  /** A refresh without `scope` gets a token for something else, or none. */
+  /** Without `scope`, a refresh returns a token for something else, or none. */
   readonly refreshNeedsScope?: true;
-  /** The end of one login there is the end of all that its user has by the same client. */
+  /** Revoking one login revokes all logins of the user with the same client. */
   readonly revokesAllOfUser?: true;
-  /** Its answer in place of `invalid_grant` when a refresh token is good no more. */
+  /** The error it returns in place of `invalid_grant` for an expired or used refresh token. */
   readonly spentRefreshTokenError?: string;
-  /** Words of its own for errors, and the codes of RFC 6749 for the same. */
+  /** Maps its proprietary error codes to those of RFC 6749. */
   readonly errorCodes?: Readonly<Record<string, string>>;
-  /** An access token that came without an expiry and without a refresh token lives until it is revoked. */
+  /** An access token without an expiry and without a refresh token is valid until revoked. */
   readonly accessTokensLast?: true;
-  /** It knows scopes of its own alone: those that clients ask for mean nothing there. */
+  /** It ignores the scopes that clients request and only knows its own. */
   readonly ownScopesOnly?: true;
 }
 
-/** An ID token, as OpenID Connect has it, or an API of its own. */
+/** By an ID token of OpenID Connect, or by a proprietary API. */
 export type ProviderLogin = 'openid' | 'github';
 
 export type Parameter = readonly [name: string, value: string];
 
 export interface EmailAuthority {
-  /** Ends of the addresses that are its own. */
+  /** Suffixes of the addresses in its own domains. */
   readonly ownDomains: readonly string[];
-  /** The claim that it adds where the address is of an organization that it manages; email_verified is needed, too. */
+  /** The claim that marks an address of an organization it manages; email_verified is required, too. */
   readonly organizationClaim: string;
 }
 
@@ -61,7 +61,7 @@ interface Requirement {
   readonly why: string;
 }
 
-/** Nothing is added, nothing renamed. */
+/** Defaults without additions or renamed parameters. */
 const GENERIC: ProviderProfile = {
   login: 'openid',
   scopes: [],
@@ -143,14 +143,14 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
       why: 'it must be that of a realm, https://<host>/realms/<realm>, without a slash at the end',
     },
     // https://github.com/keycloak/keycloak/blob/main/services/src/main/java/org/keycloak/protocol/oidc/endpoints/TokenRevocationEndpoint.java
-    // (a refresh token that is revoked takes all sessions of its user by the same client with it)
+    // (revoking a refresh token ends all sessions of its user with the same client)
     quirks: { revokesAllOfUser: true },
   },
 
   // https://developers.google.com/identity/openid-connect/reference (issuer, access_type, prompt)
   // https://cloud.google.com/docs/authentication/token-types (access tokens are opaque)
   // https://developers.google.com/identity/gsi/web/guides/verify-google-id-token (for which e-mail addresses it
-  // is authoritative: anybody can have an account by an address of another provider, and keep it)
+  // is authoritative: a Google account may have an address of another provider, and keep it)
   google: {
     ...GENERIC,
     // Without prompt=consent a user's second client gets no refresh token.
@@ -195,7 +195,7 @@ export const PROVIDER_PROFILES: { readonly [Name in Provider]: ProviderProfile }
 
   // https://dexidp.io/docs/configuration/custom-scopes-claims-clients/ (aud, offline_access, groups)
   // https://github.com/dexidp/dex/blob/master/server/oauth2.go (access tokens are made as ID tokens are, with at_hash)
-  // A refresh token that was used before is answered with invalid_request, as trying it shows.
+  // It answers a used refresh token with invalid_request, as an experiment shows.
   dex: {
     ...GENERIC,
     scopes: ['offline_access', 'groups'],

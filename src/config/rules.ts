@@ -3,7 +3,7 @@ import { extname } from 'node:path';
 import { isStringArray, parseObject } from '../platform/json.ts';
 import { isSentinelUrl, parseSentinelUrl } from './sentinel-url.ts';
 
-/** Media types of images, by how a file's name ends. */
+/** Media types of images, by file extension. */
 export const IMAGE_TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
   '.png': 'image/png',
@@ -12,16 +12,16 @@ export const IMAGE_TYPES: Readonly<Record<string, string>> = {
   '.webp': 'image/webp',
 };
 
-/** Reads a setting's text. `parse` returns undefined for what is not allowed. */
+/** Parses a setting's text. `parse` returns undefined for invalid text. */
 export interface Rule<T> {
   parse(text: string): T | undefined;
-  /** The allowed values, to follow "It must be". */
+  /** The allowed values; completes the sentence "It must be …". */
   readonly allowed: string;
-  /** Says more of a text that is not allowed; never a part of it, which may be secret. */
+  /** Explains why a text is invalid, without quoting it: it may be secret. */
   explain?(text: string): string | undefined;
 }
 
-/** Says what is wrong with a text that the rule does not take; `shown` is what may be seen of it. */
+/** Describes an invalid text; `shown` is its printable part. */
 export function describeInvalid(shown: string, { allowed, explain }: Rule<unknown>, text: string) {
   const explanation = explain?.(text);
   return `${shown} is not valid.${explanation ? ` ${explanation}` : ''} It must be ${allowed}.`;
@@ -34,13 +34,13 @@ export const flag: Rule<boolean> = {
   allowed: 'true or false',
 };
 
-/** A text that is allowed, as it is. */
+/** A text that passes the check, unchanged. */
 export const textWith = (isAllowed: (text: string) => boolean, allowed: string): Rule<string> => ({
   parse: (text) => (isAllowed(text) ? text : undefined),
   allowed,
 });
 
-/** A text that the pattern fits, as it is. */
+/** A text that matches the pattern, unchanged. */
 export const matching = (pattern: RegExp, allowed: string): Rule<string> =>
   textWith((text) => pattern.test(text), allowed);
 
@@ -65,18 +65,18 @@ export const oneOf = <const T extends string>(...values: T[]): Rule<T> => ({
   allowed: values.join(', ').replace(/, (?=[^,]*$)/, ' or '),
 });
 
-/** An absolute http(s) URL without user info or fragment, kept as it was given. */
+/** An absolute http(s) URL without user info or fragment, as written. */
 export const httpUrl: Rule<string> = {
   parse(text) {
     const url = URL.canParse(text) ? new URL(text) : undefined;
-    // It goes into headers as it is, so in ASCII and without quotes.
+    // The URL is copied into headers, so only ASCII and no quotes.
     const plain = /^https?:\/\/[!$-[\]-~]+$/i.test(text);
     return url && plain && !url.username && !url.password ? text : undefined;
   },
   allowed: 'an absolute http or https URL in ASCII, without user info and fragment',
 };
 
-/** Its origin goes into a policy, where a semicolon would end what is allowed. */
+/** The image's origin goes into a Content-Security-Policy, where a semicolon would end the directive. */
 export const imageUrl: Rule<string> = {
   parse(text) {
     const url = httpUrl.parse(text);
@@ -85,13 +85,13 @@ export const imageUrl: Rule<string> = {
   allowed: 'the http or https URL of an image, such as https://example.com/logo.svg',
 };
 
-/** Judged by its name: an image that browsers show. */
+/** An image that browsers can display, by file extension. */
 export const imageFile: Rule<string> = {
   parse: (text) => (IMAGE_TYPES[extname(text).toLowerCase()] === undefined ? undefined : text),
   allowed: `the path of an image whose name ends in ${Object.keys(IMAGE_TYPES).join(', ')}`,
 };
 
-/** A trailing slash is dropped: paths are put behind it. */
+/** Drops a trailing slash: paths are appended. */
 export const baseUrl: Rule<string> = {
   parse(text) {
     const url = httpUrl.parse(text);
@@ -124,7 +124,7 @@ export const listOf = (item: Rule<string>, allowed: string): Rule<readonly strin
   allowed,
 });
 
-/** The names of something that others named: a JSON array where one of them has a comma. */
+/** Names chosen by third parties: a JSON array if one of them contains a comma. */
 export const names = (what: string): Rule<readonly string[]> => {
   const plain = listOf(anyText, '');
   return {
@@ -141,10 +141,12 @@ export const names = (what: string): Rule<readonly string[]> => {
   };
 };
 
-/** RFC 4514: LDAP and Active Directory name groups so. Split at its commas, it would be three groups of no use. */
+/**
+ * RFC 4514: LDAP and Active Directory name groups this way. Splitting such a name at its commas would give three useless groups.
+ */
 const isDistinguishedName = (text: string): boolean => /,\s*(cn|ou|dc|o|c|l|st|uid)=/i.test(text);
 
-/** An empty variable counts as unset: this word stands for an empty list. */
+/** An empty variable counts as unset, so this word stands for an empty list. */
 export const NONE = 'none';
 
 /** A list that may be empty. */
@@ -160,7 +162,7 @@ export const origin: Rule<string> = {
   allowed: 'an origin such as https://app.example.com',
 };
 
-/** A host name or address, with a port or without. */
+/** A host name or address, with or without a port. */
 export const host: Rule<string> = {
   parse: (text) =>
     /^([a-z0-9._-]+|\[[0-9a-f:.]+\])(:\d{1,5})?$/i.test(text) ? text.toLowerCase() : undefined,
@@ -172,9 +174,9 @@ export const listenAddress = textWith(
   'an IP address or host name to listen on',
 );
 
-/** A user of the system: by name, by number, or as uid:gid, which needs no entry. */
+/** A system user: by name, by number, or as uid:gid, which needs no passwd entry. */
 export const systemUser = matching(
-  // A name that begins with a hyphen would be an option of the programs that look it up.
+  // A leading hyphen would be read as an option by programs that look up the user.
   /^([A-Za-z_][A-Za-z0-9_.@-]*\$?|\d{1,10}(:\d{1,10})?)$/,
   'a user of this system, such as postern-programs, or uid:gid, such as 1001:1001',
 );
@@ -190,14 +192,14 @@ export const THIRTY_DAYS_MS = 2_592_000_000;
 
 // RFC 6749 §3.3: scope = scope-token *( SP scope-token ).
 
-/** The scopes that the metadata offers, and that a client gets that asks for nothing (§4.9). */
+/** The scopes in the metadata, and the default for clients that request none (§4.9). */
 export const DEFAULT_SCOPES = ['openid', 'profile', 'email'] as const;
 
-/** The scopes that the parameter names, in their order. */
+/** The scopes in the parameter, in order. */
 export const parseScope = (scopes = ''): readonly string[] =>
   scopes.split(' ').filter((name) => name !== '');
 
 export const isScopeToken = (text: string): boolean => SCOPE_TOKEN.test(text);
 
-/** True if every reader takes the parameter apart as `parseScope` does. */
+/** True if every parser splits the parameter as `parseScope` does. */
 export const isWellFormedScope = (scopes: string): boolean => scopes.split(' ').every(isScopeToken);

@@ -1,16 +1,16 @@
-// redis+sentinel://[user:password@]host:port[,host:port]/<primary>[/<db>][?sentinelPassword=…], which
-// `URL` refuses: it allows one host only.
+// Parses redis+sentinel://[user:password@]host:port[,host:port]/<primary>[/<db>][?sentinelPassword=…]. `URL` cannot: it allows
+// one host only.
 import { isPercentDecodable } from '../platform/json.ts';
 
 export interface SentinelUrl {
-  /** `rediss+sentinel://`: TLS to the sentinels and to Redis. */
+  /** `rediss+sentinel://`: TLS to both the sentinels and Redis. */
   readonly isTls: boolean;
-  /** Belongs to Redis, like the password. */
+  /** For Redis, like the password. */
   readonly username: string | undefined;
   readonly password: string | undefined;
   /** Never empty. */
   readonly sentinels: readonly SentinelAddress[];
-  /** The name by which the sentinels know the primary. */
+  /** The primary's name at the sentinels. */
   readonly primaryName: string;
   readonly db: number;
   readonly sentinelPassword: string | undefined;
@@ -22,7 +22,7 @@ export interface SentinelAddress {
   readonly port: number;
 }
 
-/** The mistake. It never repeats the text, of which any part may belong to a password. */
+/** The problem. The message never quotes the URL, any part of which may be a password. */
 interface SentinelUrlProblem {
   readonly problem: string;
 }
@@ -72,7 +72,7 @@ export function parseSentinelUrl(text: string): SentinelUrl | SentinelUrlProblem
   };
 }
 
-/** For a `REDIS_URL` that the checks at start have found to be right. */
+/** For a `REDIS_URL` that the checks at start have validated. */
 export function requireSentinelUrl(text: string): SentinelUrl {
   const parsed = parseSentinelUrl(text);
   if ('problem' in parsed) throw new Error(`REDIS_URL is not valid. ${parsed.problem}`);
@@ -90,7 +90,7 @@ function parseAddress(text: string): SentinelAddress | undefined {
   return host !== undefined && isPort ? { host, port: Number(port) } : undefined;
 }
 
-/** The second part is empty where the separator is missing. */
+/** The second part is empty if the separator is missing. */
 function splitOnce(text: string, separator: string): readonly [string, string] {
   const at = text.indexOf(separator);
   return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + separator.length)];

@@ -1,13 +1,13 @@
-// §18.2: the URLs of servers behind the gateway, as resources that clients name (RFC 8707), and as audiences of tokens.
+// §18.2: the URLs of servers behind the gateway, as resources in client requests (RFC 8707), and as audiences of tokens.
 
 export interface ServerUrls {
-  /** True if it is the URL of a server, which is a resource of ours; with a slash at its end or without. */
+  /** True if the URL is that of a server of this gateway, with or without a trailing slash. */
   isResource(url: string): boolean;
-  /** True if a token may name it as its audience. */
+  /** True if a token may have this URL as its audience. */
   isAudience(url: string): boolean;
 }
 
-/** The default of `OIDC_AUDIENCE`. The provider is asked for a token for the first of them (RFC 8707). */
+/** The default of `OIDC_AUDIENCE`. The gateway requests tokens for the first of them from the provider (RFC 8707). */
 export const listOwnAudiences = (baseUrl: string): readonly string[] => [
   `${baseUrl}/mcp`,
   baseUrl,
@@ -15,8 +15,8 @@ export const listOwnAudiences = (baseUrl: string): readonly string[] => [
 ];
 
 /**
- * `audience` is `OIDC_AUDIENCE`, undefined without a provider: what an operator has chosen is not widened.
- * `isServer` is asked each time: servers come and go with the configuration.
+ * `audience` is `OIDC_AUDIENCE`, undefined without a provider. An explicit audience is never widened.
+ * `isServer` is called every time: servers come and go with the configuration.
  */
 export function createServerUrls(
   baseUrl: string,

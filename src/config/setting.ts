@@ -1,9 +1,9 @@
-// A setting: an environment variable, declared once, as a row of its group in groups/.
+// Declares a setting: an environment variable, as a row of its group in groups/.
 import type { Rule } from './rules.ts';
 
 export interface Setting<T> {
   readonly variable: string;
-  /** Read where the variable is not set: other programs know the setting by both names. */
+  /** A second name that other programs use, read if the variable is not set. */
   readonly alias?: string;
   readonly rule: Rule<T>;
   readonly default: Default<T>;
@@ -11,18 +11,18 @@ export interface Setting<T> {
   readonly summary: string;
   /** Further sentences, beyond the summary. */
   readonly details?: string;
-  /** The only `OAUTH_MODE` in which it has an effect. */
+  /** The only `OAUTH_MODE` in which the setting has an effect. */
   readonly mode?: 'broker' | 'proxy';
-  /** Never printed, not even when it is wrong. */
+  /** Never printed, not even when it is invalid. */
   readonly isSecret?: true;
-  /** Pairs `name=value` of which only the names are printed. */
+  /** Pairs `name=value`, of which only the names are printed. */
   readonly hidesValues?: true;
 }
 
-/** The value of a setting: what the environment says, or the default. */
+/** Returns the value of a setting: from the environment, or the default. */
 export type Read = <T>(setting: Setting<T>) => T;
 
-/** `text` is as it would be written in the environment. */
+/** `text` is the value as written in the environment. */
 export type Default<T> = { readonly value: T; readonly text: string } | ComputedDefault<T>;
 
 /** A default that depends on other settings. */
@@ -30,15 +30,15 @@ export interface ComputedDefault<T> {
   readonly compute: (read: Read) => T;
   /** The usual value, in Markdown. */
   readonly text: string;
-  /** The other values, and when each holds (`in broker mode`). */
+  /** The other values, and the condition for each (`in broker mode`). */
   readonly exceptions?: readonly (readonly [text: string, when: string])[];
 }
 
 type Described = Omit<Setting<unknown>, 'variable' | 'rule' | 'default'>;
 
 /**
- * A row. Where its default may be undefined, or it has none, so may its value. `written` is the default as it would be written in
- * the environment, where `String()` does not make that of it.
+ * Declares a setting. Without a default, or with one that may be undefined, the value may be undefined. `written` is the default
+ * as written in the environment, if `String()` does not return that.
  */
 export function defineSetting<T>(
   variable: string,
@@ -71,7 +71,7 @@ export function defineSetting<T>(
   return { variable, rule, default: computed ?? { value, text: written }, ...row };
 }
 
-/** The object into which the rows of a table are read: a member for each, by the name that the row has there. */
+/** The object read from a table of settings: one member per row, with the same name. */
 export type ValuesOf<Rows> = {
   readonly [Name in keyof Rows]: Rows[Name] extends Setting<infer T> ? T : never;
 };
@@ -87,11 +87,11 @@ export function readAll<Rows extends Readonly<Record<string, Setting<unknown>>>>
 const readDefault = <T>(setting: Setting<T>, read: Read): T =>
   'compute' in setting.default ? setting.default.compute(read) : setting.default.value;
 
-/** True if its value is what it would be if it were not set. */
+/** True if the value equals the default. */
 export const isDefault = <T>(setting: Setting<T>, read: Read): boolean =>
   JSON.stringify(read(setting)) === JSON.stringify(readDefault(setting, read));
 
-/** The value of a setting that the checks at start have found to be there. */
+/** The value of a setting that the checks at start guarantee. */
 export function requireValue<T>(value: T | undefined, { variable }: Setting<unknown>): T {
   if (value === undefined) throw new Error(`${variable} is missing`);
   return value;
@@ -99,11 +99,11 @@ export function requireValue<T>(value: T | undefined, { variable }: Setting<unkn
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** The variables that it is read from, the first that is set. */
+/** The variables of the setting; the first one set counts. */
 export const listVariables = ({ variable, alias }: Setting<unknown>): readonly string[] =>
   alias === undefined ? [variable] : [variable, alias];
 
-/** Reads the setting's variable in the environment. An empty variable counts as unset: compose files pass them. */
+/** Finds the setting's variable in the environment. An empty variable counts as unset: compose files pass empty variables. */
 export function findVariable(setting: Setting<unknown>, env: Env) {
   for (const name of listVariables(setting)) {
     const text = env[name];
@@ -112,7 +112,7 @@ export function findVariable(setting: Setting<unknown>, env: Env) {
   return undefined;
 }
 
-/** Reads settings from the variables; for a value that is not allowed it reads the default. */
+/** Reads settings from the environment; an invalid value reads as the default. */
 export function createReader(env: Env): Read {
   return function read<T>(setting: Setting<T>): T {
     const given = findVariable(setting, env);
@@ -121,11 +121,11 @@ export function createReader(env: Env): Read {
   };
 }
 
-// The part of a setting's text that may be printed: anybody may see a terminal or a log.
+// The printable part of a setting's text, for terminals and logs that others can see.
 
 /**
- * Leaves out the values of a URL's query, and its fragment; null where nothing may be seen: for secrets, for a URL
- * with user info, and for what is no value of the setting and may have been meant for one.
+ * Hides the query values and the fragment of a URL. Returns null if nothing may be shown: for secrets, URLs with user info, and
+ * invalid values that may contain a secret.
  */
 export function hideSecrets(
   text: string,
@@ -136,7 +136,7 @@ export function hideSecrets(
   return hidesValues ? text.replace(/=[^,]*/g, '=…') : hideQueries(text);
 }
 
-/** `https://id.example/keys?token=…#…`. Also of addresses that are not quite right. */
+/** `https://id.example/keys?token=…#…`. Also handles malformed URLs. */
 export const hideQueries = (text: string): string =>
   text
     .replace(/([^\s,?]*[:/][^\s,?]*)(\?[^#\s,]*)/g, (_all, address: string, query: string) =>

@@ -1,4 +1,4 @@
-// Lines that an operator reads once, at start.
+// Writes the log lines of a start: the address, a summary of the configuration, and its risks.
 
 import { isOnThisMachine } from '../platform/address.ts';
 import type { Facts, Log } from '../platform/log.ts';
@@ -8,7 +8,7 @@ import type { OAuthConfig, ProxyConfig } from './groups/oauth.ts';
 import { findStoreKind } from './groups/store.ts';
 import { hideQueries } from './setting.ts';
 
-/** That the service runs, and where. */
+/** Logs that the service is listening, and where. */
 export function logListening(config: Config, port: number, log: Log, facts: Facts = {}): void {
   const { host, baseUrl } = config.server;
   log.info('Listening.', {
@@ -22,14 +22,14 @@ export function logListening(config: Config, port: number, log: Log, facts: Fact
   });
 }
 
-/** The configuration in a few words. Nothing secret. */
+/** A short summary of the configuration, without secrets. */
 export const summarizeConfig = ({ auth, oauth, store }: Config) => ({
   mode: auth.required ? oauth.mode : 'without authentication',
   ...(oauth.provider && { issuer: hideQueries(oauth.provider.issuer) }),
   store: findStoreKind(store).describe(store),
 });
 
-/** Risks at warn; what may well be intended at info: a healthy start logs nothing at warn. */
+/** Logs risks at warn, and choices that may be intended at info: a healthy start logs nothing at warn. */
 export function logStartWarnings(config: Config, log: Log): void {
   const isPublic = !isOnThisMachine(new URL(config.server.baseUrl).hostname);
   for (const find of isPublic ? [...RISKS, ...PUBLIC_RISKS] : RISKS) {
@@ -45,7 +45,7 @@ export function logStartWarnings(config: Config, log: Log): void {
   }
 }
 
-/** A warning that begins with the variable, where there is the risk. */
+/** Returns a warning that begins with the variable, or false if there is no risk. */
 type FindRisk = (config: Config) => string | false;
 
 const RISKS: readonly FindRisk[] = [
@@ -53,7 +53,7 @@ const RISKS: readonly FindRisk[] = [
     !server.isBaseUrlSet &&
     isEveryAddress(server.host) &&
     'BASE_URL is not set, but the service listens on all addresses: clients on other machines are sent to localhost. Set BASE_URL to the public address of the service, or set HOST=127.0.0.1.',
-  // Behind a TLS proxy on the same machine, for example.
+  // For example, a service behind a TLS proxy on the same machine.
   ({ server }) =>
     !server.isBaseUrlSet &&
     server.environment === 'production' &&
@@ -63,7 +63,7 @@ const RISKS: readonly FindRisk[] = [
     !auth.required &&
     !isOnThisMachine(server.host) &&
     'AUTH_REQUIRED=false accepts everyone who can reach this address. Remove it, or set HOST=127.0.0.1.',
-  // The confused deputy: whoever registers a client could ride on a user's login at the provider.
+  // The confused deputy: a self-registered client could exploit the user's login at the provider.
   ({ oauth }) =>
     oauth.mode === 'broker' &&
     oauth.consent.kind === 'off' &&
@@ -71,7 +71,7 @@ const RISKS: readonly FindRisk[] = [
     'OAUTH_CONSENT=off: anyone who registers a client can use it to log in as any user who follows a link. Set OAUTH_CONSENT=page, or set DCR_ACCESS_TOKEN and CIMD_ALLOWED_HOSTS=none.',
 ];
 
-/** Only where BASE_URL is not on loopback. */
+/** Only if BASE_URL is not on loopback. */
 const PUBLIC_RISKS: readonly FindRisk[] = [
   ({ server }) =>
     server.environment !== 'production' &&
@@ -104,11 +104,11 @@ const PUBLIC_RISKS: readonly FindRisk[] = [
     'OAUTH_MODE=proxy with open registration: anyone can register a client, and the provider does not ask users about each of them. Set OAUTH_MODE=broker, which does, or set DCR_ACCESS_TOKEN.',
 ];
 
-/** True if anyone can bring a client of their own. */
+/** True if strangers can register or bring their own client. */
 const isOpen = ({ registration, clientIdMetadata }: OAuthConfig): boolean =>
   registration.accessToken === undefined || clientIdMetadata.allowedHosts.length > 0;
 
-/** At info what is meant: who sets OAUTH_MODE=proxy may have a service that only checks tokens from elsewhere. */
+/** At info if OAUTH_MODE=proxy is set explicitly: such a service may only verify tokens issued elsewhere. */
 function logWhoCanLogIn(oauth: ProxyConfig, log: Log): void {
   const needed = {
     OAUTH_AUTHORIZATION_URL: oauth.endpoints.authorizationUrl,

@@ -1,4 +1,4 @@
-// §7: every error that the service answers, once. The error page is generated from this table.
+// §7: the catalogue of all errors that the service returns. The error page is generated from this table.
 
 /** RFC 6749 §4.1.2.1, §5.2 and RFC 7591 §3.2.2 codes in use (§7.3). */
 export type OAuthErrorCode =
@@ -16,7 +16,7 @@ export type OAuthErrorCode =
   | 'unsupported_response_type';
 
 /**
- * One error. With both faces, the route decides which is shown; with one, it is shown everywhere
+ * One error. If it has both forms, JSON-RPC and OAuth, the route decides which one is sent; a single form is sent everywhere
  * (§7.5: 403, 404, 405 and 429 are JSON-RPC on every endpoint).
  */
 export interface ErrorRow {
@@ -24,13 +24,13 @@ export interface ErrorRow {
   /** §7.1. */
   readonly jsonrpc?: { readonly code: number; readonly message: string; readonly reason?: string };
   /**
-   * §7.3; `body` is the route's own code for a body it cannot read, `limit` that for a request that comes too soon. A
-   * route that has none for limits shows the other face.
+   * §7.3; `body` is the route's own code for an unreadable body, `limit` its code for a rate limit. A route without a code for
+   * limits sends the JSON-RPC form.
    */
   readonly oauth?: OAuthErrorCode | 'body' | 'limit';
-  /** One sentence on the mistake and on what is allowed: `data.details` or `error_description` unless given. */
+  /** One sentence about the problem and the allowed values: the default of `data.details` and `error_description`. */
   readonly details: string;
-  /** Set where the status alone does not decide it. */
+  /** Set if the status alone does not determine the level. */
   readonly logLevel?: 'debug' | 'warn';
 }
 
@@ -42,11 +42,11 @@ const defineJsonRpcError = (status: number, jsonrpc: JsonRpcFace, details: strin
   details,
 });
 
-/** With the words that HTTP has for the status: nothing tells it from others of that status. */
+/** Uses HTTP's words for the status: the error is not distinguishable from others with this status. */
 const defineHttpError = (status: number, message: string, details: string) =>
   defineJsonRpcError(status, { code: -32000, message }, details);
 
-/** One that programs know by its reason. */
+/** A refusal that clients recognize by its reason. */
 const defineRefusal = (status: number, message: string, reason: string, details: string) =>
   defineJsonRpcError(status, { code: -32000, message, reason }, details);
 
@@ -59,7 +59,7 @@ const defineOAuthError = (status: number, oauth: OAuthErrorCode, details: string
   details,
 });
 
-/** An OAuth error that comes again with every try until an operator changes a setting here or at the provider. */
+/** An OAuth error that persists until an operator changes a setting here or at the provider. */
 const defineMisconfiguration = (what: string) =>
   ({
     ...defineOAuthError(
@@ -101,14 +101,14 @@ export const catalogue = {
     'missing_claim',
     'The token has no sub claim, or it is not a non-empty string.',
   ),
-  /** 403: no login at the same provider would help. Which list it is, is for operators. */
+  /** 403: another login at the same provider would not help. Which list refused the user is only for operators. */
   user_not_allowed: defineRefusal(
     403,
     'Forbidden',
     'user_not_allowed',
     'The user of this access token may not use this gateway. Ask its administrator for access.',
   ),
-  /** 200: a 401 would make clients start a login, and without authentication there is none. */
+  /** 200: a 401 would make clients start a login, which does not exist without authentication. */
   user_required: defineJsonRpcError(
     200,
     { code: -32001, message: 'Unauthorized', reason: 'missing_token' },
@@ -128,7 +128,7 @@ export const catalogue = {
     'session_not_found',
     'The session does not exist or has expired. Send initialize to start a new one.',
   ),
-  /** §4.5: the same refusal of DELETE carries another message. */
+  /** §4.5: for DELETE, the same refusal has another message. */
   session_to_end_not_found: defineRefusal(
     404,
     'Session not found',
@@ -171,7 +171,7 @@ export const catalogue = {
     'user_rate_limit_exceeded',
     'Too many requests from this user.',
   ),
-  /** §29: what a task that ended so says in place of a result. */
+  /** §29: the error of a lost task, in place of its result. */
   task_lost: defineJsonRpcError(
     200,
     { code: -32603, message: 'Internal error', reason: 'task_lost' },
@@ -187,7 +187,7 @@ export const catalogue = {
     { code: -32603, message: 'Internal error', reason: 'task_result_too_large' },
     'The task has finished, but its result is too large to be stored.',
   ),
-  /** §29: those of one user, or of all. */
+  /** §29: too many tasks of one user, or in total. */
   too_many_tasks: defineRefusal(
     429,
     'Too Many Requests',
@@ -292,13 +292,13 @@ export const catalogue = {
     { code: -32602, message: 'Invalid params' },
     'The params do not match those that the method expects.',
   ),
-  /** From 2025-11-25 on a result for the model to read; its first line is this one. */
+  /** From 2025-11-25 on, a result for the model to read, whose first line is this message. */
   invalid_tool_input: defineJsonRpcError(
     200,
     { code: -32602, message: 'Invalid params' },
     "The arguments do not match the tool's input schema.",
   ),
-  /** MCP "Cancellation": the client no longer waits for it. */
+  /** MCP "Cancellation": the client stopped waiting for the request. */
   request_cancelled: defineRefusal(
     200,
     'Request cancelled',
@@ -315,14 +315,14 @@ export const catalogue = {
     { code: -32603, message: 'Tool execution failed' },
     'The client did not respond to the request in time.',
   ),
-  /** §18.5, RFC 6750 §3.1: a rule asks for scopes that the token does not have. */
+  /** §18.5, RFC 6750 §3.1: a rule requires scopes that the token lacks. */
   insufficient_scope: defineRefusal(
     403,
     'Forbidden',
     'insufficient_scope',
     'The access token lacks a scope that this call needs. Request it, and call again.',
   ),
-  /** §18.4: passed on as the server behind the gateway wrote it. */
+  /** §18.4: passed on unchanged from the server behind the gateway. */
   upstream_error: defineJsonRpcError(
     200,
     { code: -32603, message: 'Internal error' },
@@ -395,7 +395,7 @@ export const catalogue = {
       'Not Found',
       'This path does not exist. The MCP endpoint is /mcp, and /mcp/<name> for one server of the configuration file.',
     ),
-    // Scanners ask for paths that are not there.
+    // Scanners request paths that do not exist.
     logLevel: 'debug',
   },
   method_not_allowed: {
@@ -404,7 +404,7 @@ export const catalogue = {
       'Method Not Allowed',
       'This path does not support this method. The Allow header lists the supported methods.',
     ),
-    // Every client asks for a stream when it connects.
+    // Every client requests a stream when it connects.
     logLevel: 'debug',
   },
   not_acceptable: defineHttpError(
@@ -477,7 +477,7 @@ export const catalogue = {
     ),
     oauth: 'server_error',
   },
-  /** Not 401, which would send the user to log in again. */
+  /** Not 401, which would make the user log in again. */
   key_set_unavailable: defineHttpError(
     503,
     'Service Unavailable',
@@ -502,7 +502,7 @@ export const catalogue = {
   ),
   unknown_client: defineOAuthError(400, 'invalid_client', CLIENT_UNKNOWN),
   unauthenticated_client: defineOAuthError(401, 'invalid_client', CLIENT_UNKNOWN),
-  /** RFC 6749 §5.2. It does not say what is wrong, nor whether there is such a client: the log does. */
+  /** RFC 6749 §5.2. Does not say what is wrong, or whether the client exists; the log does. */
   unauthenticated_machine: defineOAuthError(
     401,
     'invalid_client',
@@ -513,19 +513,19 @@ export const catalogue = {
     'temporarily_unavailable',
     'The keys of the client could not be fetched, so it cannot be authenticated. Try again in a moment.',
   ),
-  /** RFC 7523 §3.1. It says no more, so that nobody learns what would have been taken: the log does. */
+  /** RFC 7523 §3.1. Gives no details, so that attackers do not learn what would be accepted; the log has them. */
   unusable_assertion: defineOAuthError(
     400,
     'invalid_grant',
     'The gateway does not accept this assertion from this client. See the gateway log for details, and get a new assertion from the identity provider.',
   ),
-  /** The person is known, and may not: what is allowed is for the log. */
+  /** The user is known but not allowed; only the log says why. */
   asserted_user_refused: defineOAuthError(
     400,
     'invalid_grant',
     'This user may not use this gateway. Ask its administrator for access.',
   ),
-  /** Not `invalid_grant`: the assertion may be right. */
+  /** Not `invalid_grant`: the assertion may be valid. */
   assertion_keys_unavailable: defineOAuthError(
     503,
     'temporarily_unavailable',
@@ -563,7 +563,7 @@ export const catalogue = {
     ...defineOAuthError(400, 'invalid_request', 'The logout token is not accepted.'),
     logLevel: 'warn',
   },
-  /** Whoever sent it has to send it again. */
+  /** The provider has to send the logout token again. */
   logout_unfinished: defineOAuthError(
     503,
     'temporarily_unavailable',
@@ -580,7 +580,7 @@ export const catalogue = {
     'invalid_target',
     'The resource does not belong to this gateway.',
   ),
-  /** RFC 6749 §6: a refresh may narrow what was granted, and never widen it. */
+  /** RFC 6749 §6: a refresh may narrow the granted scope, but never widen it. */
   invalid_scope: defineOAuthError(
     400,
     'invalid_scope',
@@ -593,19 +593,19 @@ export const catalogue = {
     "Registration requires the gateway's initial access token (DCR_ACCESS_TOKEN).",
   ),
   not_configured: defineOAuthError(500, 'server_error', 'A required setting is missing.'),
-  /** §12: the provider stalls, or cannot keep up with its clients. */
-  /** §5.11. Not `invalid_grant`, which would log the user out for an outage. */
+  /** §5.11. Not `invalid_grant`, which would log the user out because of an outage. */
   renewal_unavailable: defineOAuthError(
     503,
     'temporarily_unavailable',
     'The identity provider has been unreachable for some time, so this login could not be verified. Try again in a minute; you are not logged out.',
   ),
+  /** §12: the provider stalls, or cannot keep up with its clients. */
   provider_busy: defineOAuthError(
     503,
     'server_error',
     'Too many requests are waiting for the identity provider. Try again in a few seconds.',
   ),
-  /** Not `invalid_client` or `invalid_grant`, which would make clients throw away what is good. */
+  /** Not `invalid_client` or `invalid_grant`, which would make clients discard valid registrations and logins. */
   gateway_refused_by_provider: defineMisconfiguration(
     "The identity provider rejected the gateway's own client (OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET, OAUTH_CLIENT_AUTH).",
   ),

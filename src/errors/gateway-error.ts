@@ -4,11 +4,11 @@ import { quote, shorten } from '../platform/text.ts';
 import { catalogue, type ErrorKey, type ErrorRow } from './catalogue.ts';
 
 interface Failure {
-  /** In place of the row's short text in JSON-RPC, which programs do not read. As `details`. */
+  /** Replaces the row's short JSON-RPC message, which programs do not read. As safe to show as `details`. */
   readonly message?: string;
-  /** In place of the row's sentence. Shown to the caller: never a secret, never a stack. */
+  /** Replaces the row's sentence. Shown to the caller: never a secret, never a stack. */
   readonly details?: string;
-  /** In place of all that the row says as JSON-RPC: the error of a server behind the gateway, as it was. */
+  /** Replaces the row's JSON-RPC error: the unchanged error of a server behind the gateway. */
   readonly jsonRpc?: JsonRpcErrorObject;
   /** Further members of JSON-RPC `data`. */
   readonly data?: JsonObject;
@@ -16,9 +16,9 @@ interface Failure {
   readonly headers?: Readonly<Record<string, string>>;
   /** For the log only, never echoed. */
   readonly cause?: unknown;
-  /** Further facts for the log, never echoed: never a secret. */
+  /** Additional facts for the log, never echoed, never a secret. */
   readonly facts?: JsonObject;
-  /** RFC 6749 §4.1.2.1: the address at which an OAuth client hears of it, in place of the browser. */
+  /** RFC 6749 §4.1.2.1: the address that reports the error to the OAuth client, in place of a page in the browser. */
   readonly redirect?: ErrorRedirect;
 }
 
@@ -31,11 +31,11 @@ export interface JsonRpcErrorObject {
 
 interface ErrorRedirect {
   readonly url: string;
-  /** Otherwise the browser's user is asked first. */
+  /** False if the user has to confirm the redirect in the browser first. */
   readonly isAutomatic: boolean;
 }
 
-/** Ends a request with a row of the catalogue; the error boundary renders it. */
+/** Ends a request with an error from the catalogue; the error boundary renders it. */
 export class GatewayError extends Error {
   override readonly name = 'GatewayError';
   readonly key: ErrorKey;
@@ -54,41 +54,41 @@ export class GatewayError extends Error {
   }
 }
 
-/** @throws GatewayError always. */
+/** @throws GatewayError */
 export function fail(key: ErrorKey, failure?: Failure): never {
   throw new GatewayError(key, failure);
 }
 
-/** @throws GatewayError `internal_error` always. */
+/** @throws GatewayError `internal_error` */
 export const failInternal = (cause: unknown): never => fail('internal_error', { cause });
 
-/** The error of a server, or one in its place: `message` reaches the client. @throws GatewayError `upstream_error` always. */
+/** The error of a server, or one in its place. `message` reaches the client. @throws GatewayError `upstream_error` */
 export const failUpstream = (message: string, rest?: Pick<Failure, 'cause' | 'facts'>): never =>
   fail('upstream_error', { jsonRpc: { code: -32603, message }, ...rest });
 
-/** @throws GatewayError `invalid_params` always. */
+/** @throws GatewayError `invalid_params` */
 export function failParams(details: string): never {
   return fail('invalid_params', { details });
 }
 
-/** Anything thrown as a GatewayError: what is unknown becomes an `internal_error` with its cause. */
+/** Converts anything thrown into a GatewayError: an unknown error becomes an `internal_error` with its cause. */
 export const toGatewayError = (thrown: unknown): GatewayError =>
   thrown instanceof GatewayError ? thrown : new GatewayError('internal_error', { cause: thrown });
 
-/** For the log: where an author's code threw. */
+/** For the log: the stack of an error in an author's code. */
 export const getStackFacts = (thrown: unknown): JsonObject =>
   thrown instanceof Error ? { stack: thrown.stack } : {};
 
 /**
- * §7.1: a name that nobody has, in the same words wherever it is looked for: what is denied, and what one server or another
- * does not have, cannot be told from each other. Many clients show nothing but the message.
+ * §7.1: an unknown name. The words are the same everywhere, so that a denied item and one that a server lacks cannot be
+ * distinguished. Many clients show nothing but the message.
  */
 interface UnknownItem {
   /** Such as `tool`. */
   readonly noun: string;
-  /** In the caller's words, but for what no log may have. */
+  /** As the caller wrote it, except for parts that must not be logged. */
   readonly name: string;
-  /** The name that may have been meant, among those that this caller sees. */
+  /** A similar name among those that this caller can see. */
   readonly nearest?: string | undefined;
   /** Further members of `data`. */
   readonly data?: JsonObject;
@@ -96,7 +96,7 @@ interface UnknownItem {
   readonly facts?: JsonObject;
 }
 
-/** Characters of a name that the message shows, and that `details` does. */
+/** Maximum lengths of a name in the message and in `details`, in characters. */
 const MAX_IN_MESSAGE = 100;
 const MAX_IN_DETAILS = 200;
 
@@ -111,14 +111,14 @@ export function failUnknown({ noun, name, nearest, data, facts }: UnknownItem): 
   });
 }
 
-/** Without quotation marks, and with nothing that is invisible or turns other text around. */
+/** Without quotation marks, invisible characters and characters that reverse the text direction. */
 function showName(name: string): string {
-  // No character takes more than two units: of a long text nobody has to read the rest.
+  // A character has at most two UTF-16 units: the rest of a long text need not be read.
   const piece = shorten(name.slice(0, 2 * (MAX_IN_MESSAGE + 1)), MAX_IN_MESSAGE);
   return piece === '' ? '""' : toVisibleJson(piece).slice(1, -1);
 }
 
-/** A tool, prompt or resource is defined wrongly: its author's line to mend, no stack. */
+/** A tool, prompt or resource is defined incorrectly: the message names the line in the author's code, without a stack. */
 export class DefinitionError extends Error {
   override readonly name = 'DefinitionError';
 }

@@ -1,19 +1,19 @@
-// §25.3: BM25: which tools a query is about. Only tools that the caller may see take part, so that the order tells nothing of
+// §25.3: ranks tools for a query by BM25. Only tools that the caller may see take part, so that the ranking reveals nothing about
 // others.
 import type { Turns } from '../../platform/clock.ts';
 import { computeOnce } from '../../platform/compute-once.ts';
 import { isObject } from '../../platform/json.ts';
 import type { Entry } from '../prepare-list.ts';
 
-/** Characters of a query that are read. */
+/** Characters of a query that are used. */
 export const MAX_QUERY = 500;
-/** Arguments say little of the tool: addresses, and what stands in quotes. */
+/** Values say little about the tool: e-mail addresses, URLs and quoted text. */
 const VALUES = /\S{1,200}@\S{1,200}|https?:\/\/\S{1,400}|"[^"]{0,400}"|“[^”]{0,400}”/g;
-/** Terms of a query that count, in its order. */
+/** Terms of a query that are used, the first ones. */
 const MAX_TERMS = 32;
-/** The point from which more of the same term says nothing new (`k1` of BM25). */
+/** How quickly repetitions of a term stop adding to the score (`k1` of BM25). */
 const SATURATION = 1.65;
-/** The share of another word of the same meaning. */
+/** The weight of a synonym relative to the term itself. */
 const OTHER_WORD = 0.8;
 
 interface QueryTerm {
@@ -21,13 +21,13 @@ interface QueryTerm {
   readonly share: number;
 }
 
-/** Each is a term, and its meanings: of these, what says most of a tool counts. */
+/** For each term, the term and its meanings: only the alternative with the highest score counts. */
 type Query = readonly (readonly QueryTerm[])[];
 
 export function readQuery(text: string): Query {
   const terms = listTerms(text.slice(0, MAX_QUERY).replace(VALUES, ' ')).flatMap((term) => [
     term,
-    // The words that it stands for, beside itself.
+    // The words that an abbreviation stands for, in addition to itself.
     ...(spelledOut.get(term) ?? NONE),
   ]);
   return [...new Set(terms)]
@@ -38,7 +38,7 @@ export function readQuery(text: string): Query {
     ]);
 }
 
-/** Those that the query is about, best first; of equal ones the first in the list. Gives way to others between terms. */
+/** Returns the matching tools, best first; ties keep the order of the list. Yields to other requests between terms. */
 export async function rank(
   query: Query,
   entries: readonly Entry[],
@@ -87,9 +87,9 @@ function addScores(
   for (let at = 0; at < documents.length; at += 1) scores[at] = (scores[at] ?? 0) + (best[at] ?? 0);
 }
 
-// §25.3: one tool as search knows it: how much each term says of it.
+// §25.3: the search document of a tool: the weight of each term.
 
-/** The hashes of its terms, rising, and the weight of each in the same place. Some 500 bytes, beside an entry of many more. */
+/** The hashes of its terms, ascending, and the weight of each at the same index. About 500 bytes, next to a much larger entry. */
 interface Document {
   readonly hashes: Uint32Array;
   readonly weights: Float32Array;
@@ -97,11 +97,11 @@ interface Document {
 
 /** A part of a tool's definition. */
 interface Part {
-  /** The weight of each place where the part has `length` terms. */
+  /** The weight of each occurrence if the part has `length` terms. */
   readonly weight: number;
-  /** The usual number of terms. */
+  /** The typical number of terms. */
   readonly length: number;
-  /** The loss of each place in a longer part: 0 to 1 (`b` of BM25F). */
+  /** The penalty for longer parts: 0 to 1 (`b` of BM25F). */
   readonly penalty: number;
   list(entry: Entry): readonly string[];
 }
@@ -132,10 +132,10 @@ const PARTS: readonly Part[] = [
 
 const readText = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-/** Names of arguments that are read. */
+/** Names of arguments that are used. */
 const MAX_PARAMS = 100;
 
-/** Kept for as long as the list that has the entry: whoever sees it, it is the same. */
+/** Memoized for as long as the list with the entry exists: it does not depend on the caller. */
 const getDocument = computeOnce((entry: Entry): Document => {
   const weights = new Map<number, number>();
   for (const { weight, length, penalty, list } of PARTS) {
@@ -155,7 +155,7 @@ const getDocument = computeOnce((entry: Entry): Document => {
   };
 });
 
-/** Its first sentence says what a tool does, the others when and how. */
+/** The first sentence says what a tool does; others say when and how. */
 function takeSummary(text: string): string {
   const start = text.trimStart();
   const end = start.search(/[.!?](?:\s|$)|\n/);
@@ -167,7 +167,7 @@ const listParams = (schema: unknown): readonly string[] =>
     ? Object.keys(schema.properties).slice(0, MAX_PARAMS)
     : [];
 
-/** FNV-1a. Two terms with one hash are taken for one, which is seldom, and does no harm. */
+/** FNV-1a. Terms with the same hash are treated as one, which is rare and harmless. */
 function hashTerm(term: string): number {
   let hash = 0x811c9dc5;
   for (let at = 0; at < term.length; at += 1) {
@@ -176,7 +176,7 @@ function hashTerm(term: string): number {
   return hash >>> 0;
 }
 
-/** The weight of the term in the tool; 0 where it is not there. */
+/** The weight of the term in the tool; 0 if absent. */
 function findWeight({ hashes, weights }: Document, hash: number): number {
   let low = 0;
   let high = hashes.length;
@@ -188,20 +188,19 @@ function findWeight({ hashes, weights }: Document, hash: number): number {
   return hashes[low] === hash ? (weights[low] ?? 0) : 0;
 }
 
-// §25.3: texts as the terms by which they are found: words without their endings.
+// §25.3: splits text into search terms: words without their endings.
 
-/** Characters that are read of one text: what is longer costs no more. */
+/** Characters of one text that are used: a longer text costs no more. */
 const MAX_TEXT = 2_048;
-/** Characters of one word. */
+/** Maximum characters of a word. */
 const MAX_WORD = 40;
 
 /**
- * In their order, with repetitions. Scripts that are written without spaces, as Chinese and Japanese, have each character for
- * a term.
+ * In order, with repetitions. In scripts without spaces, such as Chinese and Japanese, each character is a term.
  */
 export function listTerms(text: string): readonly string[] {
   const read = text.slice(0, MAX_TEXT);
-  // Nearly all text is ASCII, which is read ten times as fast.
+  // Nearly all text is ASCII, which is processed ten times as fast.
   const words = NOT_ASCII.test(read)
     ? read.normalize('NFKC').toLowerCase().match(WORDS)
     : read.toLowerCase().match(ASCII_WORDS);
@@ -210,7 +209,7 @@ export function listTerms(text: string): readonly string[] {
   );
 }
 
-/** The same of a name such as `listPullRequests` or `list_pull_requests`: its parts, and the whole where that is one word. */
+/** The terms of a name such as `listPullRequests` or `list_pull_requests`: its parts, and the whole name if it is one word. */
 export function listNameTerms(name: string): readonly string[] {
   const parts = name.slice(0, MAX_TEXT).replace(HUMP, '$1 $2');
   return parts === name ? listTerms(name) : [...listTerms(parts), ...listTerms(name)];
@@ -223,7 +222,7 @@ const SPACELESS =
 const WORDS = new RegExp(`[${SPACELESS}]|(?:(?![${SPACELESS}])[\\p{L}\\p{M}\\p{N}])+`, 'gu');
 const HUMP = /(\p{Ll}|\p{N})(\p{Lu})/gu;
 
-/** English words that say nothing of what a tool does. */
+/** English words that say nothing about a tool's purpose. */
 const STOP_WORDS: ReadonlySet<string> = new Set(
   `a about again already also an and another any are as at be been before both but by can could did do does each else for from had
    has have he her here his how i if in into is it its just let like may me more most must my no not now of off on once one only
@@ -233,8 +232,7 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
 );
 
 /**
- * Without the endings by which forms of one English word differ, so that `creates`, `creating` and `creation` are one term.
- * What comes out need not be a word.
+ * Removes English endings, so that `creates`, `creating` and `creation` become the same term. The result need not be a word.
  */
 function stem(word: string): string {
   if (word.length <= 3 || !ENGLISH.test(word)) return word;
@@ -242,7 +240,7 @@ function stem(word: string): string {
 }
 
 const ENGLISH = /^[a-z]+$/;
-/** `-er` is left at short words, as `user` and `order`. */
+/** Short words keep `-er`, such as `user` and `order`. */
 const ENDING = /^(.{3,})(?:ing|ed)$|^(.{5,})er$/;
 const VOWEL = /[aeiouy]/;
 const DOUBLED = /([bdfgmnprt])\1$/;
@@ -264,7 +262,7 @@ function dropEnding(word: string): string {
 const dropFinalE = (word: string): string =>
   word.length > 3 && word.endsWith('e') ? word.slice(0, -1) : word;
 
-// §25.3: words that people and tools use for the same thing: who asks to "cancel a meeting" means `delete-event`.
+// §25.3: synonyms used by people and tools: "cancel a meeting" finds `delete-event`.
 
 /** Each line is one meaning; a word may have several. */
 const MEANINGS = `
@@ -349,7 +347,7 @@ book reserve booking reservation
 call phone
 `;
 
-/** Short forms, and the words that they stand for. */
+/** Abbreviations, and the words that they stand for. */
 const SPELLED_OUT: Readonly<Record<string, readonly string[]>> = {
   cpu: ['metric'],
   db: ['database'],
@@ -368,7 +366,7 @@ const meanings = new Map<string, string[]>();
 for (const [at, line] of MEANINGS.trim().split('\n').entries()) {
   for (const word of line.split(' ')) {
     const known = meanings.get(stem(word)) ?? [];
-    // No term of a text is written so.
+    // Distinct from every term of a text.
     meanings.set(stem(word), [...known, `=${at}`]);
   }
 }
@@ -377,7 +375,7 @@ const spelledOut = new Map(
   Object.entries(SPELLED_OUT).map(([short, words]) => [short, words.map(stem)]),
 );
 
-/** The meanings of a term: terms of their own, which documents that have another word of the same meaning have, too. */
+/** The meanings of a term, as separate terms, which documents with a synonym contain, too. */
 const listMeanings = (term: string): readonly string[] => meanings.get(term) ?? NONE;
 
 const NONE: readonly string[] = [];

@@ -1,5 +1,5 @@
-// §25.3: a view whose tools are found by searching: it lists three tools, and those that are pinned. All that can be called is
-// called as at any other path.
+// §25.3: a view with search instead of a full list: it lists three search tools, and the pinned tools. All tools can be called as
+// on any other path.
 
 import { fail } from '../../errors/gateway-error.ts';
 import type {
@@ -39,8 +39,8 @@ import {
 } from './search-tools.ts';
 
 /**
- * `catalog` serves the same view without a search. The configuration says now whether it is searched: sessions outlive a change
- * of it.
+ * `catalog` serves the same view without search. The configuration decides at each request whether search is on: sessions outlive
+ * configuration changes.
  */
 export function createSearchCatalog(path: ServedPath, catalog: ServedCatalog): ServedCatalog {
   const { view, access, hub, clock } = path;
@@ -171,11 +171,11 @@ function readInnerCall(args: JsonObject): InnerCall {
   return { name, args: isObject(args.arguments) ? args.arguments : {} };
 }
 
-/** Tools for apps alone are shown to no model (ext-apps, "Resource Discovery"). */
+/** Tools that are only for apps are hidden from models (ext-apps, "Resource Discovery"). */
 const canBeFound = ({ name, item }: Entry): boolean =>
   !isSearchTool(name) && isVisibleTo('model', item);
 
-/** The view's own tools: none where nothing can be found, so that it is as empty as any other view. */
+/** The search tools; none if there is nothing to find, so that the view is as empty as any other. */
 const listOwn = (visible: readonly Entry[]): readonly JsonObject[] =>
   visible.length === 0 ? [] : listSearchTools(describeServers(visible));
 
@@ -184,7 +184,7 @@ function choosePinned(entries: readonly Entry[], pinned: readonly string[]): rea
   return entries.filter(({ name }) => !isSearchTool(name) && fits.some((one) => one(name)));
 }
 
-/** §25.2: what a view that is searched lists of the tools that it has. */
+/** §25.2: the tools that a view with search lists. */
 export const listSearched = (
   entries: readonly Entry[],
   { pinned }: Pick<ViewConfig, 'pinned'>,
@@ -193,9 +193,9 @@ export const listSearched = (
   ...choosePinned(entries, pinned).map(({ item }) => item),
 ];
 
-/** The same view with nothing but the tools that are pinned. */
+/** The same view, limited to the pinned tools. */
 function createPinnedView(view: View, findConfig: () => ViewConfig | undefined): View {
-  // Each configuration has a list of its own.
+  // Each configuration has its own list.
   const listPinned = computeOnce((entries: readonly Entry[]) =>
     indexEntries(choosePinned(entries, findConfig()?.pinned ?? [])),
   );

@@ -1,4 +1,4 @@
-// §25.3: the three tools of a view that is searched, as clients see them, and what is wrong with their arguments.
+// §25.3: defines the three search tools of a view, and validates their arguments.
 
 import type { ObjectSchema, ToolAnnotations } from '../../mcp/catalog/content.ts';
 import { compileSchema, type SchemaCheck } from '../../mcp/catalog/define/compile-schema.ts';
@@ -15,7 +15,7 @@ export const CALL = 'call_tool';
 
 export type SearchTool = typeof SEARCH | typeof DESCRIBE | typeof CALL;
 
-/** Tools found by one search, unless it says how many. */
+/** The default number of tools that a search returns. */
 export const DEFAULT_LIMIT = 5;
 const MAX_LIMIT = 20;
 const MAX_NAME = 256;
@@ -94,7 +94,7 @@ export const getAnnotations = (name: SearchTool): JsonObject => ({
   ...DEFINITIONS[name].annotations,
 });
 
-/** `servers` says what there is to be found. */
+/** `servers` describes what can be found. */
 export const listSearchTools = (servers: string): readonly JsonObject[] => [
   write(
     SEARCH,
@@ -118,7 +118,7 @@ const write = (name: SearchTool, description: string): JsonObject => ({
 
 const checks = new Map<SearchTool, SchemaCheck>();
 
-/** Undefined where they fit. Schemas are compiled when they are first needed: most gateways have no such view. */
+/** Undefined if the arguments are valid. Schemas are compiled on demand: most gateways have no such view. */
 export function findArgumentProblem(tool: SearchTool, args: JsonObject): string | undefined {
   const { inputSchema } = DEFINITIONS[tool];
   const check =
@@ -127,23 +127,23 @@ export function findArgumentProblem(tool: SearchTool, args: JsonObject): string 
   return check.fits(args) ? undefined : check.describeProblem(args);
 }
 
-// §25.3: what a model is told of tools that were found: whole where they fit, else how to ask for the rest.
+// §25.3: renders found tools for the model: completely as far as they fit, otherwise with advice on how to get the rest.
 
-/** Tokens of one result's names, descriptions and schemas. */
+/** Maximum tokens for names, descriptions and schemas in one result. */
 const MAX_TOKENS = 4_000;
 
-/** For a tool whose schema is left out. */
+/** For a tool shown without its schema. */
 const MAX_SHORT_DESCRIPTION = 300;
 const MAX_SHORT_ARGUMENTS = 20;
 const MAX_SHORT_NAME = 64;
 
 /**
- * A tool that does not fit keeps no smaller one after it out. When they were `found`, it is shown shortly. When they were asked for
- * by name, it is not shown at all, and the first is always whole: without its schema nobody could call it.
+ * A tool that does not fit does not exclude smaller ones after it. In search results (`found`), it is shown in a short form. In
+ * results by name, it is left out, and the first tool is always complete: without its schema it could not be called.
  */
 export async function showTools(entries: readonly Entry[], reason: 'found' | 'named') {
   const countTokens = await loadCountTokens();
-  // Those that are not shown whole.
+  // Names of tools that are not shown completely.
   const leftOut: string[] = [];
   let left = MAX_TOKENS;
   const tools = entries.flatMap((entry, at): readonly JsonObject[] => {
@@ -186,18 +186,18 @@ function showShortly({ name, item }: Entry): JsonObject {
   };
 }
 
-// §25.3: what there is to be found, for the description of search_tools: the servers, and what they are for.
+// §25.3: describes what can be found, for the description of search_tools: the servers, and examples of their tools.
 
-/** Characters of all. */
+/** Maximum characters in total. */
 const MAX_TEXT = 2_000;
-/** Tools of each that are named; fewer where there are many servers. */
+/** Tools named per server; fewer if there are many servers. */
 const EXAMPLES = [5, 3, 1, 0] as const;
-/** Characters of a tool's name: of a longer one nothing is said. */
+/** Tools with longer names are not used as examples. */
 const MAX_EXAMPLE = 40;
 
 /**
- * Uses names of tools alone, which the lock, the rules and the guards have let through for this caller: a server's own words about
- * itself would stand here as the gateway's.
+ * Uses only names of tools that passed the lock, the rules and the guards for this caller: a server's description of itself would
+ * appear as the gateway's own words.
  */
 export function describeServers(entries: readonly Entry[]): string {
   const names = new Map<string, string[]>();
@@ -214,7 +214,7 @@ export function describeServers(entries: readonly Entry[]): string {
   return describe(servers.slice(0, MAX_NAMED), 0, servers.length - MAX_NAMED);
 }
 
-/** Names of servers that stand in `MAX_TEXT` characters, each with a number. */
+/** The number of server names that fit into `MAX_TEXT` characters, each with a count. */
 const MAX_NAMED = 30;
 
 type ServerTools = readonly (readonly [string, readonly string[]])[];
@@ -232,7 +232,7 @@ function describe(servers: ServerTools, count: number, left = 0): string {
   return `There are tools of ${parts.join('; ')}${left > 0 ? `; and ${countNoun(left, 'other server')}` : ''}.`;
 }
 
-/** So many of them from all over the list, since servers group their tools by what they deal with. */
+/** Picks `count` tools spread over the list, since servers group their tools by subject. */
 const spread = (tools: readonly string[], count: number): readonly string[] =>
   tools.length <= count
     ? tools
@@ -241,17 +241,17 @@ const spread = (tools: readonly string[], count: number): readonly string[] =>
         (_, at) => tools[Math.floor((at * tools.length) / count)] ?? '',
       );
 
-// §25.2: about how many tokens a model reads of a tool: its name, its description and the schema of its arguments.
+// §25.2: estimates the tokens that a model reads for a tool: its name, its description and the schema of its arguments.
 
-/** Keyed by the item itself: lists keep theirs for as long as they are the same. */
+/** Memoized by the item itself: unchanged lists keep their items. */
 type CountTokens = (tool: JsonObject) => number;
 
 let counting: CountTokens | undefined;
 
-/** Loaded where somebody asks. Models differ by some percent, and the estimate does no more (docs/decisions/0020-tokens.md). */
+/** Loaded on demand. Models differ by a few percent, and the estimate is no more accurate (docs/decisions/0020-tokens.md). */
 export async function loadCountTokens(): Promise<CountTokens> {
   const { estimateTokenCount } = await import('tokenx');
-  // As clients pass it on; output schemas, annotations and icons they keep.
+  // As clients pass the tool to models; output schemas, annotations and icons are not passed.
   counting ??= computeOnce(({ name, description, inputSchema }: JsonObject) =>
     estimateTokenCount(JSON.stringify({ name, description, inputSchema })),
   );

@@ -1,5 +1,5 @@
-// SEP-2640: one skill, and what lies in a directory, asked of whose it is. What comes is treated as what is listed: rules, the
-// lock and guards hold for it.
+// SEP-2640: serves a single skill, and the contents of a directory, from the server that owns them. The results are treated like
+// lists: rules, the lock and guards apply to them.
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { GuardPoint } from '../../mcp/calls/guards.ts';
@@ -41,7 +41,7 @@ export function createServeSkills(
 ): Pick<ServedCatalog, 'getSkill' | 'readDirectory'> {
   const { view, access, served } = path;
 
-  /** Sends a request; no guard would have looked at the server's words about a failure. */
+  /** Sends a request. Hides the server's words about a failure if a guard should have checked them. */
   async function ask(
     server: string,
     request: RelayedRequest,
@@ -56,7 +56,7 @@ export function createServeSkills(
     }
   }
 
-  /** As lists are: what clients could not use, is not approved, or a guard hides is left out. */
+  /** As for lists: removes items that clients could not use, that are not approved, or that a guard hides. */
   async function prepare(server: string, kind: 'skills' | 'resources', items: readonly RawItem[]) {
     const { servers, listGuards, naming } = served.current;
     const planned = servers.get(server);
@@ -87,7 +87,7 @@ export function createServeSkills(
     return { skill: toShownItem(view, entry), ...(cache && { cache }) };
   }
 
-  /** SEP-2640: a skill need not be listed. Whoever has the resource is asked. */
+  /** SEP-2640: a skill may be unlisted. The server that owns the resource is asked. */
   async function findUnlisted(uri: string, context: CallerContext) {
     const who = toWho(context, context);
     const found = await resolveResource(uri, who);
@@ -104,7 +104,7 @@ export function createServeSkills(
       : failUnknownItem('skills', uri);
   }
 
-  /** A file that another server lists would be read there. */
+  /** False if another server lists one of the skill's files: the file would be read there. */
   async function isServed(entry: Entry, who: Who): Promise<boolean> {
     const { server, files = [] } = entry;
     if (!access.mayList(entry, who)) return false;
@@ -163,7 +163,7 @@ export function createServeSkills(
     return { entries, nextCursor: page.nextCursor };
   }
 
-  /** `asked` is the URI as the client wrote it; `skill` the one whose folder it lies in. */
+  /** `asked` is the URI as the client wrote it; `skill` is the skill that contains the directory. */
   async function readAtServer(
     found: FoundResource & { readonly asked: string },
     skill: Entry | undefined,
@@ -174,7 +174,7 @@ export function createServeSkills(
     const who = toWho(context, context);
     const description = await view.findServer(server)?.lists.describe(who.upstream, who.patience);
     if (description === undefined || !canReadDirectories(description.capabilities)) {
-      // A server that lists no directories has said which files its skill has.
+      // A server that lists no directories still lists the files of its skill.
       const files = skill?.ownItem.resources;
       const described = (Array.isArray(files) ? files : []).map(describeFile);
       const children = listChildren(described, ownUri);
@@ -194,7 +194,7 @@ export function createServeSkills(
     return { entries: await prepare(server, 'resources', items), nextCursor };
   }
 
-  /** As clients see it; undefined where the caller may not. */
+  /** The item as clients see it; undefined if the caller has no access. */
   function toVisible(own: Entry, directory: FoundResource, who: Who): RawItem | undefined {
     const isMoved = directory.uri !== directory.ownUri;
     const name = isMoved ? toMovedUri(own.server, own.ownName) : own.ownName;
@@ -213,15 +213,17 @@ interface ReadPage {
   readonly nextCursor: unknown;
 }
 
-/** Entries of one page. */
+/** Maximum entries per page. */
 const MAX_CHILDREN = 10_000;
 
-/** The form by which rules and views judge a directory: a pattern for all that is in it (`skill://refunds/*`) fits it, too. */
+/**
+ * The form of a directory's URI for rules and views: a pattern for its contents (`skill://refunds/*`) also matches the directory.
+ */
 const toDirectory = (uri: string): string => (uri.endsWith('/') ? uri : `${uri}/`);
 
 const NO_LIST = { ttlMs: 0, fingerprint: '', bytes: 0, cut: undefined };
 
-/** A server says nothing here of what lies elsewhere. */
+/** A server may only list items that are directly in the directory. */
 function isChild(item: unknown, directory: string): item is RawItem {
   if (!isObject(item) || typeof item.uri !== 'string') return false;
   const start = toDirectory(directory);

@@ -1,4 +1,4 @@
-// SEP-2640: files of skills, and the server to which each belongs: it need not be in the list of resources.
+// SEP-2640: files of skills, and the server that each belongs to; a file may be missing in the list of resources.
 import { listDirectories, requireSkillRoot } from '../../mcp/catalog/content.ts';
 import { computeOnce } from '../../platform/compute-once.ts';
 import { toMovedUri, toOwnUri } from '../apps/app-tools.ts';
@@ -26,14 +26,14 @@ function place(skills: readonly Entry[], shown: Shown) {
   return { files, roots };
 }
 
-/** The file of a skill that says so itself. */
+/** Finds a file that a skill declares. */
 export const findSkillFile = (
   skills: readonly Entry[],
   uri: string,
   shown: Shown,
 ): FoundResource | undefined => toFound(placeSkills[shown](skills).files.get(uri), uri, shown);
 
-/** The skill whose folder the URI is, or lies in: the innermost. */
+/** Finds the innermost skill whose folder is, or contains, the URI. */
 export function findSkillAround(
   skills: readonly Entry[],
   uri: string,
@@ -45,7 +45,7 @@ export function findSkillAround(
   return root === undefined ? undefined : roots.get(root);
 }
 
-/** Finds what lies in the folder of a skill, whether the skill names it or not. */
+/** Finds a resource in the folder of a skill, whether or not the skill declares it. */
 export const findInSkillFolder = (
   skills: readonly Entry[],
   uri: string,
@@ -55,7 +55,7 @@ export const findInSkillFolder = (
 const toFound = (skill: Entry | undefined, uri: string, shown: Shown): FoundResource | undefined =>
   skill && locateFile(skill, uri, shown);
 
-/** `uri` as clients see it at the path. */
+/** `uri` is the URI as clients see it on the path. */
 export function locateFile(skill: Entry, uri: string, shown: Shown): FoundResource {
   const { server } = skill;
   const found = { server, annotations: {} };

@@ -1,26 +1,26 @@
-// Commands as rows: from them come the parser, the help, the completions and docs/cli.md.
+// Declares commands as rows, from which the parser, the help, the completions and docs/cli.md are generated.
 
 import type { Invocation } from './invocation.ts';
 
-/** `--check`: true where it is given. */
+/** `--check`: true if given. */
 export const flagOption = (summary: string) => ({ kind: 'flag', summary }) as const;
 
-/** `--watch` or `--no-watch`: undefined where neither is given. */
+/** `--watch` or `--no-watch`: undefined if neither is given. */
 export const toggle = (summary: string, negatedSummary: string) =>
   ({ kind: 'switch', summary, negatedSummary }) as const;
 
 interface TextRules {
-  /** True where `-` is a value: it is read from standard input. */
+  /** True if the value `-` means standard input. */
   readonly takesStandardInput?: true;
-  /** Advice for those who write `-` for the file. */
+  /** Advice for users who pass `-` as the file. */
   readonly standardInput?: string;
-  /** Says what is wrong with a value, in words that follow `--port: `. */
+  /** Describes the problem with a value; the text follows `--port: `. */
   readonly findProblem?: (value: string) => string | undefined;
 }
 
 /**
- * `--config FILE`. `value` is the placeholder in the help, of which the shell completes `FILE`; `example` is one for the error
- * message where the value is missing.
+ * `--config FILE`. `value` is the placeholder in the help; the shell completes file names for `FILE`. The error message for a
+ * missing value quotes `example`.
  */
 export const textOption = (
   value: string,
@@ -29,7 +29,7 @@ export const textOption = (
   rules: TextRules = {},
 ) => ({ kind: 'text', value, example, summary, ...rules }) as const;
 
-/** `--item NAME`, which may be repeated. */
+/** `--item NAME`, repeatable. */
 export const listOption = (
   value: string,
   example: string,
@@ -37,7 +37,7 @@ export const listOption = (
   rules: Pick<TextRules, 'takesStandardInput'> = {},
 ) => ({ kind: 'list', value, example, summary, ...rules }) as const;
 
-/** `--store embedded`: one of a few. */
+/** `--store embedded`: one of a few words. */
 export const choiceOption = <const Choice extends string>(
   value: string,
   choices: readonly Choice[],
@@ -48,7 +48,7 @@ export type OptionRow = ReturnType<
   typeof flagOption | typeof toggle | typeof textOption | typeof listOption | typeof choiceOption
 >;
 
-/** Rows by their names in code: `dryRun` is written `--dry-run`. */
+/** Rows by their names in code: `dryRun` is typed `--dry-run`. */
 type OptionRows = Readonly<Record<string, OptionRow>>;
 
 interface ValuesByKind {
@@ -64,34 +64,34 @@ type OptionValue<Row extends OptionRow> = Row extends {
   ? Choice | undefined
   : ValuesByKind[Exclude<Row['kind'], 'choice'>];
 
-/** Values that the user gave, as `run` gets them. */
+/** The values that the user gave, as passed to `run`. */
 type OptionValues<Rows extends OptionRows> = {
   readonly [Name in keyof Rows]: OptionValue<Rows[Name]>;
 };
 
-/** An operand, which stands behind the name of the command: `postern doctor URL`. */
+/** An operand after the name of the command: `postern doctor URL`. */
 export interface CommandArgument {
   readonly name: string;
   readonly summary: string;
   readonly isRequired?: true;
-  /** The only values that are allowed, where there are few. */
+  /** The allowed values, if there are only a few. */
   readonly choices?: readonly string[];
 }
 
 export interface Command<Rows extends OptionRows = OptionRows> {
   /** One word, or two: the first is a group (`GROUPS` in commands.ts). */
   readonly name: string;
-  /** In the list of commands. No full stop. */
+  /** For the list of commands. No full stop. */
   readonly summary: string;
-  /** More, for its own help and page: sentences, one paragraph each. */
+  /** Additional sentences for the command's help and page, one paragraph each. */
   readonly description: readonly string[];
   readonly operands?: readonly CommandArgument[];
   readonly options: Rows;
-  /** By what is typed, with `postern`: what it does. */
+  /** Maps an example command line, including `postern`, to its effect. */
   readonly examples: Readonly<Record<string, string>>;
-  /** The meaning of its exit code 1, where that is more than "it failed". */
+  /** The meaning of exit code 1, if it is more specific than "it failed". */
   readonly exitCode1?: string;
-  /** Imports what it needs when it runs: `start` loads nothing of `dev`. */
+  /** Imports its modules when it runs: `start` loads no code of `dev`. */
   run(
     values: OptionValues<Rows>,
     operands: readonly string[],
@@ -99,15 +99,15 @@ export interface Command<Rows extends OptionRows = OptionRows> {
   ): Promise<void> | void;
 }
 
-/** Gives `run` the types of the options. */
+/** Infers the types of the options for `run`. */
 export const defineCommand = <const Rows extends OptionRows>(command: Command<Rows>): Command =>
   command;
 
-/** `dryRun` is `--dry-run`. */
+/** `dryRun` becomes `--dry-run`. */
 export const toFlag = (name: string): string =>
   `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
-// Options that several commands have.
+// Options shared by several commands.
 
 export const CATALOG = textOption(
   'FILE',
@@ -130,7 +130,7 @@ export const PORT = textOption('N', '3010', 'listen on this port instead of PORT
   },
 });
 
-/** For `postern doctor` and `postern lock`: a user's access token, for what `summary` says. */
+/** For `postern doctor` and `postern lock`: a user's access token, whose purpose `summary` states. */
 export const tokenOptions = (summary: string) => ({
   token: textOption('TOKEN', '- <token.txt', `${summary} - reads it from standard input`, {
     takesStandardInput: true,

@@ -1,4 +1,4 @@
-// The file .env: it completes the environment of commands, and the log says so.
+// Completes the environment of a command from the file .env, and logs the names of the added settings.
 
 import { SETTINGS } from '../../config/config.ts';
 import { describeMisspelled, findMisspelledVariables } from '../../config/misspelled.ts';
@@ -7,10 +7,10 @@ import type { Texts } from './invocation.ts';
 import { type EnvFile, readEnvFile } from './read-input.ts';
 
 /**
- * Completes `env`: `.env` fills in what is not set; `--port` is PORT, `--config`
- * POSTERN_CONFIG, `--catalog` POSTERN_CATALOG.
+ * Adds unset variables from `.env` to `env`, and options: `--port` sets PORT, `--config` POSTERN_CONFIG, `--catalog`
+ * POSTERN_CATALOG.
  *
- * @throws StartError when there is a `.env` that cannot be read.
+ * @throws StartError if there is an unreadable `.env`.
  */
 export function prepareEnvironment(
   { port, config, catalog }: Partial<Texts<'port' | 'config' | 'catalog'>>,
@@ -26,7 +26,7 @@ export function prepareEnvironment(
 
 const KNOWN: ReadonlySet<string> = new Set(SETTINGS.map(({ variable }) => variable));
 
-/** The names of the settings in it, and no others: a broken line may have a secret for a name. */
+/** The names of settings in it, and no others: in a broken line, the name may be a secret. */
 export const listSettings = ({ added }: EnvFile): readonly string[] =>
   Object.keys(added)
     .filter((name) => KNOWN.has(name))

@@ -1,4 +1,4 @@
-// Errors that end a command with a sentence for the user, and without a stack.
+// Errors that end a command with a message for the user, without a stack.
 
 import { ConfigError } from '../../config/problem.ts';
 import { DefinitionError } from '../../errors/gateway-error.ts';
@@ -7,7 +7,7 @@ import { describeCode, getErrorCode } from '../../platform/error-code.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
 import type { Invocation } from './invocation.ts';
 
-/** Why the service cannot start: lines for the operator. */
+/** A reason why the service cannot start, as lines for the operator. */
 export class StartError extends Error {
   override readonly name = 'StartError';
   readonly lines: readonly string[];
@@ -18,17 +18,17 @@ export class StartError extends Error {
   }
 }
 
-/** The development provider of a gateway may have one of the ports that follow: the other gateway's is behind them. */
+/** The gateway's development provider may use one of the next ports, so a second gateway gets a port beyond them. */
 const NEXT_PORT = 10;
 const HIGHEST_PORT = 65_535;
 
-/** For a second gateway beside the one on this port. */
+/** The port to suggest for a second gateway, if the first one uses this port. */
 export const chooseOtherPort = (port: number): number =>
   port + NEXT_PORT > HIGHEST_PORT ? port - NEXT_PORT : port + NEXT_PORT;
 
 /**
- * Why the service cannot listen there, and what to set. `describeWithPort` says what to type for another port, where the user
- * started this process.
+ * The reason why the service cannot listen, and the setting to change. `describeWithPort` returns the command line for another
+ * port, if the user started this process.
  */
 export function describeListenError(
   error: unknown,
@@ -48,10 +48,10 @@ export function describeListenError(
   }
 }
 
-/** A command line that cannot be understood: a sentence for the user. */
+/** An invalid command line, as a sentence for the user. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
-  /** The command whose help says more; undefined where the command is not known. */
+  /** The command whose help to suggest; undefined if the command is unknown. */
   readonly command: string | undefined;
 
   constructor(message: string, command?: string) {
@@ -60,7 +60,7 @@ export class UsageError extends Error {
   }
 }
 
-/** Why a command did not do what it is for: a heading, and lines below it. */
+/** A failure of a command: a heading, and lines below it. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
   readonly heading: string;
@@ -74,11 +74,11 @@ export class CommandError extends Error {
   }
 }
 
-/** Prints why, and ends the process: exit code 2 for a wrong command line, else 1. */
+/** Prints the error and ends the process: with exit code 2 for an invalid command line, otherwise 1. */
 export function endWithError(error: unknown, { process, console }: Invocation): void {
-  // Messages quote files, which may be another's: nothing of them moves the cursor of a terminal.
+  // Messages quote files from others, so terminal control characters are escaped.
   console.error(escapeInvisible(describeError(error).join('\n')));
-  // Node alone knows the place of a syntax error, and prints it when nobody catches the error.
+  // Only Node.js knows the position of a syntax error, and it prints the position of an uncaught error.
   if (error instanceof SyntaxError)
     queueMicrotask(() => {
       throw error;
@@ -89,7 +89,7 @@ export function endWithError(error: unknown, { process, console }: Invocation): 
 function describeError(error: unknown): readonly string[] {
   if (error instanceof UsageError) {
     const { message, command } = error;
-    // The whole help would push the message off the screen.
+    // The full help would scroll the message off the screen.
     const help =
       command === undefined
         ? 'postern --help lists all commands.'

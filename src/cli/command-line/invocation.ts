@@ -1,4 +1,4 @@
-// Command lines that the user can type here: what is suggested has the form in which this process was started.
+// Suggests command lines in the form in which the user started this process.
 
 import { existsSync } from 'node:fs';
 import { basename, dirname, relative } from 'node:path';
@@ -6,16 +6,19 @@ import { fileURLToPath } from 'node:url';
 import { PACKAGE_ROOT } from '../../platform/own-files.ts';
 import { toShellWord } from '../../platform/text.ts';
 
-/** The process of a command, which it reads and writes besides files; tests call commands with their own. The current folder is the process's. */
+/**
+ * The process of a command, with its input and output except files; tests pass their own. The current folder is that of the real
+ * process.
+ */
 export interface Invocation {
   readonly process: InvokedProcess;
   readonly console: Pick<Console, 'log' | 'error'>;
 }
 
-/** The part of a process that a command uses. */
+/** The part of `process` that a command uses. */
 export interface InvokedProcess {
   readonly argv: readonly string[];
-  /** `.env` and options complete it. */
+  /** Completed from `.env` and from options. */
   readonly env: NodeJS.ProcessEnv;
   readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean };
   readonly stdout: NodeJS.WritableStream & { readonly isTTY?: boolean };
@@ -24,18 +27,18 @@ export interface InvokedProcess {
   exit(code?: number): void;
 }
 
-/** Values of options, or none: the rows in commands.ts say what each is for. */
+/** Optional values of options; their rows in commands.ts describe them. */
 export type Texts<Name extends string> = Readonly<Record<Name, string | undefined>>;
 export type Flags<Name extends string> = Readonly<Record<Name, boolean>>;
 
-/** The process as it was started: whatever suggests a command line looks at how this one was typed. */
+/** The parts of the process from which suggestions derive how the user typed the command. */
 export type TypedAs = Pick<InvokedProcess, 'argv' | 'env'>;
 
 /** `postern connect`, `npx postern connect` or `node dist/cli/main.js connect`. */
 export const describeCommand = (words: readonly string[], typed: TypedAs): string =>
   `${describeProgram(typed)} ${join(words)}`;
 
-/** The command line of this process, with another port. */
+/** This process's command line, with another port. */
 export function describeWithPort(port: number): string {
   const given = process.argv.slice(2).filter((arg, index, all) => !isPort(arg, all[index - 1]));
   const { npm_lifecycle_event: script, npm_lifecycle_script: scriptText = '' } = process.env;
@@ -50,14 +53,14 @@ export const isRunByNpx = (env: NodeJS.ProcessEnv): boolean => env.npm_command =
 
 function describeProgram({ argv, env }: TypedAs) {
   const [, script = ''] = argv;
-  // A link to the command in a folder of a project is in nobody's PATH.
+  // A command in a project's node_modules is not in the PATH.
   if (isRunByNpx(env) || script.includes('/node_modules/') || isInCheckout()) return 'npx postern';
   return basename(script) === 'postern'
     ? 'postern'
     : join(['node', relative(process.cwd(), script)]);
 }
 
-/** There npx runs what lies in it. */
+/** In a checkout, npx runs the checkout's own command. */
 export const isInCheckout = (): boolean =>
   SOURCE_FOLDER !== undefined && process.cwd() === dirname(fileURLToPath(SOURCE_FOLDER));
 
@@ -68,5 +71,5 @@ const join = (words: readonly string[]) => words.map(toShellWord).join(' ');
 
 const sourceFolder = new URL('src/', PACKAGE_ROOT);
 
-/** The sources, where this is a checkout: an installed package has none. */
+/** The folder of the sources in a checkout; undefined in an installed package. */
 export const SOURCE_FOLDER: URL | undefined = existsSync(sourceFolder) ? sourceFolder : undefined;

@@ -1,4 +1,4 @@
-// The end of a process: cleanly at the first signal, at once at the second, with exit code 1 after an error.
+// Ends a process: gracefully at the first signal, immediately at the second, and with exit code 1 after an error.
 import { constants } from 'node:os';
 import { getStackFacts } from '../../errors/gateway-error.ts';
 import { pause, systemClock } from '../../platform/clock.ts';
@@ -7,12 +7,12 @@ import { hasWritesUnderWay, holdWritesBack } from '../../store/embedded/writes-u
 import { isRunByNpx } from './invocation.ts';
 
 /**
- * Ctrl+C reaches npm and the service alike, and npm passes its own on: an interrupt that follows
- * another this soon (milliseconds) is the same one.
+ * Ctrl+C reaches npm and the service alike, and npm forwards its own: a second interrupt within this time (in milliseconds)
+ * counts as the same one.
  */
 const REPEATED_INTERRUPT_MS = 200;
 
-/** SIGTERM and SIGINT close and exit 0, a second one exits at once; an error nobody caught exits 1. */
+/** SIGTERM and SIGINT shut down and exit 0, a second signal exits immediately, and an uncaught error exits 1. */
 export function handleProcessEnd(log: Log, close: () => Promise<void>): void {
   let first: { readonly signal: string; readonly at: number } | undefined;
 
@@ -35,7 +35,7 @@ export function handleProcessEnd(log: Log, close: () => Promise<void>): void {
   handleOutputAndErrors(log);
 }
 
-/** Meanwhile this process goes on: the timers of the gateway's parts keep nothing alive, and there may be nothing else. */
+/** Keeps the process alive during the work: the gateway's timers are unreferenced, and nothing else may be pending. */
 export function stayAlive<Result>(work: Promise<Result>): Promise<Result> {
   const staying = setInterval(() => {}, 1000);
   return work.finally(() => clearInterval(staying));
@@ -43,7 +43,7 @@ export function stayAlive<Result>(work: Promise<Result>): Promise<Result> {
 
 const LOOK_FOR_NPX_MS = 1000;
 
-/** npx hands no signal on: once it is gone, what it ran has to end, or it would keep the port unnoticed. */
+/** npx does not forward signals: once npx is gone, its child has to end, or it would hold the port unnoticed. */
 export function endWithNpx(): void {
   if (!isRunByNpx(process.env)) return;
   const npx = process.ppid;
@@ -55,8 +55,8 @@ export function endWithNpx(): void {
 }
 
 /**
- * A worker of `WORKERS` shuts down when the main process says so, by SIGTERM, and then ends itself.
- * Whether a second signal ends it at once is for the main process to say, which then ends the worker.
+ * Shuts down a worker of `WORKERS` at SIGTERM from the main process. The worker ignores further signals: the main process decides
+ * whether a second one kills it.
  */
 export function handleWorkerEnd(log: Log, close: () => Promise<void>): void {
   let isEnding = false;
@@ -65,7 +65,7 @@ export function handleWorkerEnd(log: Log, close: () => Promise<void>): void {
     isEnding = true;
     await end(await closeAll(log, close), log);
   });
-  // Ctrl+C reaches all processes of a terminal.
+  // Ctrl+C reaches every process of a terminal.
   process.on('SIGINT', () => {});
   handleOutputAndErrors(log);
 }
@@ -81,9 +81,9 @@ async function closeAll(log: Log, close: () => Promise<void>): Promise<number> {
   }
 }
 
-/** A log that nobody reads must not stop the gateway; what waits for its reader at the end is not lost. */
+/** A blocked log reader must not stop the gateway; lines still buffered at the end are flushed. */
 function handleOutputAndErrors(log: Log) {
-  // Node.js makes a pipe or a socket one that does not block when its stream is first asked for.
+  // Node.js makes a pipe or socket non-blocking when its stream is first accessed.
   void process.stdout;
   process.on('exit', () => standardOutput.flush());
   process.on('uncaughtException', (cause: unknown) => {
@@ -94,7 +94,7 @@ function handleOutputAndErrors(log: Log) {
     void end(1, log);
   });
 
-  // A forgotten await in one tool must not end the service for everybody.
+  // A missing await in one tool must not end the service for all users.
   process.on('unhandledRejection', (cause: unknown) => {
     log.error(
       'A promise was rejected and nothing handled it. The stack shows where: perhaps a tool lacks an await.',
@@ -103,14 +103,14 @@ function handleOutputAndErrors(log: Log) {
   });
 }
 
-// The exit of a process once there is nothing left to do in it. Node.js then waits for the threads that work for it, however
-// long a disk, a lock or a name server holds them up, and can do nothing meanwhile: so that is waited for before, and not for ever.
+// On exit, Node.js waits for its thread pool, however long a disk, a lock or a name server blocks them, and can do nothing in
+// the meantime. So the process waits for the threads before it exits, with a limit.
 
-/** Milliseconds for what threads are at. */
+/** Maximum milliseconds to wait for threads. */
 const THREADS_MS = 1000;
 const LOOK_MS = 10;
 
-/** At once, unless a thread is at work. */
+/** Exits immediately unless a thread is at work. */
 async function end(code: number, log: Log): Promise<void> {
   holdWritesBack();
   const latest = systemClock.monotonic() + THREADS_MS;
@@ -125,7 +125,7 @@ async function end(code: number, log: Log): Promise<void> {
   );
   process.emit('exit', code);
   process.kill(process.pid, 'SIGKILL');
-  // The first process of a container cannot kill itself by a signal.
+  // The first process of a container cannot kill itself with a signal.
   process.abort();
 }
 

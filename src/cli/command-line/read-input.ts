@@ -1,5 +1,5 @@
-// The file .env in the current folder: variables that the environment does not set. Apart from what knows all settings: the process
-// that watches needs them only later.
+// Reads input of commands: the file .env, secrets, text files and addresses. Separate from the table of settings, which a
+// watching process loads only later.
 
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -12,38 +12,38 @@ import type { InvokedProcess } from './invocation.ts';
 
 export interface EnvFile {
   readonly path: string;
-  /** Variables that it sets: those that the environment lacks, or that are empty there. */
+  /** Variables it sets: those that are unset or empty in the environment. */
   readonly added: Readonly<Record<string, string>>;
 }
 
-/** Undefined where there is none. @throws StartError when it cannot be read. */
+/** Undefined if there is no such file. @throws StartError if it cannot be read. */
 export function readEnvFile(env: NodeJS.ProcessEnv): EnvFile | undefined {
   const path = resolve('.env');
   const text = readTextFile(path, (error) => {
     const code = getErrorCode(error);
-    // A folder of that name is a virtual environment of Python.
+    // A folder named .env is a Python virtual environment.
     if (code === 'ENOENT' || code === 'EISDIR') return undefined;
     throw new StartError(`${path} cannot be read (${code ?? String(error)}).`);
   });
   if (text === undefined) return undefined;
   const added: Record<string, string> = {};
-  // Some editors begin a file with a byte order mark, which would belong to the first name.
+  // Some editors begin a file with a byte order mark, which would become part of the first name.
   for (const [name, value] of Object.entries(parseEnv(text.replace(/^\ufeff/, '')))) {
     if (value !== undefined && !env[name]) added[name] = value;
   }
   return { path, added };
 }
 
-/** Finds what the environment or `.env` says, before `prepareEnvironment`. */
+/** Reads a variable from the environment or `.env`, before `prepareEnvironment`. */
 export const findSetting = (variable: string): string | undefined =>
   process.env[variable] || readEnvFile(process.env)?.added[variable];
 
-// A secret of the command line. Everybody on the machine can read the arguments of a process, so it may come from a file
-// or from standard input as well.
+// Secrets on the command line. Every user of the machine can read a process's arguments, so a secret may also come from a file or
+// from standard input.
 
 /**
- * The value of `flag` and `flag`-file, without the line break at its end; undefined where neither was. `-` in place of the
- * secret itself is standard input.
+ * Returns the value of `flag` or the content of `flag`-file, without the trailing line break; undefined if neither is given. The
+ * value `-` means standard input.
  *
  * @throws UsageError
  */
@@ -76,9 +76,9 @@ function requireContent(content: string, flag: string) {
   return secret;
 }
 
-// Text that commands read from files, and that they print in columns.
+// Text files that commands read.
 
-/** Reads a file; where it cannot be read, the result is what `explain` makes of the error. */
+/** Reads a file; if that fails, returns the result of `explain` for the error. */
 export function readTextFile<Other>(
   path: string,
   explain: (error: unknown) => Other,
@@ -90,12 +90,12 @@ export function readTextFile<Other>(
   }
 }
 
-/** Empty where it cannot be read. */
+/** Empty if the file cannot be read. */
 export const readIfPresent = (path: string): string => readTextFile(path, () => '');
 
-// Addresses as people write them: without a scheme where they mean the usual one.
+// Addresses as users write them: the usual scheme may be missing.
 
-/** http on this machine, https elsewhere; what has a scheme stays as it is. */
+/** Adds http for this machine and https for others; an existing scheme is kept. */
 export function addScheme(text: string): string {
   if (text.includes('://')) return text;
   const secure = `https://${text}`;

@@ -1,16 +1,16 @@
-// Output for people: a spinner while they wait, columns, counts, and names that others chose.
+// Terminal output: a spinner, columns, counts, and names chosen by others.
 
 import { toVisibleJson } from '../../platform/invisible.ts';
 import type { InvokedProcess } from './invocation.ts';
 
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
-/** Milliseconds: what takes less needs none. */
+/** Milliseconds: shorter waits need no spinner. */
 const PATIENCE_MS = 300;
 const FRAME_MS = 80;
 
 /**
- * Shows `text` until the result is called. The cursor stays at the start of the line, so that what is printed meanwhile,
- * by another process perhaps, stands in its place: `text` is short.
+ * Shows `text` until the returned function is called. The cursor stays at the start of the line, so that other output, perhaps
+ * from another process, overwrites the spinner: `text` must be short.
  */
 export function showSpinner(text: string, { stderr: terminal, env }: InvokedProcess): () => void {
   if (!terminal.isTTY || env.TERM === 'dumb') return () => {};
@@ -30,7 +30,7 @@ export function showSpinner(text: string, { stderr: terminal, env }: InvokedProc
   };
 }
 
-/** A line for each row, whose cells stand below one another. */
+/** One line per row, with aligned cells. */
 export function alignColumns(rows: readonly (readonly string[])[]): readonly string[] {
   const widths = (rows[0] ?? []).map((_cell, column) =>
     Math.max(...rows.map((row) => row[column]?.length ?? 0)),
@@ -44,7 +44,7 @@ export function alignColumns(rows: readonly (readonly string[])[]): readonly str
 /** `1,930` */
 export const formatCount = (count: number): string => count.toLocaleString('en');
 
-/** A name that a server, a client or a caller chose: nothing of it moves the cursor of a terminal. */
+/** A name chosen by a server, a client or a caller, without terminal control characters. */
 export function toVisibleName(name: string): string {
   const json = toVisibleJson(name);
   return json === `"${name}"` ? name : json;

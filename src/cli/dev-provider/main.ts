@@ -1,5 +1,5 @@
-// The development provider by itself, for gateways that run elsewhere (compose.yaml). It is started with their
-// settings: the tokens that it makes have to be right for them.
+// Runs the development provider on its own, for gateways that run elsewhere (compose.yaml). It gets the gateway's settings, so
+// that its tokens are valid there.
 import { createServer } from 'node:http';
 import { loadConfig } from '../../config/load.ts';
 import { describeListenError, endWithError, StartError } from '../command-line/errors.ts';

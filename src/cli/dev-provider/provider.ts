@@ -1,4 +1,4 @@
-// An OpenID provider for development and tests: any name logs in, nothing leaves the machine.
+// OpenID provider for development and tests: accepts any name as a login, and needs no network.
 
 import { generateKeyPair, type JsonWebKey, randomBytes } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -12,14 +12,14 @@ import { getErrorCode } from '../../platform/error-code.ts';
 import { isObject } from '../../platform/json.ts';
 import { StartError } from '../command-line/errors.ts';
 
-/** The one of a gateway with these settings. @throws StartError where its keys cannot be written. */
+/** Creates the provider for a gateway with these settings. @throws StartError if its keys cannot be written. */
 export async function createProviderOf(
   { server: { baseUrl }, store }: Config,
   issuer: string,
   [first = `${baseUrl}/mcp`, ...others]: readonly string[],
   clientId: string,
 ): Promise<RequestListener> {
-  // At the first start another thread makes the keys meanwhile.
+  // At the first start, another thread generates the keys during the import.
   const [keys] = await Promise.all([
     loadOrCreateProviderKeys(store.dataDir),
     silenceNotices(loadPackage),
@@ -38,8 +38,8 @@ const EDITOR_REDIRECT =
   /^(https:\/\/(insiders\.)?vscode\.dev\/redirect$|(cursor|vscode|vscode-insiders):\/\/)/;
 
 /**
- * A redirect that stays on the machine, whatever the port (RFC 8252 §7.3), or leads into an
- * editor. Nothing else: a code of this provider opens the developer's gateway.
+ * True for a redirect to this machine, with any port (RFC 8252 §7.3), or to an editor. Others are refused: a code from this
+ * provider gives access to the developer's gateway.
  */
 function isLocalRedirect(uri: string) {
   if (EDITOR_REDIRECT.test(uri)) return true;
@@ -47,7 +47,7 @@ function isLocalRedirect(uri: string) {
   return protocol === 'http:' && isLoopbackHost(hostname);
 }
 
-/** @throws Error with code `ERR_MODULE_NOT_FOUND` where the development packages are missing. */
+/** @throws Error with code `ERR_MODULE_NOT_FOUND` if the development packages are missing. */
 export async function createDevProvider(settings: DevProviderSettings): Promise<RequestListener> {
   const { issuer } = settings;
   const accounts = createAccounts();
@@ -56,7 +56,7 @@ export async function createDevProvider(settings: DevProviderSettings): Promise<
     const { InvalidTarget } = thrown;
     return new Constructor(issuer, createProviderConfiguration(settings, accounts, InvalidTarget));
   });
-  // The gateway's own callback is allowed wherever it is.
+  // The gateway's own callback is allowed at any address.
   provider.Client.prototype.redirectUriAllowed = (uri: string) =>
     uri === `${settings.gatewayUrl}/oauth/callback` || (URL.canParse(uri) && isLocalRedirect(uri));
   const handleRequest = provider.callback();
@@ -66,7 +66,7 @@ export async function createDevProvider(settings: DevProviderSettings): Promise<
     const { url = '/' } = req;
     const answer = (status: number, text: string, headers = {}) =>
       res.writeHead(status, { ...TEXT, ...headers }).end(text);
-    // A page elsewhere must not reach it under a name of its own (DNS rebinding).
+    // Blocks web pages whose own host name resolves to this machine (DNS rebinding).
     if (req.headers.host !== host) {
       answer(403, `This is ${issuer}. It does not answer to any other name.`);
     } else if (url === '/') {
@@ -76,7 +76,7 @@ export async function createDevProvider(settings: DevProviderSettings): Promise<
       );
     } else if (
       url.startsWith(TOKEN_PATH) &&
-      // Fetch Metadata: another site's page asks, as by an image. Programs send none.
+      // Fetch Metadata: a request from another site's page, such as an image. Programs send no such header.
       /^(cross|same)-site$/.test(String(req.headers['sec-fetch-site']))
     ) {
       answer(403, 'Pages from other sites get no token, and cannot change groups.\n');
@@ -99,7 +99,7 @@ export async function createDevProvider(settings: DevProviderSettings): Promise<
         answer(400, 'This login has expired. Start again from your client.'),
       );
     } else {
-      // There are no accounts to choose from: `select_account` becomes a new login.
+      // There are no accounts to select: `select_account` becomes a new login.
       const choice = /([?&]prompt=)[^&]*\bselect_account\b[^&]*/;
       req.url = addDefaultScope(url).replace(choice, '$1login');
       handleRequest(req, res);
@@ -107,7 +107,7 @@ export async function createDevProvider(settings: DevProviderSettings): Promise<
   };
 }
 
-/** RFC 6749 §3.3: a client may leave the scope to the server, which this one refuses as "none". */
+/** RFC 6749 §3.3: a client may omit the scope, but oidc-provider rejects that. */
 function addDefaultScope(target: string) {
   const isUnscoped = target.startsWith('/auth?') && !/[?&]scope=[^&]/.test(target);
   return isUnscoped ? `${target.replace(/&scope=(?=&|$)/, '')}&scope=profile` : target;
@@ -118,10 +118,10 @@ const TEXT = {
   'X-Content-Type-Options': 'nosniff',
 } as const;
 
-/** An optional dependency: loaded here and nowhere else. */
+/** An optional dependency, loaded only here. */
 const loadPackage = () => import('oidc-provider');
 
-/** The notices of oidc-provider are about production and its supported Node versions: no use here. */
+/** Suppresses the notices of oidc-provider about production and Node.js versions, which do not apply here. */
 async function silenceNotices<Result>(run: () => Promise<Result>): Promise<Result> {
   const { info, warn } = console;
   console.info = () => {};
@@ -133,12 +133,15 @@ async function silenceNotices<Result>(run: () => Promise<Result>): Promise<Resul
   }
 }
 
-/** For a token without a browser: `curl <issuer>/token-for/ada`. A name has characters that no shell and no URL changes. */
+/**
+ * Issues a token without a browser: `curl <issuer>/token-for/ada`. Names contain only characters that are safe in shells and
+ * URLs.
+ */
 export const TOKEN_PATH = '/token-for/';
 
 const NAME = /^[\w.@-]{1,100}$/;
 
-/** The access token that a login under this name would give; undefined for what is no name. */
+/** The access token that a login under this name would yield; undefined for an invalid name. */
 async function issueToken(
   provider: Provider,
   settings: DevProviderSettings,
@@ -165,14 +168,14 @@ async function issueToken(
 }
 
 interface DevProviderSettings {
-  /** `http://localhost:<port>`, where the caller serves it. */
+  /** `http://localhost:<port>`, served by the caller. */
   readonly issuer: string;
   readonly keys: ProviderKeys;
-  /** BASE_URL of the gateway: tokens are made for it and for what is below it (RFC 8707). */
+  /** BASE_URL of the gateway: the provider issues tokens for this URL and those below it (RFC 8707). */
   readonly gatewayUrl: string;
-  /** Audiences that the gateway accepts; the first stands in for a resource that is none. */
+  /** Audiences that the gateway accepts; the first one is the default resource. */
   readonly audience: readonly [string, ...string[]];
-  /** The client that the gateway uses; public without a secret. */
+  /** The gateway's client; public if it has no secret. */
   readonly client: {
     readonly id: string;
     readonly secret?: string;
@@ -199,7 +202,7 @@ function createProviderConfiguration(
         client_id: id,
         ...(secret !== undefined && { client_secret: secret }),
         token_endpoint_auth_method: secret === undefined ? 'none' : `client_secret_${auth}`,
-        // createDevProvider decides which are allowed; one has to be named.
+        // createDevProvider decides which URIs are allowed, but one has to be listed.
         redirect_uris: ['https://postern.invalid/callback'],
         grant_types: ['authorization_code', 'refresh_token'],
         response_types: ['code'],
@@ -267,7 +270,7 @@ function createProviderConfiguration(
   };
 }
 
-/** The form of tokens for the gateway, or for one of its servers. */
+/** The format of tokens for the gateway, or for one of its servers. */
 const describeResource = (
   { audience, accessTokenTtlSeconds }: DevProviderSettings,
   resource: string,
@@ -279,7 +282,7 @@ const describeResource = (
   jwt: { sign: { alg: 'RS256' } },
 });
 
-/** Keys by which the development provider signs tokens and cookies. */
+/** The keys with which the development provider signs tokens and cookies. */
 interface ProviderKeys {
   /** A private RS256 key as a JWK (RFC 7517). */
   readonly signing: JsonWebKey;
@@ -287,13 +290,13 @@ interface ProviderKeys {
 }
 
 /**
- * The keys kept in `folder`, created at the first start: tokens outlive a restart.
+ * Loads the keys in `folder`, or creates them at the first start: tokens stay valid across restarts.
  *
- * @throws StartError where the folder cannot be written.
+ * @throws StartError if the folder cannot be written.
  */
 async function loadOrCreateProviderKeys(folder: string): Promise<ProviderKeys> {
   const file = join(folder, 'dev-provider-keys.json');
-  // Something else than keys where there is no such file, too.
+  // Invalid content is treated like a missing file.
   const kept = await readFile(file, 'utf8')
     .then((text): unknown => JSON.parse(text))
     .catch(() => undefined);
@@ -322,16 +325,16 @@ export async function generateProviderKeys(): Promise<ProviderKeys> {
 const isProviderKeys = (content: unknown): content is ProviderKeys =>
   isObject(content) && isObject(content.signing) && typeof content.cookie === 'string';
 
-// The login page of the development provider, its form, and who has logged in by it.
+// The login page of the development provider, its form, and the accounts that logged in.
 
-/** The path to which the provider sends a browser that has to log in. */
+/** The path that the provider redirects a browser to for a login. */
 const LOGIN_PATH = '/login/';
 
 const DEFAULT_GROUPS = 'developers';
 const MAX_NAME_LENGTH = 100;
 const MAX_FORM_BYTES = 10_000;
 
-/** Answers the login page and its form. @throws when the login has expired. */
+/** Serves the login page and handles its form. @throws if the login has expired. */
 export async function logIn(
   provider: Provider,
   accounts: Accounts,
@@ -339,7 +342,7 @@ export async function logIn(
   res: ServerResponse,
 ): Promise<void> {
   const { prompt } = await provider.interactionDetails(req, res);
-  // Nobody is asked for consent here, even where a client insists on it.
+  // Consent is always granted, even if the client insists on a prompt.
   if (prompt.name !== 'login') {
     const options = { mergeWithLastSubmission: true };
     await provider.interactionFinished(req, res, { consent: {} }, options);
@@ -363,7 +366,7 @@ async function readForm(req: IncomingMessage): Promise<URLSearchParams> {
   return new URLSearchParams(form);
 }
 
-/** The login page. It shows nothing of the request and loads nothing. */
+/** The login page. It shows nothing from the request and loads no resources. */
 const LOGIN_PAGE = `<!doctype html>
 <html lang="en">
 <head>
@@ -394,7 +397,7 @@ label[for=groups], button { display: block; margin-top: 1rem; }
 </html>
 `;
 
-/** No form-action: Chromium applies it to every redirect after the form, up to the client's own. */
+/** No form-action: Chromium applies it to every redirect after the form, including the one to the client. */
 const LOGIN_PAGE_HEADERS = {
   'Content-Type': 'text/html; charset=utf-8',
   'Content-Security-Policy':
@@ -405,16 +408,16 @@ const LOGIN_PAGE_HEADERS = {
 
 type Accounts = ReturnType<typeof createAccounts>;
 
-/** Names whose groups are remembered: a test may log in under any number of them. */
+/** Maximum number of names whose groups are remembered: a test may use any number of names. */
 const MAX_NAMES = 1000;
 const MAX_GROUPS = 50;
 
 function createAccounts() {
-  /** The first logged in longest ago. */
+  /** The least recent login comes first. */
   const groupsOf = new Map<string, readonly string[]>();
 
   return {
-    /** Remembers the groups of this name, until it logs in with others. */
+    /** Remembers the groups of this name until its next login with groups. */
     setGroups(name: string, groups: readonly string[]): void {
       groupsOf.delete(name);
       groupsOf.set(name, groups);
@@ -430,7 +433,7 @@ function createAccounts() {
   };
 }
 
-/** `developers, operators`; none where nothing is typed. */
+/** `developers, operators`; empty if nothing is typed. */
 const parseGroups = (text: string): readonly string[] =>
   text
     .split(',')

@@ -1,4 +1,4 @@
-// The screen of postern dev once it serves: all of it at first, then what has changed.
+// Terminal output of postern dev: a banner at first, then the changes.
 
 import type { ServerFacts } from '../../catalog/upstream-catalogs.ts';
 import type { Config } from '../../config/config.ts';
@@ -16,15 +16,15 @@ import type { EnvFile } from '../command-line/read-input.ts';
 import type { ConfigFile } from '../setup/config-file.ts';
 
 interface Announcement extends Banner {
-  /** A summary of how much is served, and what was kept. */
+  /** A summary: how much is served, and how many sessions were kept. */
   readonly summary: string;
-  /** The changed files that were loaded; none after the first start, and where somebody asked for that. */
+  /** The changed files that were loaded; empty after the first start and after a manual reload. */
   readonly loaded: readonly string[];
 }
 
-/** `hasKeys` says that the user can ask for the rest by keys. */
+/** `hasKeys` means that the user can press keys for details. */
 export function createAnnouncer(write: (text: string) => void, hasKeys: boolean) {
-  // Names of files and what these say may be another's: nothing of them moves the cursor of a terminal.
+  // File names and their content may come from others, so terminal control characters are escaped.
   const print = (text: string) => write(escapeInvisible(text));
   let told: Announcement | undefined;
 
@@ -35,7 +35,8 @@ export function createAnnouncer(write: (text: string) => void, hasKeys: boolean)
         print(hasKeys ? renderShortBanner(announcement) : renderBanner(announcement));
       } else {
         const why = loaded.length === 0 ? '' : `: ${loaded.join(', ')} changed`;
-        // Another process has told of them before. Only .env can have changed them meanwhile, and which is not known here.
+        // A previous process has printed these facts. Only .env can have changed them since then, and this process cannot tell
+        // which.
         const before = told ?? (loaded.includes('.env') ? undefined : announcement);
         const known = before?.facts.map((fact) => renderFacts([fact])) ?? [];
         const changed = facts.filter(
@@ -47,7 +48,7 @@ export function createAnnouncer(write: (text: string) => void, hasKeys: boolean)
       told = announcement;
     },
     note: print,
-    /** Prints what clients are given, where the banner left it out. */
+    /** Prints the hints that the short banner omits. */
     printHints() {
       if (told !== undefined) print(`\n${told.hints}`);
     },
@@ -57,13 +58,13 @@ export function createAnnouncer(write: (text: string) => void, hasKeys: boolean)
 interface Fact {
   readonly name: string;
   readonly lines: readonly string[];
-  /** Left out of the short banner. */
+  /** Omitted from the short banner. */
   readonly isDetail?: true;
 }
 
 interface Banner {
   readonly facts: readonly Fact[];
-  /** Commands to type next, and what clients are given: the same after most changes. */
+  /** Suggested commands and client setups, which most changes do not affect. */
   readonly hints: string;
 }
 
@@ -76,7 +77,7 @@ ${renderFacts(facts)}
 ${hints}
   LOG_LEVEL=debug logs every request. Press Ctrl+C to stop.`;
 
-/** For a terminal in which keys can be pressed for the rest. */
+/** For a terminal with keys for the details. */
 const renderShortBanner = ({ facts }: Banner) => `${HEAD}
 ${renderFacts(facts.filter(({ isDetail }) => !isDetail))}
   Press c to see how clients connect, Ctrl+C to stop.
@@ -89,11 +90,11 @@ const renderFacts = (facts: readonly Fact[]) =>
     )
     .join('');
 
-// The banner of postern dev: what is served, and how clients connect.
+// The banner of postern dev: the services, and how clients connect.
 
 interface BannerFacts {
   readonly login: string;
-  /** Answers with an access token, where the development provider gives them out. */
+  /** Returns an access token; undefined without the development provider. */
   readonly tokenUrl: string | undefined;
   readonly configFile: Pick<ConfigFile, 'path' | 'setup'> | undefined;
   readonly envFile: EnvFile | undefined;
@@ -101,7 +102,7 @@ interface BannerFacts {
 
 const DEFAULT_BASE_URL = 'http://localhost:3000';
 
-/** `node` is the version that runs it. */
+/** `node` is the version of Node.js. */
 export function createBanner(
   config: Config,
   facts: BannerFacts,
@@ -125,7 +126,7 @@ export function createBanner(
       {
         name: 'Servers',
         lines: describeServers(url, configFile),
-        // Each is told of by itself once it answers.
+        // Each server is announced once it responds.
         ...(configFile?.setup.file.servers.length && { isDetail: true }),
       },
       ...(views.length === 0
@@ -152,7 +153,7 @@ export function createBanner(
   };
 }
 
-/** A line for each, in the order of the file. */
+/** One line per server, in the order of the file. */
 function describeServers(url: string, configFile: BannerFacts['configFile']): readonly string[] {
   if (configFile === undefined)
     return ['none (--config FILE puts your MCP servers behind the gateway)'];
@@ -162,14 +163,14 @@ function describeServers(url: string, configFile: BannerFacts['configFile']): re
   return [
     ...servers.map((server) => {
       const { verb, describe } = findTransport(server);
-      // Without what may be secret: arguments, and what follows the host.
+      // Without arguments and URL paths, which may be secret.
       return `${server.name} (${verb} ${describe(server).target})`;
     }),
     `A single server: ${url}/${first.name} has everything of ${first.name}, under its own names`,
   ];
 }
 
-/** Fits in a terminal of 40 lines together with the facts. */
+/** Fits into a terminal of 40 lines together with the facts. */
 function renderHints({ server, auth }: Config, facts: BannerFacts, node: string) {
   const { baseUrl, catalogFile } = server;
   const entry = {
@@ -177,7 +178,7 @@ function renderHints({ server, auth }: Config, facts: BannerFacts, node: string)
     url: `${baseUrl}/mcp`,
     ...(!auth.required && { isOpen: true as const }),
   };
-  // Clients that connect from their vendor's servers do not reach this machine.
+  // Clients that connect from their vendor's servers cannot reach this machine.
   const local = CLIENT_SETUPS.filter(({ isRemote }) => !isRemote);
   const curl = local.filter(({ id }) => id === 'curl');
   const [major = 0, minor = 0] = node.split('.').map(Number);
@@ -189,7 +190,7 @@ function renderHints({ server, auth }: Config, facts: BannerFacts, node: string)
   const files = local.filter(({ language }) => language === 'json');
   const getToken = facts.tokenUrl === undefined ? [] : [`TOKEN=$(curl -s ${facts.tokenUrl})`];
   const file = facts.configFile?.setup.file;
-  // The demo comes with the checkout, and calls what is built in.
+  // The demo is part of the checkout, and calls the built-in tools.
   const hasDemo =
     isInCheckout() && catalogFile === undefined && file?.builtIn !== false && !file?.rules.length;
   const hasServers = (file?.servers.length ?? 0) > 0;
@@ -224,15 +225,15 @@ function renderHints({ server, auth }: Config, facts: BannerFacts, node: string)
     .join('');
 }
 
-// Lines of postern dev about the servers behind the gateway, each once it is known how it is.
+// Announces the servers behind the gateway, each as soon as its state is known.
 
 const LOOK_EVERY_MS = 200;
-/** Once each has been announced. */
+/** Interval after all servers have been announced. */
 const WATCH_EVERY_MS = 1000;
-/** Time to wait for the tools of a server that answers, and for a server that nobody has tried. */
+/** How long to wait for the tools of a running server, and for an untried server. */
 const PATIENCE_MS = 5000;
 
-/** `✓ git     12 tools`; of one that failed also that it answers again. The result ends it. */
+/** Prints `✓ git     12 tools`, and reports when a failed server responds again. Call the returned function to stop. */
 export function announceServers(
   listServers: () => readonly ServerFacts[],
   say: (line: string) => void,
@@ -252,7 +253,7 @@ export function announceServers(
       const print = (mark: string, words: string) =>
         say(`  ${mark} ${server.name.padEnd(width)}  ${words}`);
       if (told.has(server.name)) {
-        // One that failed and answers again: the screen still shows that it failed.
+        // A failed server responds again, but the terminal still shows the failure.
         const { name, isUp, tools } = server;
         if (isUp === false) down.add(name);
         if (isUp === true && tools !== undefined && down.delete(name))
@@ -265,7 +266,7 @@ export function announceServers(
         if (server.isUp === false) down.add(server.name);
         print(...state);
       } else if (isLate && !toldToStart.has(server.name)) {
-        // The first time, npx has to download it.
+        // At first use, npx has to download the server.
         toldToStart.add(server.name);
         print('…', 'still starting');
       }
@@ -277,12 +278,12 @@ export function announceServers(
   return () => cancel();
 }
 
-/** Undefined while it may still change by itself. */
+/** Undefined as long as the state may change on its own. */
 function describeState(
   { isUp, reason, tools, isPersonal }: ServerFacts,
   isLate: boolean,
 ): readonly [mark: string, words: string] | undefined {
-  // Without the time until the next start, which would soon be wrong on the screen.
+  // Without the time until the next start, which would soon be outdated.
   if (isUp === false) return ['✗', leaveOutNextStart(reason ?? 'it does not answer')];
   if (isUp === true && tools !== undefined) return ['✓', countNoun(tools, 'tool')];
   if (!isLate || !isPersonal) return undefined;

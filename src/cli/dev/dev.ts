@@ -23,13 +23,13 @@ import { joinWatcher, tellWatcher } from './watch.ts';
 
 const CLIENT_ID = 'postern-dev';
 
-/** Settings for which development needs other defaults; a variable of the user's own takes precedence. */
+/** Other defaults for development; the user's own variables take precedence. */
 const DEV_DEFAULTS = {
   HOST: '127.0.0.1',
   LOG_LEVEL: 'warn',
   LOG_FORMAT: process.stdout.isTTY ? 'text' : 'json',
   OAUTH_POPUPS: 'true',
-  // Clients register. Without the internet their documents could not be fetched.
+  // Clients register themselves. Without internet access, their metadata documents could not be fetched.
   CIMD_ALLOWED_HOSTS: 'none',
   MCP_RATE_LIMIT_MAX: '10000',
   DCR_RATE_LIMIT_MAX: '1000',
@@ -38,10 +38,10 @@ const DEV_DEFAULTS = {
   OAUTH_CALLBACK_RATE_LIMIT_MAX: '1000',
 } as const;
 
-/** The mode that works with every client. */
+/** The mode that works with all clients. */
 const BROKER = { OAUTH_MODE: 'broker' } as const;
 
-/** Stand in until the development provider runs, in every mode: what is really set is judged after that. */
+/** Placeholders until the development provider runs, in every mode; the actual settings are checked later. */
 const PLACEHOLDERS = {
   OIDC_ISSUER: 'http://localhost',
   OAUTH_AUTHORIZATION_URL: 'http://localhost/auth',
@@ -50,8 +50,8 @@ const PLACEHOLDERS = {
 } as const;
 
 /**
- * `postern dev`: the embedded store, limits that nobody reaches by hand, and an identity provider
- * of its own, unless OIDC_ISSUER names another.
+ * `postern dev`: runs the gateway with the embedded store, rate limits too high to reach by hand, and its own identity provider,
+ * unless OIDC_ISSUER names another.
  */
 export async function dev(options: Texts<'catalog' | 'config' | 'port'>): Promise<void> {
   const changed = joinWatcher();
@@ -99,8 +99,8 @@ export async function dev(options: Texts<'catalog' | 'config' | 'port'>): Promis
 }
 
 /**
- * `3 tools, 1 session kept`, or with servers `2 servers, 1 tool of the gateway itself`: how many tools a server has is said once
- * it has answered.
+ * `3 tools, 1 session kept`, or with servers `2 servers, 1 tool of the gateway itself`. The number of a server's tools is
+ * announced once it responds.
  */
 async function summarize(gateway: Gateway, catalog: Catalog, setup: Setup | undefined) {
   const tools =
@@ -117,7 +117,7 @@ async function summarize(gateway: Gateway, catalog: Catalog, setup: Setup | unde
     .join(', ');
 }
 
-/** As the service will have it: settings of one mode are refused in the other. */
+/** Chooses the mode as the service will: settings for one mode are rejected in the other. */
 function chooseMode(environment: Env): Env {
   const { AUTH_REQUIRED, OIDC_ISSUER, OAUTH_CLIENT_ID, OIDC_AUDIENCE } = environment;
   const hasLogin = OIDC_ISSUER === undefined || OAUTH_CLIENT_ID !== undefined;
@@ -126,7 +126,7 @@ function chooseMode(environment: Env): Env {
   return { ...BROKER, ...(isBesideOwn && acceptProviderTokens(environment, [OIDC_AUDIENCE])) };
 }
 
-/** With what the service is started, and how one logs in to it. @throws ConfigError with all that is wrong with the settings. */
+/** Returns the settings of the service, and how to log in. @throws ConfigError with all problems of the settings. */
 async function openSetup(environment: Env, preview: Config) {
   if (preview.auth.required && environment.OIDC_ISSUER === undefined) {
     const { audience } = preview.auth.provider;
@@ -135,12 +135,12 @@ async function openSetup(environment: Env, preview: Config) {
     return {
       config: loadWithDevProvider(environment, issuer, audience),
       login: `any name, no password (${issuer})`,
-      /** Answers with an access token. */
+      /** Returns an access token. */
       tokenUrl: `${issuer}${TOKEN_PATH}ada`,
       close,
     };
   }
-  // The provider that OIDC_ISSUER names, or none.
+  // With the provider from OIDC_ISSUER, or without any.
   const canLogIn = preview.auth.required && environment.OAUTH_CLIENT_ID !== undefined;
   const config = loadConfig({ ...DEV_DEFAULTS, ...(canLogIn && BROKER), ...environment });
   const login = config.auth.required ? `at ${config.auth.provider.issuer}` : 'none needed';
@@ -157,7 +157,7 @@ const loadWithDevProvider = (
     ...BROKER,
     ...acceptProviderTokens(environment, audience),
     OIDC_ISSUER: issuer,
-    // For OAUTH_MODE=proxy, which discovers none of them.
+    // For OAUTH_MODE=proxy, which does not discover endpoints.
     OAUTH_AUTHORIZATION_URL: `${issuer}/auth`,
     OAUTH_TOKEN_URL: `${issuer}/token`,
     OAUTH_REVOCATION_URL: `${issuer}/token/revocation`,
@@ -165,7 +165,7 @@ const loadWithDevProvider = (
     ...environment,
   });
 
-/** Without a browser, curl gets a token of the provider: it is accepted beside the gateway's own. */
+/** Accepts the provider's tokens besides the gateway's own, so that curl can get one without a browser. */
 function acceptProviderTokens(environment: Env, audience: readonly string[]): Env {
   const { OAUTH_MODE, OAUTH_ACCEPT_PROVIDER_TOKENS } = environment;
   const issuesOwn = (OAUTH_MODE || 'broker') === 'broker';
@@ -174,14 +174,14 @@ function acceptProviderTokens(environment: Env, audience: readonly string[]): En
     : {};
 }
 
-// Single keys that postern dev knows, where it has a terminal to itself.
+// Key commands of postern dev, if it has the terminal for itself.
 
 const CTRL_C = '\u0003';
 const CTRL_Z = '\u001a';
 
 /**
- * True where somebody at a terminal can press keys for this process. One that was started with `&` is stopped by the system when
- * it asks for them.
+ * True if the user can press keys for this process. The system stops a background process (started with `&`) that reads from the
+ * terminal.
  */
 function hasKeyboard() {
   if (!process.stdin.isTTY || !process.stdout.isTTY) return false;
@@ -193,7 +193,7 @@ function hasKeyboard() {
   }
 }
 
-/** Until the process ends; the terminal is then as it was. In this mode Ctrl+C is a key like others. */
+/** Listens until the process ends, and then restores the terminal. In raw mode, Ctrl+C is an ordinary key. */
 function listenToKeys(onKey: (key: string) => void) {
   const { stdin } = process;
 
@@ -208,11 +208,11 @@ function listenToKeys(onKey: (key: string) => void) {
   }
 
   stdin.setEncoding('utf8').on('data', (pressed: string) => {
-    // All of the job gets it, as otherwise.
+    // Signals the whole process group, as the terminal would.
     if (pressed === CTRL_C) process.kill(0, 'SIGINT');
     else if (pressed === CTRL_Z) {
       giveBack();
-      // All of the job stops, as it would without us.
+      // Stops the whole process group, as the terminal would.
       process.kill(0, 'SIGTSTP');
     } else onKey(pressed);
   });
@@ -224,7 +224,7 @@ function listenToKeys(onKey: (key: string) => void) {
 }
 
 /**
- * Beside the gateway of this configuration, on a port of its own.
+ * Starts the development provider for the gateway with this configuration, on a separate port.
  *
  * @throws StartError
  */
@@ -250,7 +250,7 @@ async function startDevProvider(config: Config, audience: readonly string[]) {
 const ATTEMPTS = 20;
 const HIGHEST_PORT = 65_535;
 
-/** Listens on 127.0.0.1 at the first free port from `port` on; resolves to it. */
+/** Listens on 127.0.0.1 on the first free port starting from `port`; resolves to that port. */
 async function listenOnFreePort(server: Server, port: number) {
   const last = Math.min(port + ATTEMPTS - 1, HIGHEST_PORT);
   for (let candidate = port; candidate <= last; candidate += 1) {
@@ -261,7 +261,7 @@ async function listenOnFreePort(server: Server, port: number) {
   );
 }
 
-/** False when the port is taken. */
+/** False if the port is in use. */
 const tryListen = (server: Server, port: number): Promise<boolean> =>
   new Promise((resolve, reject) => {
     const onError = (error: Error) =>

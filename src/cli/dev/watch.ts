@@ -1,5 +1,5 @@
-// postern dev in a process of its own, and a new one after each change of what it is made of. Node's --watch cannot do it: on
-// Linux it loses a file that an editor replaces by a new one, as many do.
+// Runs postern dev in a child process, and restarts it when one of its files changes. Node's --watch does not suffice: on Linux
+// it loses a file that an editor replaces with a new one, as many editors do.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type Dirent, readdirSync } from 'node:fs';
@@ -12,10 +12,10 @@ import { findLockPath } from '../setup/lock-file-on-disk.ts';
 import { computeStamp } from '../setup/watch-file.ts';
 
 const LOOK_EVERY_MS = 250;
-/** A stream that a client keeps open would delay the next start. */
+/** Timeout for the shutdown: a client's open stream would delay the next start. */
 const SHUTDOWN_MS = 2000;
 
-/** If the first start fails, this process ends as well. Later, it waits for the next change. */
+/** If the first start fails, this process ends as well; later it waits for the next change. */
 export async function watch(options: Texts<'catalog' | 'config'>): Promise<void> {
   endWithNpx();
   let child: ChildProcess | undefined;
@@ -32,10 +32,11 @@ export async function watch(options: Texts<'catalog' | 'config'>): Promise<void>
   process.on('SIGINT', end);
 
   for (;;) {
-    // Before it starts: what is changed while it loads is news. Found anew: .env may name other files by now.
+    // Stamps are taken before the start, so that a change during loading counts. The list is rebuilt: .env may name other files
+    // by now.
     const files = findFiles(options);
     const before = takeStamps(files);
-    // This command line once more, in this terminal. Over the channel it notices when this process is killed.
+    // Runs the same command line in this terminal. The IPC channel lets the child notice that this process was killed.
     child = spawn(process.execPath, [...process.execArgv, ...process.argv.slice(1)], {
       stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
       env: { ...process.env, [VARIABLE]: changed.join(', ') },
@@ -51,12 +52,12 @@ export async function watch(options: Texts<'catalog' | 'config'>): Promise<void>
     });
     const found = await waitForChange(files, before, isDown);
     const more = found.length - MAX_NAMED;
-    // They go to the next process in one variable, which has an end.
+    // The next process gets them in one variable, whose size is limited.
     changed = more > 0 ? [...found.slice(0, MAX_NAMED), `${more} more files`] : found;
     if (isDown()) continue;
     const exit = once(child.removeAllListeners('exit'), 'exit');
     child.kill('SIGTERM');
-    // A second signal ends it at once (process-end.ts).
+    // A second signal ends the process immediately (process-end.ts).
     const timer = setTimeout(() => child?.kill('SIGTERM'), SHUTDOWN_MS);
     await exit;
     clearTimeout(timer);
@@ -65,42 +66,42 @@ export async function watch(options: Texts<'catalog' | 'config'>): Promise<void>
 
 const MAX_NAMED = 10;
 
-// In the process that serves.
+// The side of the serving process.
 
-/** The changed files because of which a process was started; none for the first one. */
+/** The changed files that caused this start; empty for the first one. */
 const VARIABLE = 'POSTERN_DEV_CHANGED';
 
 export const isWatched = (): boolean => process.env[VARIABLE] !== undefined;
 
-/** The changed files because of which this process was started. It ends with the one that watches it. */
+/** The changed files that caused this start. The process ends together with the watcher. */
 export function joinWatcher(): readonly string[] {
   const changed = process.env[VARIABLE] ?? '';
   delete process.env[VARIABLE];
-  // The port would stay taken, and nobody would know by whom.
+  // Otherwise an orphaned process would hold the port unnoticed.
   process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
   process.channel?.unref();
   return changed === '' ? [] : changed.split(', ');
 }
 
-/** From now on what fails is no failed start. */
+/** Reports that the start succeeded: later failures wait for a change. */
 export const tellWatcher = (): void =>
   void process.send?.('serving', undefined, undefined, () => {});
 
-// Which files it is made of, and which of them have changed.
+// The watched files, and changes to them.
 
 type WatchedFiles = ReturnType<typeof findFiles>;
 
-/** As the command line, the environment and .env say at this moment. */
+/** Finds the files that the command line, the environment and .env name now. */
 function findFiles(options: Texts<'catalog' | 'config'>) {
   const catalog = options.catalog ?? findSetting('POSTERN_CATALOG');
   const config = options.config ?? findSetting('POSTERN_CONFIG');
   return {
-    /** With code, and all below it; undefined where only what is built in is served. */
+    /** The folder of the catalogue, with all code below it; undefined for the built-in catalogue. */
     folder: catalog && dirname(resolve(catalog)),
-    /** The store changes all the time. */
+    /** Excluded: the store changes all the time. */
     dataDir: resolve(findSetting('DATA_DIR') ?? 'data'),
     envFile: resolve('.env'),
-    /** The process that serves follows these itself. */
+    /** Reloaded by the serving process itself. */
     configFiles: config === undefined ? [] : [resolve(config), findLockPath(resolve(config))],
   };
 }
@@ -112,10 +113,10 @@ const takeStamps = ({ folder, dataDir, envFile, configFiles }: WatchedFiles): St
   return new Map([...code, envFile, ...configFiles].map((path) => [path, computeStamp(path)]));
 };
 
-/** Told by the ending of the name: a tool may write other files into its own folder. */
+/** Code, by file extension: a tool may write other files into its folder. */
 const CODE = /\.([cm]?[jt]sx?|json)$|^SKILL\.md$/;
 
-/** Below the folder not in packages, hidden folders and the store. */
+/** All code below the folder, except packages, hidden folders and the store. */
 function listCode(folder: string, dataDir: string): readonly string[] {
   return listEntries(folder).flatMap((entry) => {
     const path = join(folder, entry.name);
@@ -126,7 +127,7 @@ function listCode(folder: string, dataDir: string): readonly string[] {
 
 const LEFT_OUT = /^(node_modules|\..+)$/;
 
-/** Empty where the folder is gone. */
+/** Empty if the folder does not exist. */
 function listEntries(folder: string): readonly Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true });
@@ -135,14 +136,16 @@ function listEntries(folder: string): readonly Dirent[] {
   }
 }
 
-/** Resolves to what has changed, from this folder, once two looks in a row saw the same: editors and git write several files. */
+/**
+ * Resolves to the changed files, relative to this folder, once two scans in a row are equal: editors and git write several files.
+ */
 async function waitForChange(
   files: WatchedFiles,
   before: Stamps,
   isDown: () => boolean,
 ): Promise<readonly string[]> {
   for (let [last, tookMs] = [before, 0]; ; ) {
-    // A look at a folder with very many files takes its time.
+    // Scanning a folder with very many files takes time.
     await pause(Math.max(LOOK_EVERY_MS, 20 * tookMs));
     const startedAt = performance.now();
     const now = takeStamps(files);

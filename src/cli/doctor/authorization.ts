@@ -1,6 +1,6 @@
-// Checks of the gateway's authorization request at the provider, before anybody logs in. With `prompt=none`
-// (OpenID Connect Core §3.1.2.1) it shows no page: it comes back to the redirect URI with `login_required`,
-// which it may do only where it knows that URI. Nothing that it answers is followed.
+// Checks the gateway's authorization request at the provider, without a login. With `prompt=none` (OpenID Connect Core §3.1.2.1)
+// the provider shows no page: it redirects to the redirect URI with `login_required`, which is only allowed if it knows that URI.
+// The checks never follow redirects.
 import {
   buildLoginRequest,
   buildProviderRequest,
@@ -30,17 +30,17 @@ import { defineProviderCheck, findBrokerConfig, type SettingsAtHand } from './se
 
 type AuthorizationOutcome = Awaited<ReturnType<typeof askAuthorization>>;
 
-/** Errors that only say that nobody is logged in (OpenID Connect Core §3.1.2.6). */
+/** Errors that only mean that no user is logged in (OpenID Connect Core §3.1.2.6). */
 const NEEDS_USER = new Set([
   'login_required',
   'interaction_required',
   'consent_required',
   'account_selection_required',
-  // Google's older word for it.
+  // Google's older name for login_required.
   'immediate_failed',
 ]);
 
-/** No client has it registered: names below `.invalid` belong to nobody (RFC 6761 §6.4). */
+/** Registered by no client: names below `.invalid` cannot be owned (RFC 6761 §6.4). */
 const FOREIGN_REDIRECT_URI = 'https://postern-doctor.invalid/oauth/callback';
 
 /** @throws FetchError */
@@ -50,7 +50,7 @@ async function askAuthorization(url: string, probe: Probe) {
   const back = readReturn(silent, redirectUri);
   if (back !== undefined) return judgeReturn(back);
 
-  // Not every provider knows prompt=none: is the redirect URI treated differently from a foreign one?
+  // Not every provider supports prompt=none: does it treat the redirect URI differently from a foreign one?
   const [own, foreign] = await Promise.all([
     probe(url),
     probe(replaceParameter(url, 'redirect_uri', FOREIGN_REDIRECT_URI)),
@@ -59,7 +59,7 @@ async function askAuthorization(url: string, probe: Probe) {
   if (returned !== undefined) return judgeReturn(returned);
   const said = [silent, own].map(readErrorText).find((text) => text !== undefined);
   if (said === undefined)
-    // The same page for any redirect URI tells nothing.
+    // The same page for any redirect URI is inconclusive.
     return computeSignature(own) === computeSignature(foreign)
       ? { kind: 'not-told' as const }
       : ACCEPTED;
@@ -67,7 +67,7 @@ async function askAuthorization(url: string, probe: Probe) {
     return { kind: 'redirect-uri-unknown' as const, said };
   if (/client|application|AADSTS700016/i.test(said))
     return { kind: 'client-unknown' as const, said };
-  // It refuses, and does not say what.
+  // The provider rejects the request without saying why.
   return { kind: 'error-page' as const, said };
 }
 
@@ -80,7 +80,7 @@ function replaceParameter(url: string, name: string, value: string) {
   return changed.href;
 }
 
-/** The parameters with which the browser would come back; undefined where it would not. */
+/** The parameters of the redirect back to the gateway; undefined for any other response. */
 function readReturn({ location }: ProbeAnswer, redirectUri: string) {
   const isBack = location?.href === redirectUri || location?.href.startsWith(`${redirectUri}?`);
   return isBack ? location?.searchParams : undefined;
@@ -89,15 +89,15 @@ function readReturn({ location }: ProbeAnswer, redirectUri: string) {
 function judgeReturn(parameters: URLSearchParams) {
   const error = parameters.get('error');
   if (error === null || NEEDS_USER.has(error)) return ACCEPTED;
-  // It knows both, and refuses something else of the request (RFC 6749 §4.1.2.1).
+  // The provider knows both, and rejects another part of the request (RFC 6749 §4.1.2.1).
   const said = [error, parameters.get('error_description')].filter(Boolean).join(': ');
   return { kind: 'refused' as const, error, said };
 }
 
-/** Reads what an error page, or the address of one, says; undefined for what is none. */
+/** Extracts the message of an error page, or from its URL; undefined if there is no error. */
 function readErrorText({ status, text, location }: ProbeAnswer): string | undefined {
   if (location !== undefined) {
-    // Some redirect to a page of their own whose address says what is wrong; Google in base64.
+    // Some providers redirect to an error page with the message in its URL; Google encodes it in base64.
     const { pathname, searchParams } = location;
     const coded = Buffer.from(searchParams.get('authError') ?? '', 'base64').toString();
     const said = ['error', 'error_description'].map((name) => searchParams.get(name));
@@ -109,15 +109,18 @@ function readErrorText({ status, text, location }: ProbeAnswer): string | undefi
   return aadsts ?? readHeaderWords(text);
 }
 
-/** Computes what differs between a login page and an error page. */
+/** Computes a signature that differs between a login page and an error page. */
 function computeSignature({ status, location }: ProbeAnswer) {
   if (location === undefined) return String(status);
   const { origin, pathname } = location;
-  // Some put the id of the attempt into the path.
+  // Some providers put the ID of the attempt into the path.
   return `${status} ${origin} ${pathname.split('/').slice(0, 2).join('/')}`;
 }
 
-/** Asks the provider about an authorization request, ours or that of the gateway that runs; or `unreachable`. */
+/**
+ * Tests an authorization request at the provider, from these settings or from the running gateway. Returns `unreachable` on a
+ * network failure.
+ */
 export async function checkAuthorizationRequest(
   url: string,
   probe: Probe,
@@ -203,13 +206,13 @@ const REFUSALS: Readonly<Record<string, Advice>> = {
 export const authorizationCheck = defineProviderCheck(
   "The gateway's client at the provider",
   async ({ config, probe }, { endpoints }) => {
-    // In proxy mode clients bring redirect URIs of their own.
+    // In proxy mode, clients use their own redirect URIs.
     const oauth = findBrokerConfig(config);
     if (oauth === undefined) return [];
     const scope = await chooseProviderScope(oauth, endpoints, undefined);
     const authorizationUrl = await endpoints.findAuthorizationUrl().catch(() => undefined);
     if (authorizationUrl === undefined) return [];
-    // As the broker builds it.
+    // The same request as the broker's.
     const login = {
       baseUrl: config.server.baseUrl,
       clientId: oauth.providerClient.id,
@@ -227,7 +230,7 @@ export const authorizationCheck = defineProviderCheck(
   },
 );
 
-/** In proxy mode clients bring redirect URIs of their own, which the provider has to know. */
+/** In proxy mode, clients use their own redirect URIs, which the provider has to know. */
 export const proxyRedirectsCheck = defineCheck({
   section: "The gateway's client at the provider",
   async run(settings: SettingsAtHand) {
@@ -249,7 +252,7 @@ export const proxyRedirectsCheck = defineCheck({
   },
 });
 
-/** Those that the provider does not know; none where it sees the gateway's only. */
+/** The redirect URIs that the provider does not know; empty if it only sees the gateway's own. */
 export async function findClientsOwnRedirects(
   settings: SettingsAtHand,
 ): Promise<ReadonlySet<string>> {
@@ -259,7 +262,7 @@ export async function findClientsOwnRedirects(
     : findUnknownRedirectUris(url, settings.config.server.baseUrl, settings.probe);
 }
 
-/** As a client that the gateway passes on; undefined where none is. */
+/** Builds the request of a client that the gateway redirects to the provider; undefined if it redirects none. */
 function buildProxyRequest({ config: { oauth } }: SettingsAtHand): string | undefined {
   const { authorizationUrl } = oauth.endpoints;
   const { id } = oauth.providerClient;
@@ -276,24 +279,24 @@ function buildProxyRequest({ config: { oauth } }: SettingsAtHand): string | unde
   ]);
 }
 
-// The clients of docs/clients.md, and what each needs of a gateway to log in.
+// The clients in docs/clients.md, with their requirements for a login.
 
 export interface KnownClient {
-  /** As docs/clients.md names it. */
+  /** The name in docs/clients.md. */
   readonly name: string;
-  /** `document`: by a client ID metadata document where that is offered, else it registers. */
+  /** `document`: uses a client ID metadata document if the gateway supports it, otherwise registers. */
   readonly becomesKnown: 'registers' | 'document' | 'client ID';
-  /** True where it compares the issuer of the metadata with its address; undefined where that is not known. */
+  /** True if the client compares the issuer of the metadata with its address; undefined if unknown. */
   readonly comparesIssuer: boolean | undefined;
-  /** The address at which the browser comes back to it; the port of a loopback address is one of many. */
+  /** The address to which the browser returns; a loopback address may have any port. */
   readonly redirectUri: string;
-  /** Its servers connect to the gateway, not the user's machine. */
+  /** The vendor's servers connect to the gateway, not the user's machine. */
   readonly isHosted?: true;
 }
 
 const LOCALHOST = 'http://localhost:33418/callback';
 
-/** One that registers, and waits on a port of its machine. */
+/** A client that registers, and listens on a loopback port. */
 const program = (
   name: string,
   { comparesIssuer, ...other }: Partial<KnownClient> = {},
@@ -307,7 +310,7 @@ const program = (
 
 const programs = (...names: readonly string[]) => names.map((name) => program(name));
 
-/** Those that were tried, in the order of the table there, then those that were not. */
+/** The tested clients in the order of that table, then the untested ones. */
 export const KNOWN_CLIENTS: readonly KnownClient[] = [
   program('TypeScript SDK 1.x', { comparesIssuer: false }),
   program('TypeScript SDK 2.x', { comparesIssuer: true }),
@@ -339,8 +342,8 @@ export const KNOWN_CLIENTS: readonly KnownClient[] = [
 ];
 
 /**
- * Redirect URIs of known clients that the provider does not know, where it sees those and not the gateway's own: in proxy
- * mode. `url` is an authorization request to it, `baseUrl` that of the gateway.
+ * Finds redirect URIs of known clients that the provider does not know. Only in proxy mode, where the provider sees them instead
+ * of the gateway's own. `url` is an authorization request to the provider, `baseUrl` that of the gateway.
  *
  * @throws FetchError
  */

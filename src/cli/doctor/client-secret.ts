@@ -1,5 +1,5 @@
-// The gateway's client at the provider: OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET. The provider looks at them before it looks at what else a
-// request has, and complains of that only where it accepts them.
+// Checks the gateway's client at the provider (OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET). Providers authenticate the client first,
+// and reject the rest of a request only if the client is valid.
 import type { ProviderClientConfig } from '../../config/groups/provider.ts';
 
 import { GatewayError } from '../../errors/gateway-error.ts';
@@ -31,7 +31,7 @@ const CORRECT_URL: Advice = {
 
 type Form = readonly (readonly [name: string, value: string])[];
 
-/** The gateway's own request, with a made-up code. */
+/** The gateway's own request, with a fake code. */
 export const clientCheck = defineProviderCheck(
   "The gateway's client at the provider",
   async (settings, access) => {
@@ -73,8 +73,8 @@ export const clientCheck = defineProviderCheck(
 );
 
 /**
- * Entra looks at the code before the secret, as far as is known. There the gateway's client asks for a token of
- * its own, for its API; what comes is thrown away.
+ * Entra apparently validates the code before the secret. So the gateway's client requests a token for its own API there; the
+ * token is discarded.
  */
 function buildForm({ config: { oauth, server } }: SettingsAtHand): Form {
   const apiScope =
@@ -94,7 +94,7 @@ function buildForm({ config: { oauth, server } }: SettingsAtHand): Form {
       ];
 }
 
-/** Undefined where the provider refused nothing. */
+/** Undefined if the provider rejected nothing. */
 async function ask(
   { clocks, config: { oauth } }: SettingsAtHand,
   client: ProviderClientConfig,
@@ -110,7 +110,7 @@ async function ask(
 
 type Asked = Awaited<ReturnType<typeof ask>>;
 
-/** RFC 6749 §5.2; some, such as Auth0, have another word with the 401. */
+/** RFC 6749 §5.2; some providers, such as Auth0, send another code with the 401. */
 const isRefused = (refusal: Asked) =>
   refusal?.isProviderClientRefused === true || refusal?.status === 401;
 
@@ -157,11 +157,11 @@ function adviseOnSecret({ secret }: ProviderClientConfig): string {
   return "copy the client ID and the secret's value (not the ID of the secret) from the provider once more. It may also have expired.";
 }
 
-/** Hosts of which it is not known that they look at the secret before they look at a code or a refresh token. */
+/** Hosts that may validate a code or a refresh token before the secret. */
 const INCONCLUSIVE_HOSTS =
   /(^|\.)(microsoftonline\.(com|us|cn)|ciamlogin\.com|accounts\.google\.com|googleapis\.com)$/;
 
-/** The gateway passes a refresh token that it does not know on to the provider, with its client ID and secret. */
+/** The gateway forwards an unknown refresh token to the provider, with its own client ID and secret. */
 export const clientSecretCheck = defineCheck({
   section: 'Login',
   needsStore: LOGIN_NEEDS_STORE,
@@ -173,7 +173,7 @@ export const clientSecretCheck = defineCheck({
     ]);
     const url = metadata?.token_endpoint;
     if (typeof url !== 'string' || client === undefined) return [];
-    // A replica that does not know doctor's client refuses that one, and says nothing of the gateway's own.
+    // A replica that does not know doctor's client rejects that one, which says nothing about the gateway's own client.
     if (login?.kind === 'client-forgotten') return [];
     if (await walk.issuesOwnTokens())
       return unknown(CHECK, {

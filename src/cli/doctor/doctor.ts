@@ -1,4 +1,4 @@
-// `postern doctor [URL]`: says why a login fails, and which setting to change.
+// `postern doctor [URL]`: finds out why a login fails, and which setting to change.
 
 import { prepareEnvironment } from '../command-line/env-file.ts';
 import { UsageError } from '../command-line/errors.ts';
@@ -71,8 +71,7 @@ import {
 } from './walk.ts';
 
 /**
- * `url` is that of a running gateway; without it the settings at hand are checked. Exit code 1 where
- * something does not work.
+ * `url` is that of a running gateway; without it, the settings at hand are checked. Exits with code 1 if there is a failure.
  *
  * @throws UsageError, StartError
  */
@@ -91,7 +90,7 @@ export async function doctor(
   const secret = await readSecretOption('--token', given, tokenFile, process);
   const token = secret?.trim().replace(/^Bearer\s+/i, '');
   const baseUrl = url === undefined ? undefined : parseGatewayUrl(url);
-  // A gateway elsewhere has its settings elsewhere. A .env here may be somebody else's, and lead the token to their proxy.
+  // A remote gateway has its own settings. A .env in this folder may be someone else's, and send the token to their proxy.
   if (baseUrl === undefined) prepareEnvironment({ config }, env);
   const printer = createPrinter(baseUrl ?? 'the settings at hand', json, invocation);
   const { report, findings } = printer;
@@ -110,7 +109,7 @@ export async function doctor(
   if (hasFailure(findings)) process.exitCode = 1;
 }
 
-/** The address of a gateway as people write it: with /mcp or without, and perhaps without https://. @throws UsageError */
+/** Parses a gateway's address as users write it: with or without /mcp and https://. @throws UsageError */
 function parseGatewayUrl(text: string) {
   const url = addScheme(text);
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
@@ -122,9 +121,9 @@ function parseGatewayUrl(text: string) {
   return origin + pathname.replace(/(\/mcp(\/[^/]*)?)?\/*$/, '');
 }
 
-// Which checks run, and which would say nothing more after what has failed.
+// Selects the checks to run; a failure makes later checks pointless.
 
-/** A gateway whose settings are at hand. Where it runs already, it is asked, too. */
+/** Checks a gateway with the settings at hand, and the running gateway, if any. */
 async function diagnoseSettings(
   env: NodeJS.ProcessEnv,
   token: string | undefined,
@@ -144,7 +143,7 @@ async function diagnoseSettings(
       for (const finding of reached)
         report(
           reachCheck.section,
-          // Before the first start it is as it should be that nothing answers; something else that does is not.
+          // Before the first start, no response is expected; a response from another server is a failure.
           finding.check === REACHABLE && !runs
             ? unknown('gateway.running', {
                 what: `what clients see, as no gateway answers at ${walk.baseUrl}.`,
@@ -155,7 +154,7 @@ async function diagnoseSettings(
             : finding,
         );
       if (runs) await askRunningGateway(walk, own, report);
-      // After what the running gateway was asked, which leaves a login under way in the store.
+      // After the checks of the running gateway, which leave an unfinished login in the store.
       await runChecks([storeCheck], settings, report);
       if (runs) await runClientCheck(findings, checkClients, walk, report);
       else await runClientCheck(findings, checkConfiguredClients, settings, report);
@@ -165,7 +164,7 @@ async function diagnoseSettings(
   });
 }
 
-/** `own`: what was found of the settings at hand. */
+/** `own`: findings about the settings at hand. */
 async function askRunningGateway(walk: Walk, own: readonly Finding[], report: Report) {
   if (!own.some(isInTheWay)) {
     const walked = await walkGateway(walk, GATEWAY_CHECKS, report);
@@ -173,11 +172,11 @@ async function askRunningGateway(walk: Walk, own: readonly Finding[], report: Re
     return;
   }
   await walkGateway(walk, [...READING_CHECKS, WITHOUT_LOGIN], report);
-  // Without a token this check would look at a login, too.
+  // Without a token, this check would need a login.
   if (walk.token !== undefined) await compareWithSettings(walk, [walkTokenCheck], own, report);
 }
 
-/** Logins count in rate limits: correcting one setting after the other must not use up what the browser needs. */
+/** Logins count towards rate limits: repeated runs while correcting settings must not use up the limit of the user's browser. */
 const WITHOUT_LOGIN: Check<Walk> = {
   section: 'Login',
   run: async () =>
@@ -189,8 +188,8 @@ const WITHOUT_LOGIN: Check<Walk> = {
 };
 
 /**
- * The provider and the servers were asked with the settings at hand. The gateway that runs may have been
- * started with others: then it fails where they do not.
+ * Compares with the findings for the settings at hand. The running gateway may have been started with other settings: then it
+ * fails where these succeed.
  */
 async function compareWithSettings(
   walk: Walk,
@@ -215,10 +214,10 @@ async function compareWithSettings(
   });
 }
 
-/** A token is refused for one reason or another. */
+/** A token may be rejected for different reasons. */
 const nameFamily = (check: string) => check.replace(/^token\..*/, 'token');
 
-/** Walks through a gateway that was reached: all of `checks`, unless it sends clients to another address. */
+/** Checks a gateway that responds: all of `checks`, unless it sends clients to another address. */
 async function walkGateway(
   walk: Walk,
   checks: readonly Check<Walk>[],
@@ -228,7 +227,7 @@ async function walkGateway(
   const isElsewhere = hasFailure(entry.filter(({ check }) => check === BASE_URL_CHECK));
   if (isElsewhere) return entry;
   if (!lacksStore(entry)) return [...entry, ...(await runChecks(checks, walk, report))];
-  // Once for each thing that stays unknown.
+  // One finding per unknown result.
   const told = new Set<string>();
   const possible = checks.flatMap((check) => {
     const { section, needsStore } = check;
@@ -245,22 +244,22 @@ async function walkGateway(
 const lacksStore = (findings: readonly Finding[]) =>
   findings.some(({ check, status }) => check === STORE_CHECK && status === 'failure');
 
-// The table of checks, in their order. Of a running gateway it is that in which a client meets it.
+// The checks in order; for a running gateway, in the order in which a client makes these requests.
 
-/** Readiness, and the address by which the gateway calls itself. */
+/** Readiness, and the gateway's own idea of its address. */
 const ENTRY_CHECKS: readonly Check<Walk>[] = [healthCheck, challengeCheck];
 
-/** Documents that clients read before they log in. It counts in no limit that a login meets. */
+/** Documents that clients read before they log in. Reading them counts towards no limit on logins. */
 const READING_CHECKS: readonly Check<Walk>[] = [
   resourceMetadataCheck,
   serverMetadataCheck,
   corsCheck,
 ];
 
-/** Checks of what clients need of the gateway itself. */
+/** What clients need from the gateway itself. */
 const GATEWAY_CHECKS: readonly Check<Walk>[] = [...READING_CHECKS, registrationCheck, loginCheck];
 
-/** Checks of what stands behind the gateway. Where the settings are at hand, SETTINGS_CHECKS look at it more closely. */
+/** What is behind the gateway. With settings at hand, SETTINGS_CHECKS examine it more closely. */
 const BACKGROUND_CHECKS: readonly Check<Walk>[] = [
   providerLoginCheck,
   clientSecretCheck,

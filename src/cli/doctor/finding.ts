@@ -1,4 +1,4 @@
-// Findings of `postern doctor`, and the checks that make them.
+// Defines findings of `postern doctor` and their checks, and prints them.
 
 import { systemClock } from '../../platform/clock.ts';
 import { escapeInvisible } from '../../platform/invisible.ts';
@@ -6,45 +6,45 @@ import { describeCause } from '../../platform/log.ts';
 import { countNoun, shorten } from '../../platform/text.ts';
 import type { Invocation } from '../command-line/invocation.ts';
 
-/** `unknown`: it could not be found out. This is printed, and does not count as a failure. */
+/** `unknown`: could not be determined. It is printed, but does not count as a failure. */
 export type Status = 'ok' | 'warning' | 'failure' | 'unknown';
 
 export interface Finding {
-  /** Stable: programs, and docs/doctor.md, know it by this name. */
+  /** A stable name for programs and docs/doctor.md. */
   readonly check: string;
   readonly status: Status;
-  /** A sentence: what was seen. No secret is in it. */
+  /** The observation, as a sentence without secrets. */
   readonly what: string;
-  /** The meaning, where `what` does not say it. */
+  /** The meaning, if `what` does not state it. */
   readonly why?: string | undefined;
-  /** The setting to change; several are separated by commas. */
+  /** The setting to change, or several separated by commas. */
   readonly setting?: string | undefined;
   readonly remedy?: string | undefined;
 }
 
 export type Advice = Pick<Finding, 'why' | 'setting' | 'remedy'>;
 
-/** One row of the table of checks. What it throws is a finding of its own. */
+/** One row of the table of checks. An error thrown by it becomes a finding. */
 export interface Check<Subject> {
   readonly section: string;
-  /** For a check that can only run while the store answers: what is unknown otherwise, to follow "Not known:". */
+  /** For a check that requires the store: the unknown result if the store does not respond. Follows "Not known:". */
   readonly needsStore?: string;
   readonly run: (subject: Subject) => Promise<Found>;
 }
 
-/** Gives `run` its type. */
+/** Infers the type of `run`. */
 export const defineCheck = <Subject>(check: Check<Subject>): Check<Subject> => check;
 
-/** Said once for all checks that begin a login. */
+/** The same words for all checks that begin a login. */
 export const LOGIN_NEEDS_STORE = 'whether users can log in';
 
-/** A row of what a check returns: its condition may stand before it (`isOld && warning(…)`). */
+/** One result of a check; a condition may precede it (`isOld && warning(…)`). */
 export type Row = Finding | false | undefined;
 
-/** One thing, several or nothing. */
+/** One result, several or none. */
 export type Found = Row | readonly Row[];
 
-/** Makes findings of one status: what was seen, alone or with what to do about it. */
+/** Creates findings with one status: the observation, optionally with advice. */
 const createFindingOf =
   (status: Status) =>
   (check: string, seen: string | (Pick<Finding, 'what'> & Advice)): Finding => ({
@@ -61,12 +61,12 @@ export const unknown = createFindingOf('unknown');
 export const hasFailure = (findings: readonly Finding[]): boolean =>
   findings.some(({ status }) => status === 'failure');
 
-/** The name of the check that finds settings under a name that Postern does not know. */
+/** The check that finds misspelled settings. */
 export const MISSPELLED = 'settings.misspelled';
 
 export type Report = (section: string, finding: Finding) => void;
 
-/** One after the other, so that a person can read along, and no server is flooded. */
+/** Runs checks one after the other, so that users can follow, and no server is flooded. */
 export async function runChecks<Subject>(
   checks: readonly Check<Subject>[],
   subject: Subject,
@@ -75,7 +75,7 @@ export async function runChecks<Subject>(
   const all: Finding[] = [];
   for (const { section, run } of checks) {
     const found = await run(subject).catch((error: unknown) =>
-      // A check that fails itself says nothing of what it was to check.
+      // A failed check says nothing about its subject.
       unknown('check-failed', `the next checks: they could not be run (${describeCause(error)}).`),
     );
     for (const finding of [found].flat()) {
@@ -87,11 +87,11 @@ export async function runChecks<Subject>(
   return all;
 }
 
-// Prints findings as they come, or all at once as JSON.
+// Prints findings as they arrive, or all at once as JSON.
 
 export type Printer = ReturnType<typeof createPrinter>;
 
-/** `subject` is what is checked. */
+/** `subject` names what is checked. */
 export function createPrinter(subject: string, isJson: boolean, { process, console }: Invocation) {
   const findings: Finding[] = [];
   const { env, stdout } = process;
@@ -102,7 +102,7 @@ export function createPrinter(subject: string, isJson: boolean, { process, conso
   let current: string | undefined;
   if (!isJson) console.log(`Checking ${subject}`);
   return {
-    /** All that was reported so far. */
+    /** All findings reported so far. */
     findings,
     report(section: string, finding: Finding): void {
       findings.push(finding);
@@ -129,7 +129,7 @@ export function createPrinter(subject: string, isJson: boolean, { process, conso
 const SECOND_MS = 1000;
 const ERASE_LINE = '\r\u001b[2K';
 
-/** On a terminal: a last line that counts the seconds while an answer is awaited. */
+/** On a terminal: shows a last line that counts the seconds of a wait. */
 function showProgress(terminal: NodeJS.WritableStream) {
   let since = systemClock.monotonic();
   const timer = setInterval(() => {
@@ -149,7 +149,7 @@ function showProgress(terminal: NodeJS.WritableStream) {
   };
 }
 
-/** With the SGR parameter of its colour. */
+/** With the SGR parameter for the colour. */
 const MARKS: Readonly<Record<Status, readonly [mark: string, colour: number]>> = {
   ok: ['✓', 32],
   warning: ['!', 33],
@@ -175,7 +175,7 @@ function renderFinding(finding: Finding, hasColours: boolean) {
     .join('\n');
 }
 
-/** Undefined where what to do, or the line before it, names the setting anyway. */
+/** Undefined if the advice or the line before it already names the setting. */
 const findUnnamedSetting = ({ setting, what, remedy }: Finding) =>
   setting === undefined || what.startsWith(setting) || remedy?.includes(setting)
     ? undefined
@@ -192,15 +192,15 @@ function renderSummary(findings: readonly Finding[]) {
   return `${[failures, ...others].join(', ')}.`;
 }
 
-/** First comes what nothing else works without; failures of other kinds follow in the order in which they were found. */
+/** Failures that block all else come first; others follow in the order in which they were found. */
 const ROOTS = [/^settings(\.|$)/, /^store(\.|$)/, /^gateway\.(reachable|certificate)$/];
 
-/** One sentence: what to mend first, and how. Undefined where nothing failed. */
+/** One sentence: what to fix first, and how. Undefined if nothing failed. */
 function renderStart(findings: readonly Finding[]): string | undefined {
   const failures = findings.filter(({ status }) => status === 'failure');
   const root = ROOTS.map((name) => failures.find(({ check }) => name.test(check))).find(Boolean);
   const first = root ?? failures[0];
-  // A setting that is wrong may be one that is right under another name.
+  // The correct value of an invalid setting may be under a misspelled name.
   const misspelled = findings.find(
     ({ check, setting }) =>
       check === MISSPELLED &&
@@ -212,7 +212,7 @@ function renderStart(findings: readonly Finding[]): string | undefined {
   const { what, remedy } = finding;
   const unnamed = findUnnamedSetting(finding);
   const named = unnamed === undefined ? '' : ` (${unnamed})`;
-  // A finding about a setting says what to write.
+  // A finding about a setting already says what to write.
   const said =
     remedy === undefined || finding.check === 'settings'
       ? `${endSentence(what)}${named}`
@@ -224,14 +224,14 @@ const endSentence = (text: string) => text.replace(/\.$/, '');
 
 const takeFirstSentence = (text: string) => /^.*?[.?](?=\s+\p{Lu}|$)/su.exec(text)?.[0] ?? text;
 
-/** Characters: far more than any finding has of its own. */
+/** In characters: far more than any of doctor's own texts. */
 const MAX_TEXT = 2000;
 
-/** At spaces; a long URL stays whole, so that it can be copied. */
+/** Wraps at spaces; a long URL stays whole, so that it can be copied. */
 function wrap(text: string, indent: number) {
   const lines: string[] = [];
   let line = '';
-  // Servers and tokens choose texts: nothing of them moves the cursor of a terminal, or all else off the screen.
+  // Text from servers and tokens is escaped and shortened, so that it cannot take over the terminal.
   const visible = shorten(text, MAX_TEXT).replace(/[\p{Cc}\p{Cf}]+/gu, ' ');
   for (const word of visible.split(' ')) {
     if (line !== '' && line.length + word.length + 1 > WIDTH - indent) {

@@ -1,4 +1,5 @@
-// With what doctor asks: requests that go out as the gateway's do, and what is noted of the answers.
+// Tools of the checks: requests that leave this machine as the gateway's do, observed clocks, and explanations of network
+// failures.
 import { type Clock, systemClock } from '../../platform/clock.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import {
@@ -17,13 +18,13 @@ import { createProxyChoice, type OutboundConfig } from '../../platform/outbound/
 
 export type Instruments = ReturnType<typeof createInstruments>;
 
-/** Runs what asks with them, and closes their connections behind it. */
+/** Runs the checks with the instruments, and then closes their connections. */
 export async function useInstruments(
   outbound: OutboundConfig,
   token: string | undefined,
   run: (instruments: Instruments) => Promise<void>,
 ): Promise<void> {
-  // Behind one address may stand several replicas: a new connection may reach another one.
+  // An address may have several replicas: a new connection may reach another one.
   const network = openOutboundNetwork({ outbound, keepsConnections: false });
   try {
     await run(createInstruments(outbound, token, network));
@@ -34,7 +35,7 @@ export async function useInstruments(
 
 function createInstruments(
   outbound: OutboundConfig,
-  /** A user's. A secret. */
+  /** A user's access token, which is secret. */
   token: string | undefined,
   { fetch, openTunnel }: OutboundNetwork,
 ) {
@@ -48,11 +49,11 @@ function createInstruments(
     return {
       url,
       ...answer,
-      /** The address at which the browser would go on; undefined where it would not. */
+      /** The address that a browser would follow; undefined without a redirect. */
       location:
         location !== null && URL.canParse(location, url) ? new URL(location, url) : undefined,
       text: body.toString('utf8'),
-      /** Undefined where the body is no JSON object. */
+      /** Undefined if the body is not a JSON object. */
       json: parseObject(body),
       milliseconds: Math.round(clock.monotonic() - start),
     };
@@ -62,10 +63,10 @@ function createInstruments(
     clocks,
     tunnel: openTunnel,
     clock,
-    /** The log of the gateway's parts: nothing of it is printed. */
+    /** The log of the gateway's parts, which is not printed. */
     log: createCollectingLog().log,
     token,
-    /** True where requests to a URL go out by a proxy, which then resolves names. */
+    /** True if requests to the URL use a proxy, which then resolves names. */
     isProxied: (url: string) => chooseProxy(new URL(url)) !== undefined,
   };
 }
@@ -76,7 +77,7 @@ export interface LogEntry {
   readonly facts: Facts;
 }
 
-/** For parts of the gateway that report what they found in the log only. */
+/** For parts of the gateway that report their findings only in the log. */
 export function createCollectingLog() {
   const entries: LogEntry[] = [];
   const collectAt =
@@ -92,7 +93,7 @@ export function createCollectingLog() {
   return { log, entries };
 }
 
-/** Asks, and takes the answer as it is: redirects are answers, too. @throws FetchError */
+/** Sends a request and returns the response as it is: redirects are not followed. @throws FetchError */
 export type Probe = Instruments['probe'];
 
 export type ProbeAnswer = Awaited<ReturnType<Probe>>;
@@ -101,7 +102,7 @@ const LIMITS = { timeoutMs: 10_000, maxBytes: 1_048_576, acceptsRedirects: true 
 
 const RESOLUTION_MS = 1000;
 
-/** Clocks of other machines, as the Date header of their answers tells them (RFC 9110 §6.6.1). */
+/** Observes the clocks of other machines by the Date header of their responses (RFC 9110 §6.6.1). */
 function observeClocks(fetch: Fetch, clock: Clock) {
   const offsets = new Map<string, number>();
   const observingFetch: Fetch = async (url, init) => {
@@ -109,7 +110,7 @@ function observeClocks(fetch: Fetch, clock: Clock) {
     const response = await fetch(url, init);
     const date = Date.parse(response.headers.get('date') ?? '');
     if (!Number.isNaN(date)) {
-      // The header has whole seconds, and was written at some moment between then and now.
+      // The header has a resolution of one second, and was written at some moment between request and response.
       const least = (date - clock.now()) / 1000;
       const most = (date + RESOLUTION_MS - sent) / 1000;
       offsets.set(new URL(url).origin, least > 0 ? least : Math.min(most, 0));
@@ -119,28 +120,28 @@ function observeClocks(fetch: Fetch, clock: Clock) {
   return {
     fetch: observingFetch,
     /**
-     * The number of seconds by which the clock that answers at this URL is ahead of the one here, negative where it is behind; 0 where
-     * they may be the same. Undefined where no answer told the time.
+     * The number of seconds by which the clock at this URL is ahead of this machine's, negative if it is behind; 0 if both may
+     * agree. Undefined if no response had a date.
      */
     readOffset: (url: string) => offsets.get(new URL(url).origin),
   };
 }
 
-/** Characters. */
+/** In characters. */
 const MAX_LENGTH = 300;
 
-/** Reads what a page says, without its tags. In time that grows with its length alone: the other side may be hostile. */
+/** Extracts the text of a page, without its tags. Takes linear time: the server may be hostile. */
 export const readHeaderWords = (html: string): string =>
   dropUnread(html)
     .replace(/<[^<>]*>/g, ' ')
     .replace(/&#0?39;|&quot;/g, "'")
     .replace(/[^\x21-\x7e]+/g, ' ')
-    // Our own state, which some pages repeat.
+    // Removes our own state parameter, which some pages repeat.
     .replace(/ state ?:? ?[\w-]{43}/, '')
     .trim()
     .slice(0, MAX_LENGTH);
 
-/** Elements whose text nobody reads. From the first that does not end, the page stays as it is. */
+/** Drops elements whose text is not visible. If one of them is not closed, the rest of the page is kept. */
 function dropUnread(html: string) {
   const opening = /<(script|style|head)\b/gi;
   let kept = '';
@@ -156,7 +157,7 @@ function dropUnread(html: string) {
   return kept + html.slice(from);
 }
 
-// Reasons why another server could not be reached, in words.
+// Explains why another server could not be reached.
 
 export type FailureKind =
   | 'name'
@@ -173,12 +174,12 @@ export type FailureKind =
 interface Sign {
   readonly pattern: RegExp;
   readonly kind: FailureKind;
-  /** A sentence. `reason` is what the system says. */
+  /** Returns a sentence. `reason` is the system's message. */
   readonly describe: (url: URL, reason: string) => string;
   readonly scheme?: 'http:';
 }
 
-/** The first that fits counts. */
+/** The first match counts. */
 const SIGNS: readonly Sign[] = [
   {
     pattern: /\bProxyError\b/,
@@ -229,7 +230,7 @@ const SIGNS: readonly Sign[] = [
     describe: ({ host }) => `${host} does not speak TLS there.`,
   },
   {
-    // A server that wants TLS resets plain HTTP.
+    // A server that expects TLS resets a plain HTTP connection.
     pattern: /ECONNRESET/,
     kind: 'tls-only',
     scheme: 'http:',
@@ -239,7 +240,7 @@ const SIGNS: readonly Sign[] = [
 
 export function describeNetworkFailure(error: unknown, url: string) {
   const address = new URL(url);
-  // A FetchError says only that the URL failed, and the URL may have any words in it.
+  // A FetchError only names the URL, which may contain any words.
   const cause = error instanceof FetchError ? error.cause : error;
   const reason = describeCause(cause);
   const signs = [reason, ...listCodes(cause)].join(' ');
@@ -251,7 +252,7 @@ export function describeNetworkFailure(error: unknown, url: string) {
     : { kind: found.kind, text: found.describe(address, reason) };
 }
 
-/** Those of the causes, too, which Node nests in several ways. */
+/** Includes the codes of all causes, which Node.js nests in several ways. */
 function listCodes(error: unknown, depth = 0): readonly string[] {
   if (!(error instanceof Error) || depth > 5) return [];
   const code = getErrorCode(error);

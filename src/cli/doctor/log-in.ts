@@ -1,5 +1,4 @@
-// A login as a client and a browser begin it: the client registers (RFC 7591), and logs in as far as the provider, where a person would be
-// asked.
+// Begins a login as a client and a browser do: registers a client (RFC 7591), and logs in up to the provider's login page.
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Advice } from './finding.ts';
@@ -14,17 +13,17 @@ interface LoginAttempt extends LoginClient {
   /** The authorization endpoint. */
   readonly url: string;
   readonly resource: string;
-  /** True where another login may reach another replica. */
+  /** True if another login may reach another replica. */
   readonly mayHaveReplicas: boolean;
   readonly probe: Probe;
 }
 
-/** Each login opens connections of its own, which may lead to another replica. */
+/** Each login opens new connections, which may lead to another replica. */
 const ROUNDS = 3;
 
 /**
- * The first outcome that is not the provider, or the last. Each round counts in the limit that the user's own
- * browser meets, so there are several only where replicas may differ and half of the limit is left.
+ * Returns the first outcome other than reaching the provider, or the last one. Each round counts towards the same limit as the
+ * user's browser, so there are several rounds only if replicas may differ and half of the limit is left.
  *
  * @throws FetchError
  */
@@ -39,7 +38,7 @@ export async function logInAsClient(attempt: LoginAttempt) {
   return last;
 }
 
-/** `isHalfLeft`: true while half of the logins that the limit of the address allows are left. */
+/** `isHalfLeft`: true while half of the logins allowed for this address are left. */
 async function beginLogin({ url: start, clientId, redirectUri, resource, probe }: LoginAttempt) {
   const url = new URL(start);
   const parameters = {
@@ -55,7 +54,7 @@ async function beginLogin({ url: start, clientId, redirectUri, resource, probe }
   const answer = await probe(url.href);
   const form = readConsentForm(answer);
   const readCount = (name: string) => Number(answer.headers.get(name) ?? Number.NaN);
-  // True without a limit, too.
+  // Also true without a limit.
   const isHalfLeft = !(readCount('x-ratelimit-remaining') * 2 < readCount('x-ratelimit-limit'));
   if (form === undefined) return { outcome: judgeLogin(answer, redirectUri, false), isHalfLeft };
   const decided = await probe(form.action, {
@@ -75,22 +74,22 @@ function judgeLogin(answer: ProbeAnswer, redirectUri: string, hasConsentPage: bo
     const said = ['error', 'error_description'].map((name) => searchParams?.get(name));
     return { kind: 'refused' as const, said: said.filter(Boolean).join(': ') };
   }
-  // The authorization request that the gateway sends to the provider.
+  // The authorization request of the gateway to the provider.
   if (href !== undefined) return { kind: 'at-provider' as const, url: href, hasConsentPage };
   const said = readError(answer);
   if (answer.status === 429) {
     const advice = adviseOnLimit(answer, hasConsentPage ? 'OAUTH_CONSENT' : 'OAUTH_AUTHORIZE');
     return { kind: 'limited' as const, advice };
   }
-  // The registration from a moment ago is unknown.
+  // The client that was just registered is unknown.
   if (answer.json?.error === 'invalid_client') return { kind: 'client-forgotten' as const, said };
-  // The consent page from a moment ago counts as expired.
+  // The consent page that was just shown counts as expired.
   return hasConsentPage && /page has expired/.test(said)
     ? { kind: 'page-forgotten' as const, said }
     : { kind: 'refused' as const, said };
 }
 
-/** The form of the consent page, answered with yes: it is about doctor's own client. */
+/** Approves the consent page, which is about doctor's own client. */
 function readConsentForm({ status, text, url }: ProbeAnswer) {
   const [, action] =
     /<form\b[^<>]* method="post" action="([^"<>]+\/oauth\/consent)">/.exec(text) ?? [];
@@ -104,14 +103,17 @@ function readConsentForm({ status, text, url }: ProbeAnswer) {
 
 export type ProbeRegistration = Awaited<ReturnType<typeof register>>;
 
-/** The address at which doctor says that it could be called back; nobody listens there, and nothing is sent there. */
+/** Doctor's redirect URI; no program listens there, and no request is sent there. */
 export const LOOPBACK_REDIRECT_URI = 'http://127.0.0.1:33418/callback';
 
-/** The scheme of an editor that is called back by one of its own (RFC 8252 §7.1). */
+/** The scheme of an editor with a private-use redirect URI (RFC 8252 §7.1). */
 export const EDITOR_SCHEME = 'cursor';
 const EDITOR_REDIRECT_URI = `${EDITOR_SCHEME}://anysphere.cursor-mcp/oauth/callback`;
 
-/** Once: few registrations are allowed in an hour. `refusesEditors`: where the settings at hand say so, it is not tried. @throws FetchError */
+/**
+ * Registers once: only few registrations are allowed per hour. `refusesEditors`: the settings at hand refuse an editor's scheme,
+ * so it is not tried. @throws FetchError
+ */
 export async function register(url: string, probe: Probe, refusesEditors: boolean) {
   const send = (...redirectUris: readonly string[]) =>
     probe(url, {
@@ -135,7 +137,7 @@ export async function register(url: string, probe: Probe, refusesEditors: boolea
     const says = withEditor
       ? readError(withEditor)
       : `OAUTH_REDIRECT_SCHEMES does not list ${EDITOR_SCHEME}.`;
-    // Schemes of editors that are refused were left out.
+    // The editor's refused scheme was left out.
     const refusedSchemes = isRefused ? says : undefined;
     return { kind: 'registered' as const, clientId, refusedSchemes };
   }
@@ -145,9 +147,9 @@ export async function register(url: string, probe: Probe, refusesEditors: boolea
     : { kind: 'refused' as const, said: readError(answer) };
 }
 
-// Answers of a gateway: its errors (§7.1), and which limit refused a request (§8).
+// Reads the gateway's responses: its errors (§7.1), and which limit rejected a request (§8).
 
-/** The end of a limit's variable, behind the group's prefix, by the `reason` of the refusal (§7.2). */
+/** Suffixes of limit variables, by the `reason` of the refusal (§7.2). */
 const VARIABLES: ReadonlyMap<string | undefined, string> = new Map([
   ['rate_limit_exceeded', 'RATE_LIMIT_MAX'],
   ['user_rate_limit_exceeded', 'USER_RATE_LIMIT_MAX'],
@@ -155,9 +157,9 @@ const VARIABLES: ReadonlyMap<string | undefined, string> = new Map([
   ['too_many_calls', 'USER_CALLS_MAX'],
 ]);
 
-/** Advice about a 429. `prefix` is that of the variables of the endpoint's limits, such as `DCR`. */
+/** Advice about a 429. `prefix` is the prefix of the endpoint's limit variables, such as `DCR`. */
 export function adviseOnLimit(answer: ProbeAnswer, prefix: string): Advice {
-  // §7.3: the token endpoint does not say which of its limits it was; for doctor it is that of the address.
+  // §7.3: the token endpoint does not say which of its limits applied; for doctor it is the one per address.
   const isOAuthError = answer.json?.error === 'temporarily_unavailable';
   const variable = VARIABLES.get(isOAuthError ? 'rate_limit_exceeded' : readReason(answer));
   const wait = `try again ${describeWait(answer)}`;
@@ -171,7 +173,7 @@ export function adviseOnLimit(answer: ProbeAnswer, prefix: string): Advice {
   };
 }
 
-/** RFC 9110 §10.2.3, in seconds as the gateway writes it. */
+/** Reads Retry-After (RFC 9110 §10.2.3), which the gateway sends in seconds. */
 function describeWait({ headers }: ProbeAnswer) {
   const seconds = Number(headers.get('retry-after') ?? Number.NaN);
   if (!Number.isFinite(seconds)) return 'later';
@@ -179,19 +181,19 @@ function describeWait({ headers }: ProbeAnswer) {
   return `in ${Math.ceil(seconds / 60)} minutes`;
 }
 
-/** `data` of a JSON-RPC error; empty where there is none. */
+/** `data` of a JSON-RPC error; empty if there is none. */
 export function readErrorData({ json }: ProbeAnswer): JsonObject {
   const error = json?.error;
   return isObject(error) && isObject(error.data) ? error.data : {};
 }
 
-/** The word by which programs tell refusals apart. */
+/** The reason by which programs distinguish refusals. */
 export function readReason(answer: ProbeAnswer): string | undefined {
   const { reason } = readErrorData(answer);
   return typeof reason === 'string' ? reason : undefined;
 }
 
-/** RFC 6749 §5.2, or what else the body says. */
+/** The error of RFC 6749 §5.2, or any other text of the body. */
 export function readError({ status, json, text }: ProbeAnswer): string {
   const { error, error_description: description } = json ?? {};
   const words = [error, description].filter((one) => typeof one === 'string').join(': ');
@@ -199,7 +201,7 @@ export function readError({ status, json, text }: ProbeAnswer): string {
   return `${status} ${said.slice(0, 300)}`.trim();
 }
 
-/** A request as a client sends it: JSON-RPC by HTTP. */
+/** A JSON-RPC request over HTTP, as clients send it. */
 export const createCall = (
   method: string,
   params: JsonObject = {},
@@ -214,5 +216,5 @@ export const createCall = (
   body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
 });
 
-/** The first call of a client that has no token yet. */
+/** The first call of a client without a token. */
 export const MCP_CALL = createCall('tools/list');

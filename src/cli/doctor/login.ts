@@ -1,4 +1,4 @@
-// Clients become known, and log in: from their authorization request to the provider's login page; and which of them would.
+// Checks registration and login up to the provider's login page, and which known clients could log in.
 
 import { isOnThisMachine } from '../../platform/address.ts';
 import { HOW_TO_CHANGE_SECRET } from '../../store/seal/secrets.ts';
@@ -76,7 +76,7 @@ export const loginCheck = defineCheck({
   },
 });
 
-/** Words of the gateway's own answers. */
+/** Advice for the gateway's own error messages. */
 const ADVICE: readonly (readonly [sign: RegExp, setting: string, remedy: string])[] = [
   [
     /OAUTH_\w+_URL is not set/,
@@ -101,7 +101,7 @@ const ADVICE: readonly (readonly [sign: RegExp, setting: string, remedy: string]
   [/resource/, 'BASE_URL', 'check that BASE_URL is the address that clients use.'],
 ];
 
-/** Asks the provider about the request with which the browser comes to it. */
+/** Tests the authorization request with which the browser reaches the provider. */
 export const providerLoginCheck = defineCheck({
   section: 'Login',
   needsStore: LOGIN_NEEDS_STORE,
@@ -119,7 +119,7 @@ export const providerLoginCheck = defineCheck({
 
 const REGISTRATION_CHECK = 'registration';
 
-/** RFC 7591, and client ID metadata documents: how clients become known. */
+/** Registration of clients: RFC 7591, and client ID metadata documents. */
 export const registrationCheck = defineCheck({
   section: 'Registration',
   needsStore: 'whether clients can register',
@@ -180,11 +180,11 @@ function tellRegistration(registration: ProbeRegistration | undefined): Finding 
   }
 }
 
-// Which clients would log in and which not, and why.
+// Which clients could log in, which could not, and why.
 
-/** Judges clients by what the walk found. */
+/** Evaluates the known clients by the findings of the walk. */
 export async function checkClients(walk: Walk): Promise<Found> {
-  // Without authentication there is no login to fail.
+  // Without authentication there is no login.
   if ((await walk.callWithoutToken()).status !== 401) return [];
   const [document, resource, registration, login] = await Promise.all([
     walk.readServerDocument(),
@@ -211,24 +211,24 @@ export async function checkClients(walk: Walk): Promise<Found> {
 interface ClientFacts {
   readonly baseUrl: string;
   readonly isIssuerRight: boolean;
-  /** True where anybody can register; undefined where that was not found out. */
+  /** True if any client can register; undefined if unknown. */
   readonly canRegister: boolean | undefined;
   readonly offersDocuments: boolean;
   readonly refusesSchemes: boolean;
-  /** Those that the provider does not know, where it has to know them: proxy mode. */
+  /** Redirect URIs that the provider does not know, but has to know in proxy mode. */
   readonly unknownRedirectUris: ReadonlySet<string>;
 }
 
 interface Obstacle extends Advice {
   readonly check: string;
   readonly isMet: (client: KnownClient, facts: ClientFacts) => boolean;
-  /** Before the names. */
+  /** Precedes the names. */
   readonly what: string;
-  /** As they are made, whatever the gateway does. */
+  /** A limitation of the clients themselves, whatever the gateway does. */
   readonly isByDesign?: true;
 }
 
-/** The first that a client meets is the one that counts. */
+/** Only the first obstacle of a client counts. */
 const OBSTACLES: readonly Obstacle[] = [
   {
     check: 'clients.internet',
@@ -308,7 +308,7 @@ function judgeClients(facts: ClientFacts): Found {
 
 const listNames = (clients: readonly KnownClient[]) => clients.map(({ name }) => name).join(', ');
 
-/** As far as the settings decide it: for a gateway that does not run yet. */
+/** For a gateway that does not run yet: the part that the settings determine. */
 export async function checkConfiguredClients(settings: SettingsAtHand): Promise<Found> {
   const { auth, oauth, server } = settings.config;
   if (!auth.required) return [];
@@ -322,7 +322,7 @@ export async function checkConfiguredClients(settings: SettingsAtHand): Promise<
   });
 }
 
-/** Failures that shut out no client, or that the checks of clients look at themselves. */
+/** Failures that exclude no client, or that the client checks examine themselves. */
 const OTHER_FAILURES = /^(cors|registration|tools|token|server|gateway\.ready\.servers)(\.|$)/;
 
 const NOT_TRIED = unknown(
@@ -330,7 +330,7 @@ const NOT_TRIED = unknown(
   'which clients can log in. Not tried: none can until the failures above are fixed.',
 );
 
-/** Not tried where something failed before that all of them need. */
+/** Skipped after a failure that affects all clients. */
 export const runClientCheck = <Subject>(
   before: readonly Finding[],
   check: Check<Subject>['run'],
@@ -343,6 +343,6 @@ export const runClientCheck = <Subject>(
     report,
   );
 
-/** True if no client could log in because of it. */
+/** True if the failure prevents the login of every client. */
 export const isInTheWay = ({ status, check }: Finding): boolean =>
   status === 'failure' && !OTHER_FAILURES.test(check);

@@ -1,4 +1,4 @@
-// §24.6: servers at which each user logs in: whether the gateway can be a client there, and what is missing.
+// §24.6: checks servers that require a login per user: whether the gateway can be a client there, and what is missing.
 
 import { createFindLoginPlace } from '../../connections/servers/authorization-server.ts';
 import {
@@ -34,7 +34,7 @@ export async function checkLogins(
   const found = await Promise.all(
     servers.map(async (server) => ({ server, login: await findLogin(server, settings) })),
   );
-  // As far as the file and the servers say it: whom a running gateway knows besides stands in its store.
+  // According to the file and the servers; issuers that a running gateway also knows are in its store.
   const listIssuers = ({ server, login }: (typeof found)[number]) => {
     const configured = describeConfigured(server.auth.authorizationServer);
     if (login.kind === 'problem') return configured === undefined ? [] : [configured];
@@ -108,7 +108,7 @@ function tellPkce(
   { at: { issuer }, takesS256 }: FoundPlace,
 ): Finding | undefined {
   if (takesS256 === true || !auth.pkce) return undefined;
-  // If the operator named the endpoints, there is no metadata that could say it.
+  // If the operator named the endpoints, there is no metadata to read.
   const hasNoMetadata =
     auth.authorizationServer !== undefined && 'tokenUrl' in auth.authorizationServer;
   if (hasNoMetadata) return undefined;
@@ -127,7 +127,7 @@ function tellPkce(
   });
 }
 
-// §24.6: how users of a server would log in there, asked as the gateway asks when somebody connects. Nothing is registered.
+// §24.6: how users would log in at a server, determined as the gateway does when a user connects. Nothing is registered.
 
 type FoundLogin = Awaited<ReturnType<typeof findLogin>>;
 
@@ -148,14 +148,14 @@ async function findLogin(
     return {
       kind: 'found' as const,
       at: authorizationServer,
-      /** The client that the gateway is there; `nobody` where it has no client, and cannot register. */
+      /** The source of the gateway's client there; `nobody` if it has no client, and cannot register. */
       client:
         chooseClientSource(server.auth, authorizationServer, hasDocument) ?? ('nobody' as const),
-      /** True if it has the redirect URI of all servers there, and is not promised `iss`. */
+      /** True if several servers share the redirect URI there, and `iss` is not guaranteed. */
       isAmbiguous,
-      /** Which it needs there; its own where the one of all is of no use. */
+      /** The redirect URI it needs there; the server's own if the shared one is ambiguous. */
       redirectUri: (isAmbiguous ? buildOwnRedirectUri : buildRedirectUri)(baseUrl, server),
-      /** True if it takes PKCE with S256; undefined where it does not say. */
+      /** True if PKCE with S256 is supported; undefined if unknown. */
       takesS256: challengeMethods?.includes('S256'),
     };
   } catch (problem) {
@@ -163,11 +163,11 @@ async function findLogin(
     const { message, cause } = problem;
     return {
       kind: 'problem' as const,
-      /** A sentence; no secret is in it. */
+      /** A sentence without secrets. */
       message,
-      /** Something that the server named has an address that is not public. */
+      /** An address from the server is not public. */
       isPrivate: isFromPrivateHost(problem),
-      /** Nobody answered at an address that the server or its operator named. */
+      /** No response from an address named by the server or its operator. */
       isUnreachable: cause instanceof NoAnswer,
       cause,
     };

@@ -1,4 +1,4 @@
-// The provider's discovery document and key set, read as the gateway reads them.
+// Checks the provider's discovery document and key set, which are read as the gateway reads them.
 
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { Provider } from '../../config/provider-profiles.ts';
@@ -37,7 +37,7 @@ export const discoveryCheck = defineCheck({
         `The provider's discovery document can be read, and names ${issuer} as its issuer.`,
       );
     } catch (error) {
-      // Without need of the document nothing fails for the lack of it.
+      // If the document is not needed, its absence is no failure.
       const { tokenUrl, authorizationUrl } = config.oauth.endpoints;
       const isNeeded =
         jwksUrl === undefined || tokenUrl === undefined || authorizationUrl === undefined;
@@ -47,7 +47,7 @@ export const discoveryCheck = defineCheck({
   },
 });
 
-/** Asks a provider whose endpoints are known without a document. It refuses a stranger, which is an answer. */
+/** Contacts a provider whose endpoints are known without a document. A refusal counts as a response. */
 async function checkProviderReach(probe: Probe, { metadata }: ProviderAtHand): Promise<Finding> {
   const { issuer, userinfo_endpoint: url = issuer } = await metadata.get();
   try {
@@ -62,7 +62,7 @@ async function checkProviderReach(probe: Probe, { metadata }: ProviderAtHand): P
   }
 }
 
-/** The document of this issuer could not be used. */
+/** Explains why the document of this issuer could not be used. */
 async function explain(error: unknown, issuer: string, probe: Probe): Promise<Finding> {
   const url = buildDiscoveryUrl(issuer);
   if (error instanceof IssuerMismatch) {
@@ -128,7 +128,7 @@ export const keySetCheck = defineProviderCheck('Identity provider', async (_sett
   }
 });
 
-/** Compares what the provider can do, by the discovery document, with what the gateway will ask of it. */
+/** Compares the provider's capabilities in the discovery document with the gateway's requests. */
 export const capabilitiesCheck = defineProviderCheck(
   'Identity provider',
   async (settings, access) => {
@@ -154,22 +154,22 @@ export const capabilitiesCheck = defineProviderCheck(
   },
 );
 
-/** A provider that does not say is not complained of. */
+/** A provider that does not list its values passes. */
 function lacks(document: JsonObject | undefined, name: string, value: string) {
   const listed = document?.[name];
   return isStringArray(listed) && !listed.includes(value);
 }
 
-// Tokens of the gateway's own (§5.11): what they need of the provider, and what they do not.
+// Tokens issued by the gateway (§5.11): their requirements on the provider.
 
-/** Judges what a login comes to, by the discovery document. */
+/** Evaluates logins by the discovery document. */
 export const loginAbilitiesCheck = defineDocumentCheck((document, oauth, { access }) => {
   const refreshing = judgeRefreshTokens(document, oauth);
   if (access?.metadata.isFixed) return [refreshing];
   const { scopes_supported: scopes, id_token_signing_alg_values_supported: listed } = document;
   const revocationUrl = oauth.endpoints.revocationUrl ?? document.revocation_endpoint;
   return [
-    // OpenID Connect Core §3.1.2.1. A provider may leave it out of its list all the same (Discovery §3).
+    // OpenID Connect Core §3.1.2.1. However, a provider may omit the scope from its list (Discovery §3).
     scopes?.includes('openid') === false &&
       warning('provider.openid', {
         what: 'The provider does not list the scope openid.',
@@ -197,7 +197,7 @@ export const loginAbilitiesCheck = defineDocumentCheck((document, oauth, { acces
 
 const REFRESH_CHECK = 'provider.offline-access';
 
-/** Those that give refresh tokens without the scope `offline_access`. */
+/** Providers that issue refresh tokens without the scope `offline_access`. */
 const NEED_NO_SCOPE: ReadonlySet<Provider> = new Set(['keycloak', 'google', 'cognito', 'gitlab']);
 
 function judgeRefreshTokens(
@@ -228,9 +228,9 @@ function judgeRefreshTokens(
   });
 }
 
-// §13.4, §13.5: whether the provider tells the gateway that somebody logged out there, and whether users can log out there.
+// §13.4, §13.5: whether the provider notifies the gateway of logouts, and whether users can log out there.
 
-/** Judges logout by the discovery document. Whether an address is registered, only the provider knows. */
+/** Evaluates logout by the discovery document. Only the provider knows whether an address is registered. */
 export const providerLogoutCheck = defineDocumentCheck((document, oauth, { config }) => {
   const { baseUrl } = config.server;
   const { end_session_endpoint: url } = document;
@@ -271,14 +271,14 @@ function judgeBackchannel(
   });
 }
 
-// Two clocks have to agree: tokens are valid from one moment to another.
+// Clocks have to agree, because tokens have a validity period.
 
-/** Tokens live for minutes: with clocks further apart, none is ever accepted. */
+/** Tokens live for minutes: with clocks this far apart, none is ever accepted. */
 const HOPELESS_SECONDS = 300;
 
 const CLOCK_CHECK = 'clock';
 
-/** `offset`: by how many seconds the provider's clock is ahead of the other; undefined where it did not tell. */
+/** `offset`: seconds by which the provider's clock is ahead of the other; undefined if unknown. */
 function judgeClock(
   offset: number | undefined,
   toleranceSeconds: number,
@@ -300,7 +300,7 @@ function judgeClock(
   });
 }
 
-/** Compares by the Date of the provider's answers. */
+/** Compares clocks by the Date header of the provider's responses. */
 export const clockCheck = defineProviderCheck(
   'Identity provider',
   async ({ config, clocks }, { provider }) => {
@@ -312,10 +312,10 @@ export const clockCheck = defineProviderCheck(
   },
 );
 
-/** The default of OIDC_CLOCK_TOLERANCE_SECONDS: what is set cannot be seen from outside. */
+/** The default of OIDC_CLOCK_TOLERANCE_SECONDS: the gateway's own value is not visible from outside. */
 const TOLERANCE_SECONDS = 5;
 
-/** The provider's clock against the gateway's, both seen from here. */
+/** Compares the provider's clock with the gateway's, both observed from here. */
 export const walkClockCheck = defineCheck({
   section: 'Login',
   async run({ baseUrl, clocks, logIn }: Walk) {

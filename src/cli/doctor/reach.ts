@@ -1,4 +1,4 @@
-// Reaching the gateway: something answers, and it is one.
+// Checks that the gateway can be reached: that there is a response, and that it is from a gateway.
 
 import { isIP } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
@@ -16,9 +16,9 @@ import { describeNetworkFailure, type FailureKind, type ProbeAnswer } from './in
 import { adviseOnLimit, MCP_CALL, readErrorData, readReason } from './log-in.ts';
 import type { Walk } from './walk.ts';
 
-/** Nothing answers: before the first start of a gateway that is as it should be. */
+/** No response: normal before the first start of a gateway. */
 export const REACHABLE = 'gateway.reachable';
-/** Something answers, and it is not the MCP endpoint of a gateway. */
+/** There is a response, but not from the MCP endpoint of a gateway. */
 const ENDPOINT = 'gateway.endpoint';
 const CERTIFICATE = 'gateway.certificate';
 
@@ -62,7 +62,7 @@ async function judgeAnswer(answer: ProbeAnswer, walk: Walk): Promise<Finding> {
       remedy: `set BASE_URL=${baseUrl} on the gateway if this is its public address. If it is already set, have the proxy in front pass on the Host header unchanged. For a second name: ALLOWED_HOSTS=${host}`,
     });
   if (headers.get('location') !== null) {
-    // To another address of the gateway, or to the login page of a proxy.
+    // Either to another address of the gateway, or to the login page of a proxy.
     const isMoved = target?.pathname.replace(/\/$/, '').endsWith('/mcp') === true;
     return failure(ENDPOINT, {
       what: `${endpoint} redirects to ${target === undefined ? headers.get('location') : target.origin + target.pathname}: clients do not follow that.`,
@@ -103,7 +103,7 @@ async function judgeAnswer(answer: ProbeAnswer, walk: Walk): Promise<Finding> {
   return ok(REACHABLE, `${endpoint} answers (${milliseconds} ms).`);
 }
 
-/** A 401 may be that of a gateway. What else it answers is JSON-RPC, perhaps in a stream. */
+/** A 401 may be from a gateway. Its other responses are JSON-RPC, possibly in a stream. */
 const isFromMcp = ({ status, json, headers }: ProbeAnswer) =>
   status === 401 ||
   json?.jsonrpc === '2.0' ||
@@ -134,7 +134,7 @@ async function adviseOnPath(answer: ProbeAnswer, walk: Walk): Promise<Advice> {
       };
 }
 
-/** True if the host has a gateway without the path, which does not call itself by it. */
+/** True if there is a gateway at the host's root, whose own address has no such path. */
 async function isAtRoot({ baseUrl, probe }: Walk) {
   const answer = await probe(`${new URL(baseUrl).origin}/mcp`, MCP_CALL);
   const challenge = answer.headers.get('www-authenticate') ?? '';
@@ -144,7 +144,7 @@ async function isAtRoot({ baseUrl, probe }: Walk) {
 const EXPIRES_SOON_DAYS = 14;
 const MS_PER_DAY = 86_400_000;
 
-/** Tells until when a certificate that is accepted is valid. */
+/** Checks the expiry of an accepted certificate. */
 async function checkCertificate({ baseUrl, isProxied, clock }: Walk): Promise<Finding | undefined> {
   const { protocol, hostname, port } = new URL(baseUrl);
   if (protocol !== 'https:' || isProxied(baseUrl)) return undefined;
@@ -176,7 +176,7 @@ const readCertificateEnd = (host: string, port: number): Promise<number | undefi
     socket.on('error', giveUp).on('timeout', giveUp);
   });
 
-// The gateway is to be ready, and to call itself by the address that was asked.
+// Checks that the gateway is ready, and that it uses the requested address for itself.
 
 const READY_CHECK = 'gateway.ready';
 export const STORE_CHECK = 'gateway.ready.store';
@@ -202,7 +202,7 @@ const LACKS: Readonly<Record<string, Advice & { readonly what: string }>> = {
   },
 };
 
-/** §4.3: what the gateway itself says it lacks. */
+/** §4.3: the dependencies that the gateway reports as missing. */
 export const healthCheck = defineCheck({
   section: 'Gateway',
   async run({ readReadiness, listLacking }: Walk) {
@@ -224,10 +224,10 @@ export const healthCheck = defineCheck({
 });
 
 const CHALLENGE_CHECK = 'challenge';
-/** If clients are sent to another address, all that follows would be about that one. */
+/** If clients are sent to another address, all later checks would be about that one. */
 export const BASE_URL_CHECK = 'gateway.base-url';
 
-/** RFC 9728 §5.1: the 401 by which a client learns where to log in. */
+/** RFC 9728 §5.1: the 401 that tells a client where to log in. */
 export const challengeCheck = defineCheck({
   section: 'Gateway',
   async run(walk: Walk) {
@@ -242,7 +242,7 @@ export const challengeCheck = defineCheck({
     if (status !== 401) return [];
     const url = await walk.findChallenge();
     if (url === undefined) {
-      // Most clients then look for the metadata at the usual place.
+      // Most clients then look for the metadata at the standard location.
       const found = await walk.findResourceMetadata();
       const meaning =
         found === undefined

@@ -1,4 +1,4 @@
-// The MCP servers of the configuration file, asked as the gateway asks them.
+// Checks the MCP servers of the configuration file, contacted as the gateway does.
 import { WARNED_TOKENS } from '../../catalog/budget/list-costs.ts';
 
 import { countUndeclared, type FetchedList, fetchList } from '../../catalog/fetch-list.ts';
@@ -44,7 +44,7 @@ import type { SettingsAtHand } from './settings-at-hand.ts';
 
 const CHECK = 'server';
 const USER_CHECK = 'server.user';
-/** A first `npx` downloads. */
+/** The first `npx` run downloads packages. */
 const TIME_LIMIT_MS = 60_000;
 
 export const serversCheck = defineCheck({
@@ -56,7 +56,7 @@ export const serversCheck = defineCheck({
     const caller: UpstreamCaller =
       user === undefined ? GATEWAY_CALLER : { ...GATEWAY_CALLER, user };
     const userProblems = await findProgramUserProblems(setup.file.servers);
-    // Those are asked as guards.
+    // Guards are checked separately.
     const areGuards = new Set(listGuardServers(setup.file));
     const usable = setup.file.servers.filter(
       (server) =>
@@ -77,7 +77,8 @@ export const serversCheck = defineCheck({
               })
             : checkServer(
                 server,
-                // One that can be asked as the gateway asks it, and as one of the clients that it could ask.
+                // A server that accepts requests both like the gateway's and like those of a client that supports
+                // server-initiated requests.
                 servers.openUpstream(describeServer(server).asking ?? server),
                 dependsOnUser(server) ? caller : GATEWAY_CALLER,
                 { file: setup.file, logged: entries, lists },
@@ -99,7 +100,7 @@ export const serversCheck = defineCheck({
   },
 });
 
-/** Which user of the system programs run as. */
+/** Reports the system users that programs run as. */
 function checkUsers(
   servers: readonly UpstreamConfig[],
   problems: readonly Problem[],
@@ -122,7 +123,7 @@ function checkUsers(
 interface AskedServers {
   readonly file: Setup['file'];
   readonly logged: readonly LogEntry[];
-  /** Lists by the names of servers, each once it was read. */
+  /** Lists by server name, added as they are read. */
   readonly lists: Map<string, FetchedList>;
 }
 
@@ -142,7 +143,7 @@ async function checkServer(
     const version = upstream.peekDescription(caller)?.protocolVersion;
     const way = upstream.era === 'stateless' ? 'stateless' : 'with sessions';
     const spoken = `${way}${version === undefined ? '' : ` (MCP ${version})`}`;
-    // Tells whether the file demands the era.
+    // Says whether the file requires this era.
     const { era } = upstream.config;
     const reason = era === 'auto' ? '' : `, as "era": "${era}" demands`;
     const what = `${name} answers, and has ${has}. It is spoken to ${spoken}${reason}.`;
@@ -169,7 +170,7 @@ async function checkServer(
   }
 }
 
-/** In the words of the log, which knows what to do about a program, and the last that it wrote. */
+/** Uses the words of the log, which include advice about a program and its last output. */
 function describeFailure(config: UpstreamConfig, error: unknown, logged: readonly LogEntry[]) {
   const { name } = config;
   const { program, advice: ownAdvice } = describeServer(config);
@@ -177,7 +178,7 @@ function describeFailure(config: UpstreamConfig, error: unknown, logged: readonl
     ? logged.find(({ message, facts }) => facts.server === name && UNAVAILABLE.test(message))
     : undefined;
   const [said, advice] = entry?.message.replace(UNAVAILABLE, '').split(NEXT_START) ?? [];
-  // An address that a refusal names is for operators alone.
+  // The address in a refusal is only for operators.
   const reason =
     error instanceof UpstreamError && error.cause === undefined
       ? error.logMessage
@@ -195,10 +196,10 @@ function describeFailure(config: UpstreamConfig, error: unknown, logged: readonl
 
 const UNAVAILABLE = /^(?:The|A process of the) MCP server \S+ is not available: /;
 
-// §25.2: what the lists of tools cost a model; §18.9: what the file names, and no server has.
+// §25.2: the cost of tool lists for a model; §18.9: names in the file that match no server's items.
 
 const LIST_CHECK = 'lists';
-/** The check by which each is known. */
+/** The check names for unmatched names. */
 const IDLE_CHECKS = {
   view: 'views',
   guard: 'guard',
@@ -206,7 +207,7 @@ const IDLE_CHECKS = {
   server: 'server.exclude',
 } as const;
 
-/** `tools` are those of the servers that could be asked, by name. */
+/** `tools` are the lists of the servers that responded, by server name. */
 async function checkLists(
   setup: Setup,
   config: Config,
@@ -230,7 +231,7 @@ async function checkLists(
   ];
 }
 
-// Tools of a server that clients do not see, or do not find under the name that they make of it.
+// Tools of a server that clients do not see, or only under a changed name.
 
 const ABLE_CALLER: UpstreamCaller = {
   ...GATEWAY_CALLER,
@@ -239,8 +240,8 @@ const ABLE_CALLER: UpstreamCaller = {
 };
 
 /**
- * §18.3: tools that a program lists only for clients that it can ask, where its `isolation` lets it ask none. `upstream` is
- * of `asking` of `config`; `tools` is what everybody sees. Never rejects.
+ * §18.3: finds tools that a program lists only for clients that accept requests, while its `isolation` hides this capability.
+ * `upstream` belongs to the config's `asking` variant; `tools` is the list that all users see. Never rejects.
  */
 async function checkIsolation(
   config: UpstreamConfig,
@@ -250,7 +251,7 @@ async function checkIsolation(
 ): Promise<Finding | undefined> {
   if (describeServer(config).asking === undefined) return undefined;
   const seen = new Set(tools.items.map(({ name }) => name));
-  // Some programs cannot run twice: that is no mistake of the settings.
+  // Some programs cannot run twice; that is not a mistake in the settings.
   const able = await fetchList(upstream, 'tools', ABLE_CALLER, signal).catch(() => undefined);
   const hidden = able?.items.flatMap(({ name }) => (seen.has(name) ? [] : [String(name)])) ?? [];
   if (hidden.length === 0) return undefined;
@@ -262,12 +263,12 @@ async function checkIsolation(
   });
 }
 
-/** The length that all clients that were tried take, with the name of the gateway that some put in front. */
+/** A name length that all tested clients support, including the gateway's name, which some prepend. */
 const SAFE_LENGTH = 48;
 
 /**
- * Names that clients would change (docs/clients.md): their models then call what nobody has, or never see it. `tools` is
- * what the server listed.
+ * Names that clients would change (docs/clients.md): their models then call unknown tools, or never see them. `tools` is the
+ * server's list.
  */
 function checkNames(file: Setup['file'], config: UpstreamConfig, tools: FetchedList) {
   const prepareList = createPrepareList({
@@ -306,13 +307,13 @@ function checkNames(file: Setup['file'], config: UpstreamConfig, tools: FetchedL
 
 const SHOWN_NAMES = 5;
 
-/** The first of several names, and how many more there are. */
+/** The first few of several names, and the number of the others. */
 function describeNames(names: readonly string[]) {
   const more = names.length - SHOWN_NAMES;
   return [...names.slice(0, SHOWN_NAMES), ...(more > 0 ? [`${more} more`] : [])].join(', ');
 }
 
-// The guards of the configuration file, each asked once, about a message in which there is nothing.
+// The guards of the configuration file, each called once with an empty message.
 
 const GUARD_CHECK = 'guard';
 

@@ -1,5 +1,5 @@
-// The settings at hand: those that cannot be used, or else the parts that the gateway would make of them; and what they come to by
-// themselves.
+// Reads the settings at hand and builds the gateway's parts from them, or reports why they are unusable; checks the settings on
+// their own.
 
 import type { Config } from '../../config/config.ts';
 import type { LimitRule } from '../../config/groups/limits.ts';
@@ -51,7 +51,7 @@ import { createCollectingLog, type Instruments } from './instruments.ts';
 
 export type SettingsAtHand = ReturnType<typeof openSettingsAtHand>;
 
-/** Undefined where nobody has to log in, and nobody can. */
+/** Undefined if no login is required or possible. */
 export type ProviderAtHand = NonNullable<SettingsAtHand['access']>;
 
 export function openSettingsAtHand(usable: UsableSettings, instruments: Instruments) {
@@ -89,11 +89,11 @@ export function openSettingsAtHand(usable: UsableSettings, instruments: Instrume
   };
 }
 
-/** Undefined in proxy mode, where clients get tokens of the provider. */
+/** Undefined in proxy mode, where clients get tokens from the provider. */
 export const findBrokerConfig = ({ oauth }: Config): BrokerConfig | undefined =>
   oauth.mode === 'broker' ? oauth : undefined;
 
-/** True once the discovery document was read, or where it is not needed. */
+/** True if the discovery document could be read, or is not needed. */
 export const isDiscovered = async ({ provider, metadata }: ProviderAtHand): Promise<boolean> =>
   provider.jwksUrl !== undefined ||
   metadata.get().then(
@@ -101,7 +101,7 @@ export const isDiscovered = async ({ provider, metadata }: ProviderAtHand): Prom
     () => false,
   );
 
-/** A check that asks a provider which was discovered: of others it was said already why not. */
+/** A check that needs a discovered provider: the failure of the discovery has its own finding. */
 export const defineProviderCheck = (
   section: string,
   run: (settings: SettingsAtHand, access: ProviderAtHand) => Promise<Found>,
@@ -113,7 +113,7 @@ export const defineProviderCheck = (
   },
 });
 
-/** A check of what the discovery document says of logins; none where settings name all that it would. */
+/** A check of the discovery document for logins; skipped in proxy mode or without a document. */
 export const defineDocumentCheck = (
   judge: (
     document: ProviderDocument,
@@ -129,7 +129,7 @@ export const defineDocumentCheck = (
 
 type UsableSettings = NonNullable<Awaited<ReturnType<typeof readSettings>>>;
 
-/** As `postern start` reads them; undefined where they cannot be used. */
+/** Reads them as `postern start` does; undefined if they are unusable. */
 export async function readSettings(env: Env, report: Report) {
   const tell = (...findings: readonly Finding[]) => {
     for (const finding of findings) report('Settings', finding);
@@ -144,7 +144,7 @@ export async function readSettings(env: Env, report: Report) {
     }
     tell(...findMisspelledVariables(env).map((one) => tellMisspelled(warning, one)));
     tell(...(parsed?.warnings ?? []).map((text) => warning('settings.file', text)));
-    /** `setup`: the servers and rules of the configuration file; undefined without one. `env`: the environment they are from. */
+    /** `setup`: the servers and rules of the configuration file, if there is one. `env`: the environment of the settings. */
     return { config, setup: parsed?.setup, env };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
@@ -153,7 +153,7 @@ export async function readSettings(env: Env, report: Report) {
   }
 }
 
-/** A setting that is missing because its name is misspelled is told as that alone, and first. */
+/** If a missing setting is misspelled, only the misspelling is reported, as the first finding. */
 function explainProblems(problems: readonly string[], env: Env): readonly Finding[] {
   const misspelled = findMisspelledVariables(env);
   const told = misspelled.map(describeMisspelled);
@@ -183,7 +183,7 @@ const tellMisspelled = (judge: typeof failure, one: MisspelledVariable) =>
 const refuse = (problem: string) =>
   failure('settings', { what: problem, setting: /^([A-Z][A-Z0-9_]+)\b/.exec(problem)?.[1] });
 
-/** Somebody who runs it elsewhere than the gateway meant one that runs. */
+/** Outside of the gateway's folder, the user probably wants to check a running gateway. */
 const mentionUrl = (finding: Finding): Finding => ({
   ...finding,
   ...(finding.what.startsWith(describeMissing('OIDC_ISSUER')) && {
@@ -192,7 +192,7 @@ const mentionUrl = (finding: Finding): Finding => ({
   }),
 });
 
-// The settings alone: what the gateway warns of at start, and its limits.
+// Checks of the settings alone: the gateway's start warnings, and its limits.
 
 export const startCheck = defineCheck({
   section: 'Settings',
@@ -206,7 +206,7 @@ export const startCheck = defineCheck({
         'settings',
         `The settings are valid: OAUTH_MODE=${oauth.mode}, BASE_URL=${server.baseUrl}.`,
       ),
-      // A line at info may well be intended; each begins with its variable, or with a sentence.
+      // A line at info may be intended. Each line begins with its variable, or with a sentence.
       ...entries.map(({ level, message }) =>
         warning(level === 'warn' ? 'settings.risk' : 'settings.mode', {
           what: message,
@@ -226,10 +226,10 @@ export const startCheck = defineCheck({
 
 const PEOPLE = 10;
 
-/** The needs of one person: a model that works makes many calls, and people have several clients. */
+/** Requirements of one user: a model at work makes many calls, and users have several clients. */
 const NEEDED = { callsPerMinute: 60, registrationsPerHour: 5 };
 
-/** §8: what the limits per address leave for each of many users behind one address, as in an office. */
+/** §8: the share of the limits per address for each of many users behind one address, as in an office. */
 export const limitsCheck = defineCheck({
   section: 'Settings',
   async run({ config }: SettingsAtHand) {
@@ -257,7 +257,7 @@ export const limitsCheck = defineCheck({
   },
 });
 
-/** The share of one of them, where all ask alike. */
+/** The share of one user, if all make equally many requests. */
 const computeShare = ({ max, windowMs }: LimitRule, perMs: number) =>
   (Math.min(max.user ?? max.ip, max.ip / PEOPLE) * perMs) / windowMs;
 
@@ -288,16 +288,16 @@ export const tokenKindCheck = defineCheck({
   },
 });
 
-// §13.3: who may log in at all, of those whom the provider knows.
+// §13.3: which of the provider's users may log in.
 
-/** In proxy mode there is no choice. */
+/** Proxy mode has no such settings. */
 export const loginPolicyCheck = defineCheck({
   section: 'Settings',
   async run({ config }: SettingsAtHand) {
     const oauth = findBrokerConfig(config);
     if (oauth === undefined) return [];
     const { allowedEmails, allowedGroups, allowedClaims } = oauth.identity;
-    // Those that are set: all of them have to hold.
+    // The lists that are set; a user has to satisfy all of them.
     const lists = [
       { setting: loginPolicySettings.allowedEmails, values: allowedEmails },
       { setting: loginPolicySettings.allowedGroups, values: allowedGroups },
@@ -317,14 +317,14 @@ export const loginPolicyCheck = defineCheck({
   },
 });
 
-/** Characters. */
+/** In characters. */
 const MAX_LIST = 200;
 
-// §27.6: rules that ask before a call runs: how many, and whom they cannot reach.
+// §27.6: rules that require approval: how many, and which callers they cannot reach.
 
 const APPROVALS_CHECK = 'approvals';
 
-/** Nothing where no rule asks. That nobody could decide at all keeps the gateway from starting. */
+/** No findings without such rules. If no approver exists at all, the gateway does not start. */
 export const approvalsCheck = defineCheck({
   section: 'Approvals',
   async run({ config, setup }: SettingsAtHand) {
@@ -346,12 +346,12 @@ export const approvalsCheck = defineCheck({
   },
 });
 
-// §13.6: the clients of the configuration file that log in as themselves: how many, and whether their keys can be fetched.
+// §13.6: clients in the configuration file that authenticate as themselves: how many, and whether their keys can be fetched.
 
 const MACHINE_CHECK = 'machine-clients';
 const KEYS_LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
 
-/** Nothing without any. */
+/** No findings without such clients. */
 export const machineClientsCheck = defineCheck({
   section: 'Machine clients',
   async run({ setup, clocks: { fetch } }: SettingsAtHand) {
@@ -390,7 +390,7 @@ async function checkKeys(id: string, url: string, fetch: Fetch): Promise<Finding
 
 const DOCUMENTS_CHECK = 'client-documents';
 
-/** Tries whether metadata documents of clients can be fetched, as the gateway tries it. */
+/** Tests whether metadata documents of clients can be fetched, as the gateway does. */
 export const documentsCheck = defineCheck({
   section: 'Client documents',
   async run({ config: { oauth }, clock, tunnel }: SettingsAtHand) {

@@ -1,4 +1,4 @@
-// REDIS_URL, or the folder of the embedded store.
+// Checks the store: Redis (REDIS_URL), or the folder of the embedded store.
 
 import { constants, existsSync } from 'node:fs';
 import { access } from 'node:fs/promises';
@@ -18,14 +18,14 @@ export const storeCheck = defineCheck({
   section: 'Store',
   async run(settings: SettingsAtHand) {
     const { store } = settings.config;
-    // Without opening it.
+    // Checked without opening it.
     return store.kind === 'embedded' ? checkFolder(store) : checkRedis(settings, store);
   },
 });
 
 async function checkFolder({ dataDir }: StoreOf<'embedded'>): Promise<Finding> {
   try {
-    // The first start makes the folder. Until then, the one around it has to be writable.
+    // The first start creates the folder. Until then, its closest existing parent has to be writable.
     await access(findExisting(resolve(dataDir)), constants.R_OK | constants.W_OK | constants.X_OK);
     return ok('store', `The embedded store is in ${dataDir}: one process can use it.`);
   } catch (error) {
@@ -44,7 +44,7 @@ async function checkRedis(
   { config, clock, log }: SettingsAtHand,
   { url, reads }: RedisStoreConfig,
 ): Promise<Found> {
-  // The driver takes as long to load as all the rest.
+  // Loading the driver takes as long as loading everything else.
   const { examineRedis } = await import('../../store/redis/examine.ts');
   const { stateSecret } = config.oauth;
   const seal = await createLoginSeal(stateSecret);
@@ -98,7 +98,7 @@ const judgeTracking = (refusal: string | undefined) =>
           'allow the user of REDIS_URL the commands CLIENT ID and CLIENT TRACKING and the channel __redis__:invalidate (Redis 6 or later; there +client|id +client|tracking are not in +@all -@dangerous), or set STORE_READS=direct.',
       });
 
-/** Words of Redis or the system, and what they mean. */
+/** Messages of Redis or the system, and their meaning. */
 const REASONS = [
   {
     sign: /NOAUTH/,
@@ -159,7 +159,7 @@ const REASONS = [
 
 function explainUnreachable(said: string, url: string): Finding {
   const reason = REASONS.find(({ sign }) => sign.test(said));
-  // A server that expects TLS, or expects none, does not answer what it does not expect.
+  // A server with TLS does not respond to plain connections, and vice versa.
   const silence = /^rediss/.test(url)
     ? 'check that Redis runs and can be reached from here. If it has no TLS, write redis:// instead of rediss://.'
     : 'check that Redis runs and can be reached from here. If it has TLS, write rediss:// instead of redis://.';
@@ -231,9 +231,9 @@ function judgePersistence({ persistence }: RedisServerFacts): Finding {
 /** A call waits for one round trip, and no command may take longer than 250 ms. */
 const SLOW_MS = 20;
 
-// Which of the secrets in OAUTH_STATE_SECRET sealed what lies in the store: that can be seen without opening it.
+// Determines which of the secrets in OAUTH_STATE_SECRET sealed a record, which is visible without opening the record.
 
-/** Some records of logins under way. Without one nothing is known of other replicas, and one process has none. */
+/** A sample of records of unfinished logins. Without any, other replicas remain unknown; a single process has none. */
 function judgeLogins(records: readonly string[], seal: Seal): Finding | undefined {
   if (records.length === 0) return undefined;
   const foreign = records.filter((record) => seal.namesForeignSecret(record));
@@ -252,7 +252,7 @@ function judgeLogins(records: readonly string[], seal: Seal): Finding | undefine
 
 const GRANTS_CHECK = 'store.secrets';
 
-/** With several secrets: whether all but the first may go. */
+/** With several secrets: whether the older ones can be removed. */
 function judgeGrants(count: GrantCount | undefined): Finding {
   if (count === undefined)
     return unknown(GRANTS_CHECK, {

@@ -1,4 +1,4 @@
-// --token: what the gateway says of a user's access token, and what the user gets by it.
+// Checks a user's access token (--token): whether the gateway accepts it, and what the user can do with it.
 
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { Provider } from '../../config/provider-profiles.ts';
@@ -124,7 +124,7 @@ function judgeTools(answer: ProbeAnswer): Finding {
       );
 }
 
-/** --token: what the gateway would say of a user's access token. */
+/** --token: the gateway's verdict on a user's access token. */
 export const tokenCheck = defineCheck({
   section: 'Token',
   async run(settings: SettingsAtHand) {
@@ -184,10 +184,10 @@ function explainOwnRefusal(
   return failure(check ?? 'token', { what, ...advice });
 }
 
-// --token, where clients get tokens of the gateway's own (§5.11): what one says to those who have the secret, and what to
-// do about one that is refused. The token itself is never printed.
+// --token for tokens issued by the gateway (§5.11): their content, for holders of the secret, and advice on a rejected one. The
+// token itself is never printed.
 
-/** Judges by the settings at hand. Whether its login still stands, only the gateway knows. */
+/** Evaluates the token by the settings at hand. Only the gateway knows whether its login still exists. */
 function judgeOwnToken(
   token: string,
   { stateSecret }: BrokerConfig,
@@ -201,7 +201,7 @@ function judgeOwnToken(
       return FOREIGN_TOKEN;
     case 'refresh':
       return REFRESH_TOKEN;
-    // Its file is the gateway's, which makes it at its first start.
+    // The file with the secret belongs to the gateway, which creates it at its first start.
     case 'sealed':
       return unknown(CHECK, {
         what: 'the content of this gateway token: its secret is in DATA_DIR.',
@@ -249,7 +249,7 @@ const REFRESH_TOKEN = failure('token.refresh', {
   remedy: 'pass the access token, which begins with pst_.',
 });
 
-/** Findings by the `reason` (§7.1) for which a gateway that runs refused it. */
+/** Findings by the `reason` (§7.1) for which a running gateway rejected the token. */
 const REFUSALS: ReadonlyMap<string | undefined, Pick<Finding, 'check' | 'remedy'>> = new Map([
   [
     'token_revoked',
@@ -272,16 +272,16 @@ const REFUSALS: ReadonlyMap<string | undefined, Pick<Finding, 'check' | 'remedy'
   ],
 ]);
 
-/** Reports what only a login can show. */
+/** Reports checks that require a login. */
 const reportUntriedLogin = (baseUrl: string) =>
   unknown(CHECK, {
     what: 'whether a login works to the end: this requires a user.',
     remedy: `log in at ${baseUrl}/playground, which says what is wrong, or pass an access token of a user: --token-file FILE`,
   });
 
-// Advice about a token: what it says of itself, why it is refused, and what to change. The token itself is never printed.
+// Advice about a token: its content, why it is rejected, and what to change. The token itself is never printed.
 
-/** `reason` is the one that the gateway has for its refusal (§7.1), `expected` the audience that the token should name. */
+/** `reason` is the gateway's reason for the refusal (§7.1), `expected` the audience that the token should have. */
 function adviseOnToken(
   reason: string | undefined,
   token: string,
@@ -336,7 +336,7 @@ function adviseOnToken(
   }
 }
 
-/** After "The token is for another audience": why, and what to click. docs/provider-*.md say it at length. */
+/** Follows "The token is for another audience": the cause and the fix. docs/provider-*.md have the details. */
 const ADVICE: Readonly<Record<Provider, (expected: string, found: string | undefined) => string>> =
   {
     generic: (expected, found) =>
@@ -364,7 +364,7 @@ const ADVICE: Readonly<Record<Provider, (expected: string, found: string | undef
 
 const OWN_TOKENS_ONLY = 'send a token of the gateway: tokens from this provider are not accepted.';
 
-/** Why access tokens of a provider are opaque. */
+/** The reason why access tokens of a provider are opaque. */
 const OPAQUE: Partial<Readonly<Record<Provider, string>>> = {
   auth0:
     'Auth0 issues opaque tokens if no API was requested: create an API and set OIDC_AUDIENCE to its identifier.',
@@ -372,7 +372,7 @@ const OPAQUE: Partial<Readonly<Record<Provider, string>>> = {
   google: "Google's access tokens are opaque: send its ID token instead.",
 };
 
-/** Undefined for what is no JWT: an opaque token. Nothing is verified. */
+/** Undefined for an opaque token. Verifies nothing. */
 function readTokenParts(token: string) {
   const parts = token.split('.');
   const [header, claims] = parts.map((part) => parseObject(Buffer.from(part, 'base64url')));
@@ -381,13 +381,13 @@ function readTokenParts(token: string) {
     : undefined;
 }
 
-/** `says` is the gateway's own sentence. Of an opaque token it says at length what the advice says. */
+/** `says` is the gateway's own sentence. For an opaque token it repeats the advice, so it is left out. */
 const describeTokenRefusal = (verb: 'refuses' | 'would refuse', token: string, says: string) =>
   readTokenParts(token) === undefined
     ? `The gateway ${verb} the token, which is not a JWT but opaque: only the provider can read it.`
     : `The gateway ${verb} the token: ${says}`;
 
-/** Renders what follows "the token"; empty for what cannot be read. */
+/** Describes the token; completes "the token …". Empty if it is unreadable. */
 function describeToken(token: string, now: number) {
   if (isOwnToken(token)) return ", which is one of the gateway's own";
   const parts = readTokenParts(token);
@@ -399,19 +399,19 @@ function describeToken(token: string, now: number) {
     `aud ${quote(aud, 160)}`,
     minutes !== undefined && `${minutes} min left`,
     `scope ${quote(scope ?? scp, 120)}`,
-    // Rules and the operators' page look at them, so that a token without any explains what is missing.
+    // Rules and the operators' page use groups, so a token without any explains missing access.
     groups === undefined ? 'no groups' : `groups ${quote(groups, 160)}`,
   ];
   return `: ${facts.filter(Boolean).join(', ')}`;
 }
 
 /**
- * Some clients refresh whenever less than five minutes of an access token are left. With twice those five minutes, half of
- * its life is free of refreshes.
+ * Some clients refresh whenever less than five minutes of an access token are left. With twice that lifetime, half of it passes
+ * without a refresh.
  */
 const MIN_SECONDS = 600;
 
-/** Nothing for a token that does not say when it was issued. */
+/** No finding for a token without an issue time. */
 function judgeLifetime(token: string): Finding | undefined {
   const { iat, exp } = readTokenParts(token)?.claims ?? {};
   if (typeof iat !== 'number' || typeof exp !== 'number' || exp - iat >= MIN_SECONDS)
@@ -426,7 +426,7 @@ function judgeLifetime(token: string): Finding | undefined {
   });
 }
 
-/** Reports what only a token of the provider can show. */
+/** Reports checks that require a token of the provider. */
 const reportMissingToken = (baseUrl: string) =>
   unknown('token', {
     what: "whether the provider's tokens are accepted (audience, issuer, JWT or opaque), without one.",

@@ -1,4 +1,5 @@
-// A gateway as a client sees it that has only the URL, and what its documents say.
+// Walks through a gateway as a client that only knows its URL: requests, and the documents it finds. Includes the checks of
+// metadata and CORS.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { describeIssuerMismatch } from '../../http/oauth-client/provider-metadata.ts';
@@ -16,12 +17,12 @@ import {
   register,
 } from './log-in.ts';
 
-/** Each part is asked for once, by whichever check needs it first. What cannot be asked throws a FetchError. */
+/** Each part is requested once, by the first check that needs it. Failed requests throw a FetchError. */
 export type Walk = ReturnType<typeof createWalk>;
 
 /**
- * `baseUrl` has no slash at its end, and no `/mcp`. `refusesEditors`: the settings, where they are at hand, let no editor
- * register with a scheme of its own.
+ * `baseUrl` has no trailing slash and no `/mcp`. `refusesEditors`: the settings at hand, if any, do not let editors register a
+ * private-use scheme.
  */
 export function createWalk(baseUrl: string, instruments: Instruments, refusesEditors = false) {
   const { probe } = instruments;
@@ -29,14 +30,14 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
 
   const callWithoutToken = memoize(() => probe(endpoint, MCP_CALL));
 
-  /** True where clients get tokens of the gateway's own (§5.11): told by what it says of one that nobody issued. */
+  /** True if the gateway issues its own tokens (§5.11), judging by its response to a fake token. */
   const issuesOwnTokens = memoize(async () => {
     const headers = { ...MCP_CALL.headers, Authorization: 'Bearer pst_postern-doctor' };
     const { details } = readErrorData(await probe(endpoint, { ...MCP_CALL, headers }));
     return typeof details === 'string' && /another gateway issued it/.test(details);
   });
 
-  /** One that has just started still fetches the provider's keys: it is asked again for a second. */
+  /** A gateway that has just started may still be fetching the provider's keys: retries for one second. */
   const readReadiness = memoize(async () => {
     let answer = await probe(`${baseUrl}/health/ready`);
     for (let again = 0; answer.status === 503 && again < 5; again += 1) {
@@ -46,7 +47,7 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
     return answer;
   });
 
-  /** Dependencies that the gateway says it lacks (§4.3): `keySet`, `store`, `servers`. */
+  /** Dependencies that the gateway reports as missing (§4.3): `keySet`, `store`, `servers`. */
   const listLacking = async () => {
     const { checks } = (await readReadiness()).json ?? {};
     const entries = isObject(checks) ? Object.entries(checks) : [];
@@ -55,13 +56,13 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
     );
   };
 
-  /** RFC 9728 §5.1: where the challenge leads; undefined without one. */
+  /** RFC 9728 §5.1: the URL in the challenge; undefined without one. */
   const findChallenge = memoize(async () => {
     const header = (await callWithoutToken()).headers.get('www-authenticate') ?? '';
     return /resource_metadata="([^"]+)"/.exec(header)?.[1];
   });
 
-  /** The place to which the challenge leads, or else where clients look by themselves (§3.1); undefined where there is nothing. */
+  /** The URL in the challenge, or else the standard location where clients look (§3.1); undefined if there is no document. */
   const findResourceMetadata = memoize(async () => {
     const url = await findChallenge();
     if (url !== undefined || (await callWithoutToken()).status !== 401) return url;
@@ -69,13 +70,13 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
     return answers.find(({ status, json }) => status === 200 && json !== undefined)?.url;
   });
 
-  /** RFC 9728; undefined where it cannot be read. */
+  /** RFC 9728; undefined if it cannot be read. */
   const readResourceMetadata = memoize(async () => {
     const url = await findResourceMetadata();
     return url === undefined || !URL.canParse(url) ? undefined : (await probe(url)).json;
   });
 
-  /** RFC 8414: all places where clients look for it, in the order in which they look. */
+  /** RFC 8414: all locations where clients look, in their order. */
   const readServerMetadata = memoize(async () => {
     const servers = (await readResourceMetadata())?.authorization_servers;
     const issuer = Array.isArray(servers)
@@ -83,7 +84,7 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
       : undefined;
     const { origin, pathname } = new URL(issuer ?? baseUrl);
     const path = pathname.replace(/\/$/, '');
-    // §3.1 and §5, in the order of the MCP specification: the issuer's path is put behind the well-known one, then before it.
+    // §3.1 and §5, in the order of the MCP specification: the issuer's path follows the well-known path, or else precedes it.
     const urls = [
       `${origin}/.well-known/oauth-authorization-server${path}`,
       `${origin}/.well-known/openid-configuration${path}`,
@@ -92,7 +93,7 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
     return (await Promise.all(urls.map((url) => probe(url)))).map(toMetadata);
   });
 
-  /** The first of them that is there. */
+  /** The first document that exists. */
   const readServerDocument = async () =>
     (await readServerMetadata()).find(({ document }) => document !== undefined)?.document;
 
@@ -101,13 +102,13 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
     return typeof url === 'string' && URL.canParse(url) ? url : undefined;
   };
 
-  /** Undefined where there is no endpoint to register at. */
+  /** Undefined without a registration endpoint. */
   const registerOnce = memoize(async () => {
     const url = await readEndpoint('registration_endpoint');
     return url === undefined ? undefined : register(url, probe, refusesEditors);
   });
 
-  /** The client of its own registration, or else the one that every gateway has. */
+  /** The client that doctor registered, or else the default client of every gateway. */
   const findClient = memoize(async (): Promise<LoginClient | undefined> => {
     const registration = await registerOnce();
     if (registration?.kind === 'registered')
@@ -145,14 +146,14 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
   };
 }
 
-/** RFC 9728 §3.1, with the path of the resource and without. */
+/** RFC 9728 §3.1, with and without the path of the resource. */
 function listResourceMetadataUrls(endpoint: string): readonly string[] {
   const { origin, pathname } = new URL(endpoint);
   const wellKnown = `${origin}/.well-known/oauth-protected-resource`;
   return [`${wellKnown}${pathname}`, wellKnown];
 }
 
-/** Runs `load` at the first call; all get its outcome. */
+/** Single flight: runs `load` at the first call, and shares its outcome. */
 function memoize<Value>(load: () => Promise<Value>) {
   let loading: Promise<Value> | undefined;
   return () => {
@@ -161,10 +162,10 @@ function memoize<Value>(load: () => Promise<Value>) {
   };
 }
 
-/** The document of one of the places, where clients differ in which of them they try. */
+/** The document at one location; clients differ in which locations they try. */
 type MetadataAtPath = ReturnType<typeof toMetadata>;
 
-/** `said`: what the answer says where it is an error. */
+/** `said`: the error message of the response, if any. */
 function toMetadata({ url, status, json }: ProbeAnswer) {
   const said = json?.error_description;
   return {
@@ -175,7 +176,7 @@ function toMetadata({ url, status, json }: ProbeAnswer) {
   };
 }
 
-// Metadata of the gateway (RFC 9728) and of the authorization server (RFC 8414), as strict clients read it.
+// Checks metadata of the gateway (RFC 9728) and of the authorization server (RFC 8414) as strict clients do.
 
 const SERVER_CHECK = 'server-metadata';
 
@@ -193,7 +194,7 @@ export const serverMetadataCheck = defineCheck({
     const lacking = Object.keys(MEMBERS).filter((name) => !MEMBERS[name]?.(document[name]));
     const missing = found.filter((one) => one.document === undefined);
     return [
-      // RFC 8414 §3.3. In proxy mode the document names the provider unless told otherwise.
+      // RFC 8414 §3.3. In proxy mode the document names the provider by default.
       issuer === expected
         ? ok(
             'server-metadata.issuer',
@@ -214,7 +215,7 @@ export const serverMetadataCheck = defineCheck({
             what: `The metadata lacks ${lacking.join(', ')}, or has an invalid value there.`,
             remedy: 'check that no proxy in front changes the document.',
           }),
-      // A client tries one of these places or two, not all.
+      // A client tries one or two of these locations, not all.
       missing.length > 0 &&
         warning('server-metadata.places', {
           what: `There is no metadata at ${missing.map(describePlace).join(' and ')}.`,
@@ -227,7 +228,7 @@ export const serverMetadataCheck = defineCheck({
 
 const describePlace = ({ url, status }: MetadataAtPath) => `${url} (${status})`;
 
-/** `lacksKeys`: that the gateway does not reach the provider was said before. */
+/** `lacksKeys`: a previous finding says that the gateway cannot reach the provider. */
 function explainMissing(
   found: readonly MetadataAtPath[],
   baseUrl: string,
@@ -254,7 +255,7 @@ const isUrl = (value: unknown) => typeof value === 'string' && URL.canParse(valu
 const lists = (wanted: string) => (value: unknown) =>
   isStringArray(value) && value.includes(wanted);
 
-/** Members of the document that clients need, and the test for a good value. */
+/** Members of the document that clients need, and a test for each value. */
 const MEMBERS: Readonly<Record<string, (value: unknown) => boolean>> = {
   authorization_endpoint: isUrl,
   token_endpoint: isUrl,
@@ -277,7 +278,7 @@ export const resourceMetadataCheck = defineCheck({
         what: `The 401 leads to ${url}, which cannot be read.`,
         remedy: 'have the proxy in front pass on /.well-known/* to the gateway.',
       });
-    // Clients that do not read the challenge derive the place from the endpoint (RFC 9728 §3.1).
+    // Clients that ignore the challenge derive the location from the endpoint (RFC 9728 §3.1).
     const others = listResourceMetadataUrls(walk.endpoint).filter((one) => one !== url);
     const answers = await Promise.all(others.map((one) => walk.probe(one)));
     const missing = answers.filter(({ status, json }) => status !== 200 || json === undefined);
@@ -316,7 +317,7 @@ function judgeDocument(
   });
 }
 
-/** Well-known paths begin at the host: with a path in BASE_URL they are not below it. */
+/** Well-known paths begin at the host's root: with a path in BASE_URL they are not below it. */
 const adviseOnWellKnown = (baseUrl: string) =>
   new URL(baseUrl).pathname === '/'
     ? { remedy: 'have the proxy in front pass on /.well-known/* to the gateway.' }
@@ -326,12 +327,12 @@ const adviseOnWellKnown = (baseUrl: string) =>
           'BASE_URL has a path, and well-known addresses begin at the host. Have the proxy pass on requests for these addresses to the gateway, too, or give the gateway a separate host name.',
       };
 
-// The preflight that a browser sends before a page may call /mcp (Fetch §3.2).
+// The preflight request that a browser sends before a page may call /mcp (Fetch §3.2).
 
 const NEEDED_HEADERS = ['authorization', 'content-type', 'mcp-protocol-version', 'mcp-session-id'];
 const READ_HEADERS = ['www-authenticate', 'mcp-session-id'];
 
-/** The origin of the Inspector, where most browser clients on a developer's machine do. */
+/** The origin of the Inspector, and of most browser clients on a developer's machine. */
 const LOCAL_ORIGIN = 'http://localhost:6274';
 
 export const corsCheck = defineCheck({
@@ -363,7 +364,7 @@ export const corsCheck = defineCheck({
   },
 });
 
-/** Undefined where a browser would let the page call. */
+/** Undefined if a browser would allow the call. */
 async function findProblem({ endpoint, probe }: Walk, origin: string): Promise<string | undefined> {
   const { status, headers } = await probe(endpoint, {
     method: 'OPTIONS',
@@ -383,7 +384,7 @@ async function findProblem({ endpoint, probe }: Walk, origin: string): Promise<s
   if (missing.length > 0) return `Access-Control-Allow-Headers lacks ${missing.join(', ')}`;
   if (!readNames(headers.get('access-control-allow-methods')).includes('post'))
     return 'Access-Control-Allow-Methods lacks POST';
-  // The page must be able to read these headers of the 401, without which it finds no login.
+  // The page must be able to read these headers of the 401, or it cannot find the login.
   const refusal = await probe(endpoint, { headers: { Origin: origin }, method: 'POST' });
   const exposed = readNames(refusal.headers.get('access-control-expose-headers'));
   const hidden = READ_HEADERS.filter((name) => !exposed.includes(name));

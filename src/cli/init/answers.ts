@@ -5,25 +5,25 @@ import { toFlag } from '../command-line/command.ts';
 import { UsageError } from '../command-line/errors.ts';
 import type { ProviderChoice } from './providers.ts';
 
-/** Answers that `postern init` needs. */
+/** The answers that `postern init` needs. */
 export interface InitAnswers {
   readonly provider: ProviderChoice;
-  /** Undefined where it is to be filled in later; so are the next two. */
+  /** Undefined if it is left for later, like the next two. */
   readonly issuer: string | undefined;
   readonly clientId: string | undefined;
   readonly clientSecret: string | undefined;
-  /** True to write a first tool with its test. */
+  /** True to create a first tool and its test. */
   readonly tool: boolean;
-  /** A file with `mcpServers` to take over. */
+  /** A file with `mcpServers` to import. */
   readonly servers: string | undefined;
   readonly store: 'embedded' | 'redis';
   readonly redisUrl: string | undefined;
 }
 
-/** Answers that flags give; the rest is asked for, or has its default. */
+/** Answers given by flags; the others are prompted for, or use defaults. */
 export type GivenAnswers = { readonly [Name in keyof InitAnswers]: InitAnswers[Name] | undefined };
 
-/** For `--yes`. */
+/** Completes the answers for `--yes`. */
 export const completeAnswers = (given: GivenAnswers): InitAnswers => ({
   ...given,
   provider: given.provider ?? (given.issuer === undefined ? 'dev' : 'other'),
@@ -31,19 +31,19 @@ export const completeAnswers = (given: GivenAnswers): InitAnswers => ({
   store: given.store ?? (given.redisUrl === undefined ? 'embedded' : 'redis'),
 });
 
-/** Answers that have to be right, in the order in which they are looked at. */
+/** Answers that are validated, in this order. */
 const CHECKED = ['issuer', 'clientId', 'redisUrl'] as const;
 
 export type CheckedAnswer = (typeof CHECKED)[number];
 
-/** The settings whose rules say what is right. */
+/** The settings whose rules validate the answers. */
 const SETTINGS: Readonly<Record<CheckedAnswer, Setting<string | undefined>>> = {
   issuer: providerSettings.issuer,
   clientId,
   redisUrl: storeSettings.redisUrl,
 };
 
-/** Says what is wrong with `text`. It is not repeated: an address of Redis may have a password. */
+/** Describes the problem with `text` without quoting it: a Redis URL may contain a password. */
 export function findInitProblem(name: CheckedAnswer, text: string): string | undefined {
   const { rule } = SETTINGS[name];
   return rule.parse(text) === undefined ? `It must be ${rule.allowed}.` : undefined;

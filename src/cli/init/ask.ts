@@ -1,4 +1,4 @@
-// The questions of `postern init`, in a terminal. What a flag has said is not asked.
+// Prompts of `postern init` in a terminal. Answers given by flags are not prompted for.
 import { existsSync } from 'node:fs';
 import { type CANCEL_SYMBOL, confirm, isCancel, password, select, text } from '@clack/prompts';
 import { CommandError } from '../command-line/errors.ts';
@@ -10,7 +10,7 @@ import {
 } from './answers.ts';
 import { DEV_PROVIDER, findProvider, PROVIDER_CHOICES } from './providers.ts';
 
-/** @throws CommandError when the user gives up. */
+/** @throws CommandError if the user cancels. */
 export async function askForAnswers(given: GivenAnswers): Promise<InitAnswers> {
   const provider = given.provider ?? (await askForProvider());
   const login = provider === DEV_PROVIDER ? given : await askForLogin(provider, given);
@@ -50,7 +50,7 @@ async function askForLogin(choice: InitAnswers['provider'], given: Login): Promi
   };
 }
 
-/** Files in which other programs keep what can be taken over. */
+/** Files of other programs with servers to import. */
 const SERVER_FILES = ['mcp.json', '.mcp.json', '.cursor/mcp.json', '.vscode/mcp.json'];
 
 async function askForContent(given: GivenAnswers): Promise<Pick<InitAnswers, 'tool' | 'servers'>> {
@@ -91,13 +91,13 @@ const askForStore = async () =>
     }),
   );
 
-/** @throws CommandError when the user gives up. */
+/** @throws CommandError if the user cancels. */
 export const askToOverwrite = async (file: string): Promise<boolean> =>
   requireAnswer(
     await confirm({ message: `${file} exists already. Overwrite it?`, initialValue: false }),
   );
 
-/** `checked`: an answer that has to be right, unless it is left for later. */
+/** `checked`: an answer that must be valid unless it is left for later. */
 async function askLater(
   what: string,
   placeholder: string,

@@ -1,20 +1,20 @@
-// §32.4: a `server.json`, as registries of MCP servers have them, becomes a server of postern.yaml. The file is a stranger's:
-// it says which package and address, and nothing of it decides which program runs, or reads the gateway's environment.
+// §32.4: converts a `server.json` of an MCP registry into a server of postern.yaml. The file is untrusted: it names a package and
+// an address, but must not decide which program runs or read the gateway's environment.
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { chooseVariable, type MovedSecret } from './move-secrets.ts';
 
-/** A sentence: why the file cannot be taken over. */
+/** The reason why the file cannot be imported, as a sentence. */
 export class ServerJsonError extends Error {
   override readonly name = 'ServerJsonError';
 }
 
-/** A file with servers by their names has neither. */
+/** Distinguishes a `server.json` from a file with servers by name, which has neither member. */
 export const isServerJson = (content: JsonObject): boolean =>
   typeof content.name === 'string' &&
   (Array.isArray(content.remotes) || Array.isArray(content.packages));
 
-/** `com.example/weather` is `weather`. */
+/** `com.example/weather` becomes `weather`. */
 export const readServerJsonName = ({ name }: JsonObject): string =>
   typeof name === 'string' ? name.slice(name.lastIndexOf('/') + 1) : '';
 
@@ -41,7 +41,7 @@ export function convertServerJson(name: string, content: JsonObject) {
           'It has neither "remotes" nor "packages".',
       );
     server = convertPackage(found, kind, inputs);
-    // With options, docker lets a program out of its container.
+    // With options, a container can be given access to the host.
     const what = `imported as options of ${quote(server.command)}: review them in postern.yaml before you start it`;
     if (readObjects(found.runtimeArguments).length > 0)
       changes.push({ server: name, member: 'runtimeArguments', what });
@@ -60,10 +60,10 @@ const readObjects = (value: unknown): readonly JsonObject[] =>
 const describePackage = ({ registryType, identifier }: JsonObject) =>
   `package ${show(registryType)} ${show(identifier)}`;
 
-/** Up to 80 characters of what a stranger wrote. */
+/** Up to 80 characters of untrusted text. */
 const show = (value: unknown) => quote(value, 80);
 
-// A server that runs elsewhere.
+// Remote servers.
 
 const TRANSPORTS: Readonly<Record<string, string>> = { 'streamable-http': 'http', sse: 'sse' };
 
@@ -78,24 +78,24 @@ function convertRemote(remote: JsonObject, inputs: Inputs): JsonObject {
   return { type, url, ...(Object.keys(headers).length > 0 && { headers }) };
 }
 
-// A server that is a program of a package.
+// Servers that are packages.
 
 interface PackageKind {
-  /** The registry that the program asks by itself, as publishers write it. */
+  /** The program's default registry, as publishers write it. */
   readonly registry: RegExp;
   readonly identifier: RegExp;
-  /** One version: what is published tomorrow is none of it. */
+  /** A pinned version, to which later publications do not apply. */
   readonly version: RegExp;
   readonly needsVersion: boolean;
-  /** Between the identifier and the version. */
+  /** The separator between identifier and version. */
   readonly mark: '@' | ':';
-  /** The program that runs it, and its first arguments. */
+  /** The program that runs the package, and its first arguments. */
   readonly runner: readonly [command: string, ...args: string[]];
-  /** The option that lets it have a variable of the environment, where it needs one. */
+  /** The option that passes an environment variable to the server, if the program needs one. */
   readonly variableFlag?: string;
 }
 
-/** None begins with what would make an option of it. */
+/** None of these patterns matches a text that begins like an option. */
 const KINDS: Readonly<Record<string, PackageKind>> = {
   npm: {
     registry: /^https:\/\/registry\.npmjs\.org\/?$/,
@@ -127,7 +127,7 @@ const KINDS: Readonly<Record<string, PackageKind>> = {
 const HAS_TAG = /[:@][^/]*$/;
 const RANGE = /^(latest|\d+(\.\d+)?\.x|x)$/i;
 
-/** Why the package cannot be taken over, in a sentence. */
+/** The reason why the package cannot be imported, in a sentence. */
 function findPackageProblem(found: JsonObject) {
   const problem = findObstacle(found);
   return problem && `The ${describePackage(found)} ${problem}`;
@@ -148,7 +148,7 @@ function findObstacle(found: JsonObject): string | undefined {
     return `has the version ${show(version)}. It must be one version, such as 1.4.0.`;
   if (!kind.needsVersion && version === undefined && !HAS_TAG.test(identifier))
     return 'has neither tag nor digest.';
-  // The program would fetch what has this name in the usual registry, and that may be somebody else's.
+  // The program would fetch this name from its default registry, where it may belong to someone else.
   const isUsual = typeof registryBaseUrl === 'string' && kind.registry.test(registryBaseUrl);
   if (registryBaseUrl !== undefined && !isUsual)
     return `is in a separate registry (${show(registryBaseUrl)}). Set up that registry, and write the command into postern.yaml yourself.`;
@@ -159,8 +159,8 @@ const findKind = (type: unknown) =>
   typeof type === 'string' && Object.hasOwn(KINDS, type) ? KINDS[type] : undefined;
 
 /**
- * Variables by which npx, uvx, docker, Node.js, Python or the loader of the system take code and packages from elsewhere than they seem
- * to: whoever reads the command would not see what it runs.
+ * Variables that make npx, uvx, docker, Node.js, Python or the dynamic loader fetch code and packages from unexpected places: the
+ * command would not show what it runs.
  */
 const OBEYED_BY_RUNNER =
   /^(?:PATH|HOME|IFS|ENV|BASH_.*|SHELL|PREFIX|LOCPATH|NLSPATH|GCONV_PATH|(?:REQUESTS|CURL)_CA_BUNDLE|(?:NPM|NODE|UV|PIP|DOCKER|LD|DYLD|GLIBC|SSL|COREPACK)_.*|PYTHON.*|.*_PROXY)$/i;
@@ -170,7 +170,7 @@ function convertPackage(found: JsonObject, kind: PackageKind, inputs: Inputs): J
   for (const { name, value, default: fallback } of readObjects(found.environmentVariables)) {
     if (typeof name !== 'string' || !/^[A-Za-z_]\w*$/.test(name))
       throw new ServerJsonError(`${show(name)} is not a valid name for an environment variable.`);
-    // One that whoever runs the server fills in is theirs.
+    // Values that the operator fills in are the operator's choice.
     const isGiven = value !== undefined || fallback !== undefined;
     if (isGiven && OBEYED_BY_RUNNER.test(name) && !HARMLESS.test(name))
       throw new ServerJsonError(
@@ -181,7 +181,7 @@ function convertPackage(found: JsonObject, kind: PackageKind, inputs: Inputs): J
   const { mark, runner, variableFlag } = kind;
   const [command, ...first] = runner;
   const identifier = readText(found.identifier, 'identifier');
-  // Newer files of images have the tag in the identifier, older ones beside it.
+  // Newer image entries contain the tag in the identifier, older ones have it in `version`.
   const isWhole = typeof found.version !== 'string' || HAS_TAG.test(identifier);
   const args = [
     ...first,
@@ -193,7 +193,7 @@ function convertPackage(found: JsonObject, kind: PackageKind, inputs: Inputs): J
   return { command, args, ...(Object.keys(env).length > 0 && { env }) };
 }
 
-// Inputs that users are to give: values, defaults and variables.
+// Inputs: values, defaults and variables that users provide.
 
 type Inputs = ReturnType<typeof createInputs>;
 
@@ -201,13 +201,13 @@ function createInputs(server: string, changes: MovedSecret[]) {
   const taken = new Set<string>();
   const note = (member: string, what: string) => changes.push({ server, member, what });
 
-  /** Undefined where nothing has to be said. */
+  /** Undefined if the input is left out. */
   function resolve(member: string, key: string, input: JsonObject): string | undefined {
     const { value, default: fallback, isSecret, isRequired } = input;
     if (value !== undefined) return fillIn(key, readText(value, key), input.variables);
     if (isSecret !== true && fallback !== undefined) {
       const text = readText(fallback, key);
-      // A brace would end the variable.
+      // A closing brace would end the variable reference.
       if (text.includes('}')) return text;
       const variable = choose(key);
       note(member, `${show(text)}, unless ${variable} in .env says otherwise`);
@@ -231,7 +231,7 @@ function createInputs(server: string, changes: MovedSecret[]) {
 
   function fillIn(key: string, template: string, variables: unknown) {
     const known = isObject(variables) ? variables : {};
-    // The same variable may stand there twice.
+    // A variable may occur more than once.
     const resolved = new Map<string, string>();
     return template.replace(/\{([^{}]+)\}/g, (whole, name: string) => {
       const input = Object.hasOwn(known, name) ? known[name] : undefined;
@@ -245,9 +245,9 @@ function createInputs(server: string, changes: MovedSecret[]) {
   }
 
   return {
-    /** A text with `{variables}`. */
+    /** Fills in a text with `{variables}`. */
     fillIn,
-    /** `headers`, or `environmentVariables`, by name. */
+    /** Reads `headers` or `environmentVariables` by name. */
     readNamed(member: string, given: unknown) {
       return Object.fromEntries(
         readObjects(given).flatMap((input) => {
@@ -263,7 +263,7 @@ function createInputs(server: string, changes: MovedSecret[]) {
         const { type, name, valueHint, value, default: fallback } = input;
         if (type === 'named') {
           const flag = readText(name, `${place}.name`);
-          // A flag that takes nothing.
+          // A flag without a value.
           const hasValue = value !== undefined || fallback !== undefined || isAsked(input);
           if (!hasValue) return [flag];
           const text = resolve(place, flag, input);
@@ -279,10 +279,10 @@ function createInputs(server: string, changes: MovedSecret[]) {
 const isAsked = ({ isRequired, isSecret, choices, format }: JsonObject) =>
   [isRequired, isSecret].includes(true) || choices !== undefined || format !== undefined;
 
-/** Also at the end: what is put behind it may begin with a brace. */
+/** Also matches at the end: the appended text may begin with a brace. */
 const COULD_BE_VARIABLE = /\$(\{|$)/;
 
-/** @throws ServerJsonError for what is no text, or would read the gateway's environment. */
+/** @throws ServerJsonError for a value that is not a text or would read the gateway's environment. */
 function readText(value: unknown, what: string) {
   if (typeof value !== 'string')
     throw new ServerJsonError(`${show(what)} must be a text, not ${show(value)}.`);

@@ -1,4 +1,4 @@
-// `postern init`: a folder with which `postern dev` starts.
+// `postern init`: creates a folder from which `postern dev` starts.
 import { existsSync, lstatSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, extname, resolve } from 'node:path';
@@ -88,9 +88,9 @@ export async function init(
   const files = await planFiles(answers, imported, secretsFile);
   const written = await writeFiles(files, force, isAsking ? askToOverwrite : undefined);
   if (imported.changes.length > 0) {
-    // A table of what was moved, renamed and left, with an empty line behind it.
+    // A table of moved, renamed and unchanged members, followed by an empty line.
     const rows = imported.changes.map(({ server, member, what }) =>
-      // Names come from a file that somebody else may have written.
+      // Names may come from someone else's file.
       [server, member, what].map((text) => escapeInvisible(text.replaceAll('\n', '\\n'))),
     );
     const lines = alignColumns(rows).map((line) => `  ${line}\n`);
@@ -116,14 +116,14 @@ async function planFiles(
       ? [await copyOwn(CATALOG_FILE, 'templates/'), await copyOwn(CATALOG_TEST_FILE, 'templates/')]
       : []),
     ...(schema === SCHEMA_FILE ? [await copyOwn(SCHEMA_FILE)] : []),
-    // One that exists is not changed: the next steps say what it lacks.
+    // An existing file is not changed: the next steps say what to add.
     ...(existsSync('.gitignore')
       ? []
       : [{ name: '.gitignore', text: renderGitIgnore(secretsFile) }]),
   ];
 }
 
-/** Copies a file of the package. */
+/** Copies a file from the package. */
 const copyOwn = async (name: string, folder = ''): Promise<NewFile> => ({
   name,
   text: await readFile(new URL(`${folder}${name}`, PACKAGE_ROOT), 'utf8'),
@@ -132,13 +132,13 @@ const copyOwn = async (name: string, folder = ''): Promise<NewFile> => ({
 interface NewFile {
   readonly name: string;
   readonly text: string;
-  /** Only its owner may read it. */
+  /** Readable only by its owner. */
   readonly isSecret?: boolean;
 }
 
 /**
- * Writes all, or without `force` and `confirm` (whether to overwrite this one) nothing where one of them exists. Resolves to the
- * names of those that were written.
+ * Writes all files. If one of them exists, `force` or `confirm` (which asks whether to overwrite it) is needed, otherwise nothing
+ * is written. Resolves to the names of the written files.
  *
  * @throws CommandError
  */
@@ -147,7 +147,7 @@ async function writeFiles(
   force: boolean,
   confirm?: (name: string) => Promise<boolean>,
 ): Promise<readonly string[]> {
-  // A link that leads nowhere is there, too.
+  // A dangling symbolic link counts as present.
   const present = force
     ? []
     : files.filter(({ name }) => lstatSync(name, { throwIfNoEntry: false }) !== undefined);
@@ -161,7 +161,7 @@ async function writeFiles(
   const wanted = files.filter(({ name }) => !kept.has(name));
   for (const { name, text, isSecret } of wanted) {
     try {
-      // A new file in its place: others may read the old one, or it is a link to somewhere else.
+      // Creates a new file: the old one may be readable by others, or a link to another place.
       await rm(name, { force: true });
       await writeFile(name, text, { mode: isSecret ? 0o600 : 0o644, flag: 'wx' });
     } catch (error) {
@@ -174,19 +174,22 @@ async function writeFiles(
   return wanted.map(({ name }) => name);
 }
 
-/** The folder of Postern itself has files of these names, and is no place for a gateway's own. */
+/** Postern's own checkout has files with these names, and is no place for a gateway. */
 function adviseOnFolder() {
   if (!isInCheckout()) return 'Add --force to overwrite, or run postern init in an empty folder.';
   const main = `../${basename(process.cwd())}/dist/cli/main.js`;
   return `This is the folder of Postern itself. Run it in an empty one: mkdir ../my-gateway && cd ../my-gateway && node ${main} init`;
 }
 
-// Which of the servers taken over want each user to log in at them: they say so to whoever comes without a token.
+// Detects which imported servers require a login per user: they respond to a request without a token.
 
-/** Limits for each server, all at the same time: somebody waits. */
+/** Limits per server; all are contacted at the same time, since the user is waiting. */
 const LIMITS = { timeoutMs: 5000, maxBytes: 65_536, acceptsRedirects: true };
 
-/** Adds `"auth": {"type": "oauth"}` to those. What does not answer stays as it is: the gateway says at its start what it lacks. */
+/**
+ * Adds `"auth": {"type": "oauth"}` to those servers. A server that does not respond stays as it is: the gateway reports missing
+ * logins at its start.
+ */
 async function addLogins(
   outbound: OutboundConfig,
   imported: ImportedServers,
@@ -225,10 +228,10 @@ async function wantsLogin(server: JsonObject, fetch: Fetch) {
     .find((text) => typeof text === 'string');
   if (url === undefined || hasVariable(url) || !URL.canParse(url)) return false;
   const { protocol, username, password } = new URL(url);
-  // Nobody is sent what the environment has, or a password.
+  // Secrets from the environment and passwords are never sent.
   if (!/^https?:$/.test(protocol) || username + password !== '') return false;
   const { type, disabled, auth, headers: given } = server;
-  // Any header may be a key that lets it in: such a server wants no other login.
+  // Any header may be an API key: such a server needs no login.
   const hasKey = isObject(given) && Object.keys(given).length > 0;
   if (disabled === true || auth !== undefined || hasKey) return false;
   try {
@@ -248,14 +251,14 @@ const INITIALIZE = createCall('initialize', {
   clientInfo: { name: 'postern init', version: '1' },
 });
 
-// Takes the servers of a desktop client's file over into postern.yaml, and their secrets into `.env`.
+// Imports the servers of a desktop client's file into postern.yaml, and their secrets into `.env`.
 
 interface ImportedServers {
-  /** Servers by the names that they have here, without secrets. */
+  /** Servers by their new names, without secrets. */
   readonly servers: JsonObject;
-  /** Secrets by the variables that stand in their place. */
+  /** Secrets by the variables that replace them. */
   readonly secrets: Readonly<Record<string, string>>;
-  /** Changes: what was moved, renamed and left, in the order of the file. */
+  /** Moved, renamed and unchanged members, in the order of the file. */
   readonly changes: readonly MovedSecret[];
 }
 
@@ -263,10 +266,10 @@ const NO_SERVERS: ImportedServers = { servers: {}, secrets: {}, changes: [] };
 
 const RENAMED_BECAUSE = 'A name is a letter, then up to 31 letters, digits and hyphens.';
 
-/** VS Code names them otherwise. */
+/** VS Code uses another name. */
 const MEMBERS = ['mcpServers', 'servers'];
 
-/** @throws CommandError for a file without servers, or with names that the gateway could not take. */
+/** @throws CommandError for a file without servers, or with names that the gateway does not accept. */
 function importServers(path: string): ImportedServers {
   const content = read(path);
   if (isServerJson(content)) {
@@ -303,7 +306,7 @@ function importServers(path: string): ImportedServers {
   return { servers, secrets, changes };
 }
 
-/** By their names here those that they were given. */
+/** Maps the new names to the original ones. */
 function nameServers(path: string, givenNames: readonly string[]): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
   const problems = givenNames.flatMap((given) => {

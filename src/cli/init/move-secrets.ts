@@ -1,4 +1,4 @@
-// Moves what looks like a secret out of a server's entry, and writes a variable in its place.
+// Moves apparent secrets out of a server's entry, and writes variables in their place.
 
 import { SETTINGS } from '../../config/config.ts';
 import { hasVariable, toVariableName } from '../../config/file/expand.ts';
@@ -18,7 +18,7 @@ import {
 } from '../../servers/config/plain-secrets.ts';
 import { renderEnvLine } from './render-files.ts';
 
-/** A change to a part of a server. No value is in it. */
+/** A change to a member of a server. Contains no values. */
 export interface MovedSecret {
   readonly server: string;
   /** `name`, `url`, `args[2]`, `env.API_KEY`. */
@@ -26,7 +26,7 @@ export interface MovedSecret {
   readonly what: string;
 }
 
-/** The server without its secrets. Fills `secrets` and `changes` with what it moves. */
+/** Returns the server without its secrets. Adds the moved ones to `secrets`, and the changes to `changes`. */
 export function moveSecrets(
   server: string,
   given: JsonObject,
@@ -34,7 +34,7 @@ export function moveSecrets(
   changes: MovedSecret[],
 ): JsonObject {
   const note = (member: string, what: string) => changes.push({ server, member, what });
-  /** Reasons, by variables that could not have the name that one would expect. */
+  /** For variables that could not get the obvious name: the reason. */
   const reasons = new Map<string, string>();
   const moved = { ...given };
   for (const member of RECORD_MEMBERS) {
@@ -70,7 +70,7 @@ export function moveSecrets(
         const path = `${member}.${name}`;
         if (isObject(value)) return [name, moveOfAuth(path, value)];
         const isMoved = typeof value === 'string' && isSecretOfAuth(name) && isInTheClear(value);
-        // `clientSecret` makes `client Secret`.
+        // `clientSecret` becomes `client Secret`.
         const words = name.replace(/(?<=[a-z])(?=[A-Z])/g, ' ');
         const move = () => moveValue(words, String(value));
         return [name, isMoved ? noteMoves(path, move) : value];
@@ -82,7 +82,7 @@ export function moveSecrets(
     return Object.fromEntries(
       Object.entries(texts).map(([key, text]) => {
         const path = `${member}.${key}`;
-        // An empty variable counts as none.
+        // An empty value counts as unset.
         if (typeof text !== 'string' || text === '') return [key, text];
         if (hasVariable(text)) {
           note(path, 'left: it names a variable');
@@ -97,14 +97,14 @@ export function moveSecrets(
     );
   }
 
-  /** `group` is what the text itself is called: the names of its secrets begin with it; `before` the argument in front of it. */
+  /** `group` is the name of the text itself, a prefix for the names of its secrets; `before` is the preceding argument. */
   function moveParts(member: string, text: string, group = '', before?: string) {
     return noteMoves(member, () =>
       replaceSecrets(text, before, (secret, name) => moveValue(`${group} ${name}`, secret)),
     );
   }
 
-  /** Runs what moves secrets, and notes which variables it made. */
+  /** Runs `move`, and notes which variables it created. */
   function noteMoves(member: string, move: () => string) {
     const known = Object.keys(secrets).length;
     const rest = move();
@@ -115,13 +115,13 @@ export function moveSecrets(
     return rest;
   }
 
-  /** Says so where something still looks like a secret: the user has to decide. */
+  /** Notes a text that still looks like a secret: the user has to decide. */
   function noteLeft(member: string, text: string) {
     if (looksLikeSecret(text)) note(member, 'left: it looks like a secret, move it yourself');
     return text;
   }
 
-  /** Returns what stands in its place: a variable, or several where no line of `.env` can have all of it. */
+  /** Returns the replacement: a variable, or several if the value does not fit into one line of `.env`. */
   function moveValue(key: string, value: string) {
     const name = nameVariable(server, key);
     const parts = renderEnvLine(name, value) === undefined ? value.split(NOT_IN_ENV) : [value];
@@ -139,12 +139,12 @@ export function moveSecrets(
   }
 }
 
-/** Without these, a value can stand between backticks, in one line. */
+/** Without these characters, a value fits into one line between backticks. */
 const NOT_IN_ENV = /((?:[^\P{Cc}\t]|[`\u2028\u2029])+)/u;
 
-// Names of the variables of `.env` that `postern init` makes for servers.
+// Names for the variables in `.env` that `postern init` creates for servers.
 
-/** `github` and `GITHUB_TOKEN` make `GITHUB_TOKEN`; `web` and `Authorization` make `WEB_AUTHORIZATION`. */
+/** `github` and `GITHUB_TOKEN` give `GITHUB_TOKEN`; `web` and `Authorization` give `WEB_AUTHORIZATION`. */
 function nameVariable(server: string, key: string) {
   const [prefix, name] = [toVariableName(server), toVariableName(key)];
   return name.startsWith(`${prefix}_`) ? name : `${prefix}_${name}`;
@@ -154,16 +154,16 @@ const SETTING_NAMES: ReadonlySet<string> = new Set(
   SETTINGS.flatMap(({ variable, alias = variable }) => [variable, alias]),
 );
 
-/** The gateway's own process reads `.env`: Node.js, TLS, the loader of the system or a package in it would obey these. */
+/** The gateway's own process reads `.env`, so these names would affect Node.js, TLS, the dynamic loader or a package. */
 const OBEYED = /^(?:NODE|OPENSSL|SSL|LD|DYLD|UV|OTEL|NPM|GLIBC|MALLOC)_|_PROXY$/;
 
-/** Why no secret can have this name. */
+/** The reason why no secret can have this name. */
 function findOtherReader(name: string): string | undefined {
   if (SETTING_NAMES.has(name)) return 'is a setting of the gateway';
   return OBEYED.test(name) ? 'has a meaning for Node.js or its libraries' : undefined;
 }
 
-/** Servers with similar names may make the same one, and must not get each other's secrets. */
+/** Servers with similar names may lead to the same variable, and must not get each other's secrets. */
 function findFreeName(wanted: string, isTaken: (name: string) => boolean) {
   const name = findOtherReader(wanted) === undefined ? wanted : `SERVER_${wanted}`;
   let free = name;
@@ -171,7 +171,7 @@ function findFreeName(wanted: string, isTaken: (name: string) => boolean) {
   return free;
 }
 
-/** The name of a variable for `key` of a server. */
+/** Chooses a variable for `key` of a server. */
 export const chooseVariable = (
   server: string,
   key: string,

@@ -1,18 +1,18 @@
-// The identity providers that `postern init` knows.
+// Identity providers that `postern init` offers.
 
 export interface KnownProvider {
   readonly title: string;
   readonly issuerExample: string;
-  /** The issuer that all have. */
+  /** The issuer, if it is the same for all customers. */
   readonly issuer?: string;
-  /** The setting that names its address, where it is not OIDC_ISSUER. */
+  /** The setting for its address, if it is not OIDC_ISSUER. */
   readonly addressSetting?: 'GITHUB_URL';
 }
 
-/** No provider: `postern dev` has one of its own. */
+/** No external provider: `postern dev` includes its own. */
 export const DEV_PROVIDER = 'dev';
 
-/** Any other, which has no profile (OIDC_PROVIDER) and no page of its own. */
+/** Any other provider, without a profile (OIDC_PROVIDER) or documentation page. */
 export const OTHER_PROVIDER = 'other';
 
 export const PROVIDER_CHOICES = [

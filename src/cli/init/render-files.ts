@@ -1,4 +1,4 @@
-// The files that `postern init` writes.
+// Renders the files that `postern init` writes, and its final message.
 
 import { isAbsolute, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,14 +19,14 @@ import type { InitAnswers } from './answers.ts';
 import { findProvider, type KnownProvider, OTHER_PROVIDER } from './providers.ts';
 
 export const CONFIG_FILE = 'postern.yaml';
-/** A first tool, in the folder templates of the package. */
+/** A first tool, from the package's templates folder. */
 export const CATALOG_FILE = 'catalog.mjs';
-/** Its test, beside it. */
+/** The tool's test. */
 export const CATALOG_TEST_FILE = 'catalog.test.mjs';
 
 /**
- * `postern.yaml`. `schema`: where editors find it, from the folder of the file. `hasOwnTools`: whether tools of the gateway's
- * own are served, built in or the user's.
+ * Renders `postern.yaml`. `schema`: the schema's path for editors, relative to the file. `hasOwnTools`: whether the gateway
+ * serves tools itself, built-in or the user's.
  */
 export const renderConfig = (schema: string, servers: JsonObject, hasOwnTools: boolean): string =>
   `# yaml-language-server: $schema=${schema}
@@ -53,7 +53,7 @@ function renderServers(servers: JsonObject) {
   const entries = Object.entries(servers).map(([name, server]) => {
     const head = `  ${writeKey(name)}:`;
     if (!isObject(server)) return `${head} ${JSON.stringify(server)}\n`;
-    // Members in lines of their own; their values are JSON, which is YAML as well.
+    // One line per member; values are written as JSON, which is valid YAML.
     const lines = Object.entries(server).map(
       ([key, value]) => `    ${writeKey(key)}: ${writeValue(value)}\n`,
     );
@@ -69,13 +69,13 @@ const writeValue = (value: unknown) =>
     ? value
     : JSON.stringify(value);
 
-/** Words that YAML takes for something else than a text. */
+/** Words that YAML does not read as text. */
 const RESERVED = /^(true|false|null|yes|no|on|off|y|n)$/i;
 
-/** A value that the gateway refuses, and asks to replace (config/load.ts). */
+/** A value that the gateway rejects, asking for a replacement (config/load.ts). */
 const PLACEHOLDER = '…';
 
-/** `secrets` were taken from the file with servers, which then names the variables. */
+/** `secrets` come from the imported file; postern.yaml refers to these variables. */
 export function renderEnv(answers: InitAnswers, secrets: Readonly<Record<string, string>>): string {
   const provider = findProvider(answers.provider);
   const isShared = answers.store === 'redis';
@@ -122,7 +122,7 @@ ${write('OAUTH_CLIENT_SECRET', answers.clientSecret)}
 ${SHARED_ADDRESS_LIMITS}`;
 }
 
-/** As in README.md and docs/deploy.md. The defaults are for one person behind an address. */
+/** As in README.md and docs/deploy.md. The defaults suit one user per address. */
 export const SHARED_ADDRESS_LIMITS = `# Many users behind one address, as in an office: limits calls per user, and raises the limits per address.
 MCP_USER_RATE_LIMIT_MAX=300
 MCP_RATE_LIMIT_MAX=10000
@@ -131,7 +131,7 @@ DCR_RATE_LIMIT_MAX=200
 OAUTH_REFRESH_RATE_LIMIT_MAX=1000
 `;
 
-/** @throws CommandError for a value that no line can have. */
+/** @throws CommandError for a value that fits into no line. */
 function write(name: string, value = PLACEHOLDER) {
   const line = renderEnvLine(name, value);
   if (line !== undefined) return line;
@@ -143,12 +143,12 @@ function write(name: string, value = PLACEHOLDER) {
 
 const PLAIN = /^[\w./:@%+=,~…-]*$/;
 const QUOTES = ["'", '"', '`'];
-/** Some readers of `.env` begin a line behind any of these, in quotes, too. A line feed is written as `\n`. */
+/** Some readers of `.env` start a new line at any of these characters, even in quotes. A line feed is written as `\n`. */
 const BREAK = /[^\P{Cc}\t\n]|[\u2028\u2029]/u;
 
 /**
- * In quotes where it needs any, and always one line: to Docker a second one would be a setting of its own, such as
- * AUTH_REQUIRED=false. Undefined for a value that no line can have.
+ * Quotes the value if needed, always in one line: to Docker, a second line would be a setting of its own, such as
+ * AUTH_REQUIRED=false. Undefined for a value that fits into no line.
  */
 export function renderEnvLine(name: string, value: string): string | undefined {
   if (PLAIN.test(value)) return `${name}=${value}`;
@@ -159,28 +159,28 @@ export function renderEnvLine(name: string, value: string): string | undefined {
   return written.map((text) => `${name}=${text}`).find((line) => parseEnv(line)[name] === value);
 }
 
-/** With the file whose secrets were copied, where it lies in this folder. */
+/** Includes the file whose secrets were copied, if it is in this folder. */
 export function renderGitIgnore(secretsFile: string | undefined): string {
   const pattern = secretsFile === undefined ? undefined : toPattern(secretsFile);
   return `.env\ndata/\nnode_modules/\n${pattern === undefined ? '' : `${pattern}\n`}`;
 }
 
-/** Undefined for a file that is elsewhere, or whose name no line can have. */
+/** Undefined for a file elsewhere, or whose name fits into no line. */
 function toPattern(file: string): string | undefined {
   const path = relative('.', file).replaceAll(sep, '/');
   if (path.startsWith('..') || isAbsolute(path) || /[\n\r]| $/.test(path)) return undefined;
   return `/${path.replace(/[\\*?[\]]/g, '\\$&')}`;
 }
 
-// The end of `postern init`: what works when it is typed here.
+// The final message of `postern init`: commands that work when typed here.
 
 interface InitResult {
   readonly answers: InitAnswers;
-  /** Names of files. */
+  /** File names. */
   readonly written: readonly string[];
-  /** The file from which secrets were copied, as it was named. */
+  /** The file from which secrets were copied, as the user named it. */
   readonly secretsFile: string | undefined;
-  /** True where the package lies in node_modules of this folder. */
+  /** True if the package is in node_modules of this folder. */
   readonly isInstalled: boolean;
 }
 
@@ -190,7 +190,7 @@ export function describeNextSteps(
 ): string {
   const { provider: choice, tool } = answers;
   const provider = findProvider(choice);
-  // The test imports it, and npx would look for it in the registry.
+  // The test imports the package, and npx would look for it in the registry.
   const isToInstall = !isInstalled && (tool || isRunByNpx(typed.env));
   const manifest = readManifest('package.json');
   const scripts = manifest?.scripts;
@@ -200,13 +200,13 @@ export function describeNextSteps(
       ? `npx postern ${command}`
       : describeCommand([command], typed);
   };
-  // Without one, npm would install into a project further up.
+  // Without a manifest, npm would install into a parent project.
   const prepare = manifest === undefined ? 'npm init -y && ' : '';
-  // A .env that the user has kept names no files.
+  // A .env kept by the user names no files.
   const flags = written.includes('.env')
     ? []
     : [...(tool ? [`--catalog ${CATALOG_FILE}`] : []), `--config ${CONFIG_FILE}`];
-  // The settings in `.env` that have a placeholder for their value.
+  // The settings in `.env` whose value is a placeholder.
   const isEnvIgnored = /^\/?(\.env|\.env\*|\*\.env|\.\*)$/m.test(readIfPresent('.gitignore'));
   const missing = [...readIfPresent('.env').matchAll(/^(\w+)=…$/gm)].map(([, name]) => name);
   const install = `${prepare}npm install ${findPackage()}`;
@@ -231,7 +231,7 @@ export function describeNextSteps(
   ].join('\n');
 }
 
-/** Explained beside it, or below it where that would be far to the right. */
+/** From this column on, explanations go below the setting instead of beside it. */
 const WIDE = 40;
 
 function renderSteps(steps: readonly (readonly string[])[]): readonly string[] {
@@ -244,11 +244,11 @@ function renderSteps(steps: readonly (readonly string[])[]): readonly string[] {
   });
 }
 
-/** Finds what `npm install` takes: the checkout or the file from which this process came, or the registry's package. */
+/** Finds the argument of `npm install`: the checkout or archive from which this process came, or the registry's package. */
 function findPackage() {
   const root = fileURLToPath(PACKAGE_ROOT);
   if (SOURCE_FOLDER !== undefined) return relative(process.cwd(), root);
-  // This is the project of npx, or the one in which it was installed.
+  // The project of npx, or the one where the package was installed.
   const project = resolve(root, '..', '..');
   const dependencies = readManifest(resolve(project, 'package.json'))?.dependencies;
   const spec = isObject(dependencies) ? dependencies[PACKAGE_NAME] : undefined;
@@ -257,7 +257,7 @@ function findPackage() {
     : PACKAGE_NAME;
 }
 
-/** Undefined where there is none. */
+/** Undefined if there is no manifest. */
 const readManifest = (path: string) => parseObject(readIfPresent(path));
 
 function describeSecretsFile(file: string) {

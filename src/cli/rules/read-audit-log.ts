@@ -1,4 +1,4 @@
-// §28: the calls of an audit log, as its lines have them.
+// §28: reads the calls in an audit log.
 
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -12,20 +12,20 @@ import type { InvokedProcess } from '../command-line/invocation.ts';
 
 export type CallLine = Exclude<ReadLine, 'broken' | undefined>;
 
-/** The part that rules had in how it ended. */
+/** The effect of the rules on the call. */
 export type CallResult =
   | 'allowed'
   | 'denied'
   | 'scopes_missing'
-  /** Something else did not let it through: the lock, a guard, somebody who was asked. */
+  /** Stopped by something else: the lock, a guard, or a declined approval. */
   | 'stopped'
-  /** No rule was asked: mostly a name that does not exist. */
+  /** No rule was evaluated, mostly because the name does not exist. */
   | 'unjudged';
 
-/** Undefined for other lines of the log: logins, and the start of a call that has a line of its end, too. */
+/** Undefined for other events, such as logins, and for the start of a call whose end has a line of its own. */
 type ReadLine = ReturnType<typeof readLine>;
 
-/** @throws UsageError for a file that cannot be read. */
+/** @throws UsageError if the file cannot be read. */
 export async function* readAuditLog(
   path: string,
   { stdin }: InvokedProcess,
@@ -36,7 +36,7 @@ export async function* readAuditLog(
     );
   const text = new PassThrough();
   pipeline(path === '-' ? stdin : createReadStream(path), text, () => {
-    // A failure is that of whoever reads the text.
+    // The reader of `text` handles errors.
   });
   try {
     const input = await unzip(text);
@@ -50,25 +50,25 @@ export async function* readAuditLog(
   }
 }
 
-/** Rotated logs are mostly gzipped, whatever they are called (RFC 1952 §2.3.1). Undefined where there is nothing in it. */
+/** Rotated logs are mostly gzipped, whatever their name (RFC 1952 §2.3.1). Undefined if the input is empty. */
 async function unzip(source: Readable): Promise<Readable | undefined> {
   const start = await readStart(source);
   if (start?.[0] !== 0x1f || start[1] !== 0x8b) return start && source;
   const unzipped = createGunzip();
   pipeline(source, unzipped, () => {
-    // As above.
+    // The reader handles errors.
   });
   return unzipped;
 }
 
-/** Its first bytes, which are read once more; undefined where it ends without any. */
+/** The first bytes, which stay in the stream; undefined if the stream is empty. */
 function readStart(source: Readable): Promise<Buffer | undefined> {
   return new Promise((resolve, reject) => {
     function look() {
       const piece: unknown = source.read();
       if (!(piece instanceof Buffer)) return;
       source.off('readable', look);
-      // At once: a stream whose all is read ends in the next turn.
+      // Synchronously: a stream that is fully read ends in the next turn.
       source.unshift(piece);
       resolve(piece);
     }
@@ -93,23 +93,23 @@ function readLine(text: string) {
     typeof event === 'string' && Object.hasOwn(EVENTS, event) ? EVENTS[event] : undefined;
   if (kind === undefined || outcome === 'started') return undefined;
   const name = readText(line[kind]);
-  // A call that names nothing is about nothing.
+  // A call without a name refers to no item.
   if (name === undefined) return undefined;
   return {
-    /** ISO 8601; undefined for anything else. */
+    /** ISO 8601; undefined for any other format. */
     time:
       typeof time === 'string' && ISO_8601.test(time) && !Number.isNaN(Date.parse(time))
         ? time
         : undefined,
     kind,
-    /** As the client named it at its path. */
+    /** As the client named it on its path. */
     name,
-    /** True if the line has all of the name. */
+    /** True if the line contains the complete name. */
     isWhole: stripped !== true && !name.endsWith('…'),
     server: readText(line.server) ?? '',
     view: readText(line.view),
     user: readText(line.user),
-    /** The issuer of the user; undefined for those of `OIDC_ISSUER`. */
+    /** The user's issuer; undefined for `OIDC_ISSUER`. */
     issuer: readText(line.issuer),
     client: readText(line.client),
     who: isObject(who) ? who : {},

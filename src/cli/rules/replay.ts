@@ -1,4 +1,4 @@
-// `postern rules replay`: what rules would have done with the calls of an audit log.
+// `postern rules replay`: evaluates rules against the calls in an audit log.
 import { toSharedUri } from '../../catalog/apps/app-tools.ts';
 import { CONNECT, createNaming } from '../../catalog/prepare-list.ts';
 import { isSearchTool } from '../../catalog/search/search-tools.ts';
@@ -75,7 +75,7 @@ interface JudgedLine {
   readonly verdict: ReplayVerdict;
 }
 
-/** Rules know everything by its name at `/mcp`. */
+/** Rules refer to every item by its name on `/mcp`. */
 function createJudge(file: GatewayFile, judge: (call: LoggedCall) => ReplayVerdict) {
   const naming = createNaming(file);
   const servers = new Map(file.servers.map((server) => [server.name, server]));
@@ -99,7 +99,7 @@ function createJudge(file: GatewayFile, judge: (call: LoggedCall) => ReplayVerdi
     if (remembered !== undefined) return remembered;
 
     const own = view === undefined ? undefined : servers.get(view);
-    // An app may have called a tool of its server by the server's name for it (§30.2).
+    // An app may have called a tool of its server by the server's own name for the tool (§30.2).
     const isOfApp = kind === 'tool' && !naming.findOwners(name).includes(server);
     const namer = own ?? (isOfApp ? servers.get(server) : undefined);
     const joined = namer === undefined ? name : toJoinedName(kind, name, namer);
@@ -121,10 +121,10 @@ function createJudge(file: GatewayFile, judge: (call: LoggedCall) => ReplayVerdi
   };
 }
 
-// The output of `postern rules replay`: what would be different, what nobody can tell, and what was used of each rule.
+// The output of `postern rules replay`: changed decisions, undecidable calls, and the use of each rule.
 
 interface Replayed extends TallyResult {
-  /** Undefined where no line has a time. */
+  /** Undefined if no line has a time. */
   readonly from?: string;
   readonly to?: string;
   readonly unreadable: number;
@@ -194,7 +194,7 @@ function describeAll(found: Replayed, path: string) {
 const describeMissing = ({ missing, rules }: UnknownCalls) =>
   `${missing.join(', ')}: ${rules.join('; ')}`;
 
-/** A bound for each section. */
+/** Maximum rows per section. */
 const MAX_ROWS = 50;
 
 function renderSection<Row extends CountedCalls>(

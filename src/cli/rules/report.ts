@@ -1,4 +1,4 @@
-// The output of `postern rules test`: a line for each item, and what is said of no single one.
+// The output of `postern rules test`: one line per item, and general notes.
 
 import { builtInCatalog } from '../../built-in/index.ts';
 import { createNaming } from '../../catalog/prepare-list.ts';
@@ -17,7 +17,7 @@ import type { CallResult } from './read-audit-log.ts';
 export interface JudgedItem {
   readonly item: RuledItem;
   readonly decision: RuleDecision;
-  /** For a call that is denied: the rule that allows one with other arguments. */
+  /** For a denied call: the rule that allows the call with other arguments. */
   readonly withOtherArgs?: string | undefined;
 }
 
@@ -27,11 +27,11 @@ interface Asked {
   readonly meansNoRules: boolean;
   readonly user: UserContext;
   readonly clientId: string | undefined;
-  /** Sentences that are about no single item. */
+  /** Notes about no particular item. */
   readonly notes: readonly string[];
 }
 
-/** For programs: one object for each item. */
+/** One JSON object per item, for programs. */
 export function toJson(items: readonly JudgedItem[]): string {
   const rows = items.map(({ item: { kind, name, server }, decision, withOtherArgs }) => ({
     kind,
@@ -80,7 +80,7 @@ function describeRule({ decision, withOtherArgs }: JudgedItem, { meansNoRules }:
       : `no rule allows it with these arguments; with others ${withOtherArgs} does`;
   const rule = decision.rule ?? (meansNoRules ? 'rules is "everyone"' : 'there are no rules');
   if (decision.kind !== 'allowed' || decision.ask === undefined) return rule;
-  // Tells who has to agree to each call (§27), and which rule says so.
+  // Says who must approve each call (§27), and which rule requires it.
   const whether = decision.isAskedByArgs === true ? ', depending on its arguments' : '';
   return `${rule}; ${ASKED[decision.ask]} first${whether}: ${decision.askRule ?? ''}`;
 }
@@ -91,7 +91,7 @@ const ASKED = {
   operator: 'an operator is asked',
 } as const;
 
-/** A line for each tool that is refused, and whose name is like one that is written down. No server is asked. */
+/** One line for each denied tool whose name resembles a known name. No server is asked. */
 export async function suggestNames(
   judged: readonly JudgedItem[],
   path: string,
@@ -101,7 +101,7 @@ export async function suggestNames(
     item.kind === 'tool' && decision.kind === 'denied' ? [item.name] : [],
   );
   if (refused.length === 0) return [];
-  // The gateway's own, those that the lock has, and those that rules name without an asterisk.
+  // Tools of the gateway itself, tools in the lock, and names without an asterisk in rules.
   const ownTools = file.builtIn === false ? [] : await listTools(serveOwnCatalog(builtInCatalog));
   const { join } = createNaming(file);
   const lock = readLockFile(findLockPath(path));
@@ -125,8 +125,8 @@ export async function suggestNames(
 }
 
 /**
- * Why rules that name an e-mail address do not hold: of all claims, this one may be there and yet be withheld (§2.3). One
- * line, or none where no rule asks, or all is there.
+ * Explains why rules about an e-mail address do not match: unlike other claims, this one may be present and still be withheld
+ * (§2.3). One line, or none if no rule uses the address or nothing is missing.
  */
 export function findMissingEmail({ rules }: GatewayFile, user: UserContext): readonly string[] {
   const whens = rules.map(({ when = '' }) => when);
@@ -154,8 +154,8 @@ export function findMissingEmail({ rules }: GatewayFile, user: UserContext): rea
 }
 
 /**
- * Patterns of rules that fit nothing: most are misspelled, or of a server that could not be asked. Resources are left out:
- * not all that can be read are listed.
+ * Patterns of rules that match nothing: most are misspelled, or belong to a server that could not be asked. Resources are
+ * skipped: not every readable resource is listed.
  */
 export function findIdlePatterns(
   { rules }: GatewayFile,
@@ -172,13 +172,13 @@ export function findIdlePatterns(
   );
 }
 
-// §28: what the rules would have done with many calls, counted by rule, user and name.
+// §28: decisions for many logged calls, counted by rule, user and name.
 
-/** Calls of one user by one name that end alike. */
+/** Calls by one user, with one name and one result. */
 export interface CountedCalls {
   readonly kind: LoggedCall['item']['kind'];
   readonly name: string;
-  /** `null` where nobody was logged in. */
+  /** `null` for anonymous calls. */
   readonly user: string | null;
   /** Absent for users of `OIDC_ISSUER`. */
   readonly issuer?: string | undefined;
@@ -189,7 +189,7 @@ export interface CountedCalls {
 export type DecisionChange = 'refused' | 'allowed' | 'needs_scope';
 
 export interface UnknownCalls extends CountedCalls {
-  /** Facts that the log does not have, as conditions name them. */
+  /** Facts missing in the log, as conditions name them. */
   readonly missing: readonly string[];
 }
 
@@ -198,13 +198,13 @@ export type UsedRule = ReturnType<typeof toUsedRule>;
 export type TallyResult = ReturnType<ReturnType<typeof createTally>['finish']>;
 
 export function createTally(rules: readonly RuleConfig[]) {
-  /** `calls` were judged, then and now; others were stopped by something else than rules, or nobody judged them. */
+  /** `calls` were evaluated both then and now; the others were stopped by something other than rules, or were never evaluated. */
   const numbers = { calls: 0, stayAllowed: 0, stayRefused: 0, stopped: 0, unjudged: 0 };
   const changes = new Map<string, CountedCalls & { readonly change: DecisionChange }>();
   const unknown = new Map<string, UnknownCalls>();
-  /** Calls that are allowed now, and about which somebody is asked first (§27). */
+  /** Allowed calls that now require approval first (§27). */
   const asked = new Map<string, CountedCalls & { readonly ask: AskWhom }>();
-  /** Calls of which it is known that they are allowed, but not whether somebody else is asked first. */
+  /** Allowed calls for which it is unknown whether they require approval. */
   const mayBeAsked = new Map<string, UnknownCalls>();
   const used = new Map(rules.map(({ place }) => [place, new Map<string, Usage>()]));
 
@@ -259,7 +259,7 @@ const CHANGES: Readonly<Record<Exclude<ReplayVerdict['kind'], 'unknown'>, Decisi
   scopes_missing: 'needs_scope',
 };
 
-/** That allow it; of a call that is refused those that are about it. */
+/** The rules that allow the call, or for a denied call those about the item. */
 function listRules(verdict: Exclude<ReplayVerdict, { kind: 'unknown' }>) {
   if (verdict.kind === 'denied') return verdict.about;
   return verdict.rule === undefined ? [] : [verdict.rule];
@@ -283,11 +283,11 @@ interface Usage {
   readonly users: Set<string>;
 }
 
-/** As `may` of a rule names it. */
+/** The form used in `may` of a rule. */
 export const toRuleName = ({ kind, name }: Pick<CountedCalls, 'kind' | 'name'>): string =>
   kind === 'tool' ? name : `${kind}:${name}`;
 
-/** The calls that a rule allowed, of those that were allowed before, too. */
+/** The calls that a rule allowed, counting only those that had been allowed before. */
 function toUsedRule(rule: string, may: readonly string[], names: ReadonlyMap<string, Usage>) {
   const usages = [...names].sort(([, one], [, other]) => other.calls - one.calls);
   const isUsed = (pattern: string) => {
@@ -301,8 +301,8 @@ function toUsedRule(rule: string, may: readonly string[], names: ReadonlyMap<str
     rule,
     may,
     used: usages.map(([name, { calls, users }]) => ({ name, calls, users: users.size })),
-    /** Its patterns that fit none of these. */
-    // A URI stands in the log without what follows its path, and decoded by nobody.
+    /** The rule's patterns that match none of these calls. */
+    // The log has URIs without query and fragment, and not decoded.
     unused: may.filter((pattern) => parsePattern(pattern).kind !== 'resource' && !isUsed(pattern)),
   };
 }

@@ -1,4 +1,4 @@
-// `postern rules test`: what a user sees, and which rule says so.
+// `postern rules test`: shows which items a user sees, and which rule decides.
 import { builtInCatalog } from '../../built-in/index.ts';
 import { createPlannedView } from '../../catalog/plan.ts';
 import { createNaming } from '../../catalog/prepare-list.ts';
@@ -37,7 +37,7 @@ import {
   toJson,
 } from './report.ts';
 
-/** Names and calls are asked about in place of all that there is. */
+/** `item` and `tool` select what is tested; by default, all items are. */
 type RulesTestOptions = Texts<
   'config' | 'claims' | 'client' | 'view' | 'tool' | 'args' | 'annotations'
 > &
@@ -59,7 +59,7 @@ export async function testRules(
   const judged = items.map((item): JudgedItem => {
     const decision = rules.decide(item, caller);
     if (decision.kind !== 'denied' || item.args === undefined) return { item, decision };
-    // Without arguments a rule that looks at them counts as fulfilled.
+    // Without arguments, a condition on arguments counts as fulfilled.
     const listed = rules.decide({ ...item, args: undefined }, caller);
     return listed.kind !== 'allowed'
       ? { item, decision }
@@ -72,13 +72,13 @@ export async function testRules(
   const notes = [...findMissingEmail(file, user), ...ofNames];
   const asked = { path, meansNoRules: file.meansNoRules, user, clientId, notes };
   console.log(escapeInvisible(options.json ? toJson(judged) : renderItems(judged, asked)));
-  // The JSON lists items, and has no place for what is said of all.
+  // The JSON lists items, and has no place for general notes.
   if (options.json) for (const sentence of notes) console.error(escapeInvisible(sentence));
   const isRefused = judged.some(({ decision }) => decision.kind !== 'allowed');
   if (options.tool !== undefined && isRefused) process.exitCode = 1;
 }
 
-/** Tells whether the view has an item; without one everything is there. @throws UsageError */
+/** Returns whether the view has an item; without a view, every item passes. @throws UsageError */
 function createViewFilter(file: GatewayFile, name: string | undefined) {
   if (name === undefined) return () => true;
   const views = file.views ?? [];
@@ -92,7 +92,7 @@ function createViewFilter(file: GatewayFile, name: string | undefined) {
   return createPlannedView(config, createNaming(file)).includes;
 }
 
-/** One call, the names given, or all that there is. */
+/** One call, the given names, or all items. */
 async function findItems(
   path: string,
   file: GatewayFile,
@@ -116,7 +116,7 @@ function readObject(option: string, text = '{}') {
   return value;
 }
 
-/** @throws UsageError for what is no JSON object. */
+/** @throws UsageError if the file is not a JSON object. */
 function readClaims(path: string | undefined): UserContext {
   if (path === undefined)
     throw new UsageError(
@@ -142,9 +142,9 @@ function readClaims(path: string | undefined): UserContext {
   };
 }
 
-// All that there is, as the gateway would list it: names, collisions and the lock included.
+// All items as the gateway would list them, including names, collisions and the lock.
 
-/** Servers that cannot be reached, or that answer users only, are left out; the log says so. */
+/** Servers that cannot be reached, or that respond to users only, are skipped; the log says so. */
 async function listItems(
   path: string,
   file: GatewayFile,
@@ -170,7 +170,7 @@ async function listItems(
       file,
       lock,
       policies: joinPolicies([...lockPolicies, noteItems]),
-      // Which names there are is asked here, and nobody calls.
+      // Only names are needed here; no call is made.
       guards: undefined,
       checkSchema: undefined,
     },

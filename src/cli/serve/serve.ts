@@ -13,7 +13,7 @@ import { type ConfigFile, openServiceLog } from '../setup/config-file.ts';
 import { tuneCollector } from './tune-collector.ts';
 
 /**
- * Starts the service, which ends with the process.
+ * Starts the service, which runs until the process ends.
  *
  * @throws StartError with the lines to print.
  */
@@ -31,13 +31,13 @@ export async function serve(
   );
 }
 
-/** The life of a gateway in its process. */
+/** How a gateway starts and ends within its process. */
 interface GatewayLife {
-  /** Sees to it that `close` is called when this process is to end. */
+  /** Makes the process call `close` before it ends. */
   handleEnd(close: () => Promise<void>): void;
   readonly alsoClose?: () => Promise<void>;
   readonly configFile?: ConfigFile | undefined;
-  /** Called once the gateway serves what the configuration file says since it, or its lock, changed. */
+  /** Called once the gateway serves a changed configuration file or lock. */
   readonly onReload?: ((setup: Setup, changed: readonly string[]) => void) | undefined;
   readonly describeWithPort?: ((port: number) => string) | undefined;
 }
@@ -50,7 +50,7 @@ export async function runGateway(
 ): Promise<Gateway> {
   const { handleEnd, alsoClose = async () => {}, configFile, onReload } = life;
   let close = alsoClose;
-  // At once: as the first process of a container, nothing else would handle a signal.
+  // Immediately: in a container's first process, signals have no default handler.
   handleEnd(() => close());
   const gateway = await createGateway(config, {
     ...given,
@@ -84,7 +84,7 @@ export async function runGateway(
     await alsoClose();
   };
   await gateway.listen().catch(async (error: unknown) => {
-    // Why it cannot listen is what the operator has to hear.
+    // The reason why it cannot listen matters more to the operator.
     await gateway.close().catch(() => {});
     throw new StartError(describeListenError(error, config.server, life.describeWithPort));
   });

@@ -1,4 +1,4 @@
-// --config FILE, POSTERN_CONFIG: the configuration file of a process that serves.
+// Opens and follows the configuration file (--config FILE, POSTERN_CONFIG) of a serving process.
 
 import { closeSync, openSync } from 'node:fs';
 import type { IdlePattern } from '../../catalog/idle-patterns.ts';
@@ -18,20 +18,20 @@ import { computeStamp, type StampedFile, watchFile } from './watch-file.ts';
 export type ConfigFile = NonNullable<Awaited<ReturnType<typeof openConfigFile>>>;
 
 /**
- * Undefined where no file is named. `served`: by the processes among which this one takes its place.
+ * Undefined if no file is configured. `served`: the protection that the other workers serve.
  *
- * @throws StartError with all that is wrong with the file.
+ * @throws StartError with all problems of the file.
  */
 export async function openConfigFile(config: Config, served?: Protection) {
   const { configFile: path } = config.server;
   if (path === undefined) return undefined;
-  // The parsers are loaded only where there is something to parse.
+  // The parsers are loaded only if there is a file.
   const { readSetup } = await import('./read-setup.ts');
   const { takeStamp, waitUntilSettled } = await import('./watch-file.ts');
   const { findLockObstacle, findLockPath, readLockFile, saveLockFile } = await import(
     './lock-file-on-disk.ts'
   );
-  // The others serve meanwhile, by what they read before somebody began to write.
+  // The other workers serve an earlier version, and the file may be half-written.
   if (served !== undefined) await waitUntilSettled(path);
   const lockPath = findLockPath(path);
   const watched = { file: takeStamp(path), lock: takeStamp(lockPath) };
@@ -61,7 +61,7 @@ export async function openConfigFile(config: Config, served?: Protection) {
     setup,
     /** For the log. */
     warnings,
-    /** The lock beside the file. What is saved is loaded while the file is followed. */
+    /** The lock beside the file. While the file is followed, a saved lock is loaded. */
     storedLock: {
       path: lockPath,
       read: () => readLockFile(lockPath),
@@ -72,8 +72,8 @@ export async function openConfigFile(config: Config, served?: Protection) {
       },
     } satisfies StoredLock,
     /**
-     * Loads the file anew when it or its lock changes, and at SIGHUP, until the result is called. A file with problems
-     * is not loaded: the log says what is wrong with it.
+     * Reloads the file when it or its lock changes, and at SIGHUP, until the returned function is called. A file with
+     * problems is not loaded: the log describes them.
      */
     follow(actions: FollowActions) {
       following = followConfigFile(setup, watched, read, actions);
@@ -82,7 +82,7 @@ export async function openConfigFile(config: Config, served?: Protection) {
   };
 }
 
-/** The log of a process that serves, or starts those that do. It begins with what was read. */
+/** Creates the log of a process that serves, or starts workers. The first lines describe the files that were read. */
 export function openServiceLog(
   { server }: Config,
   envFile: EnvFile | undefined,
@@ -97,21 +97,20 @@ export function openServiceLog(
   return log;
 }
 
-/** Actions of a process that follows the file. */
+/** Actions for a process that follows the file. */
 interface FollowActions {
   /**
-   * From now on the gateway is to serve what the setup says. `changed`: the files that were changed since the last time;
-   * none where somebody asked for it.
+   * Makes the gateway serve the setup. `changed`: the files changed since the last time; empty after a manual reload.
    */
   readonly load: (setup: Setup, changed: readonly string[]) => Promise<void>;
-  /** Patterns that fit nothing of what servers have listed, were this the setup. */
+  /** Patterns that would match none of the servers' listed items with this setup. */
   findIdlePatterns(setup: Setup): readonly IdlePattern[];
-  /** Before the process ends because its terminal was closed. */
+  /** Called before the process ends because its terminal was closed. */
   readonly close: () => Promise<void>;
   readonly log: Log;
 }
 
-/** Loads the file anew when it or its lock changes, and at SIGHUP, until it is stopped. `first` is what is served. */
+/** Reloads the file when it or its lock changes, and at SIGHUP, until stopped. `first` is the setup served initially. */
 export function followConfigFile(
   first: Setup,
   watched: Readonly<Record<'file' | 'lock', StampedFile>>,
@@ -123,10 +122,10 @@ export function followConfigFile(
   let loading: Promise<boolean> | undefined;
   let isOutdated = false;
   let hasEnded = false;
-  /** Since it was last loaded. */
+  /** Files changed since the last load. */
   const changed = new Set<string>();
 
-  /** One after the other; of changes meanwhile the last one counts. Resolves to whether that was loaded. */
+  /** Serializes reloads; changes during a reload cause one more. Resolves to whether the last one was loaded. */
   function reload() {
     isOutdated = true;
     loading ??= loadWhileOutdated();
@@ -206,7 +205,7 @@ export function followConfigFile(
   const lockWatch = watch(watched.lock);
   onHangUp(() => void reload(), close);
   return {
-    /** The lock was written: loads both at once. False where they were not loaded, and the log says why. */
+    /** Called after the lock was written: reloads immediately. False if that failed; the log says why. */
     loadLock() {
       changed.add(watched.lock.path);
       return reload();
@@ -220,8 +219,8 @@ export function followConfigFile(
 }
 
 /**
- * From now on SIGHUP reloads. Where it came because the terminal was closed in which this process was
- * started, the process ends by it, as it would without a listener, but closes before.
+ * Makes SIGHUP reload. If it was sent because the process's terminal was closed, the process still ends with the signal, but
+ * closes first.
  */
 export function onHangUp(reload: () => void, close: () => Promise<void>): void {
   const isInTerminal = process.stdin.isTTY === true;
@@ -229,16 +228,16 @@ export function onHangUp(reload: () => void, close: () => Promise<void>): void {
   async function handleSignal() {
     if (!isInTerminal || hasTerminal()) return reload();
     process.off('SIGHUP', handleSignal);
-    // There is nobody to tell.
+    // The terminal is gone, so errors cannot be shown.
     await close().catch(() => {});
-    // Not by process.exit: Node.js 20 aborts there when it finds its terminal gone.
+    // Not process.exit: Node.js 20 aborts there if its terminal is gone.
     process.kill(process.pid, 'SIGHUP');
   }
 
   process.on('SIGHUP', handleSignal);
 }
 
-/** True while the process still has the terminal that controls it. */
+/** True while the process still has its controlling terminal. */
 function hasTerminal() {
   try {
     closeSync(openSync('/dev/tty', 'r'));
@@ -248,8 +247,8 @@ function hasTerminal() {
   }
 }
 
-// A configuration file in a few words, and what it must not lose while it is loaded anew: a file that
-// was cut, or a lock that was removed, would give everybody everything.
+// A summary of the configuration file, and the protections that a reload must not lose: a truncated file or a deleted lock would
+// give all users access to everything.
 
 /** For the log. */
 const summarizeSetup = ({

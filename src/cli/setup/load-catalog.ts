@@ -1,4 +1,4 @@
-// --catalog FILE, POSTERN_CATALOG: the file's default export is the catalogue.
+// Loads the catalogue: the default export of --catalog FILE or POSTERN_CATALOG.
 
 import { spawnSync } from 'node:child_process';
 import { statSync } from 'node:fs';
@@ -14,7 +14,7 @@ import * as hooks from './resolve-postern.ts';
 
 const EXAMPLE = 'export default createLocalCatalog({ tools: […] });';
 
-/** Undefined where no file is named. @throws StartError that says what is wrong with the file, and where. */
+/** Undefined if no file is given. @throws StartError that describes the problem and its position. */
 export async function loadCatalog(file: string | undefined): Promise<Catalog | undefined> {
   if (file === undefined) return undefined;
   const path = resolve(file);
@@ -40,7 +40,7 @@ export async function loadCatalog(file: string | undefined): Promise<Catalog | u
 const isCatalog = (exported: unknown): exported is Catalog =>
   isObject(exported) && 'offers' in exported && typeof exported.callTool === 'function';
 
-// An error in the author's file as one line that says where it is, without a stack of ours.
+// Reports an error in the author's file as one line with its position, without Postern's own stack.
 
 /** `path` is the catalogue's file. */
 function explainLoadError(error: unknown, path: string): Error {
@@ -54,7 +54,7 @@ function explainLoadError(error: unknown, path: string): Error {
     : '';
   if (place !== undefined) return new StartError(`${place}: ${error.message}${advice}`);
   if (!(error instanceof SyntaxError)) return new StartError(error.message);
-  // In another file, which Node names when nobody catches the error (main.ts).
+  // The error is in another file, which Node.js names for an uncaught error (main.ts).
   error.stack = `${error.name}: ${error.message}`;
   return error;
 }
@@ -69,20 +69,20 @@ function describeExtensionError({ message }: Error) {
   );
 }
 
-/** Node puts the place of some mistakes before the message. */
+/** Node.js puts the position of some errors before the message. */
 function findErrorHead(text = '') {
   const [, file, line] = /^((?:file:\/\/)?\/\S+):(\d+)\n/.exec(text) ?? [];
   return file && `${formatPath(file)}:${line}`;
 }
 
-/** Undefined unless it is in the file itself. Node keeps the place to itself, but prints it. */
+/** Undefined unless the error is in the file itself. Node.js does not expose the position, but prints it. */
 function findSyntaxErrorPlace(error: Error, path: string) {
   if (!(error instanceof SyntaxError)) return undefined;
   const { stderr } = spawnSync(process.execPath, ['--check', path], { encoding: 'utf8' });
   return stderr.includes(error.message) ? findErrorHead(stderr) : undefined;
 }
 
-/** The innermost place in a file of the author's. */
+/** The innermost stack frame in the author's code. */
 function findAuthorFrame({ stack = '' }: Error): string | undefined {
   const frames = [...stack.matchAll(FRAME)];
   const isAuthors = (path: string) =>
@@ -97,7 +97,7 @@ const toFileUrl = (file: string) => (file.startsWith('file:') ? file : pathToFil
 
 const formatPath = (file: string) => relative(process.cwd(), fileURLToPath(toFileUrl(file)));
 
-/** From now on whoever imports `postern` or `postern/define` gets the package that is running. */
+/** Makes imports of `postern` and `postern/define` resolve to the running package. */
 function registerPosternResolver() {
   const entries = {
     postern: getModuleUrl('index').href,
@@ -107,12 +107,12 @@ function registerPosternResolver() {
     hooks.initialize(entries);
     loader.registerHooks({ resolve: hooks.resolve });
   } else {
-    // Node 20: hooks run in a thread of their own.
+    // Node.js 20 runs hooks in a separate thread.
     loader.register(getModuleUrl('cli/setup/resolve-postern'), { data: entries });
   }
 }
 
-/** Node 22.15 and newer. */
+/** True in Node.js 22.15 and newer. */
 const hasRegisterHooks = (
   module: object,
 ): module is { registerHooks(syncHooks: Pick<typeof hooks, 'resolve'>): void } =>

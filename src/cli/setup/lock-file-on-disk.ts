@@ -1,4 +1,4 @@
-// postern.lock beside the configuration file.
+// Reads and writes postern.lock beside the configuration file.
 import { randomUUID } from 'node:crypto';
 import { constants, readFileSync } from 'node:fs';
 import { access, chmod, chown, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -18,35 +18,35 @@ export const findLockPath = (configPath: string): string =>
 
 export type LockOnDisk = ReturnType<typeof readLockOnDisk>;
 
-/** @throws LockFileError for one that cannot be used. */
+/** @throws LockFileError if it is unusable. */
 export function readLockOnDisk(path: string) {
   try {
     const text = readFileSync(path, 'utf8');
-    // `{}`: that there is no lock is meant.
+    // `{}` turns the lock off explicitly.
     if (isEmptyLock(text)) return { kind: 'empty' as const };
     return { kind: 'lock' as const, file: parseLockFile(text) };
   } catch (error) {
     const code = getErrorCode(error);
     if (code === 'ENOENT') return { kind: 'none' as const };
-    // Without it everything would be approved.
+    // Ignoring the error would approve everything.
     throw error instanceof LockFileError
       ? error
       : new LockFileError(`${path} cannot be read (${code ?? String(error)}).`);
   }
 }
 
-/** Undefined where nothing is locked. @throws LockFileError for one that cannot be used. */
+/** Undefined without a lock. @throws LockFileError if it is unusable. */
 export function readLockFile(path: string): LockFile | undefined {
   const lock = readLockOnDisk(path);
   return lock.kind === 'lock' ? lock.file : undefined;
 }
 
 /**
- * Whole or not at all: a gateway may read it at the same moment, and the command write it in another container, with
- * the same process ID. The draft is a new file, never what a link leads to. Where the path is a link, the file is written that it
- * leads to; its mode stays, and its owner where this user may give files away.
+ * Writes atomically: a gateway may read the file at the same moment, and a command in another container, with the same process
+ * ID, may write it. The draft is always a new file, never the target of a link. If the path is a link, its target is replaced;
+ * the mode is kept, and the owner if this user may change it.
  *
- * @throws Error of the system
+ * @throws Error from the system
  */
 export async function saveLockFile(path: string, file: LockFile): Promise<void> {
   const target = await findTarget(path);
@@ -69,12 +69,12 @@ export async function saveLockFile(path: string, file: LockFile): Promise<void> 
   }
 }
 
-/** Why it cannot be written, such as `EACCES`; undefined where nothing is known that would keep it from being. */
+/** The reason why it cannot be written, such as `EACCES`; undefined if none is known. */
 export async function findLockObstacle(path: string): Promise<string | undefined> {
   try {
     const target = await findTarget(path);
     await access(target, constants.W_OK);
-    // It is replaced by another file.
+    // The folder must be writable, too: the file is replaced by a new one.
     await access(dirname(target), constants.W_OK);
     return undefined;
   } catch (error) {

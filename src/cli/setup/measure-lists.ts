@@ -1,4 +1,4 @@
-// §25.2: what the lists of a configuration file's servers and views cost a model, for commands that ask the servers.
+// §25.2: measures the cost for a model of the lists of servers and views, for commands that ask the servers.
 
 import { builtInCatalog } from '../../built-in/index.ts';
 import type { FetchedTools, ListCost } from '../../catalog/budget/list-costs.ts';
@@ -24,7 +24,7 @@ import { readSetup } from './read-setup.ts';
 
 export type MeasuredFile = Awaited<ReturnType<typeof measureFile>>;
 
-/** Tools of one's own (`--catalog`) are not loaded here, and not counted. */
+/** The user's own tools (`--catalog`) are not loaded, and not counted. */
 export async function measureFile(
   { file, lock }: Setup,
   { server }: Config,
@@ -49,7 +49,7 @@ export async function measureFile(
     findBuiltIn: (kind) =>
       kind !== 'tools' || hasOwnTools ? undefined : ownTools.map(({ name }) => String(name)),
   });
-  /** `idle`: names in the file that no server has. */
+  /** `idle`: names in the file that match no server's items. */
   return { costs: await measureLists(paths, systemClock), idle };
 }
 
@@ -69,12 +69,12 @@ export const isCostly = ({ tokens }: ListCost): boolean => tokens > WARNED_TOKEN
 export const describeExpensive = ({ expensive }: ListCost): string =>
   expensive.map(({ name, tokens }) => `${name} ${formatCount(tokens)}`).join(', ');
 
-// `postern config --lists`: the servers are asked what they list.
+// `postern config --lists`: asks the servers for their lists.
 
-/** A first `npx` downloads. */
+/** The first `npx` run downloads packages. */
 const TIME_LIMIT_MS = 60_000;
 
-/** Undefined without a configuration file that can be read. A server that does not answer is left out; the log says so. */
+/** Undefined without a readable configuration file. Skips servers that do not respond; the log says so. */
 export async function askLists(config: Config, process: InvokedProcess) {
   const { configFile: path } = config.server;
   const parsed = path === undefined ? undefined : await readSetup(path, config, process.env);

@@ -1,4 +1,4 @@
-// Asking the servers, as `postern lock` and others do, without a gateway that serves.
+// Asks the servers, for `postern lock` and other commands, without a running gateway.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -34,7 +34,7 @@ import { loadSettings } from './read-setup.ts';
 
 const clock = systemClock;
 
-/** Why a server is not available, and the last that it wrote. A command has ended before it is started again. */
+/** Logs why a server is not available, and its last output. A command ends before a server is restarted. */
 export function createStderrLog({ stderr }: InvokedProcess): Log {
   const lines = createLog('warn', {
     format: stderr.isTTY ? 'text' : 'json',
@@ -75,7 +75,7 @@ export async function openServers({ servers }: GatewayFile, env: Env, log: Log) 
   };
 }
 
-/** The gateway's own where its keys are needed; otherwise one of the command's own, for sessions at servers. */
+/** The gateway's own store if its keys are needed; otherwise a temporary one, for sessions with servers. */
 async function openRecords(config: Config, servers: readonly UpstreamConfig[], log: Log) {
   const names = servers
     .filter((server) => findServerCredentials(server)?.signsTokens)
@@ -109,7 +109,7 @@ async function openRecords(config: Config, servers: readonly UpstreamConfig[], l
   };
 }
 
-/** For what asks a server: `signal` ends it after `ms`, and `tooLate` rejects then, whatever became of it. */
+/** A time limit for requests to servers: after `ms`, `signal` aborts them and `tooLate` rejects, whether or not they end. */
 export function createTimeLimit(ms: number) {
   const signal = AbortSignal.timeout(ms);
   const tooLate = new Promise<never>((_, reject) => {
@@ -120,8 +120,8 @@ export function createTimeLimit(ms: number) {
 }
 
 /**
- * Asks servers, all at the same time, while a spinner shows that they are waited for. `openOne` opens one for `read`, which has
- * `limitMs`; it is closed behind it.
+ * Asks all servers at the same time, with a spinner. `openOne` opens a server for `read`, which has to finish within `limitMs`;
+ * then the server is closed.
  */
 export async function askServers<Result>(
   file: GatewayFile,
@@ -154,7 +154,7 @@ type AskOne = <Read>(
   read: (upstream: Upstream, signal: AbortSignal) => Promise<Read>,
 ) => Promise<Read>;
 
-/** A client that can be asked everything: some programs list tools only for those. */
+/** A client with all capabilities: some programs list tools only for those. */
 export const EVERY_CAPABILITY: ClientCapabilities = {
   elicitation: true,
   elicitationUrl: true,
@@ -162,15 +162,15 @@ export const EVERY_CAPABILITY: ClientCapabilities = {
   roots: true,
 };
 
-// --token, --token-file: as whom the servers are asked.
+// --token, --token-file: the user on whose behalf servers are asked.
 
 const OPAQUE_TOKENS =
   'If its access tokens are not JWTs, see "Servers that only answer users" in docs/upstreams.md.';
 
 /**
- * Its claims are believed: who has the token reads with it what its user may read, and nobody is let in.
+ * Trusts the claims without verification: the holder of the token only reads what its user may read, and no access is granted.
  *
- * @throws UsageError for what is no token of a provider's user, or one that has expired.
+ * @throws UsageError if it is not a user's token from a provider, or has expired.
  */
 export function readTokenUser(token: string, now: number): UserContext {
   if (isOwnToken(token))

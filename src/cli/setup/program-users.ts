@@ -1,5 +1,5 @@
-// §18.3: the users of the system that programs behind the gateway run as: looked up for each load of the configuration
-// file, and tried before the gateway serves.
+// §18.3: looks up the system users that programs run as, at each load of the configuration file, and tests whether the gateway
+// can start programs as these users.
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
@@ -12,11 +12,11 @@ import type { FoundProgramUser, ProgramUser } from '../../servers/config/common-
 import { runCommandAs } from '../../servers/stdio/child.ts';
 import { describeServer } from '../../servers/transport/transports.ts';
 
-/** Not the PATH of the environment: what is found here tells which rights a program has. */
+/** Not the PATH of the environment: these programs decide which rights others run with. */
 const SYSTEM_PATH = '/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin';
-/** A directory service may be away. */
+/** Timeout in case the directory service is down. */
 const LOOKUP_MS = 10_000;
-/** (uid_t) -1 means "leave it as it is" to the system. */
+/** (uid_t) -1 means "leave unchanged" to the system. */
 const MAX_ID = 4_294_967_294;
 
 /** Never rejects. */
@@ -30,7 +30,7 @@ export async function findProgramUser(text: string): Promise<FoundProgramUser> {
     uid === undefined
       ? entry.user
       : { uid: Number(uid), gid: Number(gid), name: entry.user?.name, home: entry.user?.home };
-  // The group of a user that the system does not know must be said, too.
+  // For a numeric user without a passwd entry, the group must be given, too.
   if (user === undefined)
     return refuse(
       /^\d+$/.test(text)
@@ -58,12 +58,12 @@ type Entry =
   | { readonly user: { uid: number; gid: number; name: string; home: string } | undefined }
   | { readonly problem: string };
 
-/** Looks in any source that the system has, as /etc/nsswitch.conf says. */
+/** Uses all sources of the system, as configured in /etc/nsswitch.conf. */
 const lookUp = (key: string): Promise<Entry> =>
   new Promise((resolve) => {
     const options = { env: { PATH: SYSTEM_PATH }, timeout: LOOKUP_MS };
     execFile('getent', ['passwd', key], options, (error, line) => {
-      // getent says so where it has no entry.
+      // Exit code of getent for a missing entry.
       if (error?.code === 2) resolve({ user: undefined });
       else if (error !== null)
         resolve({ problem: `The user could not be looked up by getent (${error.message}).` });
@@ -74,9 +74,9 @@ const lookUp = (key: string): Promise<Entry> =>
     });
   });
 
-// This process must be able to start programs as those users.
+// Checks that this process can start programs as these users.
 
-/** Their numbers in /proc/self/status. KILL is what ends a program of another user. */
+/** Bit numbers in /proc/self/status. KILL is needed to end a program of another user. */
 const NEEDED = [
   ['CAP_KILL', 5n],
   ['CAP_SETGID', 6n],
@@ -86,7 +86,7 @@ const TRY_MS = 10_000;
 
 const run = promisify(execFile);
 
-/** One sentence for each problem; none where all is well, or all programs run as the gateway's own user. */
+/** One sentence per problem; empty if there is none, or if all programs run as the gateway's own user. */
 export async function findProgramUserProblems(
   servers: readonly UpstreamConfig[],
 ): Promise<readonly Problem[]> {
@@ -102,7 +102,7 @@ export async function findProgramUserProblems(
         message: `The gateway may not run programs as another user (${others.map(({ name }) => name).join(', ')}): it lacks ${missing.join(', ')}. Start it as root or with these capabilities, or remove RUN_PROGRAMS_AS and "runAs".`,
       },
     ];
-  // Each once.
+  // Without duplicates.
   const users = new Map(others.map(({ runAs }) => [`${runAs.uid}:${runAs.gid}`, runAs]));
   const problems = await Promise.all(Array.from(users.values(), tryUser));
   return problems.filter((message) => message !== undefined).map((message) => ({ message }));
@@ -115,7 +115,7 @@ function findMissingCapabilities(): readonly string[] {
   return NEEDED.flatMap(([name, bit]) => ((held >> bit) & 1n ? [] : [name]));
 }
 
-/** Says what else is in the way: a setpriv of BusyBox, say, or a number that a container does not map. */
+/** Finds other obstacles, such as BusyBox's setpriv, or a user number that the container does not map. */
 async function tryUser(user: ProgramUser): Promise<string | undefined> {
   const { command, args } = runCommandAs(user, { command: 'true', args: [] });
   try {
@@ -134,7 +134,8 @@ export const describeProgramUser = ({ name, uid, gid }: ProgramUser): string =>
   name === undefined ? `${uid}:${gid}` : `${name} (${uid}:${gid})`;
 
 /**
- * That programs which run as the user of the gateway can read what it can: a sentence in production; none elsewhere, where one's own programs are tried.
+ * Warns in production that programs running as the gateway's user can read the same files. Outside of production, developers test
+ * their own programs, so there is no warning.
  */
 export function warnOfOwnUser(
   servers: readonly UpstreamConfig[],

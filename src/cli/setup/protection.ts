@@ -1,4 +1,4 @@
-// Protections of a configuration file: what one that is loaded anew must not lose unless it says so.
+// Protections of a configuration file: a reload must not lose them unless the file says so.
 import { createNaming } from '../../catalog/prepare-list.ts';
 import {
   describeProtections,
@@ -13,7 +13,7 @@ export interface Protection {
   readonly hasRules: boolean;
   readonly hasLock: boolean;
   readonly hasGuards: boolean;
-  /** Undefined for a process that could not be told. */
+  /** Undefined if they were too large for a worker's environment. */
   readonly details?: Protections | undefined;
 }
 
@@ -29,8 +29,8 @@ export function describeProtection({ file, lock }: Setup): Protection {
 }
 
 /**
- * A sentence for each: what is gone, and how to say that it is meant. A process that serves knows which patterns fit nothing;
- * others take each for one that protects.
+ * One sentence for each lost protection, with the way to confirm it. A serving process knows idle patterns; others assume that
+ * every pattern protects something.
  */
 export function findLosses(
   served: Protection,
@@ -41,7 +41,7 @@ export function findLosses(
   const { hasRules, hasLock, hasGuards, details } = describeProtection(next);
   const { meansNoRules, allowsFewer } = next.file;
   const isCompared = served.details && details && !allowsFewer;
-  // Without the built-in catalogue nobody can call what it had: that no pattern fits it any more is no loss.
+  // Without the built-in catalogue its tools cannot be called: a pattern that matched only these is no loss.
   const isOfServer = (pattern: string) =>
     Object.values(details?.starts ?? {}).some((start) => start !== '' && pattern.startsWith(start));
   const isIdle: IsIdle = (subject, pattern) =>

@@ -1,4 +1,4 @@
-// The configuration file and the lock beside it, as they are on disk now.
+// Reads the configuration file and the lock beside it from disk.
 
 import { readFileSync } from 'node:fs';
 import { dirname, extname, resolve } from 'node:path';
@@ -40,7 +40,7 @@ export async function readSetup(path: string, config: Config, env: Env) {
   const { isWhole } = parsed;
   const lock = readLock(path);
   const problems = [
-    // All that the file needs and the settings lack.
+    // Problems with settings that the file requires.
     ...(parsed.kind === 'problems'
       ? parsed.problems
       : [
@@ -64,14 +64,14 @@ export async function readSetup(path: string, config: Config, env: Env) {
   return {
     kind: 'parsed' as const,
     setup,
-    /** For the log: what works, but may not be what was meant. */
+    /** For the log: valid but possibly unintended choices. */
     warnings: [...warnings, ...warnOfMissingRules(path, file, config)],
-    /** True if the text of the file shows that nothing of it is missing. */
+    /** True if the text of the file proves that it is complete. */
     isWhole,
   };
 }
 
-/** One that cannot be read must not count as none: that would approve everything. */
+/** An unreadable lock must not count as missing: that would approve everything. */
 function readLock(path: string): LockOnDisk | { readonly problem: Problem } {
   try {
     return readLockOnDisk(findLockPath(path));
@@ -81,12 +81,12 @@ function readLock(path: string): LockOnDisk | { readonly problem: Problem } {
   }
 }
 
-/** Far more than anybody writes: what is larger is another file. */
+/** Far more than a real configuration: a larger file is probably a mistake. */
 const MAX_BYTES = 1_048_576;
 
 /**
- * `path` is as the user wrote it; messages name the file by it. `isWhole`: whether the text itself shows that nothing of it is
- * missing. JSON that is cut does not parse; YAML may, and shows it by its document end (`...`). Never rejects.
+ * `path` is as the user wrote it, and used in messages. `isWhole`: whether the text proves that it is complete. Truncated JSON
+ * does not parse; truncated YAML may, so only a document end marker (`...`) is proof. Never rejects.
  */
 async function readConfigFile(
   path: string,
@@ -108,7 +108,7 @@ async function readConfigFile(
   return { ...parsed, isWhole: format === 'json' || DOCUMENT_END.test(content.text) };
 }
 
-/** At the end of the text, but for comments. */
+/** A document end marker, followed by comments at most. */
 const DOCUMENT_END = /(?:^|[\r\n])\.\.\.[ \t]*(?:#[^\r\n]*)?\s*$/;
 
 type Content = { readonly text: string } | { readonly problem: Problem };
@@ -135,9 +135,9 @@ function readText(path: string): Content {
   }
 }
 
-// §18.5: without rules everybody may use everything, and of that nothing can be seen until somebody does.
+// §18.5: without rules every user may use everything, which goes unnoticed until it is exploited.
 
-/** A sentence in production, unless the file says that it is meant. */
+/** Warns in production, unless the file opts out explicitly. */
 function warnOfMissingRules(
   path: string,
   { servers, rules, meansNoRules }: GatewayFile,
@@ -159,7 +159,7 @@ function warnOfMissingRules(
   ];
 }
 
-// The settings and the configuration file of a command that asks the servers.
+// The settings and the configuration file for a command that asks servers.
 
 /** @throws UsageError or CommandError */
 export async function readConfiguration(command: string, env: Env) {
@@ -172,7 +172,7 @@ export async function readConfiguration(command: string, env: Env) {
   return { path, file: await requireConfigFile(path, config, env) };
 }
 
-/** @throws CommandError with all that is wrong with the file. */
+/** @throws CommandError with all problems of the file. */
 export async function requireConfigFile(
   path: string,
   config: Config,
@@ -187,8 +187,8 @@ export async function requireConfigFile(
 }
 
 /**
- * The settings as far as commands need them that ask the servers of a configuration file: no provider where no server needs
- * one, so that a pipeline can check the lock without it, and nothing of the gateway's own pages and logins.
+ * The settings that a command needs to ask the servers of a configuration file. A provider is only required if a server needs it,
+ * so that a pipeline can check the lock without one; settings for the gateway's pages and logins are left out.
  *
  * @throws ConfigError
  */
@@ -214,7 +214,7 @@ const NEEDED: ReadonlySet<string> = new Set(
   ].flatMap(({ variable, alias }) => (alias === undefined ? [variable] : [variable, alias])),
 );
 
-// Outbound requests from this machine, where there are no settings of a gateway, or those of another one.
+// Outbound requests from this machine, without gateway settings, or with those of another gateway.
 
 /** @throws ConfigError */
 export function loadOutbound(env: NodeJS.ProcessEnv): OutboundConfig {

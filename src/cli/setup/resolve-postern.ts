@@ -1,13 +1,13 @@
-// Hooks for Node's module loader: `postern`, imported by a catalogue, is the package that serves it.
-// A second copy from another node_modules would have error and question types of its own, which the
-// running gateway does not know. And npx leaves no copy where a catalogue would find one.
+// Module loader hooks that resolve a catalogue's import of `postern` to the running package. A second copy from another
+// node_modules would define its own error and request types, which the running gateway does not recognize. With npx, the
+// catalogue could not find any copy.
 
-/** URLs of our own files by the names under which authors import them. */
+/** URLs of Postern's own files by the specifiers that authors import. */
 type OwnEntries = Readonly<Record<string, string>>;
 
 let ownEntries: OwnEntries = {};
 
-/** Called where the hooks are registered. */
+/** Called when the hooks are registered. */
 export function initialize(entries: OwnEntries): void {
   ownEntries = entries;
 }

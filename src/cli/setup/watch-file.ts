@@ -1,12 +1,12 @@
-// Tells that a file has changed. It looks once a second: watchers of the system miss files that are
-// replaced by a rename, that are reached by symbolic links (ConfigMaps), or that lie on a network.
+// Detects changes of a file by polling once a second: system watchers miss files that are replaced by a rename, reached through
+// symbolic links (ConfigMaps), or on a network drive.
 
 import { statSync } from 'node:fs';
 import { type Clock, pause, systemClock } from '../../platform/clock.ts';
 
 const INTERVAL_MS = 1000;
 
-/** Computes what differs after any change; for a link that of the file it leads to. */
+/** Computes a stamp that differs after any change; for a link, that of its target. */
 export function computeStamp(path: string): string {
   try {
     const { dev, ino, size, mtimeMs, ctimeMs } = statSync(path);
@@ -16,7 +16,7 @@ export function computeStamp(path: string): string {
   }
 }
 
-/** A file that is about to be read: what differs from its stamp later has not been. */
+/** A file before it is read: a later stamp that differs means unread content. */
 export interface StampedFile {
   readonly path: string;
   readonly stamp: string;
@@ -24,7 +24,7 @@ export interface StampedFile {
 
 export const takeStamp = (path: string): StampedFile => ({ path, stamp: computeStamp(path) });
 
-/** Resolves once nobody writes the file: at once for one that has not changed in the last second. */
+/** Resolves once the file is stable: immediately if it did not change in the last second. */
 export async function waitUntilSettled(path: string): Promise<void> {
   let stamp = computeStamp(path);
   const changedAt = Number(stamp.split(' ').at(-1));
@@ -37,7 +37,7 @@ export async function waitUntilSettled(path: string): Promise<void> {
   }
 }
 
-/** `onChange` is called once a change has settled: two looks in a row saw the same. */
+/** Calls `onChange` once a change has settled: two polls in a row saw the same stamp. */
 export function watchFile(
   { path, stamp: read }: StampedFile,
   onChange: () => void,
@@ -60,9 +60,9 @@ export function watchFile(
   }
 
   return {
-    /** True while the file is still what two looks in a row saw, so that nobody is writing it. */
+    /** True while the file is unchanged since two equal polls, so that no program is writing it. */
     isSettled: () => isSettled && computeStamp(path) === last,
-    /** Takes note of what was read with this `computeStamp`: it is no news. */
+    /** Marks the content with this stamp as read, so that it causes no `onChange`. */
     skip(stamp: string) {
       told = stamp;
     },

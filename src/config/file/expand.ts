@@ -1,23 +1,23 @@
-// Variables of the environment in values of the configuration file: `${VAR}`, `${VAR:-default}`, `${env:VAR}`.
+// Expands environment variables in values of the configuration file: `${VAR}`, `${VAR:-default}`, `${env:VAR}`.
 
 import { findNearestName } from '../../platform/nearest-name.ts';
 import { SETTINGS } from '../config.ts';
 import { type Env, listVariables } from '../setting.ts';
 
-/** §18.3: of the gateway's environment only what every program needs; the rest are secrets of the gateway. */
+/** §18.3: the few variables of the gateway's environment that every program needs; the rest may be secrets of the gateway. */
 export const PASSED_ON: readonly string[] = ['PATH', 'HOME', 'USER', 'LANG', 'TMPDIR'];
 
 type Expanded =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'problem'; readonly message: string };
 
-/** True of a text with something to expand, whose result may be secret. */
+/** True if the text contains variables to expand; the result may be secret. */
 export const hasVariable = (text: string): boolean => text.includes('${');
 
-/** `$${` stands for `${` itself. A `${` without an end is matched up to the end of the text. */
+/** `$${` escapes `${`. An unterminated `${` matches up to the end of the text. */
 const REFERENCE = /\$\$\{|\$\{([^}]*)(\}?)/g;
 
-/** Expands once: what a variable brings in is never looked at again. */
+/** Expands once: values of variables are not expanded again. */
 export function expandVariables(text: string, env: Env): Expanded {
   const problems: string[] = [];
   const expanded = text.replace(REFERENCE, (whole, reference?: string, end?: string) => {
@@ -32,7 +32,9 @@ export function expandVariables(text: string, env: Env): Expanded {
     : { kind: 'problem', message: [...new Set(problems)].join(' ') };
 }
 
-/** The values that the environment brings into the text; not those that every program finds in its environment anyway, as HOME. */
+/**
+ * Values that environment variables put into the text, except those of variables that every program gets anyway, such as HOME.
+ */
 export const listValues = (text: string, env: Env): readonly string[] =>
   [...text.matchAll(REFERENCE)].flatMap(([, reference = '']) => {
     const [, name = ''] = FORM.exec(reference) ?? [];
@@ -45,7 +47,7 @@ const FORM = /^(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([\s\S]*))?$/;
 function expandReference(reference: string, env: Env): Expanded {
   const [, name, fallback] = FORM.exec(reference) ?? [];
   if (name === undefined) return describeForeign(reference);
-  // An empty one counts as unset, as settings do: compose files pass them.
+  // An empty variable counts as unset, as it does for settings: compose files pass empty variables.
   const value = (Object.hasOwn(env, name) && env[name]) || undefined;
   if (fallback?.includes('${'))
     return problem(`The default of \${${name}:-…} cannot contain another variable.`);
@@ -70,7 +72,7 @@ function expandReference(reference: string, env: Env): Expanded {
 
 const LITERAL = 'For the characters ${ themselves, write $${.';
 
-/** Variables that editors put in by themselves: none of them exists here. */
+/** Variables that editors define themselves; they do not exist here. */
 const EDITOR_VARIABLES = new Set([
   'workspaceFolder',
   'workspaceFolderBasename',
@@ -96,26 +98,26 @@ function describeForeign(reference: string): Expanded {
 
 const problem = (message: string): Expanded => ({ kind: 'problem', message });
 
-/** A name for a variable of the environment that holds this: `--api-key` becomes `API_KEY`. */
+/** Suggests a name for an environment variable that holds this value: `--api-key` becomes `API_KEY`. */
 export const toVariableName = (text: string): string =>
   text
     .toUpperCase()
     .replace(/[^A-Z0-9]+/g, '_')
     .replace(/^_+(?=[A-Z])/, '')
-    // A reference takes no name that begins with a digit.
+    // A variable name in a reference cannot begin with a digit.
     .replace(/^(?=\d)/, '_');
 
-// The gateway's own secrets in the environment, which nothing behind it is given.
+// The gateway's own secrets in the environment, which are never passed to a server behind it.
 
 const SECRET_VARIABLES: ReadonlySet<string> = new Set(
   SETTINGS.filter(({ isSecret }) => isSecret).flatMap(listVariables),
 );
 
-/** In these, an address alone is no secret: without user info and query. */
+/** The value of these variables is secret only if the URL has user info or a query. */
 const ADDRESS = /_(?:URL|PROXY)$/;
 const PLAIN_URL = /^[a-z][a-z0-9+.-]*:\/\/[^@?#\s]*$/i;
 
-/** True if a variable holds a secret of the gateway, or is meant to. */
+/** True if a variable holds, or is meant to hold, a secret of the gateway. */
 const isOwnSecret = (variable: string, value: string | undefined): boolean =>
   SECRET_VARIABLES.has(variable) &&
   !(ADDRESS.test(variable) && (value === undefined || PLAIN_URL.test(value)));

@@ -1,4 +1,4 @@
-// Which clients are let in, and where they may be called back.
+// Settings of OAuth clients: registration, allowed redirect URIs, and the pages of a login.
 import {
   flag,
   integer,
@@ -18,7 +18,7 @@ const documentHosts = listOrNone(
   'a comma-separated list of host names, * for any, or none',
 );
 
-/** Browsers run these, or read files by them: never a way back to a client. */
+/** Schemes that browsers execute or use to read files: never allowed in redirect URIs. */
 const DANGEROUS = new Set([
   'about',
   'blob',

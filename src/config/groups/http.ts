@@ -1,4 +1,4 @@
-// Which requests are let through, and how large they may be.
+// Settings of the HTTP server: accepted requests, size limits, sessions and proxies.
 import { BlockList, isIP } from 'node:net';
 import { isPercentDecodable } from '../../platform/json.ts';
 import {
@@ -73,7 +73,7 @@ export const httpSettings = {
   }),
 };
 
-/** `TRUST_PROXY`: whom to believe about the caller's address. */
+/** `TRUST_PROXY`: which proxies to trust for the caller's address. */
 export type TrustProxy =
   | { readonly kind: 'all' }
   | { readonly kind: 'none' }
@@ -113,7 +113,7 @@ function addNetwork(networks: BlockList, entry: string): boolean {
   return true;
 }
 
-// Sessions, streams and calls of /mcp.
+// Sessions, streams and calls on /mcp.
 
 const sessionSettings = {
   ttlSeconds: defineSetting('MCP_SESSION_TTL_SECONDS', integer(60, ONE_YEAR_SECONDS), {
@@ -175,7 +175,7 @@ export const readMcpConfig = (read: Read) => ({
   ...readAll(callSettings, read),
 });
 
-// The way out, where only a proxy gets there: the variables that other programs read, too.
+// Outbound proxies: the variables are those that other programs read, too.
 
 const proxyUrl = textWith(
   (text) => /^https?:\/\/\S+$/i.test(text) && isProxy(text),
@@ -191,7 +191,7 @@ function isProxy(text: string): boolean {
   );
 }
 
-/** As lenient as other programs are: an entry that means nothing here matches nothing. */
+/** As lenient as other programs: an unsupported entry matches nothing. */
 const unproxiedHosts: Rule<readonly string[]> = {
   parse: (text) => text.split(/[\s,]+/).filter((entry) => entry !== ''),
   allowed:

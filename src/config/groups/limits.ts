@@ -1,4 +1,4 @@
-// §8: the rate limits. A row of GROUPS makes the variables of a limit, and the limit itself.
+// §8: rate limits. A row of GROUPS declares the variables of a limit and builds the limit.
 import { flag, integer, oneOf, THIRTY_DAYS_MS } from '../rules.ts';
 import { defineSetting, type Read, type Setting } from '../setting.ts';
 
@@ -10,35 +10,35 @@ type LimitsConfig =
       readonly groups: Readonly<Record<LimitGroup, LimitRule>>;
     };
 
-/** The way in which requests are counted: each in the store, or by shares of a window that a process takes in advance. */
+/** How requests are counted: each one in the store, or in shares of a window that a process leases in advance. */
 export type LimitCounting = 'log' | 'leased';
 
 export interface LimitRule {
   readonly group: LimitGroup;
-  /** The beginning of the variables that set it, for whoever has to raise it. */
+  /** Prefix of the variables that set the limit, for operators who have to raise it. */
   readonly prefix: string;
   /** Length of the sliding window in milliseconds. */
   readonly windowMs: number;
-  /** Requests per window of an address, of a user (undefined: not counted), of all callers. */
+  /** Requests per window from one address, from one user (undefined: not counted), and in total. */
   readonly max: {
     readonly ip: number;
     readonly user: number | undefined;
-    /** The most of a login that the request belongs to, in place of its address (undefined: none is known). */
+    /** Maximum for the login that a request belongs to, in place of its address (undefined: none is known). */
     readonly grant: number | undefined;
     readonly global: number;
   };
 }
 
 interface LimitRow {
-  /** A minute unless given. */
+  /** One minute by default. */
   readonly windowMs?: number;
   readonly max: number;
   readonly globalMax: number;
-  /** Set where requests of a user can be limited, too. */
+  /** Set if the requests of a user can be limited, too. */
   readonly perUser?: true;
-  /** The most of one login, where requests belong to one. */
+  /** Maximum per login, if requests belong to one. */
   readonly grantMax?: number;
-  /** Further sentences on the most per address, and per login. */
+  /** Additional documentation of the maximums per address and per login. */
   readonly details?: {
     readonly ip: string;
     readonly grant: string;
@@ -48,7 +48,7 @@ interface LimitRow {
 
 const count = integer(1, 1_000_000_000);
 
-/** `what` is limited by the variables that begin with `prefix`. */
+/** `what` is the subject of the limit; the names of its variables begin with `prefix`. */
 const defineLimit = (
   prefix: string,
   what: string,
@@ -113,13 +113,14 @@ const GROUPS = {
     'calls of /oauth/token, refreshes aside, and of /oauth/revoke',
     { max: 300, globalMax: 10_000 },
   ),
-  // `grantMax` is of what reaches the provider. Clients that refresh at every look at a session mostly get the last answer again.
+  // `grantMax` counts requests that reach the provider. Clients that refresh on every session check mostly get a cached response.
   refresh: defineLimit('OAUTH_REFRESH', 'refreshes at /oauth/token', {
     max: 300,
     globalMax: 100_000,
     grantMax: 30,
   }),
-  // Counted by client where its credentials are right, else by address: somebody who guesses locks out their own address only.
+  // Counted per client if its credentials are valid, otherwise per address: an attacker who guesses locks out only their own
+  // address.
   machine: defineLimit(
     'OAUTH_CLIENT_CREDENTIALS',
     'token requests of clients that log in as themselves',
@@ -134,7 +135,7 @@ const GROUPS = {
     },
   ),
   callback: defineLimit('OAUTH_CALLBACK', 'calls of /oauth/callback', { max: 20, globalMax: 1000 }),
-  // A provider has few addresses, and says it of each session: somebody may end those of all users at once.
+  // A provider has few addresses and sends one request per session: an administrator may end those of all users at once.
   logout: defineLimit('BACKCHANNEL_LOGOUT', 'calls of /oauth/backchannel-logout', {
     max: 1000,
     globalMax: 10_000,
@@ -190,6 +191,6 @@ export function readLimitsConfig(read: Read): LimitsConfig {
   return { enabled: true, counting: read(counting), groups: Object.fromEntries(groups) };
 }
 
-/** The variable that sets a limit per user of this group; undefined where users are not counted. */
+/** The variable for this group's limit per user; undefined if users are not counted. */
 export const findUserVariable = (group: LimitGroup): string | undefined =>
   GROUPS[group].user?.variable;

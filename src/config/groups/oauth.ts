@@ -1,4 +1,4 @@
-// The login of people: all that each mode needs, put together.
+// User login: combines the settings that each mode needs.
 import { oneOf } from '../rules.ts';
 import { defineSetting, type Read, readAll, requireValue } from '../setting.ts';
 import { consentSettings, readClientsConfig } from './clients.ts';
@@ -19,7 +19,7 @@ export type OAuthConfig = ReturnType<typeof readOAuthConfig>;
 /** The gateway is an authorization server of its own, and a client of the provider. */
 export type BrokerConfig = Extract<OAuthConfig, { readonly mode: 'broker' }>;
 
-/** §4.6, §4.7: clients are sent on to the provider. With a consent page there are records to seal. */
+/** §4.6, §4.7: the gateway redirects clients to the provider. With a consent page there are records to seal. */
 export type ProxyConfig = Extract<OAuthConfig, { readonly mode: 'proxy' }>;
 
 const metadataIssuer = defineSetting('OAUTH_METADATA_ISSUER', oneOf('self', 'upstream'), {
@@ -50,7 +50,7 @@ export function readOAuthConfig(
   const stateSecret = readStateSecret(read, store);
   const inBothModes = {
     ...readClientsConfig(read),
-    /** True if `OAUTH_MODE` is set, and the mode not merely the default. */
+    /** True if `OAUTH_MODE` is set explicitly. */
     isModeSet,
     ...readProviderClient(read),
     /** True if web clients may log in through a popup. */
@@ -68,11 +68,11 @@ export function readOAuthConfig(
       },
       consent: { kind, ttlSeconds },
       stateSecret: requireValue(stateSecret, stateSecrets),
-      /** The tokens that clients get. */
+      /** Tokens issued to clients. */
       tokens: readTokensConfig(read),
-      /** The questions to the provider about a user, and who may log in. */
+      /** How to fetch user details from the provider, and which users may log in. */
       identity: readIdentityConfig(read),
-      /** The issuers whose assertions stand for a login. */
+      /** Issuers whose assertions replace a login. */
       idJag: readAll(idJagSettings, read),
     };
   }
@@ -80,7 +80,7 @@ export function readOAuthConfig(
     ...inBothModes,
     mode: 'proxy' as const,
     provider,
-    /** Which issuer the metadata names: the gateway, or the provider. */
+    /** The issuer in the metadata: the gateway or the provider. */
     metadataIssuer: read(metadataIssuer),
   };
   if (kind === 'off') return { ...proxy, consent: { kind, ttlSeconds }, stateSecret };

@@ -1,4 +1,4 @@
-// Broker mode: the tokens of the gateway's own that clients get, and how long what they stand for lives.
+// Broker mode: settings of the tokens that the gateway issues, and of the lifetime of logins.
 
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
 import type { Parameter } from '../provider-profiles.ts';
@@ -20,7 +20,7 @@ import { chooseByProvider, providerSettings, readProfile } from './provider.ts';
 
 const ONE_HOUR_SECONDS = 3600;
 
-/** Some clients refresh at each look at a session once an access token has less than five minutes left. */
+/** Some clients refresh on every session check once an access token expires in less than five minutes. */
 const MIN_ACCESS_SECONDS = 600;
 
 /** §5.11: the gateway issues tokens of its own. */
@@ -87,11 +87,11 @@ export const ownTokenSettings = {
 
 export const readTokensConfig = (read: Read) => ({
   ...readAll(ownTokenSettings, read),
-  /** The difference that the provider's clock may have, in ID tokens. */
+  /** Tolerated clock skew of the provider, for ID tokens. */
   clockToleranceSeconds: read(providerSettings.clockToleranceSeconds),
 });
 
-// The requests of OAUTH_MODE=broker to the provider.
+// Requests to the provider with OAUTH_MODE=broker.
 
 const scopes: Rule<readonly string[]> = {
   parse(text) {
@@ -102,7 +102,7 @@ const scopes: Rule<readonly string[]> = {
   allowed: 'a list of scopes, separated by spaces or commas, or none',
 };
 
-/** Parameters that the gateway decides on itself, or that could carry another request past it. */
+/** Parameters that the gateway sets itself, or that could smuggle in another request. */
 const RESERVED =
   /^(client_.*|redirect_uri|response_.*|state|nonce|scope|resource|code_.*|request.*|registration)$/;
 
@@ -160,7 +160,7 @@ export const brokerSettings = {
   }),
 };
 
-// §13.2, §13.3: where the groups of a user come from, and who may log in at all.
+// §13.2, §13.3: the source of a user's groups, and which users may log in.
 
 type AllowedClaim = readonly [name: string, value: string];
 
@@ -169,7 +169,7 @@ const claimName = matching(
   'the name of a claim, such as groups or https://example.com/groups, or a path, such as realm_access.roles',
 );
 
-/** With one @, so that `*@example.com` means a domain and nothing that only ends like it. */
+/** Exactly one @, so that `*@example.com` matches a domain, and not any text that ends this way. */
 const emailGlob = textWith(
   (text) => text.length <= MAX_GLOB_LENGTH && /^[^@\s]+@[^@\s]+$/.test(text),
   'an address',
@@ -182,7 +182,7 @@ const emailGlobs = listOf(
 
 const NAME_AND_VALUE = /^([^\s=]+)=(.*\S.*)$/;
 
-/** For each name one of its values is needed. */
+/** For each name, the user needs one of its values. */
 const claimPairs: Rule<readonly AllowedClaim[]> = {
   parse(text) {
     const pairs = text.split(',').map((pair): AllowedClaim => {
@@ -252,6 +252,6 @@ export type IdentityConfig = ReturnType<typeof readIdentityConfig>;
 
 export const readIdentityConfig = (read: Read) => ({
   ...readAll(loginPolicySettings, read),
-  /** Undefined where email_verified says it. */
+  /** Undefined if email_verified suffices. */
   emailAuthority: readProfile(read).emailAuthority,
 });

@@ -1,4 +1,4 @@
-// The OpenID provider: whose tokens are accepted. OIDC_PROVIDER gives defaults to other settings.
+// Settings of the OpenID provider whose tokens are accepted. OIDC_PROVIDER selects the defaults of others.
 
 import { isSafeForTokens } from '../../platform/address.ts';
 import {
@@ -40,7 +40,7 @@ const provider = defineSetting('OIDC_PROVIDER', oneOf(...PROVIDERS), {
 
 export const readProfile = (read: Read): ProviderProfile => PROVIDER_PROFILES[read(provider)];
 
-/** A default that differs between the profiles. What the documentation says of it follows from them. */
+/** A default that depends on the profile. The documentation of the exceptions is generated from the profiles. */
 export function chooseByProvider<T>(
   select: (profile: ProviderProfile) => T,
   write: (value: T) => string = String,
@@ -76,7 +76,7 @@ const githubUrl = defineSetting('GITHUB_URL', baseUrlRule, {
   details: 'Only with `OIDC_PROVIDER=github`, where it is the issuer.',
 });
 
-/** The issuer of a provider whose tokens name none. */
+/** The issuer, for a provider whose tokens do not name one. */
 const findImpliedIssuer: { readonly [Login in ProviderLogin]: (read: Read) => string | undefined } =
   { openid: () => undefined, github: (read) => read(githubUrl) };
 
@@ -102,11 +102,11 @@ const tokenSettings = {
       ],
       compute(read) {
         const id = read(clientId);
-        // True if tokens name the client that they were issued to, and not the gateway.
+        // True if the audience of tokens is the client that they were issued to, not the gateway.
         const namesClient =
           read(audienceClaim) === 'client_id' || readProfile(read).audience === 'client_id';
         if (!namesClient) return listOwnAudiences(read(serverSettings.baseUrl));
-        // Empty where it cannot be known.
+        // Empty if the client ID is unknown.
         return id === undefined ? [] : [id];
       },
     },
@@ -152,7 +152,7 @@ export function readProviderConfig(read: Read): ProviderConfig | undefined {
   return { name: read(provider), issuer: given, login, ...readAll(tokenSettings, read), quirks };
 }
 
-/** §5: who is let in. */
+/** §5: requirements on callers. */
 export interface RequiredAuthConfig extends ValuesOf<typeof checkSettings> {
   readonly required: true;
   readonly provider: ProviderConfig;
@@ -180,7 +180,7 @@ export const mode = defineSetting('OAUTH_MODE', oneOf('proxy', 'broker'), {
 
 export const isBrokerMode = (read: Read): boolean => read(mode) === 'broker';
 
-/** A default that differs between the modes. */
+/** A default that depends on the mode. */
 export const chooseByMode = <const T>(
   values: Readonly<Record<OAuthMode, T>>,
   write: (value: T) => string = String,
@@ -190,7 +190,7 @@ export const chooseByMode = <const T>(
   exceptions: [[`\`${write(values.broker)}\``, 'in broker mode']],
 });
 
-// OAUTH_CLIENT_ID, which some tokens name as their audience.
+// OAUTH_CLIENT_ID, the audience of some tokens.
 
 const notRegistered = matching(
   /^(?!svc-)/,
@@ -203,9 +203,9 @@ export const clientId = defineSetting('OAUTH_CLIENT_ID', notRegistered, {
     'The gateway’s clients log in through it. Required with OAUTH_MODE=broker. In proxy mode, registered clients cannot log in without it.',
 });
 
-// The client registered at the provider for the gateway, and the endpoints where it is used.
+// The client registered at the provider for the gateway, and the endpoints it uses.
 
-/** It stands in for the clients of the gateway. */
+/** The gateway uses this client on behalf of its own clients. */
 const ownClientSettings = {
   id: clientId,
   secret: defineSetting('OAUTH_CLIENT_SECRET', anyText, {
@@ -220,7 +220,7 @@ const ownClientSettings = {
   }),
 };
 
-/** In broker mode the discovery document says what is undefined here. */
+/** In broker mode, the discovery document supplies undefined endpoints. */
 const endpointSettings = {
   authorizationUrl: defineSetting('OAUTH_AUTHORIZATION_URL', httpUrl, {
     summary: "The provider's authorization endpoint; discovered in broker mode.",
@@ -248,9 +248,9 @@ export const readProviderClient = (read: Read) => ({
   endpoints: readAll(endpointSettings, read),
 });
 
-// ID-JAG: a company's identity provider says of its users what a client may do for them, without a login in the browser.
+// ID-JAG: assertions from a company's identity provider about what a client may do for a user, without a login in the browser.
 
-/** Each has a discovery document and a key set that are fetched in the background. */
+/** Each issuer has a discovery document and a key set that are fetched in the background. */
 const MAX_ISSUERS = 20;
 
 const issuers: Rule<readonly string[]> = {

@@ -1,4 +1,4 @@
-// The address on which the service listens, and its description of itself.
+// Settings of the server: its address, and its self-description.
 
 import { isIPv4 } from 'node:net';
 import { LOG_FORMATS, LOG_LEVELS } from '../../platform/log.ts';
@@ -101,16 +101,16 @@ export const serverSettings = {
   }),
 };
 
-/** The need of a token is a member of `Config.auth`. */
+/** A required token is a member of `Config.auth`. */
 const { authRequired: _, ...ownSettings } = serverSettings;
 
 export const readServerConfig = (read: Read, isBaseUrlSet: boolean) => ({
   ...readAll(ownSettings, read),
-  /** False where `baseUrl` is the default. */
+  /** False if `baseUrl` is the default. */
   isBaseUrlSet,
 });
 
-// The facts about this gateway that its pages show.
+// Facts about this gateway for its pages.
 
 export const siteSettings = {
   logoUrl: defineSetting('SERVICE_LOGO_URL', imageUrl, {
@@ -131,7 +131,7 @@ export const siteSettings = {
   }),
 };
 
-/** `file` is a path; its image is served by the gateway. */
+/** `file` is a path; the gateway serves the image. */
 export type LogoConfig = { readonly url: string } | { readonly file: string };
 
 export function readSiteConfig(read: Read) {
@@ -141,9 +141,9 @@ export function readSiteConfig(read: Read) {
   return { logo, showsTools };
 }
 
-// §32: how clients find this gateway, and what it is called in catalogues and registries.
+// §32: how clients discover this gateway, and its name in catalogues and registries.
 
-/** The schemas of server cards and of `server.json` take 200 characters; those of `/mcp/<name>` end in a name of up to 32. */
+/** Server cards and `server.json` allow 200 characters; names for `/mcp/<name>` end in a name of up to 32. */
 const MAX_NAME = 160;
 
 const reverseDnsName = textWith(
@@ -151,7 +151,7 @@ const reverseDnsName = textWith(
   `a domain in reverse order, a slash and a name, such as com.example/tools, of at most ${MAX_NAME} characters`,
 );
 
-/** Characters, in both schemas. */
+/** Maximum length in both schemas, in characters. */
 const MAX_DESCRIPTION = 100;
 
 const shortText: Rule<string> = {
@@ -182,10 +182,10 @@ export const serverCardSettings = {
   }),
 };
 
-/** `https://mcp.example.com` is `com.example.mcp/postern`. An IP address has no order to reverse. */
+/** `https://mcp.example.com` becomes `com.example.mcp/postern`. An IP address cannot be reversed. */
 function deriveName(url: string): string {
   const { hostname } = new URL(url);
-  // Not by `isIP`: for a name that compiles its pattern for IPv6, which takes 5 ms of a start.
+  // Not `isIP`: for a host name it compiles the IPv6 pattern, which adds 5 ms to the start.
   const isAddress = hostname.startsWith('[') || isIPv4(hostname);
   const name = hostname.replace(/^\[|\]$/g, '');
   const labels = isAddress ? [name] : name.split('.').filter(Boolean).reverse();
@@ -193,7 +193,7 @@ function deriveName(url: string): string {
   return `${namespace}/postern`.slice(-MAX_NAME);
 }
 
-// The servers behind the gateway, as far as the configuration file does not say it.
+// Defaults for the servers behind the gateway; the configuration file may override them.
 
 export const upstreamSettings = {
   maxBytes: defineSetting('MAX_UPSTREAM_BYTES', integer(1024, 268_435_456), {

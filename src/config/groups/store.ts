@@ -1,16 +1,16 @@
-// The place where the state of the service lies.
+// Settings of the store for the service's state.
 import { anyText, listOf, oneOf, redisUrl, textWith } from '../rules.ts';
 import { formatAddress, isSentinelUrl, requireSentinelUrl } from '../sentinel-url.ts';
 import { defineSetting, type Read } from '../setting.ts';
 import { consentSettings } from './clients.ts';
 import { mode, type OAuthMode } from './provider.ts';
 
-/** Which store there is: a row of `STORE_KINDS` for each, and one of `STORE_DRIVERS` in src/store/open.ts. */
+/** The kind of store: each has a row in `STORE_KINDS`, and one in `STORE_DRIVERS` in src/store/open.ts. */
 export type StoreConfig = EmbeddedStoreConfig | RedisStoreConfig;
 
 export interface ChosenStore {
   readonly kind: string;
-  /** For what this process keeps itself; with Redis, nothing but the keys of `postern dev`. */
+  /** Files of this process; with Redis, only the keys of `postern dev`. */
   readonly dataDir: string;
 }
 
@@ -20,15 +20,15 @@ interface EmbeddedStoreConfig extends ChosenStore {
 
 export interface RedisStoreConfig extends ChosenStore {
   readonly kind: 'redis';
-  /** It may hold a password. */
+  /** May contain a password. */
   readonly url: string;
   readonly reads: StoreReads;
 }
 
-/** The way in which sessions and logins are read: each time, or once until Redis says that they have changed. */
+/** How sessions and logins are read: from Redis every time, or from a cache that Redis invalidates. */
 export type StoreReads = 'direct' | 'tracked';
 
-/** True if a `REDIS_URL` leads to a Redis Cluster. */
+/** True if a `REDIS_URL` addresses a Redis Cluster. */
 export const isClusterUrl = (url: string): boolean =>
   !isSentinelUrl(url) && new URL(url).searchParams.get('cluster') === 'true';
 
@@ -53,32 +53,32 @@ export const storeSettings = {
   }),
 };
 
-/** How the settings choose a store, and what is known of it before it is open. */
+/** How the settings select a store, and its properties before it is open. */
 export interface StoreKind<Chosen extends ChosenStore = ChosenStore> {
-  /** Undefined where the settings do not ask for it. */
+  /** Undefined if the settings do not select it. */
   read(read: Read): Chosen | undefined;
-  /** Other replicas may have the same store (`Store.isShared`). */
+  /** Other replicas may use the same store (`Store.isShared`). */
   readonly isShared: boolean;
-  /** Where its data lies, as operators read it. Nothing secret: of a URL the hosts alone. */
+  /** The location of its data, for operators. Contains no secrets: only the hosts of a URL. */
   describe(chosen: Chosen): string;
-  /** The same in a few words, at the terminal of whoever started it. */
+  /** The same in a few words, for the terminal. */
   describeBriefly(chosen: Chosen): string;
-  /** Any one, for the types of its members. */
+  /** An example, for the types of its members. */
   readonly model: Chosen;
 }
 
-/** One for each. */
+/** One entry per kind. */
 export type StoreKinds<Chosen extends ChosenStore> = {
   readonly [Kind in Chosen['kind']]: StoreKind<Extract<Chosen, { readonly kind: Kind }>>;
 };
 
-/** What the settings say of a store of that kind. */
+/** The configuration of a store of that kind. */
 export type StoreOf<Kind extends StoreConfig['kind']> = Extract<
   StoreConfig,
   { readonly kind: Kind }
 >;
 
-/** Asked in this order; the last needs no setting. */
+/** Checked in this order; the last one needs no setting. */
 const STORE_KINDS: StoreKinds<StoreConfig> = {
   redis: {
     read(read) {
@@ -116,7 +116,7 @@ const listKinds = (): readonly StoreKind<StoreConfig>[] => Object.values(STORE_K
 
 export const readStoreConfig = (read: Read): StoreConfig => chooseStore(listKinds(), read);
 
-/** The first of `kinds` that the settings ask for. */
+/** The first of `kinds` that the settings select. */
 export function chooseStore<Chosen extends ChosenStore>(
   kinds: readonly StoreKind<Chosen>[],
   read: Read,
@@ -128,16 +128,16 @@ export function chooseStore<Chosen extends ChosenStore>(
   throw new Error('The settings ask for no store');
 }
 
-/** A Config that was made by hand may name a kind that does not exist: then that of a store which needs no setting. */
+/** A hand-written Config may name an unknown kind: it gets the model of the store that needs no setting. */
 export const findStoreModel = (kind: string | undefined): ChosenStore =>
   listKinds().find(({ model }) => model.kind === kind)?.model ?? STORE_KINDS.embedded.model;
 
-// OAUTH_STATE_SECRET: what seals the records of a login.
+// OAUTH_STATE_SECRET: seals the records of a login.
 
 export type StateSecret =
-  /** `OAUTH_STATE_SECRET`: the first seals, all open. Never empty. */
+  /** `OAUTH_STATE_SECRET`: the first one seals, all of them open. Never empty. */
   | { readonly kind: 'given'; readonly secrets: readonly string[] }
-  /** Made at the first start, and kept in a file; for one process. */
+  /** Generated at the first start and kept in a file, for a single process. */
   | { readonly kind: 'kept'; readonly dataDir: string };
 
 export const MIN_SECRET_BYTES = 32;
@@ -158,14 +158,14 @@ export const stateSecrets = defineSetting('OAUTH_STATE_SECRET', secretList, {
   isSecret: true,
 });
 
-/** True if a login leaves records in the store, which nobody else may read or forge. */
+/** True if a login leaves records in the store that must be confidential and tamper-proof. */
 export const needsStateSecret = (oauthMode: OAuthMode, consent: 'page' | 'off'): boolean =>
   oauthMode === 'broker' || consent === 'page';
 
 export function readStateSecret(read: Read, store: StoreConfig): StateSecret | undefined {
   const secrets = read(stateSecrets);
   if (secrets !== undefined) return { kind: 'given', secrets };
-  // Replicas would each keep another one.
+  // Each replica would generate its own secret.
   if (!needsStateSecret(read(mode), read(consentSettings.kind)) || isSharedStore(store))
     return undefined;
   return { kind: 'kept', dataDir: store.dataDir };

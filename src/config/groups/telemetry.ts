@@ -1,9 +1,9 @@
-// OpenTelemetry: where traces go. The variables are those of its specification.
+// Settings of OpenTelemetry and of the audit log. The variables for traces are those of its specification.
 import { isPercentDecodable } from '../../platform/json.ts';
 import { anyText, baseUrl, flag, oneOf, type Rule } from '../rules.ts';
 import { defineSetting, type Read, readAll } from '../setting.ts';
 
-/** W3C Baggage, as far as OpenTelemetry uses it for settings. */
+/** The subset of W3C Baggage that OpenTelemetry uses for settings. */
 const pairs: Rule<Readonly<Record<string, string>>> = {
   parse(text) {
     const entries = text.split(',').map((pair) => /^\s*([^=\s]+)\s*=(.*)$/s.exec(pair));
@@ -88,7 +88,7 @@ const samplerArgument = defineSetting('OTEL_TRACES_SAMPLER_ARG', ratio, {
 
 export const tracingSettings = { endpoint, ...collectorSettings, sampler, samplerArgument };
 
-/** `collector` is undefined where nothing is traced. */
+/** `collector` is undefined if tracing is off. */
 export type TracingConfig = Readonly<ReturnType<typeof readTracingConfig>>;
 export type CollectorConfig = NonNullable<TracingConfig['collector']>;
 
@@ -99,13 +99,13 @@ export function readTracingConfig(read: Read) {
   const fixed = name.endsWith('always_on') ? 1 : 0;
   return {
     collector: {
-      /** Spans are posted there. */
+      /** The URL that spans are posted to. */
       url: `${url}/v1/traces`,
       ...readAll(collectorSettings, read),
       sampler: {
-        /** The part of the traces that begin here. */
+        /** The ratio of traces that begin here. */
         ratio: name.endsWith('traceidratio') ? argument : fixed,
-        /** True if a trace that the caller began is recorded if the caller's part is. */
+        /** True if the caller's sampling decision applies to traces that the caller began. */
         followsCaller: name.startsWith('parentbased_'),
       },
     },

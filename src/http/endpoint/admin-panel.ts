@@ -1,4 +1,4 @@
-// §22: what operators see below /admin/api, and what they do there, as each part of the gateway gives it.
+// §22: the panels of the operators' API: what operators see below /admin/api, and the acts they can perform.
 import type { JsonObject } from '../../platform/json.ts';
 import type { AuditedAction } from '../../telemetry/audit/audit.ts';
 import type { AdminTable } from './admin-table.ts';
@@ -14,26 +14,26 @@ interface AdminPath {
 
 export interface AdminView extends AdminPath {
   readonly method: 'GET';
-  /** Draws it as a tab of the page; one without is drawn by a component of its own, or by none. */
+  /** Renders the panel as a tab of the page; a panel without a table has its own component, or none. */
   readonly table?: AdminTable;
-  /** `operator` is who asks (`sub`). @throws GatewayError, or what the store throws. */
+  /** `operator` is the `sub` of the caller. @throws GatewayError, or an error of the store */
   show(query: URLSearchParams, operator: string | undefined): JsonObject | Promise<JsonObject>;
 }
 
 export interface AdminAct extends AdminPath {
   readonly method: 'DELETE' | 'POST';
-  /** Says which words are a parameter, of a path that ends in one. */
+  /** Validates the parameter at the end of the path, if there is one. */
   readonly hasParameter?: (text: string) => boolean;
-  /** Runs nothing yet. @throws GatewayError `bad_request` for a body that is not understood. */
+  /** Has no effect yet. @throws GatewayError `bad_request` for an invalid body */
   prepare(call: ProtectedCall): PreparedAct;
 }
 
 export interface PreparedAct extends AdminWork {
-  /** `note` writes a line of the audit log for a part of the work that succeeded. */
+  /** `note` writes an audit log line for a part of the work that succeeded. */
   run(note: (part: AdminWork) => void): Promise<Reply>;
 }
 
-/** As the audit log says it. */
+/** The description for the audit log. */
 export interface AdminWork extends Pick<AuditedAction, 'server' | 'tool' | 'prompt' | 'resource'> {
   readonly action: string;
   readonly target: string;

@@ -1,4 +1,4 @@
-// §22.2: names and e-mail addresses of those whom operators see, sealed wherever they are kept, and how they are found.
+// §22.2: names and e-mail addresses of users, for operators: seals them at rest, and finds users by them.
 
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import { type Clock, createTurns } from '../../platform/clock.ts';
@@ -19,30 +19,30 @@ import type {
 import type { GrantReader, UserGrant } from './grants.ts';
 import { readEmail, type UserContext } from './message.ts';
 
-/** Claims of the token when the session was opened. */
+/** Claims of the token from the time when the session was opened. */
 export interface Person {
   readonly name?: string;
   readonly email?: string;
-  /** True where the provider says that the address is theirs; absent where it does not say. */
+  /** True if the provider has verified the address; undefined if unknown. */
   readonly emailVerified?: boolean;
 }
 
 type People = ReturnType<typeof createPeople>;
 
 const MAX_NAME = 200;
-/** RFC 5321 §4.5.3.1 allows no longer address. */
+/** The maximum length of an address (RFC 5321 §4.5.3.1). */
 const MAX_EMAIL = 320;
 
 export function createPeople({ getSeal }: Pick<Runtime, 'getSeal'>) {
   const toSealContext = (context: string) => `person ${context}`;
   return {
-    /** `context` must be the same for opening. Undefined where the token has neither name nor e-mail. */
+    /** Opening requires the same `context`. Undefined if the token has neither name nor e-mail. */
     async seal(user: UserContext, context: string) {
       const person = describePerson(user);
       if (!person.name && !person.email) return undefined;
       return (await getSeal()).seal(toSealContext(context), JSON.stringify(person));
     },
-    /** Empty where there is nothing, or it was sealed with a secret that is no longer in use. */
+    /** Empty if nothing is stored, or it was sealed with a secret that has been removed. */
     async open(sealed: string | undefined, context: string): Promise<Person> {
       if (sealed === undefined) return {};
       const text = (await getSeal()).open(toSealContext(context), sealed);
@@ -56,31 +56,31 @@ export function createPeople({ getSeal }: Pick<Runtime, 'getSeal'>) {
   };
 }
 
-/** As much as is kept, or shown, of somebody. */
+/** The part of a person's data that is stored and shown. */
 const describePerson = ({ name, email, emailVerified }: Person): Person => ({
   ...(name && { name: name.slice(0, MAX_NAME) }),
   ...(email && { email: email.slice(0, MAX_EMAIL) }),
   ...(email && emailVerified !== undefined && { emailVerified }),
 });
 
-/** True if an operator who types this means the person: the whole user ID, or a part of e-mail or name. */
+/** True if the operator's search text matches the person: the whole user ID, or a part of the e-mail or name. */
 export function matchesPerson(text: string, sub: string | undefined, person: Person): boolean {
   const part = text.toLowerCase();
   const has = (value: string | undefined) => value?.toLowerCase().includes(part) === true;
   return sub === text || has(person.email) || has(person.name);
 }
 
-// §22.2: users by the HMAC of their e-mail address, so that one is found at once among any number of sessions.
+// §22.2: an index of users by the HMAC of their e-mail address, for a fast search among any number of sessions.
 
-/** A session may be used for as long, and longer. */
+/** A session may last this long, or longer. */
 const PERSON_TTL_SECONDS = 2_592_000;
-/** A bound for one page. An address is that of one user, or of a few who share it. */
+/** Maximum per page. An address belongs to one user, or to a few who share it. */
 const MAX_USERS = 20;
 const MAC_CONTEXT = 'e-mail address';
 
 export function createPersonIndex({ store, getSeal }: Runtime) {
   return {
-    /** Never rejects: whoever is not noted is found by looking through all sessions. */
+    /** Never rejects: a user missing in the index is found by a scan of all sessions. */
     async note(user: UserContext) {
       const { sub, issuer, email, emailVerified } = user;
       if (!email) return;
@@ -96,12 +96,12 @@ export function createPersonIndex({ store, getSeal }: Runtime) {
           PERSON_TTL_SECONDS,
         );
       } catch {
-        // The session is worth more than that operators find it at once.
+        // A missing index entry must not fail the session.
       }
     },
     /**
-     * Users whose tokens had this address lately, whatever its case: first those whom the provider says it belongs
-     * to. Anybody may have an address that is not verified: there may be any number of users.
+     * Finds users whose tokens recently had this address, ignoring case: users with a verified address come first. Any number of
+     * users may have an unverified address.
      */
     async find(email: string, from: AdminPlace | undefined) {
       const seal = await getSeal();
@@ -129,11 +129,11 @@ export function createPersonIndex({ store, getSeal }: Runtime) {
   };
 }
 
-/** As this code wrote it; undefined for what is no user. */
+/** Reads an owner as written by this file; undefined for anything else. */
 const toOwner = (sub: unknown, issuer: unknown): Owner | undefined =>
   typeof sub === 'string' ? { sub, ...(typeof issuer === 'string' && { issuer }) } : undefined;
 
-// §22.2: users who called without a session within the last day, on whatever replica, for operators.
+// §22.2: users who called without a session within the last day, on any replica, for operators.
 
 export interface RecentCaller {
   readonly user: Owner;
@@ -143,22 +143,22 @@ export interface RecentCaller {
 }
 
 const CALLER_TTL_SECONDS = 86_400;
-/** A process writes of each user at most once in this time. */
+/** A process writes each user at most once in this time. */
 const PAUSE_MS = 300_000;
 const MAX_CALLERS = 5_000;
-/** So often a process drops those that are too many, so many at once. */
+/** The interval at which a process removes excess entries, and their maximum number. */
 const TRIM_PAUSE_MS = 60_000;
 const TRIMMED = 100;
-/** Later than any entry: the place of the first. */
+/** Later than any entry: the start of the list. */
 const AFTER_ALL = Number.MAX_SAFE_INTEGER;
 
-/** `maxCallers` are kept in all. */
+/** Keeps at most `maxCallers` in total. */
 export function createRecentCallers(
   { store, clock, log }: Pick<Runtime, 'store' | 'clock' | 'log'>,
   people: People,
   maxCallers = MAX_CALLERS,
 ) {
-  /** Users who were written; each ends when they may be written again. */
+  /** Users written recently; each expires when it may be written again. */
   const written = createExpiringMap<true>('people', clock.monotonic);
   let trimAt = Number.NEGATIVE_INFINITY;
   const warn = createWarnThrottle(clock, (cause: unknown) =>
@@ -187,14 +187,14 @@ export function createRecentCallers(
   }
 
   return {
-    /** With each call: at once, and nobody waits for what it writes now and then. */
+    /** Called with each call: returns immediately, and occasional writes run in the background. */
     note(user: UserContext) {
       const name = nameOwner(user);
       if (written.get(name)) return;
       written.set(name, true, clock.monotonic() + PAUSE_MS);
       write(user).catch(warn);
     },
-    /** The user who was seen last comes first. */
+    /** The latest caller comes first. */
     async list(request: PageRequest) {
       const { items, next } = await store.readListed(CALLER_LIST_KEY, request);
       const callers = await Promise.all(items.map(({ key, value }) => read(key, value)));
@@ -203,9 +203,9 @@ export function createRecentCallers(
   };
 }
 
-// §22.2: finds what is of a person in a list.
+// §22.2: finds a person's items in a list.
 
-/** The people whom operators see, and what finds them. */
+/** The data of people, and the indexes to find them. */
 export interface FoundPeople {
   readonly people: People;
   readonly personIndex: ReturnType<typeof createPersonIndex>;
@@ -214,7 +214,7 @@ export interface FoundPeople {
   readonly clock: Clock;
 }
 
-/** A list that may have what is of the person. */
+/** A list to search for a person's items. */
 interface SearchedList<Item> {
   readonly isMeant: (item: Item) => boolean;
   readonly readPage: (request: PageRequest) => Promise<StoredPage<Item>>;
@@ -222,13 +222,13 @@ interface SearchedList<Item> {
   readonly readOfUser: (user: NamedUser) => Promise<readonly Item[]>;
 }
 
-/** Finds by a whole e-mail address at once; else the list is looked through. */
+/** Looks up a complete e-mail address in the index; otherwise scans the list. */
 export async function findOfPerson<Item>(
   { personIndex, clock, issuers }: FoundPeople,
   { text, from }: { readonly text: string; readonly from: AdminPageRequest['from'] },
   { isMeant, readPage, readOfUser }: SearchedList<Item>,
 ): Promise<AdminPage<Item>> {
-  // A cursor names a list of the address, or none while all items are looked through.
+  // A cursor contains a list number if it comes from the index, and none if it comes from a scan.
   if (text.includes('@') && (from === undefined || from.list !== undefined)) {
     const { users, next } = await personIndex.find(text, from);
     const read = users.map((user) =>
@@ -240,14 +240,14 @@ export async function findOfPerson<Item>(
   return lookThrough(readPage, isMeant, { from, clock });
 }
 
-// Names and e-mail addresses are sealed, so there is no index: the list is looked through, as far as one request may go.
+// Names and e-mail addresses are sealed, so they have no index: the list is scanned, within the limits of one request.
 
 const PAGE = 50;
-/** So many pages are looked through for one request, and so many items found; the last page may bring some more. */
+/** Maximum pages scanned per request, and the number of items after which the scan stops; the last page may contain more. */
 const MAX_PAGES = 40;
 const ENOUGH = 50;
 
-/** `next` is where to look on. */
+/** `next` is where the scan continues. */
 export async function lookThrough<Item>(
   readPage: (request: PageRequest) => Promise<StoredPage<Item>>,
   isMeant: (item: Item) => boolean,
@@ -266,7 +266,10 @@ export async function lookThrough<Item>(
   return { items: found, next: place };
 }
 
-/** Those of people whose user ID, e-mail or name the text is, or is a part of; of each who is found at once so many. */
+/**
+ * Finds grants of people whose user ID equals the text, or whose e-mail or name contains it; at most `maxOfUser` for each user
+ * found by the index.
+ */
 export const findGrants = <Found extends UserGrant>(
   found: FoundPeople,
   grants: GrantReader<Found>,
@@ -280,7 +283,7 @@ export const findGrants = <Found extends UserGrant>(
     readOfUser: async (user) => (await grants.listOfUser(user)).slice(0, maxOfUser),
   });
 
-/** As the provider said it last. */
+/** From the provider's latest claims. */
 export const describeGrantPerson = ({ claims }: UserGrant): Person =>
   describePerson({
     ...(typeof claims.name === 'string' && { name: claims.name }),

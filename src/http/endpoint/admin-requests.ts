@@ -1,6 +1,6 @@
-// §22: requests of the operators' API, as its panels read and answer them: pages of lists, users, and the end of one thing.
+// §22: parses requests of the operators' API and renders common parts of its responses: pages, users, and the end of one item.
 
-// §22.2: pages of a list: `limit`, and `cursor` as the page before said it.
+// §22.2: pages of a list: `limit`, and the `cursor` from the previous page.
 
 import type { ErrorKey } from '../../errors/catalogue.ts';
 import { fail } from '../../errors/gateway-error.ts';
@@ -15,7 +15,7 @@ const LIMIT = /^\d{1,3}$/;
 const CURSOR = /^(?<time>\d{1,16})\.(?<skip>\d{1,9})$/;
 const CURSOR_IN_LISTS = /^(?:(?<list>\d)\.)?(?<time>\d{1,16})\.(?<skip>\d{1,9})$/;
 
-/** For several lists that are read one after the other, `list` is the number of that in which the place is. */
+/** A position in several lists that are read one after the other; `list` is the number of the list. */
 export interface AdminPlace extends PagePlace {
   readonly list?: number;
 }
@@ -24,7 +24,7 @@ export interface AdminPageRequest extends PageRequest {
   readonly from: AdminPlace | undefined;
 }
 
-/** @throws GatewayError `bad_request`. */
+/** @throws GatewayError `bad_request` */
 export function readPageRequest(query: URLSearchParams, form = CURSOR): AdminPageRequest {
   const cursor = query.get('cursor');
   const { list, time, skip } = (cursor !== null && form.exec(cursor)?.groups) || {};
@@ -38,14 +38,14 @@ export function readPageRequest(query: URLSearchParams, form = CURSOR): AdminPag
   return { from: cursor === null ? undefined : place, limit };
 }
 
-/** For requests by which several lists are read. @throws GatewayError `bad_request`. */
+/** For requests that read several lists. @throws GatewayError `bad_request` */
 export const readAdminPageRequest = (query: URLSearchParams): AdminPageRequest =>
   readPageRequest(query, CURSOR_IN_LISTS);
 
 const renderCursor = (place: AdminPlace | undefined) =>
   place && [place.list, place.time, place.skip].filter((part) => part !== undefined).join('.');
 
-// §22.2: what the lists of the operators' API have in common.
+// §22.2: common parts of the lists in the operators' API.
 
 export interface AdminPage<Item> extends StoredPage<Item> {
   readonly next: AdminPlace | undefined;
@@ -55,7 +55,7 @@ export const renderNext = ({ next }: AdminPage<unknown>): JsonObject => ({
   nextCursor: renderCursor(next),
 });
 
-/** For a list that is in memory, in which a place is a number. */
+/** For a list in memory, where a position is an index. */
 export const renderNextOf = (total: number, skip: number): JsonObject => ({
   nextCursor: renderCursor(skip < total ? { time: 0, skip } : undefined),
 });
@@ -67,21 +67,21 @@ export const readShort = (value: unknown): string | undefined =>
 
 export const renderTime = (time: number): string => new Date(time).toISOString();
 
-// §22.2, §22.3: the user that a request names: by `user`, and by `issuer` where that is another than `OIDC_ISSUER`.
+// §22.2, §22.3: the user that a request selects: by `user`, and by `issuer` if it is not `OIDC_ISSUER`.
 
-/** A user with the issuer. */
+/** A user with a known issuer. */
 export interface NamedUser extends Owner {
   readonly issuer: string;
 }
 
 /** The issuers of users: the provider, and the gateway for its own clients. */
 export interface Issuers {
-  /** That of `OIDC_ISSUER`. */
+  /** The issuer `OIDC_ISSUER`. */
   readonly issuer: string;
   readonly findIssuerOf: (sub: string) => string;
 }
 
-/** Undefined where nobody is named. @throws GatewayError `bad_request`. */
+/** Undefined if no user is selected. @throws GatewayError `bad_request` */
 export function readSelectedUser(query: URLSearchParams, issuers: Issuers): NamedUser | undefined {
   const sub = query.get('user') ?? '';
   const issuer = query.get('issuer') ?? '';
@@ -90,29 +90,29 @@ export function readSelectedUser(query: URLSearchParams, issuers: Issuers): Name
   return fail('bad_request', { details: 'issuer requires user: name the user, too.' });
 }
 
-/** As lists name them: most are of `OIDC_ISSUER`. */
+/** The form used in lists: most users are from `OIDC_ISSUER`, which is omitted. */
 export const describeUser = ({ sub, issuer }: Owner, { issuer: defaultIssuer }: Issuers) => ({
   user: sub,
   issuer: issuer === defaultIssuer ? undefined : issuer,
 });
 
-/** Each once, and with a value: what was mistyped must not end more than was meant. */
+/** True if each parameter is known, has a value and is not repeated: a typo must not end more than intended. */
 export const isClear = (query: URLSearchParams, names: ReadonlySet<string>): boolean =>
   [...query].every(
     ([name, value]) => names.has(name) && value !== '' && query.getAll(name).length === 1,
   );
 
-/** As the audit log has it. */
+/** For the audit log. */
 export const describeSelection = (query: URLSearchParams): string =>
   [...query].map((parameter) => parameter.join(' ')).join(', ');
 
-// §22.3: the end of one thing that a list has, by its id.
+// §22.3: ends one item of a list by its ID.
 
 interface EndedThing {
-  /** In the audit log. */
+  /** The action in the audit log. */
   readonly action: string;
   isId(text: string): boolean;
-  /** False when there is nothing of this id. */
+  /** False if there is no item with this ID. */
   end(id: string): Promise<boolean>;
   readonly notFound: ErrorKey;
 }

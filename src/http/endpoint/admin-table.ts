@@ -1,22 +1,24 @@
-// §22.5: how the operators' page draws the list of a panel. The page has one component for all of them; it imports this file, which
-// therefore imports nothing.
+// §22.5: how the operators' page renders a panel's list. The page has one component for all lists; it imports this file, which
+// therefore has no imports.
 
-/** The objects in one member of a panel's answer, as rows. What others chose is text on the page, and hides nothing. */
+/**
+ * A table of the objects in one member of a panel's response. Values from others are rendered as text, and cannot hide anything.
+ */
 export interface AdminTable {
-  /** The name of its tab. */
+  /** The name of the tab. */
   readonly tab: string;
   readonly title: string;
   /** A sentence or two above the rows. */
   readonly about?: string;
-  /** Stands in place of the rows where there are none. */
+  /** Shown if there are no rows. */
   readonly none: string;
-  /** The member of the answer that has the rows. Further pages are had by `nextCursor`. */
+  /** The member of the response with the rows. `nextCursor` leads to further pages. */
   readonly rows: string;
-  /** The member of the answer that says how many there are in all. */
+  /** The member of the response with the total number of rows. */
   readonly count?: string;
-  /** `?person=` finds the rows of a user. */
+  /** True if `?person=` finds a user's rows. */
   readonly isSearchable?: true;
-  /** The first one is the heading of its row. */
+  /** The first column is the heading of the row. */
   readonly columns: readonly AdminColumn[];
   readonly acts?: readonly AdminTableAct[];
 }
@@ -25,24 +27,25 @@ export interface AdminColumn {
   readonly title: string;
   /** The path of the value in a row (`client.name`). */
   readonly member: string;
-  /** Stands in rows without a value, which otherwise do not show the column. */
+  /** Shown in rows without a value, which otherwise omit the column. */
   readonly none?: string;
   /**
-   * `text` unless given, of which 200 characters are shown; `whole` is a text that the gateway bounds itself. Lists are shown one below the other. `user` names the user of the row by `name`, `email`, `user` and
-   * `issuer`, and `client` an object by `title`, `name`, `id` and `version`.
+   * `text` by default, of which 200 characters are shown; `whole` is a text bounded by the gateway itself. List items are shown
+   * one below the other. `user` shows the user of the row from `name`, `email`, `user` and `issuer`, and `client` an object with
+   * `title`, `name`, `id` and `version`.
    */
   readonly kind?: 'text' | 'whole' | 'code' | 'time' | 'user' | 'client';
 }
 
-/** A button of each row, which sends a DELETE after a question. */
+/** A button in each row, which sends a DELETE after confirmation. */
 export interface AdminTableAct {
   readonly label: string;
-  /** `{member}` is filled in with the column of this member. */
+  /** The confirmation question; `{member}` is replaced with the column of this member. */
   readonly question: string;
-  /** Stands on the button that does it. */
+  /** The label of the confirmation button. */
   readonly answer: string;
-  /** Below `/admin/api`, with `{id}` of the row. */
+  /** Below `/admin/api`, with `{id}` from the row. */
   readonly path: string;
-  /** Members of the row that are sent as parameters, where it has them. */
+  /** Members of the row that are sent as parameters if present. */
   readonly query?: readonly string[];
 }

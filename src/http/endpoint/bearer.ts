@@ -89,7 +89,7 @@ export function createAuthenticate(
     try {
       const authorization = getHeader(request, 'authorization') ?? fail('missing_token');
       const token = readBearerToken(authorization);
-      // No JWT has a comma: it stands between two headers that were joined.
+      // No JWT contains a comma: it separates two joined headers.
       if (token === undefined || token.includes(',')) fail('invalid_format');
       const user = await verify(token, beforeFetch, request.path);
       record('success', startedAt);
@@ -102,7 +102,7 @@ export function createAuthenticate(
   function refuse(thrown: unknown, request: AuthRequest, startedAt: number): never {
     const error = toGatewayError(thrown);
     const { row, key } = error;
-    // 429: a limit was reached before the token was checked.
+    // 429: a limit was reached before the token was verified.
     if (row.status !== 429) record(row.jsonrpc?.reason ?? key, startedAt);
     if (row.status !== 401) throw error;
     onRefusal?.(error, request);

@@ -1,4 +1,4 @@
-// The name of a client, made fit to be shown: anybody may register under any name.
+// Makes a client's name safe to display: any client may register under any name.
 
 import { UNSEEN } from '../../platform/invisible.ts';
 import { shorten } from '../../platform/text.ts';
@@ -6,25 +6,25 @@ import { escapeHtml } from './html-page.ts';
 
 export interface NamedClient {
   readonly id: string;
-  /** Its own word for itself. */
+  /** The name that the client claims. */
   readonly name?: string | undefined;
-  /** The host where it logs in; undefined where it does so as itself. */
+  /** The host of its redirect URI; undefined for a client that authenticates as itself. */
   readonly redirectHost?: string | undefined;
 }
 
 export interface DisplayName {
   readonly text: string;
-  /** A sentence about what is wrong with it, for whoever reads it. */
+  /** A sentence that warns the reader about the name. */
   readonly warning: string | undefined;
 }
 
-/** Characters. */
+/** In characters. */
 const MAX_DISPLAY_NAME = 40;
 
-/** Characters that leave no mark, or turn the reading direction: controls, blanks, fillers. */
+/** Invisible characters, and characters that change the reading direction: controls, blanks, fillers. */
 const INVISIBLE = new RegExp(`[${UNSEEN}\\p{Z}]+`, 'gu');
 
-/** A name is shown in quotes, and must not end them itself: quotation marks, primes and the like. */
+/** A name is shown in quotes, and must not close them: quotation marks, primes and similar characters. */
 const QUOTES =
   /[\p{Quotation_Mark}\u02ba\u02bb-\u02bd\u02dd\u02ee\u02f4-\u02f6\u2032-\u2037\u05f3\u05f4\u3003]/gu;
 
@@ -33,7 +33,7 @@ export function createDisplayName({ name = '', id }: NamedClient): DisplayName {
     .normalize('NFKC')
     .replace(INVISIBLE, ' ')
     .replace(QUOTES, "'")
-    // No towers of accents over the next line.
+    // Limits stacked accents, which could cover the next line.
     .replace(/(\p{M}{3})\p{M}+/gu, '$1')
     .trim();
   if (plain === '') {
@@ -47,7 +47,7 @@ export function createDisplayName({ name = '', id }: NamedClient): DisplayName {
 function describeMixture(scripts: readonly string[]): string | undefined {
   if (scripts.length > 1)
     return `This name mixes letters from different scripts (${scripts.join(', ')}), a common way to imitate another name.`;
-  // Two of those that are hardly in use count as one here.
+  // Two rarely used scripts count as one here.
   return scripts[0] === OTHER_SCRIPT
     ? 'This name uses letters from a rare script, a common way to imitate another name.'
     : undefined;
@@ -56,13 +56,13 @@ function describeMixture(scripts: readonly string[]): string | undefined {
 /** HTML. */
 export const renderQuoted = ({ text }: DisplayName): string => `“<bdi>${escapeHtml(text)}</bdi>”`;
 
-/** HTML; nothing where there is nothing to say. */
+/** HTML; empty without a warning. */
 export const renderWarning = ({ warning: text }: DisplayName): string =>
   text === undefined ? '' : `<br><span class="warning">${escapeHtml(text)}</span>`;
 
-// UTS 39 §5.1: which scripts a text is written in. Look-alikes are made by mixing them.
+// UTS 39 §5.1: determines the scripts of a text. Look-alike names mix scripts.
 
-/** Scripts in use (UAX 31 table 5), and two more with many look-alikes of Latin letters. */
+/** Scripts in common use (UAX 31 table 5), and two more with many characters that resemble Latin letters. */
 const SCRIPTS = `
   Latin Arabic Armenian Bengali Bopomofo Cherokee Coptic Cyrillic Devanagari Ethiopic Georgian
   Greek Gujarati Gurmukhi Han Hangul Hebrew Hiragana Kannada Katakana Khmer Lao Malayalam Myanmar
@@ -71,21 +71,21 @@ const SCRIPTS = `
   .trim()
   .split(/\s+/);
 
-/** Stands for all that are not named. */
+/** Stands for all other scripts. */
 const OTHER_SCRIPT = 'another';
 
 const PATTERNS = SCRIPTS.map((name) => ({ name, letters: new RegExp(`\\p{Script=${name}}`, 'u') }));
 
 const COMMON = /[\p{Script=Common}\p{Script=Inherited}]/u;
 
-/** UTS 39 §5.2, "Highly Restrictive": languages that are written in several, Latin among them. */
+/** UTS 39 §5.2, "Highly Restrictive": languages that combine several scripts, including Latin. */
 const USED_TOGETHER: readonly ReadonlySet<string>[] = [
   new Set(['Latin', 'Han', 'Hiragana', 'Katakana']),
   new Set(['Latin', 'Han', 'Bopomofo']),
   new Set(['Latin', 'Han', 'Hangul']),
 ];
 
-/** One for those that are used together; none for digits and signs alone. */
+/** Counts scripts used together as one; empty for text of digits and signs only. */
 function findScripts(text: string): readonly string[] {
   const letters = [...text].filter((letter) => !COMMON.test(letter));
   const found = letters.map(

@@ -79,7 +79,10 @@ export interface PublicEndpoint extends EndpointBase {
 /** The rest of the work for a valid request. */
 export type JudgedRequest = PendingReply | AnonymousRequest;
 
-/** A request that any client could have sent, such as a page view without a session: counted apart, so that strangers lock out no user. */
+/**
+ * A request that any client could have sent, such as a page view without a session: counted separately, so that strangers lock
+ * out no user.
+ */
 interface AnonymousRequest {
   readonly runAnonymous: PendingReply;
 }

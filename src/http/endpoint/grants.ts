@@ -1,9 +1,9 @@
-// Logins of users by clients, as features beside logins see them: a port that logins implement.
+// Logins of users by clients, as a port for other features; implemented by logins.
 
 import type { JsonObject } from '../../platform/json.ts';
 import type { PageRequest, StoredPage } from '../../store/page.ts';
 
-/** A client that acts for a user. */
+/** A client that acts on behalf of a user. */
 export interface UserGrant {
   readonly user: { readonly issuer: string; readonly sub: string };
   readonly client: {
@@ -11,19 +11,19 @@ export interface UserGrant {
     readonly name?: string | undefined;
     readonly redirectHost?: string | undefined;
   };
-  /** All that the provider said of the user. */
+  /** All claims about the user from the provider. */
   readonly claims: JsonObject;
 }
 
 export interface GrantReader<Grant extends UserGrant = UserGrant> {
-  /** The one that ends last first. */
+  /** The grant with the latest expiry comes first. */
   list(request: PageRequest, owner: { readonly kind: 'all' }): Promise<StoredPage<Grant>>;
   listOfUser(user: UserGrant['user']): Promise<readonly Grant[]>;
 }
 
-/** Grants that have ended at any replica: what their clients have open ends with them. */
+/** Grants that ended on any replica: whatever their clients have open is closed. */
 export interface EndedGrants {
   listen(listener: (grantId: string) => void): void;
-  /** Tells whether it was heard of lately: for what was let in before that, and is about to be open. */
+  /** True if the grant ended recently: for requests that were admitted before that, and are about to open a stream. */
   hasEnded(grantId: string): boolean;
 }

@@ -1,4 +1,4 @@
-// Pages that are made for one request: nothing from elsewhere, no frame around them, no script but one of their own.
+// Renders HTML pages for one request: no external resources, no framing, and no script except an inline one.
 import { createHash } from 'node:crypto';
 
 const ENTITIES: Readonly<Record<string, string>> = {
@@ -12,13 +12,13 @@ const ENTITIES: Readonly<Record<string, string>> = {
 export const escapeHtml = (text: string): string =>
   text.replace(/[&<>"']/g, (sign) => ENTITIES[sign] ?? sign);
 
-/** A source of a content security policy: what has this hash, and nothing else. */
+/** A source of a Content-Security-Policy: allows only content with this hash. */
 const hashSource = (text: string) =>
   `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
 /**
- * No form-action: browsers hold every redirect after the form to it, up to the client's own
- * address, which may be any.
+ * No form-action: browsers apply it to every redirect after the form, including the one to the client's own address, which can be
+ * any.
  */
 const createPolicy = (script: string | undefined) =>
   [
@@ -40,9 +40,9 @@ export const renderHtmlPage = (
   }: {
     /** HTML above the heading. */
     readonly before?: string;
-    /** HTML, where the heading is more than the title. */
+    /** HTML, if the heading differs from the title. */
     readonly heading?: string;
-    /** JavaScript, run once the page is there. It is the same for all requests: nothing of one is written into it. */
+    /** JavaScript, run once the page is loaded. It must not contain data of a request, since it is the same for all. */
     readonly script?: string;
   } = {},
 ) => ({
@@ -50,7 +50,7 @@ export const renderHtmlPage = (
     'Content-Type': 'text/html; charset=utf-8',
     'Content-Security-Policy': createPolicy(script),
     'Cache-Control': 'no-store',
-    // Addresses have secrets in them. Without any, forms would come from the origin `null`.
+    // URLs contain secrets. With no referrer at all, forms would have the origin `null`.
     'Referrer-Policy': 'same-origin',
   },
   body: `<!doctype html>
@@ -72,7 +72,7 @@ ${body}
 `,
 });
 
-// Drawings inside a page: it loads none. They say nothing that the text beside them does not.
+// Inline SVG drawings. They are decorative: the text beside them says everything.
 
 const draw = (viewBox: string, size: number, paths: string) =>
   `<svg viewBox="${viewBox}" width="${size}" height="${size}" aria-hidden="true" focusable="false">${paths}</svg>`;
@@ -81,7 +81,7 @@ const STROKE =
   'fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"';
 
 export const ICONS = {
-  /** The gate, as on the site. */
+  /** The logo, as on the website. */
   postern: draw(
     '0 0 32 32',
     28,
@@ -92,17 +92,15 @@ export const ICONS = {
   done: draw('0 0 24 24', 24, `<path d="M5 12.5 10 17.5 19.5 7" ${STROKE}/>`),
 } as const;
 
-// The look of pages that are made for one request. They load nothing, so all of it is here.
+// The style of pages rendered for one request. All of it is inline.
 
 /**
- * A choice that cannot be made by a click or key which was meant for something else: the second half
- * of a double click after the window in front went away, a key that was held down. It appears when
- * the page is in front (the script of the page says so by a class) and the pointer, or the keyboard's focus,
- * has been inside it for a moment, and goes at once when one of these ends. Until then pale pictures of
- * the buttons are seen in their place, which Tab reaches and no click does: a click would leave the focus
- * inside while other windows come and go. Visibility, because a hidden button takes neither clicks nor
- * focus. An animation, because a transition needs an earlier style, which a page that was never drawn
- * does not have.
+ * Protects a choice against clicks and keys meant for something else: the second half of a double click after a window in front
+ * went away, or a key that is held down. The choice appears when the page is in front (indicated by a class that the page's
+ * script sets) and the pointer or the keyboard focus has been inside it for a moment, and disappears as soon as one of these
+ * ends. Until then, pale images of the buttons take their place, which Tab reaches but clicks do not: a click would leave the
+ * focus inside while other windows come and go. Uses visibility, because a hidden button takes neither clicks nor focus. Uses an
+ * animation, because a transition needs an earlier style, which a page that was never rendered does not have.
  */
 const CHOICE = `
 .choice-place { display: grid; }
@@ -117,7 +115,7 @@ const CHOICE = `
 @keyframes appear { from { visibility: hidden; } to { visibility: visible; } }
 `;
 
-/** The colours of the site; `--on-accent` is the text on a primary button. */
+/** The colours of the website; `--on-accent` is the text colour of a primary button. */
 const PAGE_STYLE = `
 :root { color-scheme: light dark; font: 1rem/1.5 system-ui, -apple-system, "Segoe UI", sans-serif;
   --text: #1a2328; --muted: #55636b; --ground: #f2f6f6; --card: #fff; --line: #dde6e6; --edge: #7b8b8f;

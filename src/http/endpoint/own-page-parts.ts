@@ -1,4 +1,4 @@
-// HTML that the gateway's own pages for users have in common.
+// Renders common HTML of the gateway's own pages for users.
 
 import { escapeInvisible } from '../../platform/invisible.ts';
 import { shorten } from '../../platform/text.ts';
@@ -12,7 +12,7 @@ import {
 import { escapeHtml, ICONS, renderHtmlPage } from './html-page.ts';
 import type { Reply } from './message.ts';
 
-/** The gateway whose page it is. */
+/** The gateway that the page belongs to. */
 export interface PageOwner {
   /** `SERVICE_DISPLAY_NAME`. */
   readonly displayName: string;
@@ -37,11 +37,11 @@ export const renderPage = (
   ...renderHtmlPage(title, body, { before: renderBrand(displayName) + mark }),
 });
 
-/** HTML that begins a sentence. `name` is what a person knows the login by. */
+/** HTML for the beginning of a sentence. `name` is what the user recognizes the login by. */
 export const renderLoggedIn = (name: string): string =>
   `You are logged in as <strong><bdi>${escapeHtml(name)}</bdi></strong>`;
 
-/** HTML: a form of the page `action`, whose fields and buttons are HTML. */
+/** HTML: a form that posts to `action`; fields and buttons are HTML. */
 export const renderForm = (
   action: string,
   { csrf }: { readonly csrf: string },
@@ -51,11 +51,11 @@ ${renderField('csrf', csrf)}
 ${fields}
 </form>`;
 
-/** HTML: a field that is not shown. */
+/** HTML: a hidden field. */
 export const renderField = (name: string, value: string): string =>
   `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
 
-/** The link was made for somebody else, who is not named, and who can still use it. `rest` is HTML. */
+/** The page for a link that was made for another user, who is not named and can still use it. `rest` is HTML. */
 export const renderForeignPage = (
   owner: PageOwner,
   name: string,
@@ -73,26 +73,26 @@ that one.</p>
 ${rest}`,
   });
 
-/** Its button that logs in as another user. */
+/** The button for logging in as another user. */
 export const SWITCH = '<button name="action" value="switch">Log in as another user</button>';
 
 export const WARNING_MARK = `<div class="mark">${ICONS.warning}</div>`;
 export const DONE_MARK = `<div class="mark good">${ICONS.done}</div>`;
 
-/** Above the heading: whose page it is. `service` is `SERVICE_DISPLAY_NAME`. */
+/** Shown above the heading: the service that the page belongs to. `service` is `SERVICE_DISPLAY_NAME`. */
 export const renderBrand = (service: string): string =>
   `<p class="brand">${ICONS.postern}<span>${escapeHtml(service)}</span></p>`;
 
-/** An app as its user sees it. Anybody may register under any name. */
+/** An app as shown to its user. Any client may register under any name. */
 export interface ShownApp {
   readonly name: DisplayName;
-  /** The host where it logs in. */
+  /** The host of its redirect URI. */
   readonly host: string;
   /** Undefined unless another app of the user has the same name. */
   readonly id: string | undefined;
 }
 
-/** `clients` are all that the user has. */
+/** `clients` are all clients of the user. */
 export function createShowApp(clients: readonly NamedClient[]): (client: NamedClient) => ShownApp {
   const ids = new Map<string, Set<string>>();
   for (const client of clients) {
@@ -108,7 +108,7 @@ export function createShowApp(clients: readonly NamedClient[]): (client: NamedCl
   };
 }
 
-/** As `renderRows` takes them. */
+/** In the form that `renderRows` expects. */
 export const listAppRows = ({
   name,
   host,
@@ -121,38 +121,38 @@ export const listAppRows = ({
     : [['ID, as another app has this name', `<code>${escapeHtml(id)}</code>`] as const]),
 ];
 
-/** Characters. */
+/** In characters. */
 const MAX_HOST = 200;
 const MAX_ID = 300;
 
-/** To the minute, as these pages know no time zone of their reader. */
+/** To the minute, in UTC, since these pages do not know the reader's time zone. */
 export function renderMinute(time: number): string {
   const iso = new Date(time).toISOString();
   return `<time datetime="${iso}">${iso.slice(0, 16).replace('T', ' ')} UTC</time>`;
 }
 
-/** Both are HTML. */
+/** Both columns are HTML. */
 export const renderRows = (
   rows: readonly (readonly [term: string, value: string])[],
 ): string => `<dl>
 ${rows.map(([term, value]) => `<div><dt>${term}</dt><dd>${value}</dd></div>`).join('\n')}
 </dl>`;
 
-/** RFC 6749 §3.3: printable ASCII; whatever else a link may have in it is not shown as it is. */
+/** RFC 6749 §3.3: scopes are printable ASCII; any other text in a link is not shown unchanged. */
 export const renderScopes = (scopes: readonly string[]): string =>
   scopes
     .map((scope) => scope.replace(/[^\x21-\x7E]/g, '?'))
     .map((scope) => `<code>${escapeHtml(shorten(scope, MAX_SCOPE))}</code>`)
     .join(' ');
 
-/** Characters. */
+/** In characters. */
 const MAX_SCOPE = 1000;
 
-// The page for a login that came to nothing.
+// The page for a failed login.
 
-/** `error` is that of the address, `url` leads to the page once more. */
+/** `error` is from the URL; `url` leads to the page again. */
 export function renderLoginFailed(service: string, error: string, url: string): Reply {
-  // Anybody can write what stands in an address: of that nothing is shown.
+  // URLs can be forged: no text from the URL is shown.
   const explanation =
     error === 'access_denied'
       ? 'The identity provider refused the login, or it was cancelled.'

@@ -1,5 +1,5 @@
-// §5.11, §24.3, §27.4: the gateway's own pages for users, who log in for them in their browser: what the features that have
-// such pages need of the one that logs people in.
+// §5.11, §24.3, §27.4: the gateway's own pages for users, who log in to them in the browser: the port between the features with
+// such pages and the one that handles logins.
 
 import type { LimitGroup } from '../../config/groups/limits.ts';
 import { fail } from '../../errors/gateway-error.ts';
@@ -19,19 +19,19 @@ import { type PageOwner, renderLoginFailed } from './own-page-parts.ts';
 import type { RequestParameters } from './parameters.ts';
 import { OAUTH } from './render-error.ts';
 
-/** Browsers log in by it for these pages. `cookie` is the Cookie header. */
+/** Handles browser logins for these pages. `cookie` is the Cookie header. */
 export interface OwnPages {
   readonly sessions: BrowserSessions;
   readonly browsers: Browsers;
   readonly beginLogin: BeginLogin;
-  /** The clients that act for a user. */
+  /** The clients that act on behalf of a user. */
   listClients(user: BrowserSession['user']): Promise<readonly NamedClient[]>;
 }
 
 interface BrowserSessions {
-  /** Without effect. */
+  /** Has no effect on the session. */
   has(cookie: string | undefined): Promise<boolean>;
-  /** Undefined without one. Being read, it lives on. */
+  /** Undefined without a session. Reading a session extends it. */
   find(cookie: string | undefined): Promise<OpenBrowserSession | undefined>;
 }
 
@@ -40,43 +40,43 @@ interface OpenBrowserSession {
   end(): Promise<void>;
 }
 
-/** Somebody who is logged in at these pages. */
+/** A user who is logged in to these pages. */
 export interface BrowserSession {
   readonly user: Owner & { readonly issuer: string };
-  /** As the person knows it: an address, or a name. */
+  /** A name that the user recognizes: an e-mail address or a name. */
   readonly displayName: string;
-  /** RFC 9700 §4.7: what each form repeats. */
+  /** RFC 9700 §4.7: the token that each form repeats. */
   readonly csrf: string;
-  /** In one of `ADMIN_GROUPS` when they logged in. Such a session is short, as that may change. */
+  /** True if the user was in one of `ADMIN_GROUPS` at the login. Such a session is short, as the groups may change. */
   readonly isOperator: boolean;
 }
 
-/** Known by a cookie that only it has, with or without a session. */
+/** A browser, identified by a cookie, with or without a session. */
 export interface Browser {
-  /** Stands in records for the cookie. */
+  /** Represents the cookie in records. */
   readonly hash: string;
-  /** Headers that give a new browser its cookie, or let a known one keep it. */
+  /** Headers that give a new browser its cookie, or extend the cookie of a known one. */
   readonly headers: ReplyHeaders;
 }
 
 export interface Browsers {
-  /** The browser of a Cookie header, or a new one. */
+  /** Returns the browser of a Cookie header, or a new one. */
   getOrCreate(cookie: string | undefined): Browser;
-  /** The hash of the cookie that was sent; undefined without one. */
+  /** The hash of the sent cookie; undefined without one. */
   readHash(cookie: string | undefined): string | undefined;
 }
 
-/** Sends a browser without a session to the provider, to log in for a page. */
+/** Redirects a browser without a session to the provider, to log in for a page. */
 export type BeginLogin = (cookie: string | undefined, login: LoginForPage) => Promise<Reply>;
 
 interface LoginForPage {
-  /** The browser is led back to it. */
+  /** The page to return to. */
   readonly page: OwnPage;
-  /** Asked even where the provider knows the browser, as it has to be sure who sits there. */
+  /** True if the provider must ask for the user, even if it knows the browser: a different user may sit there. */
   readonly isFresh: boolean;
 }
 
-/** A path of the gateway's own, with its query. Pages make it themselves: nothing that somebody sent leads anywhere else. */
+/** A path of the gateway's own pages, with its query. Only pages build it: input never determines where a redirect leads. */
 export type OwnPage =
   | '/account'
   | '/connections'
@@ -84,7 +84,7 @@ export type OwnPage =
   | '/approvals'
   | `/approvals/${string}`;
 
-/** Answers a browser. `cookie` is the Cookie header. */
+/** Handles a browser's request. `cookie` is the Cookie header. */
 type RunPage = (
   request: GatewayRequest,
   cookie: string | undefined,
@@ -92,8 +92,8 @@ type RunPage = (
 ) => Promise<Reply>;
 
 /**
- * Makes the endpoints of one feature's pages, all counted in the group `limit`. A browser without a session may be anybody's. Nothing
- * else is to be judged before the request is counted.
+ * Creates the endpoints of one feature's pages, all counted in the group `limit`. A browser without a session may be a
+ * stranger's. Nothing else is checked before the request is counted.
  */
 export const createOwnPageEndpoint =
   ({ has }: BrowserSessions, limit: LimitGroup) =>
@@ -101,7 +101,7 @@ export const createOwnPageEndpoint =
     kind: 'public',
     method,
     path,
-    // One that there is none of is told so on a page.
+    // Accepts any parameter: for an unknown one, the page says so.
     ...(path.includes(':') && { hasParameter: () => true }),
     ...(method === 'POST' && { body: 'json or form', maxBodyBytes: 16_384 }),
     limit,
@@ -116,7 +116,7 @@ export const createOwnPageEndpoint =
     },
   });
 
-/** Shows a page to the one who is logged in; anybody else logs in for it first. `error` is that of a login that led back to it. */
+/** Shows a page to a logged-in user; other browsers log in first. `error` is from a failed login that led back to the page. */
 export async function showToUser(
   { displayName, baseUrl }: PageOwner,
   { sessions, beginLogin }: OwnPages,
@@ -128,7 +128,7 @@ export async function showToUser(
   return found === undefined ? beginLogin(cookie, { page, isFresh: false }) : show(found.session);
 }
 
-/** Carries out what a form of `page` asks for. What was on the page may be over: whoever comes now logs in first. */
+/** Performs the action of a form on `page`. Without a session, redirects to the page to log in first. */
 export async function actForUser(
   { baseUrl }: PageOwner,
   { sessions, beginLogin }: OwnPages,
@@ -141,7 +141,7 @@ export async function actForUser(
   const action = parameters.require('action');
   if (action !== 'switch') return act(action, found.session);
   await found.end();
-  // The provider asks who it is, or it would bring back the same person.
+  // The provider must ask for the user; otherwise it would return the same one.
   return beginLogin(cookie, { page, isFresh: true });
 }
 
@@ -151,7 +151,7 @@ interface OwnForm {
   readonly cookie: string | undefined;
 }
 
-/** RFC 9700 §4.7. @throws GatewayError where the form is none of this session. */
+/** RFC 9700 §4.7. @throws GatewayError if the form is not from this session. */
 export function checkCsrf(
   parameters: Pick<RequestParameters, 'get'>,
   { csrf }: BrowserSession,

@@ -1,26 +1,26 @@
-// §4.6–§4.8: parameters of queries and forms: from where they come, how often, and under which names.
+// §4.6–§4.8: parses parameters of queries and forms: their sources, repetitions and names.
 import { fail } from '../../errors/gateway-error.ts';
 import { isObject } from '../../platform/json.ts';
 import type { RequestBody } from './message.ts';
 
-/** @throws GatewayError `oauth_invalid_request`. */
+/** @throws GatewayError `oauth_invalid_request` */
 type CheckName = (name: string) => void;
 
-/** RFC 8707 §2: the one parameter that may be given more than once. */
+/** RFC 8707 §2: the only repeatable parameter. */
 const REPEATABLE = 'resource';
 
 export interface RequestParameters {
-  /** The value, or undefined when it is missing or empty. */
+  /** The value, or undefined if it is missing or empty. */
   get(name: string): string | undefined;
   /** @throws GatewayError `oauth_invalid_request` naming the parameter. */
   require(name: string): string;
-  /** True if it was sent, even without a value. */
+  /** True if the parameter was sent, even without a value. */
   isNamed(name: string): boolean;
-  /** All that have a value, in the order received. */
+  /** All parameters with a value, in the order received. */
   readonly pairs: readonly (readonly [name: string, value: string])[];
 }
 
-/** @throws GatewayError `oauth_invalid_request` for a repeated parameter, or by its name. */
+/** @throws GatewayError `oauth_invalid_request` for a repeated or refused parameter. */
 export function parseQuery(
   query: string,
   checkName: CheckName = checkRequestName,
@@ -30,9 +30,9 @@ export function parseQuery(
 }
 
 /**
- * Form or JSON object with string members.
+ * Parses a form, or a JSON object with string members.
  *
- * @throws GatewayError `oauth_invalid_request` for a repeated or non-string member, or by its name.
+ * @throws GatewayError `oauth_invalid_request` for a repeated, non-string or refused member.
  */
 export function parseBody(
   body: RequestBody,
@@ -46,7 +46,7 @@ export function parseBody(
     if (typeof member === 'string') return [name, member] as const;
     return failRequest(`The member ${shortenName(name)} must be a string.`);
   });
-  // A flat object of strings has two for each member, unless one is given twice.
+  // A flat object of strings has two strings per member, unless a name is repeated.
   const strings = body.text.match(JSON_STRING) ?? [];
   if (strings.length !== 2 * members.length) failRequest('A member of the body appears twice.');
   return createParameters(pairs, checkName);
@@ -54,10 +54,10 @@ export function parseBody(
 
 const JSON_STRING = /"(?:[^"\\]|\\.)*"/g;
 
-/** Far more than any client sends: many cost time, and anybody may send them. */
+/** Far more than any client sends: processing many takes time, and any client may send them. */
 const MAX_PARAMETERS = 100;
 
-/** Tells it of a query or a form, without parsing it. */
+/** Checks a query or a form without parsing it. */
 export const hasTooManyParameters = (text: string): boolean =>
   text.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS;
 
@@ -68,7 +68,7 @@ function createParameters(
   received: readonly (readonly [string, string])[],
   checkName: CheckName,
 ): RequestParameters {
-  // RFC 6749 §3.1: one without a value counts as omitted, whatever its name.
+  // RFC 6749 §3.1: a parameter without a value counts as omitted, whatever its name.
   const pairs = received.filter(([, value]) => value !== '');
   const values = new Map<string, string>();
   for (const [name, value] of pairs) {
@@ -100,16 +100,16 @@ const REQUEST_PARAMETERS = `
   .trim()
   .split(/\s+/);
 
-/** Each could carry another redirect_uri past the check (RFC 9101, OpenID Connect Core §6). */
+/** Each could bypass the check with another redirect_uri (RFC 9101, OpenID Connect Core §6). */
 const UNSUPPORTED = ['request', 'request_uri', 'registration'] as const;
 
 const RESERVED = new Set([...REQUEST_PARAMETERS, ...UNSUPPORTED]);
 
 /**
- * `furtherNames`: further names that the endpoint knows.
+ * `furtherNames`: additional names that the endpoint accepts.
  *
- * PHP makes `redirect_uri` of `redirect.uri` and a list of `redirect_uri[]`, others read names
- * without their case: the provider would see a parameter that was never looked at here.
+ * PHP reads `redirect.uri` as `redirect_uri`, and `redirect_uri[]` as a list; other frameworks ignore the case of names: the
+ * provider would see a parameter that was never checked here.
  */
 export function createNameCheck(furtherNames: readonly string[] = []): CheckName {
   const known = new Set<string>([...REQUEST_PARAMETERS, ...furtherNames]);
@@ -125,7 +125,7 @@ export function createNameCheck(furtherNames: readonly string[] = []): CheckName
   };
 }
 
-/** @throws GatewayError `oauth_invalid_request`, always. */
+/** @throws GatewayError `oauth_invalid_request` */
 export function failRequest(details: string): never {
   return fail('oauth_invalid_request', { details });
 }

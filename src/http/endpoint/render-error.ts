@@ -5,21 +5,21 @@ import { toErrorDescription } from '../../platform/text.ts';
 import { escapeHtml, ICONS, renderHtmlPage } from './html-page.ts';
 import { createRedirectReply, type Reply } from './message.ts';
 
-/** The form in which a route speaks of errors (§7.1 or §7.3). */
+/** The form of a route's error responses (§7.1 or §7.3). */
 export type ErrorFormat = { readonly form: 'jsonrpc' } | OAuthErrorFormat;
 
 interface OAuthErrorFormat {
   readonly form: 'oauth';
-  /** The code for a body that cannot be read (§7.3). */
+  /** The code for an unreadable body (§7.3). */
   readonly body: OAuthErrorCode;
-  /** The code for a request that comes too soon; without one limits answer as §7.2 says. */
+  /** The code for a rate limit; without one, limits respond as in §7.2. */
   readonly limit?: OAuthErrorCode;
 }
 
 export const JSONRPC: ErrorFormat = { form: 'jsonrpc' };
 export const OAUTH = { form: 'oauth', body: 'invalid_request' } as const satisfies ErrorFormat;
 
-/** The reply for an error of a request that has no id, or whose id is not known yet. */
+/** The reply for an error of a request without an ID, or before the ID is known. */
 export function renderError(error: GatewayError, format: ErrorFormat): Reply {
   const { row, failure } = error;
   if (failure.redirect?.isAutomatic)
@@ -42,7 +42,7 @@ function renderBody(error: GatewayError, format: ErrorFormat): JsonObject {
   return { error: code, error_description: description };
 }
 
-/** The members of a reply that the log tells of an error. */
+/** The part of an error that is logged with the reply. */
 export const toLogMembers = (error: GatewayError): Pick<Reply, 'error' | 'facts'> => ({
   error,
   ...(error.failure.facts && { facts: error.failure.facts }),
@@ -65,13 +65,13 @@ export function describeOAuthError({ row, message }: GatewayError, format: Error
   return { code, description: toErrorDescription(message) };
 }
 
-// An error as a page, for a browser that cannot be redirected safely.
+// Renders an error as a page, for a browser that cannot be redirected safely.
 
-/** The same status and headers as the reply for programs, with a page for its body. */
+/** The same status and headers as the reply for programs, with a page as the body. */
 export function renderErrorPage(
   error: GatewayError,
   format: ErrorFormat,
-  /** True if it is a login by an app that failed. */
+  /** True for a failed login of an app. */
   isLogin = true,
 ): Reply {
   const reply = renderError(error, format);
@@ -88,7 +88,7 @@ of this gateway: <code>${escapeHtml(code)}</code>, status ${error.row.status}.</
   return { ...reply, headers: { ...reply.headers, ...page.headers }, body: page.body };
 }
 
-/** The user decides: nobody has checked who is behind this address. */
+/** The user decides: the owner of this address is unverified. */
 export function renderReturnLink(address: string): string {
   const url = new URL(address);
   const isWeb = url.protocol === 'https:' || url.protocol === 'http:';

@@ -1,5 +1,5 @@
-// RFC 6749 §2.3, RFC 7523: how the gateway, as a client, says who it is: at its provider, and at the authorization servers of
-// MCP servers.
+// RFC 6749 §2.3, RFC 7523: authenticates the gateway as a client, at its provider and at the authorization servers of MCP
+// servers.
 
 import type { Clock } from '../../platform/clock.ts';
 import { generateTokenId } from '../../platform/ids.ts';
@@ -9,12 +9,12 @@ type SecretMethod = 'none' | 'post' | 'basic';
 
 export type ClientAuthMethod = SecretMethod | 'private_key_jwt';
 
-/** Identity of the gateway at one authorization server. */
+/** The gateway's identity at one authorization server. */
 export interface OAuthClient {
   readonly id: string;
   readonly secret: string | undefined;
   readonly method: ClientAuthMethod;
-  /** For whom its assertions are; undefined for the endpoint that each is sent to. */
+  /** The audience of its assertions; undefined means the endpoint that each is sent to. */
   readonly audience: string | undefined;
 }
 
@@ -25,7 +25,7 @@ export interface AuthenticatedForm {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** `namesClient`: the form has the client's ID beside the Authorization header, too. */
+/** `namesClient`: the form also contains the client's ID, in addition to the Authorization header. */
 export function authenticateBySecret(
   { id, secret = '', method }: Pick<OAuthClient, 'id' | 'secret'> & { method: SecretMethod },
   form: readonly FormPair[],
@@ -38,11 +38,11 @@ export function authenticateBySecret(
   return { form: namesClient ? named : form, headers };
 }
 
-/** RFC 6749 §2.3.1: both halves form-encoded first. */
+/** RFC 6749 §2.3.1: both parts are form-encoded first. */
 export const createBasicAuthorization = (id: string, secret: string): string =>
   `Basic ${Buffer.from(`${formEncode(id)}:${formEncode(secret)}`).toString('base64')}`;
 
-/** `application/x-www-form-urlencoded`, of one value. */
+/** Encodes one value as `application/x-www-form-urlencoded`. */
 const formEncode = (text: string) => new URLSearchParams([['', text]]).toString().slice(1);
 
 export const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
@@ -50,7 +50,7 @@ const ASSERTION_SECONDS = 60;
 
 export type AuthenticateForm = ReturnType<typeof createAuthenticateForm>;
 
-/** Authentication by any of the methods. */
+/** Authenticates a form by any of the methods. */
 export const createAuthenticateForm = (keys: SigningKeys, clock: Clock) =>
   async function authenticateForm(
     { id, secret, method, audience }: OAuthClient,
@@ -60,7 +60,7 @@ export const createAuthenticateForm = (keys: SigningKeys, clock: Clock) =>
     if (method !== 'private_key_jwt')
       return authenticateBySecret({ id, secret, method }, form, false);
     const iat = Math.floor(clock.now() / 1000);
-    // Never another endpoint than this one: whoever gets the assertion could use it there.
+    // The default is this endpoint only: a recipient could replay the assertion at any other audience.
     const aud = audience ?? url;
     const claims = { iss: id, sub: id, aud, iat, exp: iat + ASSERTION_SECONDS };
     const assertion = signJwt({ ...claims, jti: generateTokenId() }, await keys.getSigningKey());
@@ -75,7 +75,7 @@ export const createAuthenticateForm = (keys: SigningKeys, clock: Clock) =>
     };
   };
 
-/** The request that posts it. */
+/** Builds the request that posts the form. */
 export const createFormRequest = ({ form, headers }: AuthenticatedForm) => ({
   method: 'POST' as const,
   headers: { ...headers, 'Content-Type': 'application/x-www-form-urlencoded' },
@@ -92,14 +92,16 @@ const SECRETS = new Set([
   'client_assertion',
 ]);
 
-/** Some servers repeat what they were sent, as it was or encoded: none of its secrets is for the log. */
+/**
+ * Removes the secrets of a request from a response: some servers echo them, unchanged or encoded, and secrets must not be logged.
+ */
 export const redactSent = (text: string, sent: readonly FormPair[]): string =>
   sent
     .filter(([name, value]) => SECRETS.has(name) && value !== '')
     .flatMap(([, value]) => [value, encodeURIComponent(value), formEncode(value)])
     .reduce((redacted, spelling) => redacted.replaceAll(spelling, '…'), text);
 
-// The names that metadata and registrations have for the methods (RFC 7591 §2).
+// The names of the methods in metadata and registrations (RFC 7591 §2).
 
 const METHOD_NAMES = {
   none: 'none',
@@ -114,12 +116,15 @@ export const readMethodName = (name: unknown): ClientAuthMethod | undefined =>
 export const writeMethodName = (method: ClientAuthMethod): string =>
   Object.entries(METHOD_NAMES).find(([, own]) => own === method)?.[0] ?? 'none';
 
-/** The method of a client with a secret where nobody says it: RFC 8414 §2 has `client_secret_basic` for whoever does not list them. */
+/**
+ * Chooses the method for a client secret if none is configured. RFC 8414 §2 defaults to `client_secret_basic` if metadata lists
+ * no methods.
+ */
 export function chooseSecretMethod(
   listed: readonly string[] | undefined,
   hasMetadata: boolean,
 ): ClientAuthMethod {
-  // Servers without metadata, such as GitHub, document the form alone.
+  // Servers without metadata, such as GitHub, only document the form.
   if (!hasMetadata) return 'post';
   if (listed === undefined || listed.includes('client_secret_basic')) return 'basic';
   return listed.includes('client_secret_post') ? 'post' : 'basic';

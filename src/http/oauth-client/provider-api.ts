@@ -1,4 +1,4 @@
-// §4.7: form posts to the provider, so many at a time, by the one client that it knows; and its answers.
+// §4.7: posts forms to the provider, with bounded concurrency and the client registered there, and parses its responses.
 
 import type { ProviderClientConfig } from '../../config/groups/provider.ts';
 import type { ProviderQuirks } from '../../config/provider-profiles.ts';
@@ -25,10 +25,10 @@ type ProviderApi = ReturnType<typeof createProviderApi>;
 
 const LIMITS = { timeoutMs: 10_000, maxBytes: 1_048_576 };
 const MAX_IN_FLIGHT = 100;
-/** Half the time after which a request is given up. */
+/** Half of the request timeout. */
 const RETRY_AFTER_SECONDS = 5;
 
-/** `errorCodes` are the provider's own words for errors, and the codes of RFC 6749 for the same. */
+/** `errorCodes` maps the provider's proprietary error codes to those of RFC 6749. */
 export function createProviderApi(
   fetch: Fetch,
   errorCodes: NonNullable<ProviderQuirks['errorCodes']> = {},
@@ -37,10 +37,10 @@ export function createProviderApi(
 
   return {
     /**
-     * Nothing of the caller's request is sent but its parameters: no cookies, no headers.
+     * Sends only the parameters of the caller's request: no cookies, no headers.
      *
-     * @throws GatewayError `upstream_failed` when there is no answer, `provider_busy`, at once, when
-     * too many requests are in flight: a provider that stalls must not keep every one that comes.
+     * @throws GatewayError `upstream_failed` if there is no response; `provider_busy` immediately if too many requests are in
+     * flight, so that a stalling provider does not hold up every request.
      */
     async post(request: ProviderRequest): Promise<ProviderResponse> {
       if (inFlight >= MAX_IN_FLIGHT)
@@ -73,7 +73,7 @@ function readRefusal(
   errorCodes: Readonly<Record<string, string>>,
 ): ProviderRefusal | undefined {
   const { error, error_description: description, access_token: token } = parseObject(body) ?? {};
-  // GitHub and Slack refuse with 200.
+  // GitHub and Slack send errors with status 200.
   const isRefusal = status >= 400 || (typeof error === 'string' && token === undefined);
   if (!isRefusal) return undefined;
   const words = [error, description].filter((text) => typeof text === 'string').join(': ');
@@ -88,24 +88,24 @@ function readRefusal(
   };
 }
 
-// Answers of the provider: as data that both modes read, and as the reply for a client.
+// Responses of the provider: as data for both modes, and as the reply for a client.
 
 export interface ProviderResponse {
   readonly status: number;
-  /** Its content type: nothing else of what the provider's headers say is a client's matter. */
+  /** Only the content type: other headers of the provider do not concern a client. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
-  /** Set from status 400 on, and where the answer is an error whatever its status says. */
+  /** Set for status 400 and above, and for an error with any other status. */
   readonly refusal: ProviderRefusal | undefined;
 }
 
 /** RFC 6749 §5.2. */
 interface ProviderRefusal {
-  /** The `error` of the answer, where it has one, as RFC 6749 §5.2 calls it. */
+  /** The `error` of the response, if any, as a code of RFC 6749 §5.2. */
   readonly code: string | undefined;
-  /** Its words, as a sentence for the log: no secret is in it. */
+  /** The provider's words as a sentence for the log, without secrets. */
   readonly message: string;
-  /** The gateway's client at the provider was refused, which only an operator can mend. */
+  /** True if the provider rejected the gateway's own client, which only an operator can fix. */
   readonly isProviderClientRefused: boolean;
 }
 
@@ -125,20 +125,20 @@ export function renderProviderResponse(response: ProviderResponse): Reply {
   };
 }
 
-// §4.6, §4.7: the one client that the provider knows stands in for all clients of the gateway.
+// §4.6, §4.7: the client registered at the provider is used for all clients of the gateway.
 
 /** A form post to the provider. */
 interface ProviderRequest extends AuthenticatedForm {
   readonly url: string;
-  /** Sent as the client that the provider knows: the gateway. */
+  /** True if the request is authenticated as the gateway's client at the provider. */
   readonly usesProviderClient: boolean;
 }
 
-/** @throws GatewayError `not_configured` when OAUTH_CLIENT_ID is not set. */
+/** @throws GatewayError `not_configured` if OAUTH_CLIENT_ID is not set. */
 export const requireClientId = ({ id }: ProviderClientConfig): string =>
   id ?? fail('not_configured', { details: 'OAUTH_CLIENT_ID is not set on this gateway.' });
 
-/** Members by which a client authenticates itself; those of another client are never passed on. */
+/** Members with a client's credentials; those of another client are never passed on. */
 const CREDENTIALS = new Set([
   'client_id',
   'client_secret',
@@ -146,7 +146,7 @@ const CREDENTIALS = new Set([
   'client_assertion_type',
 ]);
 
-/** RFC 6749 §2.3: the request with the credentials of the client that the provider knows. */
+/** RFC 6749 §2.3: adds the credentials of the gateway's client at the provider. */
 export function authenticateClient(
   client: ProviderClientConfig,
   { url, form }: Pick<ProviderRequest, 'url' | 'form'>,
@@ -162,7 +162,7 @@ export function authenticateClient(
   return { url, ...authenticated, usesProviderClient: true };
 }
 
-/** RFC 6749 §4.1.2.1, §5.2: whether the error is about the client, not about its request. */
+/** RFC 6749 §4.1.2.1, §5.2: true if the error concerns the client, not the request. */
 export const isClientError = (error: unknown): boolean =>
   error === 'invalid_client' || error === 'unauthorized_client';
 
@@ -173,15 +173,15 @@ export const MISCONFIGURED = "The gateway is misconfigured; this is not the user
 export const CHECK_PROVIDER_CLIENT =
   'Check OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET and OAUTH_CLIENT_AUTH, and the client at the provider.';
 
-// RFC 7009: what the provider gave for a login is revoked there, as far as it can be.
+// RFC 7009: revokes the provider's tokens of a login, best effort.
 
-/** Never rejects: what is revoked here has ended here, whatever the provider says. */
+/** Never rejects: here the login has ended, whatever the provider responds. */
 export type RevokeTokens = (tokens: {
   readonly refreshToken?: string | undefined;
   readonly accessToken?: string | undefined;
 }) => Promise<void>;
 
-/** `api` of its own: a revocation endpoint that stalls must keep nobody from logging in. */
+/** Needs a separate `api`: a stalling revocation endpoint must not block logins. */
 export const createRevokeTokens = (
   client: ProviderClientConfig,
   api: ProviderApi,
@@ -199,11 +199,11 @@ export const createRevokeTokens = (
       ];
       await api.post(authenticateClient(client, { url, form }));
     } catch {
-      // It may have no such endpoint, or be down: the token dies of age.
+      // The provider may have no such endpoint, or be down: the token expires on its own.
     }
   };
 
-// §18.6, RFC 8693: the gateway asks the provider for a token by which it may call another service for a user.
+// §18.6, RFC 8693: requests a token from the provider with which the gateway may call another service on behalf of a user.
 
 interface TokenExchangeRequest {
   /** The caller's token, as `/mcp` accepts it. A secret. */
@@ -216,10 +216,10 @@ export type TokenExchangeResult =
   | {
       readonly kind: 'issued';
       readonly token: string;
-      /** Undefined where the provider does not say. */
+      /** Undefined if the provider does not say. */
       readonly expiresInSeconds: number | undefined;
     }
-  /** `reason` is for the log: no secret is in it. */
+  /** `reason` is for the log, without secrets. */
   | { readonly kind: 'refused'; readonly reason: string };
 
 export type ExchangeToken = ReturnType<typeof createExchangeToken>;
@@ -231,7 +231,7 @@ export const createExchangeToken = (
   api: ProviderApi,
   endpoints: ProviderEndpoints,
 ) =>
-  /** @throws GatewayError when the provider cannot be asked. */
+  /** @throws GatewayError if the provider cannot be reached. */
   async function exchangeToken({
     subjectToken,
     audience,
@@ -247,7 +247,7 @@ export const createExchangeToken = (
     ];
     const url = await endpoints.findTokenUrl();
     const { status, body, refusal } = await api.post(authenticateClient(client, { url, form }));
-    // A provider in trouble is not one that refuses.
+    // A failing provider is not a refusal.
     if (status >= 500 || status === 429)
       throw new Error(refusal?.message ?? `The provider answered ${status}.`);
     if (refusal !== undefined) return { kind: 'refused', reason: refusal.message };
@@ -259,7 +259,7 @@ export const createExchangeToken = (
       return refuseExchange(`has token_type ${quote(type, 40)}, and must have "Bearer"`);
     if (typeof token !== 'string' || !BEARER_TOKEN.test(token))
       return refuseExchange('has no access_token that can be sent');
-    // Some write numbers as text.
+    // Some providers send numbers as text.
     const seconds = Number(expiresIn);
     return {
       kind: 'issued',
@@ -268,7 +268,7 @@ export const createExchangeToken = (
     };
   };
 
-/** RFC 6750 §2.1: the characters that may stand in a header. */
+/** RFC 6750 §2.1: the characters allowed in the header. */
 const BEARER_TOKEN = /^[A-Za-z0-9\-._~+/]{1,16384}=*$/;
 
 const refuseExchange = (problem: string): TokenExchangeResult => ({

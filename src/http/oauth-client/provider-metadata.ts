@@ -1,4 +1,4 @@
-// §5.2: what the provider says of itself (OpenID Connect Discovery §4), and where its endpoints are.
+// §5.2: fetches and caches the provider's discovery document (OpenID Connect Discovery §4), and finds its endpoints.
 
 import type { OAuthConfig } from '../../config/groups/oauth.ts';
 import type { ProviderConfig } from '../../config/groups/provider.ts';
@@ -13,7 +13,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 /** The members of the discovery document that the service uses. */
 export interface ProviderDocument {
   readonly issuer: string;
-  /** Undefined for a provider that signs nothing. */
+  /** Undefined for a provider without signing keys. */
   readonly jwks_uri?: string;
   readonly id_token_signing_alg_values_supported?: readonly string[];
   readonly authorization_endpoint?: string;
@@ -32,18 +32,17 @@ export interface ProviderDocument {
 }
 
 export interface ProviderMetadata {
-  /** `OIDC_ISSUER`, as tokens must name it. */
+  /** `OIDC_ISSUER`, the required issuer of tokens. */
   readonly issuer: string;
-  /** RFC 9207: as the provider would name itself in redirects, where that is something else. */
+  /** RFC 9207: the provider's name for itself in redirects, if it differs. */
   readonly redirectIssuer?: string;
-  /** Nobody has to ask the provider where its endpoints are. It signs nothing, either: there is no key set. */
+  /** True if the endpoints are known without a document. Such a provider has no signatures and no key set. */
   readonly isFixed?: true;
   /**
-   * The document: fetched once for many, kept for five minutes, served stale while the provider
-   * is down. One of another issuer is not used.
+   * Returns the document. Single flight, cached for five minutes, and served stale while the provider is down. A document of
+   * another issuer is not used.
    *
-   * @throws Error when it was never fetched and cannot be now; `IssuerMismatch` when the one that
-   * is there is of another issuer.
+   * @throws Error if it was never fetched and cannot be fetched now; `IssuerMismatch` if the document is from another issuer.
    */
   get(): Promise<ProviderDocument>;
 }
@@ -51,7 +50,7 @@ export interface ProviderMetadata {
 /** For the log. */
 export interface IssuerSetting {
   readonly variable: string;
-  /** The settings that can take its place. */
+  /** The settings that can replace it. */
   readonly remedy: string;
   /** Advice about a document of another issuer. */
   readonly advice: string;
@@ -66,11 +65,11 @@ const OIDC_ISSUER: IssuerSetting = {
 
 /** §8.5. */
 const FRESH_MS = 300_000;
-/** After a failure the provider is left alone for so long. */
+/** After a failure, the provider gets no request for this long. */
 const COOL_DOWN_MS = 2000;
 const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
 
-/** `setting` is the one that names the issuer. */
+/** `setting` is the setting that contains the issuer. */
 export function createProviderMetadata(
   { fetch, clock, log }: Pick<Runtime, 'fetch' | 'clock' | 'log'>,
   issuer: string,
@@ -80,7 +79,7 @@ export function createProviderMetadata(
   let kept: { readonly document: ProviderDocument; readonly at: number } | undefined;
   let failed: { readonly cause: unknown; readonly at: number } | undefined;
   let running: Promise<ProviderDocument> | undefined;
-  /** The other issuer of which the log has spoken. */
+  /** The mismatching issuer that has been logged. */
   let reported: string | undefined;
 
   async function load(): Promise<ProviderDocument> {
@@ -137,7 +136,7 @@ export const buildDiscoveryUrl = (issuer: string): string =>
   `${issuer.replace(/\/+$/, '')}/.well-known/openid-configuration`;
 
 /**
- * The document, where nothing else will do.
+ * Returns the document for callers that cannot do without it.
  *
  * @throws GatewayError `internal_error` while the provider is down.
  */
@@ -185,7 +184,7 @@ const ENDPOINTS = [
   'end_session_endpoint',
 ] as const;
 
-/** False unless they are said. */
+/** False by default. */
 const FLAGS = [
   'authorization_response_iss_parameter_supported',
   'backchannel_logout_supported',
@@ -195,14 +194,14 @@ const FLAGS = [
 const isUrl = (value: unknown): value is string =>
   typeof value === 'string' && /^https?:\/\//i.test(value) && URL.canParse(value);
 
-// RFC 7519 §4.1.1, RFC 8414 §3.3: issuers are compared as they stand, character by character.
+// RFC 7519 §4.1.1, RFC 8414 §3.3: issuers are compared literally, character by character.
 
-/** The discovery document names another issuer; the log said so when it was first seen. */
+/** The discovery document contains another issuer; it was logged when first seen. */
 export class IssuerMismatch extends Error {
   override readonly name = 'IssuerMismatch';
 }
 
-/** The difference between two issuers, as a sentence without its full stop. */
+/** Describes the difference between two issuers, as a sentence without a full stop. */
 export function describeIssuerMismatch(what: string, found: unknown, expected: string): string {
   if (found === undefined) return `The ${what} is missing; it must be ${quote(expected)}`;
   const differing = `The ${what} is ${quote(found)} and must be ${quote(expected)}`;
@@ -212,7 +211,7 @@ export function describeIssuerMismatch(what: string, found: unknown, expected: s
   return differing;
 }
 
-// OpenID Connect Discovery §3: where the provider's endpoints are, unless a setting says it.
+// OpenID Connect Discovery §3: the provider's endpoints, from settings or the document.
 
 export type ProviderEndpoints = ReturnType<typeof createProviderEndpoints>;
 
@@ -237,7 +236,7 @@ export function createProviderEndpoints(
   }
 
   return {
-    /** As the provider names itself in its redirects. */
+    /** The issuer in the provider's redirects. */
     issuer: metadata.redirectIssuer ?? metadata.issuer,
     /** @throws GatewayError `not_configured`, or `internal_error` while the provider is down. */
     findAuthorizationUrl: () =>
@@ -245,13 +244,13 @@ export function createProviderEndpoints(
     findTokenUrl: () => findUrl(configured.tokenUrl, 'token_endpoint', 'OAUTH_TOKEN_URL'),
     findRevocationUrl: () =>
       findUrl(configured.revocationUrl, 'revocation_endpoint', 'OAUTH_REVOCATION_URL'),
-    /** The page where browsers log out; undefined where the provider has no such page, or its discovery document cannot be had. */
+    /** The page for logging out in the browser; undefined if the provider has none, or its discovery document is unavailable. */
     findEndSessionUrl: async () => (await findDocument())?.end_session_endpoint,
-    /** Those that the provider says it has; none while its discovery document was never fetched. */
+    /** The scopes that the provider lists; empty as long as its discovery document was never fetched. */
     listScopes: async () => (await findDocument())?.scopes_supported ?? [],
     /**
-     * RFC 9207 §2.3: whether the provider names itself in its redirects; undefined when its discovery
-     * document was never fetched and cannot be now.
+     * RFC 9207 §2.3: whether the provider adds its issuer to redirects; undefined if its discovery document was never fetched and
+     * cannot be fetched now.
      */
     async sendsIssuer() {
       const document = await findDocument();
@@ -260,7 +259,7 @@ export function createProviderEndpoints(
   };
 }
 
-// A provider that says nothing of itself.
+// Metadata of a provider without a discovery document.
 
 export const openProviderMetadata = (
   runtime: Pick<Runtime, 'fetch' | 'clock' | 'log'>,
@@ -283,13 +282,13 @@ const METADATA: { readonly [Login in ProviderLogin]: typeof createProviderMetada
   }),
 };
 
-// GitHub's endpoints: no document says it that could be relied on.
+// GitHub's endpoints: no document lists them reliably.
 // https://docs.github.com/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps
 // https://docs.github.com/enterprise-server/rest/using-the-rest-api/getting-started-with-the-rest-api (/api/v3)
 // https://docs.github.com/enterprise-cloud@latest/admin/data-residency/getting-started-with-data-residency-for-github-enterprise-cloud
 // (api.<name>.ghe.com)
 
-/** The REST API, without a slash at the end. `url` is GITHUB_URL. */
+/** The base URL of the REST API, without a trailing slash. `url` is GITHUB_URL. */
 export function findGithubApi(url: string): string {
   const { host, protocol } = new URL(url);
   const hasHostOfItsOwn = host === 'github.com' || host.endsWith('.ghe.com');

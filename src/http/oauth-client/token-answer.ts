@@ -1,4 +1,4 @@
-// RFC 6749 §5: the answers of token endpoints, read without trust: many do not keep to the RFC.
+// RFC 6749 §5: parses responses of token endpoints defensively: many deviate from the RFC.
 
 import { isScopeToken } from '../../config/rules.ts';
 import { removeUnseen } from '../../platform/invisible.ts';
@@ -15,25 +15,25 @@ import { type FormPair, redactSent } from './client-authentication.ts';
 export interface ServerTokens {
   readonly accessToken: string;
   readonly refreshToken: string | undefined;
-  /** Undefined where the token does not expire, or nothing says when. */
+  /** Undefined if the token does not expire, or the response does not say when. */
   readonly expiresInSeconds: number | undefined;
-  /** Undefined where nothing was said: then it is what was asked for (RFC 6749 §5.1). */
+  /** Undefined if the response does not say: then they are the requested ones (RFC 6749 §5.1). */
   readonly scopes: readonly string[] | undefined;
-  /** The name of the account, for people to see; nothing is decided by it. */
+  /** The account's name, for display only; no decision depends on it. */
   readonly account: string | undefined;
-  /** The ID of the account there; only to tell it from another. */
+  /** The account's ID at the server, only to distinguish accounts. */
   readonly subject: string | undefined;
 }
 
 export type TokenAnswer =
   | { readonly kind: 'issued'; readonly tokens: ServerTokens }
-  /** The code or refresh token that was sent is worth nothing any more. */
+  /** The code or refresh token is invalid. */
   | { readonly kind: 'invalid_grant'; readonly said: string }
   | { readonly kind: 'invalid_client'; readonly said: string }
-  /** Nothing is known of what was sent. */
+  /** The state of the code or refresh token is unknown. */
   | { readonly kind: 'failed'; readonly said: string };
 
-/** The answer of a token endpoint. */
+/** A response of a token endpoint. */
 export interface TokenEndpointAnswer {
   readonly status: number;
   /** Location of a redirect, which is not followed. */
@@ -41,7 +41,7 @@ export interface TokenEndpointAnswer {
   readonly body: Buffer;
 }
 
-/** `said` is `answered 400 invalid_grant`: what it sent is in none of it. */
+/** `said` is `answered 400 invalid_grant`; it never contains what was sent. */
 export function readServerTokens(
   { status, body, location }: TokenEndpointAnswer,
   sent: readonly FormPair[],
@@ -63,7 +63,7 @@ export function readServerTokens(
   return { kind: 'failed', said };
 }
 
-/** RFC 6749 §5.2, and how GitHub and Slack say the same, with 200. */
+/** RFC 6749 §5.2, and the equivalents of GitHub and Slack, which come with status 200. */
 const INVALID_GRANT = new Set([
   'invalid_grant',
   'invalid_refresh_token',
@@ -82,7 +82,7 @@ const INVALID_CLIENT = new Set([
   'invalid_client_id',
 ]);
 
-/** GitHub answers so whoever does not ask for JSON, and some always do. */
+/** GitHub responds in this format unless JSON is requested, and some servers always do. */
 function parseForm(body: Buffer): JsonObject | undefined {
   const text = decodeUtf8(body);
   if (text === undefined || !/^[\w.~*%+-]+=/.test(text)) return undefined;
@@ -93,7 +93,7 @@ function readError(members: JsonObject | undefined): string | undefined {
   if (members === undefined) return undefined;
   const { error, ok } = members;
   const code = isObject(error) ? (error.code ?? error.type) : error;
-  // A token beside it is no failure: some send an empty or a null error always.
+  // With a token, it is not a failure: some servers always send an empty or null error.
   if (typeof code === 'string' && code !== '' && findHolder(members) === undefined)
     return /^[\w.-]{1,60}$/.test(code) ? code : 'an error';
   return ok === false ? 'an error' : undefined;
@@ -111,20 +111,20 @@ function describeError(
   return ` ${redactSent(error, sent)}: ${text.replace(/[.\s]+$/, '')}`;
 }
 
-/** On one line, and with what people see only. */
+/** Puts the text on one line, without invisible characters. */
 export const toOneLine = (text: string, max: number): string =>
   shorten(removeUnseen(text.replace(/\s+/g, ' ')).trim(), max);
 
-// Tokens that were issued.
+// Issued tokens.
 
 const MAX_TOKEN = 16_384;
-/** RFC 6750 §2.1: what stands in the header; other characters would be another header. */
+/** RFC 6750 §2.1: the characters allowed in the header; others could start another header. */
 const TOKEN = /^[\x21-\x7e]+$/;
-/** A proof would have to go with these, which the gateway does not have. */
+/** These token types require a proof, which the gateway does not have. */
 const OTHER_TYPES = /^(dpop|pop|mac)$/i;
 const ONE_YEAR_SECONDS = 31_536_000;
 
-/** Or why it is none. */
+/** Returns the tokens, or the reason why the response contains none. */
 function readTokens(members: JsonObject): ServerTokens | string {
   const holder = findHolder(members);
   if (holder === undefined) return 'without an access token';
@@ -147,21 +147,23 @@ function readTokens(members: JsonObject): ServerTokens | string {
 const isToken = (value: unknown): value is string =>
   typeof value === 'string' && value.length <= MAX_TOKEN && TOKEN.test(value);
 
-/** Slack has the user's token within, and the bot's, where there is one, without. */
+/** Slack nests the user's token; at the top level is the bot's, if any. */
 function findHolder(members: JsonObject) {
   if (members.access_token !== undefined) return members;
   const { authed_user: user } = members;
   return isObject(user) && user.access_token !== undefined ? user : undefined;
 }
 
-/** Some write it as text. What is no time, or zero as of tokens that last, says nothing. */
+/**
+ * Some servers write numbers as text. Anything that is not a duration, and the zero of tokens without expiry, counts as unknown.
+ */
 function readSeconds(value: unknown) {
   const seconds = typeof value === 'string' && /^\d+(\.\d+)?$/.test(value) ? Number(value) : value;
   if (typeof seconds !== 'number' || !Number.isFinite(seconds) || seconds <= 0) return undefined;
   return Math.min(Math.floor(seconds), ONE_YEAR_SECONDS);
 }
 
-/** GitHub and Slack put commas between them, some write an array. */
+/** GitHub and Slack separate scopes by commas, and some servers send an array. */
 function readScopes(value: unknown) {
   const words = typeof value === 'string' ? value.split(/[\s,]+/) : value;
   if (!isStringArray(words)) return undefined;
@@ -171,10 +173,10 @@ function readScopes(value: unknown) {
 
 const MAX_SCOPE = 200;
 const MAX_SCOPES = 100;
-/** For all of them together: they stand in addresses, and in what people and models read. */
+/** Maximum for all scopes together: they appear in URLs, and in text for users and models. */
 const MAX_SCOPE_CHARACTERS = 2000;
 
-/** RFC 6749 §3.3: those that are well-formed, and as many as there is room for. */
+/** RFC 6749 §3.3: keeps well-formed scopes, up to the maximum length. */
 export function cleanScopes(scopes: readonly string[]): readonly string[] {
   let characters = 0;
   return scopes
@@ -187,8 +189,8 @@ export function cleanScopes(scopes: readonly string[]): readonly string[] {
 }
 
 /**
- * OpenID Connect Core §5.1 and §3.1.3.7: it came from the token endpoint itself, by TLS, and is only shown, so no signature is
- * checked.
+ * OpenID Connect Core §5.1 and §3.1.3.7: the ID token came from the token endpoint itself, over TLS, and is only displayed, so
+ * its signature is not verified.
  */
 function readAccount(idToken: unknown) {
   const claims =
@@ -203,6 +205,6 @@ function readAccount(idToken: unknown) {
   return { account, subject: typeof sub === 'string' && sub !== '' ? sub : undefined };
 }
 
-/** The claims of a JWT, as far as they can be read: nothing of it is checked. */
+/** Decodes the claims of a JWT, if possible, without any verification. */
 export const readUnverifiedClaims = (token: string): JsonObject | undefined =>
   parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'));

@@ -20,27 +20,27 @@ import type {
 } from './content.ts';
 
 /**
- * The source of tools, prompts and resources. The local catalogue serves those defined in
- * this process; others pass calls on to servers behind the gateway, and join several catalogues.
+ * A source of tools, prompts and resources. The local catalogue serves those defined in this process; others relay calls to
+ * servers behind the gateway, or join several catalogues.
  *
- * An unknown name, URI, cursor or argument ends in `fail('invalid_params', …)`, tool arguments that
- * do not fit in `fail('invalid_tool_input', …)`; any other throw is an unexpected failure
- * (§4.4). Methods of what is not offered are never called.
+ * An unknown name, URI, cursor or argument throws `fail('invalid_params', …)`, invalid tool arguments throw
+ * `fail('invalid_tool_input', …)`; any other throw is an unexpected failure (§4.4). Methods for features that are not offered are
+ * never called.
  */
 export interface Catalog {
-  /** All that there can be, for any caller at any time: the rest is neither advertised nor answered. */
+  /** The features that any caller may get at any time; others are neither advertised nor answered. */
   readonly offers: Offers;
-  /** All headers in which arguments of tools are repeated, for browsers to send. */
+  /** All headers that mirror arguments of tools, so that browsers may send them. */
   readonly mirrorHeaders: readonly string[];
-  /** For the client's model: how to use this service. */
+  /** Instructions for the client's model on how to use this service. */
   readonly instructions?: string;
-  /** All that there is for one caller now, where that is less than `offers`, or depends on the caller. */
+  /** The features for one caller now, if they are fewer than `offers` or depend on the caller. */
   describe?(caller: Caller): Promise<CatalogDescription>;
   readonly listTools: ListItems<ToolDescription>;
   callTool(name: string, args: Arguments, context: Context): Promise<ToolResult | RawResult>;
-  /** Says how calls of the tool may go on as tasks (ext-tasks); undefined for any other, and for an unknown one. */
+  /** How calls of the tool can become tasks (ext-tasks); undefined for tools without tasks, and for unknown ones. */
   findTask?(tool: string): TaskTool | undefined;
-  /** Arguments of the tool that clients repeat in headers (`x-mcp-header`); none of an unknown one. */
+  /** Arguments of the tool that clients mirror in headers (`x-mcp-header`); empty for an unknown tool. */
   mirroredParams(
     tool: string,
     caller: Caller,
@@ -50,42 +50,42 @@ export interface Catalog {
   readonly listResources: ListItems<ResourceDescription>;
   readonly listResourceTemplates: ListItems<ResourceTemplateDescription>;
   readResource(uri: string, context: Context): Promise<ResourceResult | RawResult>;
-  /** Present where it offers skills. */
+  /** Present if the catalogue offers skills. */
   readonly listSkills?: ListItems<SkillDescription>;
-  /** Present where it offers skills: finds the one whose `SKILL.md` has the URI, whether it is listed or not. */
+  /** Present if the catalogue offers skills: finds the skill with this URI of its `SKILL.md`, whether or not it is listed. */
   getSkill?(uri: string, context: Context): Promise<SkillResult>;
-  /** Present where it offers directories: lists what lies in this one, not in those below it. */
+  /** Present if the catalogue offers directories: lists the direct contents of this one. */
   readDirectory?(
     uri: string,
     cursor: Cursor,
     context: Context,
   ): Promise<Page<ResourceDescription | RawItem>>;
   complete(completion: CompletionRequest, context: Context): Promise<Completion>;
-  /** True if the resource tells when it changes. */
+  /** True if the resource reports changes. */
   canWatch(uri: string, caller: Caller): boolean | Promise<boolean>;
-  /** Calls `changed` with the URI of each that has changed, until the result is called. */
+  /** Calls `changed` with the URI of each changed resource, until the returned function is called. */
   watchResources(changed: (uri: string) => void): () => void;
   /**
-   * A client's session subscribes to a resource that `canWatch`, or no longer does. Only for catalogues whose
-   * changes `watchResources` does not tell.
+   * A client's session subscribes to a resource that `canWatch`, or unsubscribes. Only for catalogues whose changes
+   * `watchResources` does not report.
    */
   setWatched?(uri: string, isWatched: boolean, caller: Caller): Promise<void>;
   /**
-   * Tells one caller what changes, while a stream of its is open: lists, and resources that `watchResources` does not
-   * tell. `uris` are those of a subscription of the stateless era; a session has them by `setWatched`.
+   * Reports changes to one caller while it has an open stream: of lists, and of resources that `watchResources` does not cover.
+   * `uris` are those of a subscription in the stateless era; a session uses `setWatched`.
    */
   listen?(caller: Caller, listener: CatalogListener, uris?: readonly string[]): () => void;
-  /** A client has ended its session: what was opened for it can be closed. Never throws. */
+  /** A client has ended its session: resources held for it can be released. Never throws. */
   endSession?(caller: Caller): void;
 }
 
-/** A tool whose calls may go on as tasks. */
+/** A tool whose calls can become tasks. */
 export interface TaskTool {
-  /** True if a client that cannot have tasks is refused, where its revision has them. */
+  /** True if clients that do not support tasks are refused, in revisions that have them. */
   readonly isRequired: boolean;
   /**
-   * All that comes before the task: what is wrong with the arguments is said, and what has to be asked is asked. Resolves to
-   * the work, which gets the context of the task.
+   * The work before the task begins: validates arguments, and makes requests to the client. Resolves to the rest of the work,
+   * which gets the task's context.
    */
   prepare(
     args: Arguments,
@@ -95,24 +95,24 @@ export interface TaskTool {
 
 export interface ListItems<Item> {
   (cursor: Cursor, context: Context): Promise<Page<Item | RawItem>>;
-  /** It is the same list for every caller, and never changes: it needs to be asked for once only. */
+  /** True if the list is the same for every caller, and never changes: it only has to be fetched once. */
   readonly isFixed?: true;
 }
 
-/** The caller, on whom lists, and all that is answered, may depend. */
+/** The caller, on whom lists and all responses may depend. */
 export interface Caller {
-  /** Undefined when the service runs without authentication. */
+  /** Undefined if the service runs without authentication. */
   readonly user: UserContext | undefined;
-  /** Undefined in the stateless era, and before the session is made. */
+  /** Undefined in the stateless era, and before the session is created. */
   readonly session:
     | {
         readonly sessionId: string;
         readonly protocolVersion: string;
-        /** `clientInfo` of `initialize` as JSON text. */
+        /** `clientInfo` of `initialize`, as JSON text. */
         readonly clientInfo?: string | undefined;
       }
     | undefined;
-  /** The questions that the client can be asked. */
+  /** The server-initiated requests that the client supports. */
   readonly client: ClientCapabilities;
 }
 
@@ -124,53 +124,56 @@ export interface CatalogDescription {
 export interface CatalogListener {
   listChanged(list: 'tools' | 'prompts' | 'resources'): void;
   resourceUpdated(uri: string): void;
-  /** The user has done what it was sent to a URL for; only sessions hear of it. `server` says so, where it is one behind the gateway. */
+  /**
+   * The user has finished an interaction at a URL; only sessions are notified. `server` is the server behind the gateway that
+   * reports it, if any.
+   */
   elicitationCompleted?(elicitationId: string, server?: string): void;
-  /** Params of `notifications/message` that belong to no call, as a server wrote them; only for sessions. */
+  /** Params of a `notifications/message` outside of any call, as a server wrote them; only for sessions. */
   logged?(params: JsonObject): void;
 }
 
 /** One skill (SEP-2640). */
 export interface SkillResult {
   readonly skill: SkillDescription | RawItem;
-  /** Default: not cached, private. */
+  /** Default: private and not cached. */
   readonly cache?: CacheHint;
 }
 
-/** As another server said it: members that are not known here stay. */
+/** An item as another server wrote it; unknown members are kept. */
 export type RawItem = JsonObject;
 
-/** As another server answered: members that are not known here stay. `cache` is for the era to tell. */
+/** A result as another server wrote it; unknown members are kept. `cache` is rendered according to the era. */
 export type RawResult = JsonObject & { readonly cache?: CacheHint };
 
 export interface Offers {
   readonly tools: boolean;
   readonly prompts: boolean;
   readonly resources: boolean;
-  /** Some resources tell when they change. */
+  /** Some resources report changes. */
   readonly subscriptions: boolean;
-  /** Lists change while clients are connected; only then are they told. */
+  /** Lists may change while clients are connected; only then are clients notified. */
   readonly listChanges?: boolean;
-  /** Arguments of prompts or templates are completed. */
+  /** Arguments of prompts or templates can be completed. */
   readonly completions: boolean;
-  /** Tools write log messages to the client. */
+  /** Tools send log messages to the client. */
   readonly logging: boolean;
-  /** Calls of some tools may be answered by tasks (ext-tasks). */
+  /** Calls of some tools can become tasks (ext-tasks). */
   readonly tasks?: boolean;
   /** Some resources are skills (SEP-2640). */
   readonly skills?: boolean;
-  /** Directories of skills can be read (SEP-2640). */
+  /** Directories of skills can be listed (SEP-2640). */
   readonly directories?: boolean;
 }
 
-/** The place where a page begins: `nextCursor` of the page before, undefined for the first. */
+/** The start of a page: `nextCursor` of the previous page, undefined for the first. */
 export type Cursor = string | undefined;
 
-/** For a list whose pages begin after the item of a name. */
+/** For lists where a page begins after the item with a given name. */
 export const encodeCursor = (name: string): string => Buffer.from(name).toString('base64url');
 export const decodeCursor = (cursor: string): string => Buffer.from(cursor, 'base64url').toString();
 
-/** @throws GatewayError `invalid_params` always. */
+/** @throws GatewayError `invalid_params` */
 export const failUnknownCursor = (): never =>
   fail('invalid_params', {
     details: 'params.cursor is not from this list. Leave it out to start with the first page.',
@@ -180,115 +183,120 @@ export interface Page<Item> {
   readonly items: readonly Item[];
   /** Absent on the last page. */
   readonly nextCursor?: string;
-  /** The result of the list's method with these items, as JSON in UTF-8, from who has it at hand. */
+  /** The serialized result of the list method with these items, as JSON in UTF-8, if already available. */
   readonly bytes?: Uint8Array;
-  /** Default: not cached, private. */
+  /** Default: private and not cached. */
   readonly cache?: CacheHint;
 }
 
-/** A text that is being typed, and for which argument of which prompt or template. */
+/** A partially typed text, and the argument of a prompt or template that it belongs to. */
 export interface CompletionRequest {
   readonly ref:
     | { readonly type: 'ref/prompt'; readonly name: string }
     | { readonly type: 'ref/resource'; readonly uri: string };
   readonly argument: { readonly name: string; readonly value: string };
-  /** Arguments that are filled in already. */
+  /** Arguments that are already filled in. */
   readonly known: Readonly<Record<string, string>>;
 }
 
 export interface Completion {
-  /** Best first, 100 at most. */
+  /** Best first, at most 100. */
   readonly values: readonly string[];
   readonly total?: number;
   readonly hasMore?: boolean;
 }
 
-/** A JSON object as it came from the caller. */
+/** A JSON object as the caller sent it. */
 export type Arguments = JsonObject;
 
-/** The call as a tool, prompt or resource knows it, with the ways to the client meanwhile. */
+/** The context of a call for a tool, prompt or resource, with access to the client during the call. */
 export interface Context extends Caller {
   readonly service: ServiceInfo;
   /** Aborted when the caller hangs up or cancels the call. */
   readonly signal: AbortSignal;
-  /** Reaches clients that asked for progress and take a stream; others never hear of it. */
+  /** Reaches clients that requested progress and accept a stream; for others it has no effect. */
   readonly progress: Progress;
-  /** Reaches clients that want messages this severe and take a stream, if the catalogue logs. */
+  /** Reaches clients that want messages of this severity and accept a stream, if the catalogue has logging. */
   readonly log: ClientLog;
   readonly ask: Ask;
   /**
-   * Ends the connection of a call that takes long, so that nothing has to hold it: its client comes back for the answer by
-   * itself. Nothing happens where it could not (MCP before 2025-11-25, the stateless era, and clients that take no stream).
+   * Closes the connection of a long call, so that it is not held open: its client reconnects for the result on its own. Has no
+   * effect for clients that cannot (MCP before 2025-11-25, the stateless era, and clients that accept no stream).
    */
   readonly disconnect: () => void;
   /**
-   * The provider's access token of the user, for calls to its services on the user's behalf; renewed where it is about to
-   * expire. A secret. Undefined without a user, and where there is none that is good now.
+   * The user's access token from the provider, for calls to its services on behalf of the user; refreshed if it is about to
+   * expire. A secret. Undefined without a user or a valid token.
    */
   readonly providerToken: () => Promise<string | undefined>;
-  /** For catalogues that pass calls on to other servers. */
+  /** For catalogues that relay calls to other servers. */
   readonly relay: Relay;
-  /** W3C trace context of the caller, for calls to other services. */
+  /** The caller's W3C trace context, for calls to other services. */
   readonly trace: TraceContext;
 }
 
-/** The client of a call, as a server behind the gateway meets it: what passes is not looked at. */
+/** The client of a call, as a server behind the gateway sees it: messages are relayed without inspection. */
 export type Relay = SessionRelay | StatelessRelay;
 
 interface RelayBase {
-  /** As the context's, and cheaper to make. */
+  /** Like the context's signal, but cheaper to create. */
   readonly signal: CancelSignal;
-  /** True if the client asked for progress and takes a stream. */
+  /** True if the client requested progress and accepts a stream. */
   readonly wantsProgress: boolean;
-  /** Least severe log message that the client wants; undefined for none. */
+  /** The least severe log messages that the client wants; undefined for none. */
   readonly logLevel: LogSeverity | undefined;
-  /** Members of `_meta` of the request that are for whoever answers it. */
+  /** Members of the request's `_meta` that are addressed to the server. */
   readonly meta: JsonObject | undefined;
-  /** For what a server asks; undefined where no guard looks at that. What the gateway itself asks they do not see. */
+  /**
+   * Guards for server-initiated requests; undefined if no guard checks them. They do not see requests from the gateway itself.
+   */
   readonly questionGuards: QuestionGuards | undefined;
 }
 
-/** Questions are requests to the client while the call goes on. */
+/** Server-initiated requests are sent to the client during the call. */
 export interface SessionRelay extends RelayBase {
   readonly era: 'session';
   /**
-   * Sends a request to the client as it is, and resolves to its answer as it is.
+   * Relays a request to the client unchanged, and resolves to its unchanged response.
    *
-   * `cancelled` is aborted when no answer is wanted any more: then the client is told.
+   * `cancelled` is aborted when the response is no longer wanted: then the client is notified.
    *
-   * @throws GatewayError as `ask` does, but not for an answer that is an error.
+   * @throws GatewayError as `ask` does, but not for an error response.
    */
   ask(
     request: { readonly method: string; readonly params: JsonObject },
     cancelled?: CancelSignal,
   ): Promise<RawAnswer>;
-  /** Tells the client that what it was sent to a URL for in this call is done. False where it was not, or was told before. */
+  /**
+   * Notifies the client that an interaction at a URL, requested in this call, is finished. False if there is none, or the client
+   * was notified before.
+   */
   completeElicitation(elicitationId: string): boolean;
 }
 
-/** A client's response: its result, or its error. */
+/** A client's response: a result or an error. */
 export type RawAnswer = { readonly result: JsonObject } | { readonly error: JsonRpcErrorObject };
 
-/** Questions end the call, and the client calls again with the answers. */
+/** Server-initiated requests end the call, and the client repeats it with the responses. */
 export interface StatelessRelay extends RelayBase {
   readonly era: 'stateless';
-  /** Brought by this call from a former one that ended with `requireInput`. */
+  /** Responses that this call brings for an earlier one, which ended with `requireInput`. */
   readonly answered:
     | { readonly inputResponses: JsonObject; readonly state: JsonObject }
     | undefined;
   /**
-   * Ends the call with `inputRequests`, which are not looked at. `state` comes back with the answers; it is sealed, and
-   * bound to the user and the call.
+   * Ends the call with `inputRequests`, which are not inspected. `state` returns with the responses; it is sealed, and bound to
+   * the user and the call.
    *
-   * @throws always.
+   * @throws always
    */
   requireInput(inputRequests: JsonObject, state: JsonObject): never;
 }
 
-/** `done` of `total` (any unit, growing), with a text for the user. */
+/** `done` of `total` (in any unit, increasing), with a text for the user. */
 export type Progress = (done: number, total?: number, message?: string) => void;
 
-/** `data` is any JSON value. Never a secret. */
+/** `data` is any JSON value. It must not contain secrets. */
 export type ClientLog = (level: LogSeverity, data: unknown, logger?: string) => void;
 
 export interface ServiceInfo {
@@ -301,7 +309,7 @@ export interface ServiceInfo {
   readonly environment: string;
 }
 
-/** §19.2: a tool as strangers see it. */
+/** §19.2: the public description of a tool. */
 export interface PublicTool {
   readonly name: string;
   readonly title?: string;
@@ -312,8 +320,8 @@ export interface PublicTool {
 export type GetPublicTools = () => Promise<readonly PublicTool[] | undefined>;
 
 /**
- * The user of a call that makes no sense without one.
+ * Returns the user of a call that requires one.
  *
- * @throws GatewayError `user_required` when the service runs without authentication.
+ * @throws GatewayError `user_required` if the service runs without authentication.
  */
 export const requireUser = ({ user }: Context): UserContext => user ?? fail('user_required');

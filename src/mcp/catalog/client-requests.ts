@@ -1,11 +1,11 @@
-// MCP "Elicitation", "Sampling", "Roots": what a server may ask of a client, and its answers.
+// MCP "Elicitation", "Sampling", "Roots": server-initiated requests to a client, and its responses.
 
 import type { FromSchema, JSONSchema } from 'json-schema-to-ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { type ClientExtensions, isDeclared, readClientExtensions } from '../protocol/revisions.ts';
 import type { Content } from './content.ts';
 
-/** One question to the client; made by {@link elicit}, {@link sample} and {@link listRoots}. */
+/** One request to the client; created by {@link elicit}, {@link sample} and {@link listRoots}. */
 export type ClientRequest = ElicitRequest | SampleRequest | RootsRequest;
 
 /** Asks the user to fill in a form. */
@@ -50,14 +50,14 @@ export interface SampleParams {
   };
 }
 
-/** The user's action on the form; `content` fits its schema. */
+/** The user's action on the form; `content` is valid for its schema. */
 export type ElicitAnswer<Fields = Readonly<Record<string, unknown>>> =
   | { readonly action: 'accept'; readonly content: Fields }
   | { readonly action: 'decline' | 'cancel' };
 
 export interface SampleAnswer {
   readonly role: 'user' | 'assistant';
-  /** One block, or several where the client answers so. */
+  /** One block, or several if the client sends several. */
   readonly content: unknown;
   readonly model: string;
   readonly stopReason?: string;
@@ -67,7 +67,7 @@ export interface RootsAnswer {
   readonly roots: readonly { readonly uri: string; readonly name?: string }[];
 }
 
-/** The answer to a request, by its type. */
+/** The response to a request, by the request's type. */
 export type AnswerTo<Request> =
   Request extends ElicitRequest<infer Schema>
     ? ElicitAnswer<FromJsonSchema<Schema>>
@@ -75,7 +75,7 @@ export type AnswerTo<Request> =
       ? SampleAnswer
       : RootsAnswer;
 
-/** Questions by keys of the author's own. */
+/** Requests by keys that the author chooses. */
 export type ClientRequests = Readonly<Record<string, ClientRequest>>;
 
 export type Answers<Requests extends ClientRequests> = {
@@ -83,33 +83,33 @@ export type Answers<Requests extends ClientRequests> = {
 };
 
 /**
- * Asks the client, all at once, and resolves to the answers under the same keys.
+ * Sends all requests to the client at the same time, and resolves to the responses under the same keys.
  *
- * Keys are unique within a call: in the stateless era the tool runs again from its start when the
- * answers have come, and finds them by key. So put what must happen only once after the question.
+ * Keys are unique within a call: in the stateless era, the tool runs again from its start when the responses have arrived, and
+ * finds them by key. So put side effects that must happen only once after the request.
  *
- * @throws GatewayError when the client did not declare that it can answer, cannot be reached, does
- * not answer in time, or answers what does not fit. What is thrown may be left alone.
+ * @throws GatewayError if the client did not declare support, cannot be reached, does not respond in time, or responds with
+ * invalid data. The error need not be caught.
  */
 export type Ask = <const Requests extends ClientRequests>(
   requests: Requests,
 ) => Promise<Answers<Requests>>;
 
-/** Which questions a client can answer, as it declared. */
+/** The server-initiated requests that a client supports, as it declared. */
 export interface ClientCapabilities {
-  /** Through a form. */
+  /** With a form. */
   readonly elicitation: boolean;
-  /** Through a URL that the user opens (2025-11-25). */
+  /** With a URL that the user opens (2025-11-25). */
   readonly elicitationUrl?: boolean;
   readonly sampling: boolean;
-  /** In which its model may call tools of the one that asks (2025-11-25). */
+  /** Sampling in which the model may call tools of the requester (2025-11-25). */
   readonly samplingTools?: boolean;
   readonly roots: boolean;
-  /** Undefined where it declared none that the gateway knows. */
+  /** Undefined if the client declared none that the gateway knows. */
   readonly extensions?: ClientExtensions;
 }
 
-/** The methods of all questions, and of each its capability, by which guards name their points, too. */
+/** The methods of all server-initiated requests, with the capability of each, which also names guard points. */
 export const QUESTIONS = {
   'elicitation/create': 'elicitation',
   'sampling/createMessage': 'sampling',
@@ -119,7 +119,7 @@ export const QUESTIONS = {
 export const isQuestionMethod = (method: string): method is ClientRequest['method'] =>
   Object.hasOwn(QUESTIONS, method);
 
-/** Lists what the requests need, and the client did not declare: capabilities, or methods that are no question. */
+/** Lists what the requests need but the client did not declare: capabilities, or unknown methods. */
 export const findMissingCapabilities = (
   requests: Readonly<Record<string, { readonly method: string; readonly params: object }>>,
   declared: ClientCapabilities,
@@ -134,23 +134,23 @@ export const findMissingCapabilities = (
   ),
 ];
 
-/** Of questions, or of the answers to them: those whose keys the other has. */
+/** Selects the entries whose keys `keys` has. */
 export const pick = <Value>(from: Readonly<Record<string, Value>>, keys: object) =>
   Object.fromEntries(Object.entries(from).filter(([key]) => Object.hasOwn(keys, key)));
 
-/** Those whose keys it has not. */
+/** Selects the entries whose keys `keys` does not have. */
 export const omit = <Value>(from: Readonly<Record<string, Value>>, keys: object) =>
   Object.fromEntries(Object.entries(from).filter(([key]) => !Object.hasOwn(keys, key)));
 
 export const isEmpty = (value: object): boolean => Object.keys(value).length === 0;
 
-/** Reads `capabilities` of `initialize`, or of a stateless request. */
+/** Reads `capabilities` from `initialize`, or from a stateless request. */
 export function readCapabilities(declared: JsonObject): ClientCapabilities {
   const extensions = readClientExtensions(declared.extensions);
   const { elicitation, sampling } = declared;
   const hasUrls = isDeclared(elicitation) && 'url' in elicitation;
   return {
-    // Forms are the default; a client may name other ways only (2025-11-25, `url`).
+    // Forms are the default, unless the client only declares another mode (2025-11-25, `url`).
     elicitation: isDeclared(elicitation) && ('form' in elicitation || !hasUrls),
     ...(hasUrls && { elicitationUrl: true }),
     sampling: isDeclared(sampling),
@@ -169,18 +169,18 @@ export const elicit = <const Schema extends FormSchema>(
   params: { message, requestedSchema },
 });
 
-/** A completion by the client's model. Deprecated in 2026-07-28, served all the same. */
+/** A completion by the client's model. Deprecated in 2026-07-28, but still supported. */
 export const sample = (params: SampleParams): SampleRequest => ({
   method: 'sampling/createMessage',
   params,
 });
 
-/** The client's roots. Deprecated in 2026-07-28, served all the same. */
+/** The client's roots. Deprecated in 2026-07-28, but still supported. */
 export const listRoots = (): RootsRequest => ({ method: 'roots/list', params: {} });
 
 /**
- * The type of what fits a schema; never, when it is no JSON Schema. A member with a `default` may be
- * missing all the same: nothing is filled in.
+ * The type of values that are valid for a schema; `never` if it is not a JSON Schema. A member with a `default` may still be
+ * missing: defaults are not filled in.
  */
 export type FromJsonSchema<Schema> = Schema extends JSONSchema
   ? FromSchema<Schema, { keepDefaultedPropertiesOptional: true }>

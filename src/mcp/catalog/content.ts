@@ -1,26 +1,26 @@
-// §2.5–§2.7, MCP "Content": what tools, prompts and resources answer with.
+// §2.5–§2.7, MCP "Content": the types of results and list entries of tools, prompts, resources and skills.
 
 import { isObject } from '../../platform/json.ts';
 
-/** For whom a piece of content is, and how much it matters; clients may heed it. */
+/** The audience and priority of a piece of content; clients may use them. */
 export interface Annotations {
   readonly audience?: readonly ('user' | 'assistant')[];
-  /** From 0 (may be left out) to 1 (must be shown). */
+  /** From 0 (optional) to 1 (required). */
   readonly priority?: number;
   /** ISO 8601. */
   readonly lastModified?: string;
 }
 
-/** A picture for a list of tools, prompts or resources; clients take `https` and `data` URLs. */
+/** An icon in a list of tools, prompts or resources; clients accept `https` and `data` URLs. */
 export interface Icon {
   readonly src: string;
   readonly mimeType?: string;
-  /** `48x48`, or `any` for what scales. */
+  /** `48x48`, or `any` for a scalable image. */
   readonly sizes?: readonly string[];
   readonly theme?: 'light' | 'dark';
 }
 
-/** Text as it is, bytes as base64. An embedded resource carries `text` or `blob`: clients reject one without. */
+/** Text as is, bytes as base64. An embedded resource has `text` or `blob`: clients reject one without. */
 export type Content = (
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'image' | 'audio'; readonly data: string; readonly mimeType: string }
@@ -38,7 +38,7 @@ type EmbeddedResource = {
 /** The text of a resource, or its bytes as base64. */
 export type ResourceContent = { readonly text: string } | { readonly blob: string };
 
-/** Points to a resource, be it listed here or not. */
+/** A link to a resource, whether or not it is listed here. */
 interface ResourceLink {
   readonly type: 'resource_link';
   readonly uri: string;
@@ -46,7 +46,7 @@ interface ResourceLink {
   readonly title?: string;
   readonly description?: string;
   readonly mimeType?: string;
-  /** Bytes. */
+  /** In bytes. */
   readonly size?: number;
   readonly icons?: readonly Icon[];
 }
@@ -54,9 +54,9 @@ interface ResourceLink {
 /** §2.5. */
 export interface ToolResult {
   readonly content: readonly Content[];
-  /** Fits the tool's `outputSchema`. */
+  /** Valid for the tool's `outputSchema`. */
   readonly structuredContent?: Readonly<Record<string, unknown>>;
-  /** True when the tool itself reports a failure. */
+  /** True if the tool itself reports a failure. */
   readonly isError?: boolean;
 }
 
@@ -75,27 +75,27 @@ export interface ResourceResult {
     readonly uri: string;
     readonly mimeType?: string;
   } & ResourceContent)[];
-  /** Says how long clients may keep it, and for whom; the default is not cached, private. */
+  /** How long clients may cache it, and for whom; private and not cached by default. */
   readonly cache?: CacheHint;
 }
 
 /** MCP 2026-07-28: `ttlMs` and `cacheScope`. */
 export interface CacheHint {
-  /** Milliseconds. */
+  /** In milliseconds. */
   readonly ttlMs: number;
-  /** `private` for all that depends on the user. */
+  /** `private` if the result depends on the user. */
   readonly scope: 'public' | 'private';
 }
 
-// MCP: kinds of content that a revision does not have reach its clients as text.
+// MCP: kinds of content that a revision does not support are sent to its clients as text.
 
-/** The revision that brought audio. */
+/** The revision that introduced audio. */
 const AUDIO_SINCE = '2025-03-26';
 
-/** From this revision on clients know all kinds: it brought links. */
+/** The revision that introduced links; from it on, clients support all kinds. */
 export const NEWEST_KINDS = '2025-06-18';
 
-/** The result as a client of a version before `NEWEST_KINDS` can read it. Versions compare as text: they are dates. */
+/** Converts the result for a client with a revision before `NEWEST_KINDS`. Revisions compare as text: they are dates. */
 export function adaptContent(version: string, result: object): object {
   const { content, messages }: { content?: unknown; messages?: unknown } = result;
   if (Array.isArray(content))
@@ -109,7 +109,7 @@ export function adaptContent(version: string, result: object): object {
   };
 }
 
-/** Anything that is no content of MCP stays as it is: not every catalogue checks what it returns. */
+/** Leaves anything other than MCP content unchanged: not every catalogue validates its results. */
 function adaptItem(version: string, content: unknown): unknown {
   if (!isObject(content)) return content;
   const { type, uri, name, data, mimeType } = content;
@@ -119,9 +119,9 @@ function adaptItem(version: string, content: unknown): unknown {
   return isAudio && version < AUDIO_SINCE ? { type: 'text', text: `[${mimeType}]` } : content;
 }
 
-// §2.4, §2.6, §2.7: how tools, prompts and resources are listed.
+// §2.4, §2.6, §2.7: list entries of tools, prompts and resources.
 
-/** Members that every entry of a list may have beside its name. */
+/** Optional members of every list entry. */
 export interface DescribedEntry {
   /** For people; the name is for programs. */
   readonly title?: string;
@@ -129,13 +129,13 @@ export interface DescribedEntry {
   readonly icons?: readonly Icon[];
 }
 
-/** JSON Schema of a tool's arguments or of its structured result: always an object. */
+/** JSON Schema of a tool's arguments or structured result: always an object. */
 export interface ObjectSchema extends Schema {
   readonly type: 'object';
   readonly additionalProperties?: boolean;
 }
 
-/** JSON Schema, as far as a mistake in it can be told by the compiler: the rest is any keyword. */
+/** The part of JSON Schema that the compiler can check; all other keywords are allowed. */
 interface Schema {
   readonly type?: TypeName | readonly TypeName[];
   readonly properties?: Readonly<Record<string, Schema | boolean>>;
@@ -152,7 +152,7 @@ interface Schema {
 
 type TypeName = 'object' | 'array' | 'string' | 'number' | 'integer' | 'boolean' | 'null';
 
-/** Effects of a tool on its world: hints for the client's user interface, no promises. */
+/** The effects of a tool: hints for the client's user interface, without guarantees. */
 export interface ToolAnnotations {
   readonly title?: string;
   readonly readOnlyHint?: boolean;
@@ -169,11 +169,11 @@ export interface ToolDescription extends DescribedEntry {
   readonly annotations?: ToolAnnotations;
 }
 
-/** An argument of a tool that clients repeat in a header (MCP 2026-07-28 "x-mcp-header"). */
+/** An argument of a tool that clients mirror in a header (MCP 2026-07-28 "x-mcp-header"). */
 export interface MirroredParam {
-  /** `Mcp-Param-Region`. */
+  /** The header's name, such as `Mcp-Param-Region`. */
   readonly header: string;
-  /** The members that lead to it from the arguments. */
+  /** The path of members from the arguments to it. */
   readonly path: readonly string[];
 }
 
@@ -192,7 +192,7 @@ export interface ResourceDescription extends DescribedEntry {
   readonly uri: string;
   readonly name: string;
   readonly mimeType: string;
-  /** Bytes. */
+  /** In bytes. */
   readonly size?: number;
   readonly annotations?: Annotations;
 }
@@ -201,9 +201,9 @@ export interface ResourceDescription extends DescribedEntry {
 export interface SkillDescription {
   /** The URI of its `SKILL.md`. */
   readonly uri: string;
-  /** That of its `SKILL.md`, as its author wrote it. */
+  /** The frontmatter of its `SKILL.md`, as the author wrote it. */
   readonly frontmatter: SkillFrontmatter;
-  /** All of its files, `SKILL.md` among them; `dynamic` where they are made anew each time. */
+  /** All of its files, including `SKILL.md`; `dynamic` if they are generated on each request. */
   readonly resources: readonly SkillFile[] | 'dynamic';
 }
 
@@ -215,9 +215,9 @@ export interface SkillFrontmatter {
 
 export interface SkillFile {
   readonly uri: string;
-  /** `sha256:` and 64 lower-case hexadecimal digits, of the bytes of the file. */
+  /** `sha256:` and 64 lower-case hexadecimal digits, the hash of the file's bytes. */
   readonly digest: string;
-  /** Bytes. */
+  /** In bytes. */
   readonly size: number;
 }
 
@@ -229,25 +229,25 @@ export interface ResourceTemplateDescription extends DescribedEntry {
   readonly annotations?: Annotations;
 }
 
-// SEP-2640: the directories of skills, as the URIs of the files in them say.
+// SEP-2640: the directories of skills, derived from the URIs of their files.
 
-/** As MIME type. */
+/** The MIME type of a directory. */
 export const DIRECTORY = 'inode/directory';
 
 const MANIFEST = '/SKILL.md';
 
-/** The folder of the skill, without a slash at the end; undefined for what is no URI of a `SKILL.md`. */
+/** The folder of the skill, without a trailing slash; undefined if the URI is not that of a `SKILL.md`. */
 export function findSkillRoot(uri: string): string | undefined {
   return uri.endsWith(MANIFEST) ? uri.slice(0, -MANIFEST.length) : undefined;
 }
 
-/** The same of the URI of a skill, which always ends so. */
+/** The same for the URI of a skill, which always ends in `SKILL.md`. */
 export const requireSkillRoot = (uri: string): string => uri.slice(0, -MANIFEST.length);
 
-/** A skill lies in no more, by the slashes in its URI: what each of them costs, strangers decide. */
+/** Maximum depth of a skill's folder, by the slashes in its URI: each level costs time, and strangers choose the URI. */
 export const MAX_DIRECTORIES = 32;
 
-/** The directories that a URI lies in, from the outermost down: as many as a skill may lie in. */
+/** The directories that contain a URI, from the outermost one: at most as many as a skill's folder may have. */
 export function listDirectories(uri: string): readonly string[] {
   const directories: string[] = [];
   for (
@@ -260,10 +260,10 @@ export function listDirectories(uri: string): readonly string[] {
   return directories;
 }
 
-/** A file, or a directory, as far as it is described. */
+/** The known description of a file or directory. */
 type Child = Pick<ResourceDescription, 'uri' | 'name' | 'mimeType'>;
 
-/** Lists what lies in the directory itself, in the order of the files; undefined where none of them lies in or below it. */
+/** Lists the direct contents of the directory, in the order of the files; undefined if no file is in or below it. */
 export function listChildren<File extends { readonly uri: string }>(
   files: readonly File[],
   directory: string,
@@ -281,13 +281,13 @@ export function listChildren<File extends { readonly uri: string }>(
   return children.size === 0 ? undefined : [...children.values()];
 }
 
-/** True if it names what lies in its directory, also to a client that puts the file on a disk. */
+/** True if the segment names something in its directory, also for a client that stores the file on a disk. */
 export function isPlainName(segment: string): boolean {
   const name = decodeName(segment);
   return !['', '.', '..'].includes(name) && !/[/\\\0]/.test(name);
 }
 
-/** As people read it. */
+/** The decoded form, for people. */
 export function decodeName(segment: string): string {
   try {
     return decodeURIComponent(segment);

@@ -1,4 +1,4 @@
-// JSON Schemas that servers wrote: compiled only where something was changed on its way (§26.3), and read without trust.
+// Compiles JSON Schemas written by servers, without trusting them: to validate changed messages (§26.3), and to test schemas.
 
 import { RE2JS } from '@bufbuild/re2';
 import { Ajv, type Options, type ValidateFunction } from 'ajv';
@@ -9,7 +9,7 @@ import { hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';
 import { describeErrors } from './define/describe-errors.ts';
 
-/** Says what is wrong with the value; undefined where it fits, and where the schema is none that can be read. */
+/** Describes the problem with the value; undefined if the value is valid, or the schema is unusable. */
 export type CheckSchema = (schema: unknown, subject: string, value: unknown) => string | undefined;
 
 export const checkForeignSchema: CheckSchema = (schema, subject, value) => {
@@ -26,7 +26,7 @@ const LENIENT: Options = {
   logger: false,
 };
 
-/** Patterns of servers run in time that grows with the text alone. */
+/** Runs servers' patterns in linear time. */
 const OPTIONS: Options = {
   ...LENIENT,
   verbose: true,
@@ -41,7 +41,10 @@ const OPTIONS: Options = {
   },
 };
 
-/** Nothing of what is no schema. An Ajv keeps something of all that it has compiled: each has one of its own. */
+/**
+ * Empty for an invalid schema. Each schema has its own Ajv instance, since an instance retains data about every schema that
+ * it compiles.
+ */
 const compile = computeOnce((schema: object): { readonly validate?: ValidateFunction } => {
   const dialect = '$schema' in schema ? String(schema.$schema) : '';
   try {
@@ -52,14 +55,14 @@ const compile = computeOnce((schema: object): { readonly validate?: ValidateFunc
   }
 });
 
-/** Characters of a schema that is compiled only to see whether that is possible. */
+/** Maximum characters of a schema that is compiled only as a test. */
 const MAX_TRIED = 16_384;
 
 const tried = createBoundedMap<string, boolean>('schemas');
 
 /**
- * True if official clients can compile it: they do so as soon as it is listed, and one that they cannot compile costs
- * them the whole list. One that is too large to be tried counts as good.
+ * True if official clients can compile the schema: they do so as soon as it is listed, and one invalid schema costs them the
+ * whole list. A schema that is too large to test counts as valid.
  */
 export function canCompile(schema: object): boolean {
   const text = JSON.stringify(schema);
@@ -70,7 +73,7 @@ export function canCompile(schema: object): boolean {
   return isGood;
 }
 
-/** With the engine's own regular expressions, as clients have them: none is run here. */
+/** Uses the engine's own regular expressions, like clients; none is executed here. */
 function tryToCompile(schema: object): boolean {
   try {
     new Ajv(LENIENT).compile(schema);

@@ -1,4 +1,4 @@
-// MCP 2026-07-28 "x-mcp-header": arguments of a tool that clients repeat in headers.
+// MCP 2026-07-28 "x-mcp-header": arguments of a tool that clients mirror in headers.
 
 import { DefinitionError } from '../../errors/gateway-error.ts';
 import { isObject } from '../../platform/json.ts';
@@ -9,7 +9,7 @@ export const MIRROR_KEYWORD = 'x-mcp-header';
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const TYPES: ReadonlySet<unknown> = new Set(['string', 'integer', 'boolean']);
 
-/** @throws DefinitionError for an annotation that clients would refuse the tool for. */
+/** @throws DefinitionError for an annotation that would make clients reject the tool. */
 export function readMirroredParams(tool: string, schema: ObjectSchema): readonly MirroredParam[] {
   const failDefinition = (reason: string): never => {
     throw new DefinitionError(`Tool ${tool}: inputSchema: ${MIRROR_KEYWORD} ${reason}.`);
@@ -27,7 +27,7 @@ export function readMirroredParams(tool: string, schema: ObjectSchema): readonly
   return annotations.map(({ name, path }) => ({ header: `Mcp-Param-${name}`, path }));
 }
 
-/** Counts all annotations, wherever they stand; a member that is called so is none. */
+/** Counts all annotations, at any position; a member with this name does not count. */
 function countAnnotations(schema: unknown): number {
   if (typeof schema !== 'object' || schema === null) return 0;
   const { properties, ...rest }: { readonly properties?: unknown } = schema;
@@ -38,12 +38,12 @@ function countAnnotations(schema: unknown): number {
   );
 }
 
-/** For a schema that a server wrote. */
+/** Limit for a schema written by a server. */
 const MAX_NAME = 64;
 const MAX_LEVELS = 8;
 const MAX_PARAMS = 32;
 
-/** Those of a server's tool. None where one annotation is wrong: clients may heed the others, or none. */
+/** The mirrored arguments of a server's tool. Empty if one annotation is invalid: clients may use the others, or none. */
 export function findMirroredParams(schema: unknown): readonly MirroredParam[] {
   const annotations = findAnnotations(schema, MAX_LEVELS);
   const params = annotations.flatMap(({ name, type, path }) =>
@@ -68,7 +68,7 @@ interface Annotation {
   readonly path: readonly string[];
 }
 
-/** `path` leads to the member from the arguments. */
+/** `path` leads from the arguments to the member. */
 function findAnnotations(
   member: unknown,
   maxLevels = Number.POSITIVE_INFINITY,

@@ -1,4 +1,4 @@
-// A catalogue of an author, as the gateway serves it.
+// Serves an author's catalogue as the gateway's own.
 
 import { createCountedBus } from '../../platform/counted-bus.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
@@ -22,8 +22,8 @@ export interface OwnCatalog extends ServedCatalog {
 }
 
 /**
- * Names are the catalogue's matter: one that it does not have fails when it is called. Without `runtime` nobody
- * listens, as where it is only asked for its lists.
+ * The catalogue resolves names itself: an unknown one fails when it is called. Without `runtime`, changes are not reported, which
+ * suffices for reading lists.
  */
 export function serveOwnCatalog(catalog: Catalog, runtime?: ClockAndLog): OwnCatalog {
   return {
@@ -42,7 +42,7 @@ export function serveOwnCatalog(catalog: Catalog, runtime?: ClockAndLog): OwnCat
       listMirroredParams: (caller) =>
         list === 'tools' ? catalog.mirroredParams(name, caller) : NO_PARAMS,
       ...(list === 'tools' && { task: catalog.findTask?.(name) }),
-      // Async: what an author's function throws, or returns at once, comes as from a promise.
+      // Async, so that synchronous results and errors of an author's function become promises.
       async run(args, context) {
         if (list === 'tools') return catalog.callTool(name, args, context);
         if (list === 'prompts') return catalog.getPrompt(name, args, context);
@@ -63,11 +63,11 @@ export function serveOwnCatalog(catalog: Catalog, runtime?: ClockAndLog): OwnCat
   };
 }
 
-/** Each stream asks the store at each change: a resource that changes all the time is told so often. */
+/** Each stream accesses the store on each change: a frequently changing resource is reported at this interval. */
 const UPDATE_INTERVAL_MS = 250;
 const RESOURCES = 'resources';
 
-/** The catalogue is watched once for all, and only while somebody listens. */
+/** Watches the catalogue once for all listeners, and only while there are any. */
 function createListen({ clock, log }: ClockAndLog, catalog: Catalog): ServedCatalog['listen'] {
   const bus = createCountedBus<typeof RESOURCES, CatalogListener, () => void>({
     start() {
@@ -83,7 +83,7 @@ function createListen({ clock, log }: ClockAndLog, catalog: Catalog): ServedCata
       };
     },
     stop: (stopWatching) => stopWatching(),
-    // This is called from an author's emitter or timer, into which nothing must be thrown.
+    // Called from an author's emitter or timer, so no error may be thrown.
     onError: (cause) =>
       log.error('A client could not be told that a resource changed; please report this.', {
         cause,
@@ -100,7 +100,7 @@ function createListen({ clock, log }: ClockAndLog, catalog: Catalog): ServedCata
     }
   };
 
-  /** Apart from its caller, so that an open stream does not keep that. */
+  /** A separate function, so that the closure of an open stream does not retain the caller. */
   function createStop(listener: CatalogListener, stop: (() => void) | undefined): () => void {
     return () => {
       bus.unsubscribe(RESOURCES, listener);
@@ -109,7 +109,7 @@ function createListen({ clock, log }: ClockAndLog, catalog: Catalog): ServedCata
   }
 }
 
-/** For authors, who may take its functions off it: in a handler of their own a `this` that is missing ends the process. */
+/** For authors, who may detach the functions from the object: a missing `this` in their event handlers would end the process. */
 const bindListener = (listener: CatalogListener): CatalogListener => ({
   listChanged: (list) => listener.listChanged(list),
   resourceUpdated: (uri) => listener.resourceUpdated(uri),
@@ -117,7 +117,7 @@ const bindListener = (listener: CatalogListener): CatalogListener => ({
   logged: (params) => listener.logged?.(params),
 });
 
-/** A page of each list is asked of a catalogue by its own method. */
+/** The catalogue's method for each list. */
 const LIST_METHODS = {
   tools: 'listTools',
   prompts: 'listPrompts',
@@ -126,12 +126,12 @@ const LIST_METHODS = {
   skills: 'listSkills',
 } as const satisfies Readonly<Record<ListKind, keyof Catalog>>;
 
-/** Of a catalogue without skills. */
+/** For a catalogue without skills. */
 const NO_ITEMS: Page<object> = { items: [] };
 const NONE: JsonObject = {};
 const NO_PARAMS: readonly MirroredParam[] = [];
 
-/** Unless a caller is given, as one without a user gets them: rules about groups, claims and clients allow nothing. */
+/** By default for an anonymous caller: rules about groups, claims and clients then allow nothing. */
 export async function listTools(
   { offers, list }: ServedCatalog,
   context: CallerContext = LISTING_CONTEXT,
@@ -151,7 +151,7 @@ const failToAsk = (): Promise<never> => Promise.reject(new Error('Nobody can be 
 
 const NEVER = new AbortController().signal;
 
-/** For lists that nobody in particular asks for: a caller without a user, who cannot be asked. */
+/** For lists that no particular caller requests: an anonymous caller without support for server-initiated requests. */
 export const LISTING_CONTEXT: CallerContext = {
   user: undefined,
   session: undefined,

@@ -1,23 +1,22 @@
-// §18.5: the one form of a resource's URI, or of a template, that patterns are compared with.
+// §18.5: normalizes the URI of a resource or template for comparison with patterns.
 
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { MAX_TEXT_LENGTH } from '../../platform/glob.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 
 /**
- * The URI with each `%41` as its character, once. Undefined, so that no pattern fits, for what a server
- * could read as something else than what the pattern was compared with: an encoding that is broken, or encoded
- * again; `.` and `..` as parts of a path, in any spelling; control characters; what ends a host, encoded in it.
- * Otherwise nothing is changed: case and Unicode form count.
+ * Decodes each `%41` in the URI once. Returns undefined, so that no pattern matches, if a server could interpret the URI
+ * differently from the compared text: invalid or repeated encoding; `.` and `..` as path segments, in any spelling; control
+ * characters; encoded delimiters in the host. Nothing else is changed: case and Unicode normalization form are significant.
  */
 export function decodeResource(uri: string): string | undefined {
   const decoded = decodeOnce(uri);
   return decoded !== undefined && isUnambiguous(decoded) ? decoded : undefined;
 }
 
-/** `decodeResource` that remembers what it found of texts that take long: a server may list thousands of them. */
+/** Memoizes results of `decodeResource` for texts that take long: a server may list thousands of them. */
 export function createDecodeResource(): (uri: string) => string | undefined {
-  /** Keyed by the SHA-256 of the decoded text. */
+  /** By the SHA-256 of the decoded text. */
   const known = createBoundedMap<string, boolean>('resourceTexts');
 
   return function decodeAndRemember(uri) {
@@ -32,7 +31,7 @@ export function createDecodeResource(): (uri: string) => string | undefined {
   };
 }
 
-/** Undefined where it cannot be read, or is longer than what a pattern fits. */
+/** Undefined if the text is invalid, or longer than any pattern can match. */
 function decodeOnce(uri: string): string | undefined {
   if (uri.length > MAX_ENCODED_LENGTH) return undefined;
   // The host of `https://good.example%2F@other.example/` is other.example.
@@ -42,22 +41,22 @@ function decodeOnce(uri: string): string | undefined {
   return UNREADABLE.test(decoded) ? undefined : decoded;
 }
 
-/** One character may become eighteen here: so it is bounded before. */
+/** Normalization may turn one character into eighteen, so the length is bounded first. */
 function isUnambiguous(decoded: string): boolean {
-  // Servers that fold compatible characters read the full-width `．．／` as `../../features/`.
+  // Servers that normalize compatibility characters read the full-width `．．／` as `../`.
   const folded = ONLY_ASCII.test(decoded) ? decoded : decoded.normalize('NFKC');
   return !ENCODED.test(folded) && !folded.split(SEPARATORS).some(isDotSegment);
 }
 
-/** Each character may be written as `%41`, in up to four bytes. */
+/** Each character may be encoded as `%41`, in up to four bytes. */
 const MAX_ENCODED_LENGTH = 6 * MAX_TEXT_LENGTH;
 
-/** Matches what stands between `://` and the path, with user name and port. */
+/** Matches the part between `://` and the path, including user name and port. */
 const AUTHORITY = /^[^:/?#]*:[/\\]{2}([^/\\?#]*)/;
 /** `/`, `\\`, `?`, `#`, `@` and `:`. */
 const ENCODED_DELIMITER = /%(2f|5c|3f|23|40|3a)/i;
 const ENCODED = /%[0-9a-f]{2}/i;
-/** Control characters, which some parsers leave out, and halves of characters. */
+/** Control characters, which some parsers drop, and lone surrogates. */
 const UNREADABLE = /[\p{Cc}\p{Cs}]/u;
 const ONLY_ASCII = /^[\x20-\x7E]*$/;
 const SEPARATORS = /[/\\?#&=;:]/;
@@ -72,6 +71,6 @@ function decode(uri: string): string | undefined {
 
 const isDotSegment = (segment: string): boolean => /^\s*\.{1,2}\s*$/.test(segment);
 
-/** Why a pattern that `decodeResource` would change fits nothing: the rest of a sentence that begins with it. */
+/** Why a pattern that `decodeResource` would change never matches; completes a sentence that begins with the pattern. */
 export const NEVER_FITS =
   'can never fit: URIs are compared decoded, and those with . or .. as a part of the path are refused. Write characters as they are, not as %20, and without such parts.';

@@ -1,4 +1,4 @@
-// The members of each server in the configuration file: each once, for parsing and for the JSON Schema.
+// Members of every server in the configuration file, declared once for parsing and for the JSON Schema.
 import type { Config } from '../../config/config.ts';
 import {
   choice,
@@ -28,7 +28,7 @@ const DEFAULT_TIMEOUT_MS = 60_000;
 
 const milliseconds = integer(MIN_TIMEOUT_MS, MAX_TIMEOUT_MS);
 
-/** Milliseconds; some programs mean seconds, so a value that is too small for ours names both readings. */
+/** In milliseconds; some programs use seconds, so the error for a small value mentions both units. */
 const timeoutRule: Rule<number> = {
   parse: milliseconds.parse,
   allowed: `milliseconds: ${milliseconds.allowed}`,
@@ -58,7 +58,7 @@ const toolsMembers = {
   ),
 };
 
-/** All of them, as the server describes them. */
+/** All tools, with the server's own descriptions. */
 const ALL_TOOLS: ToolSelection = { include: ['*'], exclude: [], describe: createRecordShape([]) };
 
 const toolsShape: Shape<ToolSelection> = object({
@@ -71,7 +71,7 @@ const toolsShape: Shape<ToolSelection> = object({
   }),
 });
 
-/** Values of `type`. Each is of one transport, which lists it; `type` below says in words which is which. */
+/** Values of `type`. Each belongs to one transport, which lists it; `type` below describes them. */
 export const SERVER_TYPES = ['http', 'streamableHttp', 'streamable-http', 'sse', 'stdio'] as const;
 
 export type ServerType = (typeof SERVER_TYPES)[number];
@@ -119,7 +119,7 @@ export const commonMembers = {
   ),
 };
 
-/** Its name, and the prefix that comes from it, are for the file to add. */
+/** The file adds the name and the prefix derived from it. */
 export type Unnamed<Config extends UpstreamConfig> = Omit<Config, 'name' | 'prefix'> & {
   readonly prefix: string | undefined;
 };
@@ -135,22 +135,22 @@ export function readCommon({ read }: MemberReader) {
   };
 }
 
-/** The gateway and the machine that the file is for: by them servers are completed, once the whole file is read. */
+/** The gateway and the machine of the file, which complete the servers once the whole file is read. */
 export interface FileSurroundings {
   readonly config: Pick<Config, 'admin' | 'auth' | 'oauth' | 'server' | 'store' | 'upstreams'>;
-  /** A user that programs may run as, by name or numbers. Never rejects. */
+  /** Looks up a user that programs may run as, by name or numbers. Never rejects. */
   findProgramUser(text: string): Promise<FoundProgramUser>;
-  /** An absolute path, for one that is relative to the file. */
+  /** Resolves a path relative to the file. */
   resolvePath(path: string): string;
-  /** The text of a file that the configuration names. @throws Error with the problem. */
+  /** Reads a file that the configuration names. @throws Error with the problem. */
   readText(path: string): string;
 }
 
-/** A user of the system, looked up once, when the file is loaded: from then on its numbers count. */
+/** A system user, looked up once when the file is loaded: from then on, only its numbers matter. */
 export interface ProgramUser {
   readonly uid: number;
   readonly gid: number;
-  /** Undefined where the system has no entry for the numbers. */
+  /** Undefined if the system has no entry for the numbers. */
   readonly name: string | undefined;
   readonly home: string | undefined;
 }

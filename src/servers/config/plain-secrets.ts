@@ -1,4 +1,4 @@
-// §18.1: finds values in a server's entry that look like secrets in the clear.
+// §18.1: finds plain-text values in a server's entry that look like secrets.
 import { hasVariable } from '../../config/file/expand.ts';
 import { isBareVariable } from '../../config/file/shapes/scalar.ts';
 import type { FileNode, MemberNode } from '../../config/file/syntax/read-syntax.ts';
@@ -6,10 +6,10 @@ import { isSecretName, replaceSecrets } from '../../platform/secret-texts.ts';
 import { CREDENTIAL_TYPES } from '../credentials/credentials.ts';
 import { TRANSPORTS } from '../transport/transports.ts';
 
-/** Members of a server's entry, by whose names each is a secret as a whole where its name says so. */
+/** Members of a server's entry with arbitrary names, whose values are secrets if their names suggest it. */
 export const RECORD_MEMBERS: readonly string[] = ['env', 'headers'];
 
-/** Addresses that may have a secret in them. */
+/** Addresses that may contain a secret. */
 export const ADDRESS_MEMBERS: readonly string[] = TRANSPORTS.flatMap(({ addresses }) =>
   addresses.filter(({ shape }) => shape.isSecret).map(({ name }) => name),
 );
@@ -22,7 +22,7 @@ const SECRET_AUTH_MEMBERS: ReadonlySet<string> = new Set(
   ),
 );
 
-/** By its name where it is one of any name, of a record. Most of those sound like secrets and are none. */
+/** By its name, if it is in a record with arbitrary names: most of those sound like secrets, but are not. */
 export const isSecretOfAuth = (name: string): boolean =>
   SECRET_AUTH_MEMBERS.has(name) || (/secret|password/i.test(name) && isSecretName(name));
 
@@ -34,7 +34,7 @@ interface PlainSecret {
   readonly path: string;
 }
 
-/** One line for all of the file, without any value; none where there is nothing to say. */
+/** One line for the whole file, without values; empty if there is nothing to report. */
 export function describePlainSecrets(fileName: string, root: FileNode): readonly string[] {
   const secrets = listMembers(root, 'mcpServers').flatMap(findInServer);
   const [first] = secrets;
@@ -73,7 +73,7 @@ function findInServer({ name: server, value }: MemberNode): readonly PlainSecret
   });
 }
 
-/** Its own members, and those of the records among them. */
+/** The members of `auth`, and those of its records. */
 const findInAuth = (auth: FileNode, path: string): readonly PlainSecret[] =>
   listMembers(auth).flatMap(({ name, line, value }) =>
     value.kind === 'object'
@@ -83,7 +83,7 @@ const findInAuth = (auth: FileNode, path: string): readonly PlainSecret[] =>
         : [],
   );
 
-/** Members of an object, or of the one that is its member `name`. */
+/** The members of an object, or of its member `name`. */
 function listMembers(node: FileNode, name?: string): readonly MemberNode[] {
   if (node.kind !== 'object') return [];
   if (name === undefined) return node.members;
@@ -92,7 +92,7 @@ function listMembers(node: FileNode, name?: string): readonly MemberNode[] {
     .flatMap(({ value }) => listMembers(value));
 }
 
-/** `name` is that of the variable or header, `before` the argument in front of it. */
+/** `name` is the variable or header, `before` the preceding argument. */
 function isPlainSecret(node: FileNode, name?: string, before?: string) {
   const text = toText(node);
   if (text === '' || isBareVariable(text)) return false;

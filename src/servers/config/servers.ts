@@ -1,4 +1,4 @@
-// `mcpServers`: servers by name, and the checks over all of them.
+// `mcpServers`: reads servers by name, and checks them together.
 import {
   createMemberReader,
   type FilePlace,
@@ -25,20 +25,20 @@ import {
   type ServerType,
 } from './common-members.ts';
 
-/** A server, and its members, where problems are reported. */
+/** A server, and its members for reporting problems. */
 export interface PlacedServer {
   readonly config: ServerEntry;
-  /** Its name in the file, from which the one here was derived. */
+  /** The name in the file, from which the server's name was derived. */
   readonly givenName: string;
   readonly members: MemberReader;
 }
 
-/** One that is left out. Nothing else of it is looked at: it may lack its variables. */
+/** A disabled server. It is not checked otherwise: its variables may be missing. */
 export interface DisabledServer {
   readonly disabledPrefix: string;
 }
 
-/** Name of the shape of one server in the JSON Schema. */
+/** The name of a server's shape in the JSON Schema. */
 export const SERVER_DEFINITION = 'server';
 
 export const serversShape: Shape<readonly (PlacedServer | DisabledServer)[]> = {
@@ -78,7 +78,7 @@ function findPlainPrefix(node: MemberNode['value']) {
     : undefined;
 }
 
-/** Resolves the paths and users of the servers. Reports problems at each. */
+/** Resolves the paths and users of the servers, and reports problems. */
 export async function completeServers(
   servers: readonly PlacedServer[],
   naming: NamingConfig,
@@ -88,7 +88,7 @@ export async function completeServers(
     checkName(server, naming, servers.slice(0, index));
   });
   const users = new Map<string, Promise<FoundProgramUser>>();
-  /** Asked once for each text. */
+  /** Each text is looked up once. */
   function findProgramUser(text: string) {
     const found = users.get(text) ?? surroundings.findProgramUser(text);
     users.set(text, found);
@@ -121,7 +121,7 @@ function checkName(
   else if (names === 'strict' && prefix.includes('.'))
     members.report('With "names": "strict" a prefix has no dot. Use _ or -.', commonMembers.prefix);
   const namesake = earlier.find((other) => other.config.name === name);
-  /** A name could begin with both. */
+  /** A tool's name could begin with both prefixes. */
   const rival = earlier.find(({ config: { prefix: other } }) => {
     if (prefix === '' || other === '') return false;
     const [first, second] = [other + separator, prefix + separator];
@@ -149,7 +149,7 @@ function checkName(
       commonMembers.prefix,
     );
   }
-  // Only a hash would tell their tools apart, which a server could hit with a name of its choice.
+  // Only a hash would distinguish their tools, and a server could forge a collision with a chosen name.
   else if (likeness !== undefined)
     members.report(
       `Where its names are cut ("maxNameLength": ${maxNameLength}), the first ${kept} characters would be those of ${likeness.config.name} (line ${likeness.members.line}). Give one of them a shorter "prefix".`,
@@ -157,23 +157,23 @@ function checkName(
     );
 }
 
-/** §18.1: names of servers. Other programs take any name; here it is a part of URLs and of the names of tools. */
+/** §18.1: names of servers. Other programs accept any name; here it is a part of URLs and of tool names. */
 export const ALLOWED_SERVER_NAME =
   'It must have a letter or digit: names here are a letter, then up to 31 letters, digits and hyphens.';
 
-/** Case alone is no other name. */
+/** A name that differs only in case counts as the same. */
 export const isOtherName = (given: string, name: string): boolean => given.toLowerCase() !== name;
 
-/** A sentence: which two names of the file become the same. `where` is of the earlier one. */
+/** Describes two names in the file that become the same. `where` is the position of the earlier one. */
 export const describeSameName = (
   name: string,
   given: { readonly earlier: string; readonly later: string; readonly where?: string },
 ): string =>
   `${JSON.stringify(given.later)} and ${JSON.stringify(given.earlier)}${given.where ?? ''} would both be called ${name} here. Rename one of them.`;
 
-// Members that other programs write into the files that they share with us.
+// Members that other programs write into shared files.
 
-/** Members of a server that are about the program that asks its user, or about showing the server there. */
+/** Members of a server about how the other program asks its user, or displays the server. */
 const IGNORED_SERVER_MEMBERS: readonly string[] = [
   '//',
   '_comment',
@@ -206,7 +206,7 @@ const USE_TYPE = `Postern has "type" for this: ${TOLD_TYPES.join(' or ')}.`;
 const NO_USER_LOGIN =
   'Postern cannot log in at this server for its users yet. Give it a token with "headers", or remove this.';
 
-/** Members of other programs for which another member serves here. */
+/** Members of other programs, and the equivalent here. */
 const REPLACED_SERVER_MEMBERS: Readonly<Record<string, string>> = {
   allowedTools: USE_INCLUDE,
   disabledTools: USE_EXCLUDE,
@@ -259,14 +259,14 @@ export const serverShape: Shape<UnnamedServer> = object<UnnamedServer>({
 
 type AnyTransport = (typeof TRANSPORTS)[number];
 
-/** Members of other transports. */
+/** The members of other transports. */
 function listForeign(transport: AnyTransport) {
   return TRANSPORTS.filter((other) => other !== transport).flatMap((owner) =>
     owner.members.map((member) => ({ owner, member })),
   );
 }
 
-/** Undefined where it cannot be told, which it reports. */
+/** Undefined if it cannot be determined, after reporting it. */
 function chooseTransport({ has, report: reportAt }: MemberReader): AnyTransport | undefined {
   const given = TRANSPORTS.flatMap((one) =>
     one.addresses.filter(has).map((address) => ({ transport: one, address })),
@@ -300,7 +300,7 @@ function chooseTransport({ has, report: reportAt }: MemberReader): AnyTransport 
   return transport;
 }
 
-/** Reports one of another transport. */
+/** Reports a type of another transport. */
 function readType(
   { read, report: reportAt }: MemberReader,
   transport: AnyTransport,

@@ -1,4 +1,5 @@
-// §18.6: a type of credentials as one value: its name and members in `auth` of a server, its requirements, and its tokens or signatures.
+// §18.6: the interface of a credential type: its name and members in a server's `auth`, its requirements, and its tokens or
+// signatures.
 import type { Config } from '../../config/config.ts';
 import { nonBlank } from '../../config/file/shapes/scalar.ts';
 import { defineMember, type Member, type MemberReader } from '../../config/file/shapes/shape.ts';
@@ -20,44 +21,49 @@ import {
 } from '../../mcp/upstream/upstream.ts';
 import type { JsonObject } from '../../platform/json.ts';
 
-/** A file in this folder, and a row of `credentials.ts`. `auth` of a server becomes an `Auth`. */
+/** Each type is a file in this folder, and a row of `credentials.ts`. It parses a server's `auth` into an `Auth`. */
 export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
-  /** As `auth` names it. */
+  /** The name in `auth`. */
   readonly type: Auth['type'];
   /** For editors: follows the type and a colon, and ends with a full stop. */
   readonly summary: string;
   /**
-   * Members that `auth` may have beside `type`. Types that have the same member share it, as one object (`AUDIENCE`). A secret is
-   * one by its shape (`freeText({ isSecret: true })`): then it is never shown, and the file is warned of where it stands in the clear.
+   * Members of `auth` in addition to `type`. Types with the same member share one object (`AUDIENCE`). A secret is declared by
+   * its shape (`freeText({ isSecret: true })`): then it is never shown, and the file gets a warning if it is in plain text.
    */
   readonly members: readonly Member<unknown>[];
-  /** Those without which it cannot be: `read` reports `"x" is missing` of each, and of no other. */
+  /** Required members: `read` reports `"x" is missing` for each of these, and for no other. */
   readonly required: readonly Member<unknown>[];
-  /** Why it has none of the members of other types, whichever it was given: follows a colon, without a full stop. */
+  /** The reason why it has no members of other types: follows a colon, without a full stop. */
   readonly whyNoOthers: string;
-  /** More JSON Schema of such an `auth`. */
+  /** Additional JSON Schema for such an `auth`. */
   readonly schema?: JsonObject;
-  /** Reads each of its members, so that all problems are reported at once. Undefined where a missing member was reported. */
+  /**
+   * Reads all members, so that all problems are reported together. Undefined if a required member is missing, after reporting it.
+   */
   read(members: MemberReader): Auth | undefined;
-  /** Requirements of the settings. */
+  /** Requirements on the settings. */
   readonly requirements: readonly Requirement<Auth>[];
-  /** Its tokens or signatures identify the caller: each user has lists and a session of their own, and a refusal concerns that user only. */
+  /**
+   * True if its tokens or signatures identify the caller: then each user has separate lists and a separate session, and a refusal
+   * concerns that user only.
+   */
   readonly isOfCaller: boolean;
-  /** The gateway itself has no credentials: the server answers only with a user's token. */
+  /** True if the gateway itself has no credentials: the server only accepts users' tokens. */
   readonly needsUser?: true;
-  /** Its tokens are signed by keys in the gateway's store. */
+  /** True if keys in the gateway's store sign its tokens. */
   readonly signsTokens?: true;
-  /** Its tokens are made by the provider. */
+  /** True if the provider issues its tokens. */
   readonly asksProvider?: true;
-  /** Users' tokens are sent: only by https, or on this machine. */
+  /** True if users' tokens are sent: only over https, or on this machine. */
   readonly passesTokensOn?: true;
-  /** Its tokens were given for the server by its own authorization server, which may be a gateway of this kind, too. */
+  /** True if the server's own authorization server, possibly another gateway, issued its tokens. */
   readonly isIssuedForServer?: true;
-  /** Called once for each gateway. Sends nothing yet. */
+  /** Called once per gateway. Sends no requests yet. */
   open(runtime: UpstreamRuntime, callers: CallerTokens): OpenCredentials;
 }
 
-/** Its servers are opened with their own `auth`. */
+/** The servers passed to it have this type of `auth`. */
 interface CredentialDefinition<Auth extends TypedAuth> extends Omit<CredentialType<Auth>, 'open'> {
   open(
     runtime: UpstreamRuntime,
@@ -91,8 +97,8 @@ export interface TypedAuth {
 
 interface Requirement<Auth extends TypedAuth = TypedAuth> {
   /**
-   * `file`: wherever the file is read; told at `auth`. `start`: where users are about to be served; the problem then goes
-   * on after "Server wiki: auth forward".
+   * `file`: checked whenever the file is read, and reported at `auth`. `start`: checked before users are served; the problem
+   * completes a sentence that begins with "Server wiki: auth forward".
    */
   readonly checkedAt: 'file' | 'start';
   isMet(settings: NeededSettings, auth: Auth): boolean;
@@ -101,35 +107,35 @@ interface Requirement<Auth extends TypedAuth = TypedAuth> {
 
 export type NeededSettings = Pick<Config, 'admin' | 'auth' | 'oauth' | 'store'>;
 
-/** Sources of the tokens of callers. */
+/** Sources of callers' tokens. */
 export interface CallerTokens {
   readonly getProviderToken: GetProviderToken;
-  /** Undefined without a provider: then no token can be exchanged. */
+  /** Undefined without a provider: then tokens cannot be exchanged. */
   readonly metadata: ProviderMetadata | undefined;
-  /** Undefined where no user can connect: without OAUTH_MODE=broker, and in commands. */
+  /** Undefined if users cannot connect: without OAUTH_MODE=broker, and in commands. */
   readonly connections: ConnectionTokens | undefined;
 }
 
 interface OpenCredentials {
-  /** Undefined where the server has another type of credentials. */
+  /** Undefined if the server has another type of credentials. */
   openServer(server: CredentialServer): ServerCredentials | undefined;
-  /** `isUsed`: whether some server has this type now. */
+  /** `isUsed`: whether any server has this type now. */
   createEndpoints?(isUsed: () => boolean): readonly Endpoint[];
 }
 
-/** The credentials for one server: a token of the caller, a signature of each request, or both. */
+/** The credentials for one server: a token of the caller, a signature for each request, or both. */
 interface ServerCredentials {
   readonly getToken?: GetToken;
-  /** Undefined where the refusal of a token changes nothing. */
+  /** Undefined if the refusal of a token has no effect. */
   readonly noteRefusal?: NoteRefusal | undefined;
   readonly sign?: SignRequest;
 }
 
 /**
- * Headers in addition to those of the request, which is sent with them and not changed any more. Secrets. None of them may be
- * among `headers` already, where also the token of `getToken` is (`authorization`): it would be sent twice. Made anew for each attempt.
+ * Returns headers to add to the request, which is then sent without further changes. Secrets. None may already be in `headers`,
+ * which includes the token of `getToken` (`authorization`): it would be sent twice. Called again for each attempt.
  *
- * @throws CredentialError where it must not be sent.
+ * @throws CredentialError if the request must not be sent.
  */
 export type SignRequest = (
   caller: UpstreamCaller,
@@ -139,21 +145,23 @@ export type SignRequest = (
 interface SignableRequest {
   readonly method: string;
   readonly url: string;
-  /** Names and values in turn, without those of the connection: `Host`, which is `new URL(url).host`, and `Content-Length`. */
+  /**
+   * Alternating names and values, without those of the connection: `Host`, which is `new URL(url).host`, and `Content-Length`.
+   */
   readonly headers: readonly string[];
-  /** Empty where it has none. */
+  /** Empty for a request without a body. */
   readonly body: Uint8Array;
 }
 
-/** Identifies the caller to one server, in addition to the headers of the configuration. */
+/** Identifies the caller to one server, in addition to the configured headers. */
 export interface ServerAccess {
   readonly getHeaders: GetHeaders;
   readonly noteRefusal: NoteRefusal | undefined;
-  /** Undefined where nothing is signed, which then costs nothing. */
+  /** Undefined if requests are not signed, so that there is no cost. */
   readonly sign: SignRequest | undefined;
 }
 
-/** A server, as far as credentials concern it. */
+/** The part of a server that concerns credentials. */
 export interface CredentialServer {
   readonly name: string;
   readonly url: string;
@@ -161,9 +169,9 @@ export interface CredentialServer {
 }
 
 /**
- * Headers that go with a request on this caller's behalf. Secrets.
+ * Headers for a request on behalf of this caller. Secrets.
  *
- * @throws CredentialError where the caller's request must not be sent.
+ * @throws CredentialError if the caller's request must not be sent.
  */
 type GetHeaders = (caller: UpstreamCaller) => CredentialHeaders | Promise<CredentialHeaders>;
 
@@ -178,7 +186,7 @@ export const addToken = (
 const writeHeader = (token: string | undefined) => (token === undefined ? {} : toBearer(token));
 
 function writeForeignToken(token: string | undefined) {
-  // MCP "Token Passthrough": with a token of the gateway a server could act here as its user.
+  // MCP "Token Passthrough": with a token of this gateway, a server could impersonate its user here.
   if (token !== undefined && isOwnToken(token))
     throw new CredentialError('a token of the gateway’s own is sent to no server');
   return writeHeader(token);
@@ -200,7 +208,7 @@ const audience = defineMember(
   'For whom the token is.',
 );
 
-/** `audience` of the types that have to be given one. */
+/** `audience`, for types that require one. */
 export const AUDIENCE = {
   member: audience,
   read: ({ has, read, report }: MemberReader): string | undefined =>
@@ -209,7 +217,7 @@ export const AUDIENCE = {
       : report('"audience" is missing: name the audience that the token must be for.'),
 };
 
-/** For types whose tokens are made of a caller's own. */
+/** For types whose tokens are derived from the caller's own. */
 export const NEEDS_LOGIN: Requirement = {
   checkedAt: 'start',
   isMet: ({ auth }) => auth.required,

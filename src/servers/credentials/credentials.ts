@@ -1,4 +1,4 @@
-// §18.6: credentials for servers. A server learns nothing about the caller unless its `auth` says so.
+// §18.6: credentials for servers. A server learns nothing about the caller unless its `auth` requires it.
 
 import { choice } from '../../config/file/shapes/scalar.ts';
 import { defineMember, object, type Shape } from '../../config/file/shapes/shape.ts';
@@ -18,12 +18,12 @@ import { identity } from './identity.ts';
 import { oauth } from './oauth.ts';
 import { tokenExchange } from './token-exchange.ts';
 
-/** In the order in which people read of them. */
+/** In the order of the documentation. */
 export const CREDENTIAL_TYPES = [identity, oauth, tokenExchange, forward] as const;
 
 type AuthOf<Type> = Type extends CredentialType<infer Auth> ? Auth : never;
 
-/** The credentials that a server gets: `none` where the file has no `auth`. */
+/** The credentials for a server: `none` if the file has no `auth`. */
 export type UpstreamAuth = { readonly type: 'none' } | AuthOf<(typeof CREDENTIAL_TYPES)[number]>;
 
 const ALL_TYPES: readonly CredentialType[] = CREDENTIAL_TYPES;
@@ -36,11 +36,11 @@ export interface Credentials {
   openAccess<Auth extends TypedAuth>(
     server: CredentialServer & { readonly auth: Auth },
   ): ServerAccess;
-  /** `isUsed`: whether some server has such credentials now. */
+  /** `isUsed`: whether any server has such credentials now. */
   createEndpoints(isUsed: (type: CredentialType) => boolean): readonly Endpoint[];
 }
 
-/** `types` are those that a server can have. */
+/** `types` are the types that a server can have. */
 export function openCredentials(
   runtime: UpstreamRuntime,
   callers: CallerTokens,
@@ -81,7 +81,7 @@ export function createAuthShape<Auth extends TypedAuth>(
     choice(...names),
     types.map(({ type, summary }) => `${type}: ${summary}`).join(' '),
   );
-  /** Members of all types, each once. */
+  /** The members of all types, without duplicates. */
   const typedMembers = [...new Set(types.flatMap(({ members }) => members))];
   const listForeign = ({ members }: CredentialType<Auth>) =>
     typedMembers.filter((member) => !members.includes(member));

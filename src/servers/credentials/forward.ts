@@ -1,4 +1,4 @@
-// §18.6: `forward`: the caller's own token, for a server that it was made for.
+// §18.6: `forward`: sends the caller's own token to a server that is in its audience.
 
 import { CredentialError, type UpstreamCaller } from '../../mcp/upstream/upstream.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
@@ -37,7 +37,7 @@ export const forward = defineCredentialType<ForwardAuth>({
           throw new CredentialError(
             'tokens are forwarded by https only, and its address has none; only the operator of this service can change that',
           );
-        // Only the server that gets the provider's token of a grant has to be able to read whom it is for.
+        // Only a server that receives the provider's token of a grant has to be able to read its audience.
         if (user.grant !== undefined)
           return getProviderToken(user).then((token) => {
             if (token === undefined) throw new CredentialError(describeMissingToken(user));

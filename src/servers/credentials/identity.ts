@@ -1,4 +1,4 @@
-// §18.6: `identity`: a token of the gateway that identifies the caller.
+// §18.6: `identity`: sends a token issued by the gateway that identifies the caller.
 import { isSharedStore } from '../../config/groups/store.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { createJsonReply } from '../../http/endpoint/message.ts';
@@ -42,7 +42,7 @@ export const identity = defineCredentialType<{ readonly type: 'identity' }>({
       openServer: ({ url }) => ({ getToken: createGetIdentity(issuer, url) }),
       createEndpoints: (isUsed) => [
         {
-          // The document in which servers find the keys. Without a server that has `identity` there is none.
+          // The document with the public keys for servers. It exists only if a server has `identity`.
           kind: 'open',
           method: 'GET',
           path: '/.well-known/jwks.json',
@@ -66,12 +66,12 @@ export const createGetIdentity =
     });
 
 const LIFETIME_SECONDS = 60;
-/** A token is used again until so little of its time is left. */
+/** A token is reused until this much of its lifetime is left. */
 const RESERVE_MS = 30_000;
 
 /**
- * `baseUrl` is the issuer. `providerIssuer` is `OIDC_ISSUER`: a `sub` alone says nothing of whose user it is; undefined without
- * a provider.
+ * `baseUrl` is the issuer. `providerIssuer` is `OIDC_ISSUER`, since a `sub` alone does not identify a user; undefined without a
+ * provider.
  */
 export function createIdentityIssuer(
   clock: Clock,
@@ -88,7 +88,7 @@ export function createIdentityIssuer(
       const { origin, pathname } = new URL(url);
       const claims = {
         iss: baseUrl,
-        // Without parts that may be secret: a query, or a name and password.
+        // Without parts that may be secret: a query, or a user name and password.
         aud: origin + pathname,
         ...(user?.email !== undefined && { email: user.email }),
         ...(user?.emailVerified !== undefined && { email_verified: user.emailVerified }),
@@ -107,10 +107,10 @@ export function createIdentityIssuer(
       memory.set(hash, token, exp * 1000 - RESERVE_MS);
       return token;
     },
-    /** RFC 7517: the keys by which servers check such tokens. */
+    /** RFC 7517: the keys with which servers verify such tokens. */
     getKeySet: async () => ({ keys: await keys.listPublicKeys() }),
   };
 }
 
-/** With `AUTH_REQUIRED=false`. A server must not take such callers for the gateway itself. */
+/** With `AUTH_REQUIRED=false`. A server must not mistake such callers for the gateway itself. */
 const NOBODY = 'anonymous';

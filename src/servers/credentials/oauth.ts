@@ -1,4 +1,4 @@
-// §24: `oauth`: each user logs in at the server itself, and the gateway keeps the connection.
+// §24: `oauth`: each user logs in to the server itself, and the gateway keeps the connection.
 
 import {
   choice,
@@ -30,7 +30,7 @@ import { defineCredentialType } from './credential-type.ts';
 
 const EXAMPLE = 'https://login.example.com';
 
-/** Logins and tokens are sent there, and must not be readable on the way. */
+/** Logins and tokens are sent there, and must not be readable in transit. */
 const endpoint = text(
   textWith(
     (given) => httpUrl.parse(given) !== undefined && isSafeForTokens(given),
@@ -70,7 +70,7 @@ const authorizationServerShape: Shape<ConfiguredAuthorizationServer> = {
         'A list is not valid. It must be the issuer as text, or an object with authorizationUrl and tokenUrl.',
       );
     const issuer = endpoint.read(node, place);
-    // Providers show the address of their metadata more often than the issuer.
+    // Providers' documentation often shows the URL of the metadata instead of the issuer.
     if (issuer?.includes('/.well-known/'))
       return report(
         place,
@@ -95,7 +95,7 @@ const resource: Shape<string | false> = {
     node.kind === 'scalar' && node.value === false ? false : resourceText.read(node, place),
 };
 
-/** Parameters that the gateway sets itself, and the member that changes each, if one does. */
+/** Parameters that the gateway sets itself, and the member that changes each, if any. */
 const OWN_PARAMETERS: Readonly<Record<string, string | undefined>> = {
   client_assertion: undefined,
   client_assertion_type: undefined,
@@ -118,7 +118,7 @@ const OWN_PARAMETERS: Readonly<Record<string, string | undefined>> = {
   state: undefined,
 };
 
-/** Never repeats an unknown name: it may be a secret by mistake. */
+/** Never repeats an unknown name: it may be a misplaced secret. */
 function checkParameterName(name: string): string | undefined {
   if (!/^[\w.-]{1,64}$/.test(name))
     return 'A parameter’s name consists of letters, digits, dots, hyphens and underscores.';
@@ -286,7 +286,7 @@ export const oauth = defineCredentialType<ConnectionAuth>({
   }),
 });
 
-/** Combinations that are not allowed, though each member is. */
+/** Reports invalid combinations of valid members. */
 function reportContradictions(auth: ConnectionAuth, { has, report: reportAt }: MemberReader) {
   const { authorizationServer, clientAuth, pkce, owner } = auth;
   const hasSecret = has(members.clientSecret);

@@ -1,4 +1,4 @@
-// §18.6, RFC 8693: `token-exchange`: for the caller's token, the provider makes one for the server.
+// §18.6, RFC 8693: `token-exchange`: the provider exchanges the caller's token for one for the server.
 
 import { text } from '../../config/file/shapes/scalar.ts';
 import { defineMember } from '../../config/file/shapes/shape.ts';
@@ -79,7 +79,7 @@ export const tokenExchange = defineCredentialType<TokenExchangeAuth>({
   asksProvider: true,
   open(runtime, { metadata, getProviderToken }) {
     const { oauth } = runtime.config;
-    // The provider's token endpoint, by the gateway's own client.
+    // Uses the provider's token endpoint, with the gateway's own client.
     const exchangeToken: ExchangeToken =
       metadata === undefined || oauth.provider === undefined
         ? async () => ({ kind: 'refused', reason: 'there is no provider: set OIDC_ISSUER' })
@@ -109,19 +109,19 @@ interface KeptToken {
 
 interface Failure {
   readonly error: CredentialError;
-  /** The provider refused; else it could not be reached. */
+  /** True if the provider refused; false if it could not be reached. */
   readonly isRefusal: boolean;
 }
 
 type Outcome = { readonly token: string } | Failure;
 
-/** A token must still be good when it arrives. */
+/** A token must still be valid when it arrives. */
 const RESERVE_MS = 5000;
-/** Milliseconds for which a caller with a token that is still good waits for the next one. */
+/** Milliseconds that a caller with a still valid token waits for the next one. */
 const RENEWAL_WAIT_MS = 1000;
-/** Assumed if the provider does not say how long its token lives. */
+/** Assumed if the provider does not state the token's lifetime. */
 const UNKNOWN_LIFETIME_SECONDS = 60;
-/** Models retry at once: the provider must not get each attempt. */
+/** Models retry immediately: the provider must not receive every attempt. */
 const FAILURE_MS = 3000;
 
 function createTokenExchange(
@@ -143,14 +143,14 @@ function createTokenExchange(
 
   return function getToken({ user }) {
     if (user === undefined) return undefined;
-    // Nothing that the provider could be asked, or warned of.
+    // There is no token to exchange, and the provider is not at fault.
     if (user.grant?.isMachine) throw new CredentialError(describeMissingToken(user));
     const hash = identifyCredential(user);
     const kept = tokens.get(hash);
     return kept !== undefined && clock.now() < kept.renewAt ? kept.token : renew(hash, user, kept);
   };
 
-  /** While the provider cannot be asked, the token before serves until its end. */
+  /** While the provider cannot be reached, the previous token is used until it expires. */
   async function renew(hash: string, user: UserContext, before: KeptToken | undefined) {
     const outcome = failures.get(hash) ?? (await exchangeInTime(hash, user, before));
     if ('token' in outcome) return outcome.token;
@@ -204,7 +204,7 @@ function createTokenExchange(
   }
 }
 
-/** Epoch milliseconds of a user's token. A grant is asked for with each call. */
+/** The expiry of a user's token in epoch milliseconds. With a grant, the token is requested for each call. */
 function readEnd({ grant, claims: { exp } }: UserContext) {
   if (grant !== undefined) return Number.POSITIVE_INFINITY;
   return typeof exp === 'number' ? exp * 1000 : undefined;

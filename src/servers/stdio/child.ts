@@ -1,4 +1,4 @@
-// §18.3: one process of a server: its start, its streams, its end with all that it started.
+// §18.3: one process of a server: starts it, connects its streams, and ends it with all of its child processes.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import nodeProcess from 'node:process';
@@ -14,42 +14,42 @@ import { createLineSplitter, type Program, readErrorOutput, startWithout } from 
 import type { StdioUpstreamConfig } from './stdio-config.ts';
 
 interface Child {
-  /** False where its command could not be started. */
+  /** False if its command could not be started. */
   readonly isStarted: boolean;
-  /** Writes a line; false, and nothing is written, while too much waits to be read. */
+  /** Writes a line; returns false, and writes nothing, while too much waits to be read. */
   write(line: string): boolean;
-  /** Lets it end by itself, then by signals. Resolves when it and its group have ended. */
+  /** Lets the process end by itself, and then by signals. Resolves when it and its process group have ended. */
   end(): Promise<void>;
-  /** Ends it at once, for this reason. */
+  /** Kills the process, for this reason. */
   kill(reason: EndReason): void;
 }
 
 interface ChildHandlers {
-  /** A line that it wrote to its standard output; returns how many messages it counts as. */
+  /** Called for each line of standard output; returns the number of messages that it counts as. */
   onLine(line: Buffer): number;
-  /** A line that it wrote to its error output, or the beginning of it. */
+  /** Called for each line of error output, or the beginning of a long one. */
   onErrorLine(line: Buffer): void;
-  /** Counts the memory of messages; undefined where that is bounded otherwise. */
+  /** Counts the memory of messages; undefined if it is bounded otherwise. */
   countAnswer(onDrop: (error: UpstreamError) => void): CountedAnswer | undefined;
-  /** It has ended, or could not be started: called once, and nothing after it. */
+  /** Called once when the process has ended or could not be started; no other call follows. */
   onEnd(reason: EndReason): void;
 }
 
-/** Milliseconds from the end of its input to SIGTERM: servers end by themselves then. */
+/** Milliseconds from closing its input to SIGTERM: servers should end by themselves then. */
 const INPUT_ENDED_MS = 500;
 /** Milliseconds from SIGTERM to SIGKILL. */
 const TERM_MS = 2000;
-/** Milliseconds after its end in which its last words may arrive: a process that it left may hold the streams open. */
+/** Milliseconds after its end in which remaining output may arrive: a leftover child process may hold the streams open. */
 const LAST_WORDS_MS = 250;
 
-/** `source` is that of its standard output. */
+/** `source` is the source of its standard output. */
 export function startChild(program: Program, handlers: ChildHandlers, source: PacedSource): Child {
   const { config, environment, inheritedFiles } = program;
   let failure: Promise<unknown>;
   try {
     const { command, args } = toCommand(config);
     const child = startWithout(inheritedFiles, (stdio) =>
-      // A group of its own, so that a signal reaches what it starts as well.
+      // A separate process group, so that signals reach its child processes, too.
       spawn(command, args, { cwd: config.cwd, env: { ...environment }, detached: true, stdio }),
     );
     const { pid } = child;
@@ -71,7 +71,7 @@ function watchChild(
   let killedFor: EndReason | undefined;
   let hasExited = false;
 
-  /** After its end the number may be that of another process. */
+  /** After its end, the process ID may belong to another process. */
   function signal(name: NodeJS.Signals) {
     if (!hasExited) signalGroup(pid, name);
   }
@@ -97,7 +97,7 @@ function watchChild(
     await groupEnded;
   }
 
-  // From now on the group ends at the latest with this process, however that ends, but by SIGKILL.
+  // From now on, the group ends with this process at the latest, unless SIGKILL ends this process.
   if (groups.size === 0) nodeProcess.on('exit', killAll);
   groups.add(pid);
   const ended = waitForEnd();
@@ -125,7 +125,7 @@ function watchChild(
     counted?.note(piece.length, output.heldBytes + messages.waitingBytes());
   });
   readErrorOutput(child.stderr, clock, handlers.onErrorLine);
-  // Errors of a stream show at the end of the child.
+  // Errors of a stream become visible at the end of the child.
   for (const stream of [child, child.stdin, child.stdout, child.stderr]) {
     stream.on('error', () => {});
   }
@@ -151,12 +151,12 @@ function watchChild(
   };
 }
 
-/** Lines of its standard output, which are valid during `push` only. */
+/** The lines of standard output, which are valid only during `push`. */
 class PacedLines extends PacedStream<Buffer> {
   private readonly source: PacedSource;
   private readonly output: Readable;
   private readonly handlers: {
-    /** Returns how many messages the line counts as. */
+    /** Returns the number of messages that the line counts as. */
     onLine(line: Buffer): number;
     onTooFast(): void;
   };
@@ -200,15 +200,15 @@ class PacedLines extends PacedStream<Buffer> {
   protected finish(): void {}
 }
 
-// §18.3: a server may start processes of its own; they end with it.
+// §18.3: a server may start child processes, which end with it.
 
-/** Leaders of the groups that may still have a process. */
+/** Leaders of groups that may still have a process. */
 const groups = new Set<number>();
 
-/** Poll interval for processes that are left in a group. */
+/** Poll interval for remaining processes of a group. */
 const POLL_MS = 50;
 
-/** Sends the signal to all processes of the group; 0 only asks. False where there is none left. */
+/** Sends the signal to all processes of the group; 0 only tests. False if no process is left. */
 function signalGroup(leader: number, signal: NodeJS.Signals | 0) {
   try {
     return nodeProcess.kill(-leader, signal);
@@ -217,7 +217,7 @@ function signalGroup(leader: number, signal: NodeJS.Signals | 0) {
   }
 }
 
-/** Ends those that a leader left: by SIGTERM, and then by SIGKILL. */
+/** Ends the processes that a leader left behind: with SIGTERM, and then with SIGKILL. */
 async function endGroup(leader: number, clock: Clock) {
   const killAt = clock.monotonic() + TERM_MS;
   let isAlive = signalGroup(leader, 'SIGTERM');
@@ -233,16 +233,16 @@ function killAll() {
   for (const leader of groups) signalGroup(leader, 'SIGKILL');
 }
 
-// §18.4: why a process of a server is not there, for callers and for the operator.
+// §18.4: the reason why a server's process is not available, for callers and for the operator.
 
 export interface EndReason {
-  /** Goes on a sentence about the server: `its process ended with exit code 1`. Clients may see it. */
+  /** Continues a sentence about the server: `its process ended with exit code 1`. Clients may see it. */
   readonly what: string;
-  /** The failure of requests under way; `unavailable` unless given. */
+  /** The failure of in-flight requests; `unavailable` by default. */
   readonly failure?: UpstreamFailure;
-  /** A sentence about what the operator can do; it may name paths. */
+  /** Advice for the operator, as a sentence that may contain paths. */
   readonly advice?: string;
-  /** The last lines of its error output, for the operator alone. */
+  /** The last lines of its error output, only for the operator. */
   readonly lastWords?: readonly string[];
 }
 
@@ -288,7 +288,7 @@ const ADVICE: Readonly<Record<string, (command: string) => string>> = {
   EMFILE: () => 'Too many files are open. Raise the limit of open files (ulimit -n).',
 };
 
-/** No shell reads the command. */
+/** The command is not interpreted by a shell. */
 function adviseOnMissing(command: string): string {
   if (/^~/.test(command)) return `Write \${HOME} in place of ~: no shell expands it.`;
   if (/\s/.test(command))
@@ -298,13 +298,13 @@ function adviseOnMissing(command: string): string {
   return 'Install it, add its folder to the PATH of the gateway, or write its whole path in "command".';
 }
 
-// §18.3: a program of another user than the gateway's, started by setpriv of util-linux. The uid and gid of Node's spawn
-// do not do: from a gateway that is not root, its ambient capabilities would go to the program, which could then become
-// any user. https://man7.org/linux/man-pages/man1/setpriv.1.html
+// §18.3: runs a program as another user, with setpriv of util-linux. The uid and gid options of Node's spawn are not sufficient:
+// the ambient capabilities of a non-root gateway would be inherited by the program, which could then become any user.
+// https://man7.org/linux/man-pages/man1/setpriv.1.html
 
 /**
- * The paths at which systems have it. Not by the PATH: that of a program may name a folder that the program writes to, and until it
- * has changed the user, setpriv has the rights of the gateway.
+ * The paths of setpriv on various systems. Not found through PATH: the program's PATH may contain a folder that the program can
+ * write to, and until it has changed the user, setpriv has the gateway's rights.
  */
 const SETPRIV_PATHS = [
   '/usr/bin/setpriv',
@@ -319,21 +319,21 @@ interface Command {
   readonly args: readonly string[];
 }
 
-/** Started in place of the command of a server. */
+/** Started in place of the server's command. */
 const toCommand = (config: StdioUpstreamConfig) =>
   config.runAs === undefined ? config : runCommandAs(config.runAs, config);
 
 export const runCommandAs = ({ uid, gid }: ProgramUser, { command, args }: Command): Command => ({
   command: SETPRIV_PATHS.find((path) => existsSync(path)) ?? SETPRIV_PATHS[0],
   args: [
-    // `+1000` is always the number. Without the sign, setpriv would first look for a user named `1000`.
+    // `+1000` is always a number. Without the sign, setpriv would first look up a user named `1000`.
     `--reuid=+${uid}`,
     `--regid=+${gid}`,
     '--clear-groups',
     '--inh-caps=-all',
     '--ambient-caps=-all',
-    // So neither sudo nor a file with capabilities gives it rights, whatever is in the bounding set.
-    // To empty that set takes a capability that the gateway has no other use for.
+    // Prevents sudo, or a file with capabilities, from granting rights, whatever is in the bounding set. Clearing that set
+    // requires a capability that the gateway does not need otherwise.
     '--no-new-privs',
     '--',
     command,

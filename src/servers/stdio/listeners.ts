@@ -1,4 +1,4 @@
-// §18.3: listeners to the changes of a server's processes, and their subscriptions to resources, at this replica and at others.
+// §18.3: listeners for changes of a server's processes, and their resource subscriptions, on this replica and others.
 
 import { toListenParams, toStatelessParams } from '../../mcp/upstream/envelope.ts';
 import {
@@ -37,7 +37,7 @@ interface Listening {
   readonly listener: UpstreamListener;
 }
 
-/** Keys of processes; with so many it is worth looking for those of which nothing is known. */
+/** With this many process keys, unused ones are removed. */
 const MANY = 100;
 const SWEEP_MS = 900_000;
 
@@ -50,15 +50,15 @@ export function createProgramListeners(
 ) {
   const { clock, log } = runtime;
   const { name, isolation } = config;
-  /** Of each process, whether it runs or not, by the id of its key. */
+  /** The subscriptions of each process, running or not, by the ID of its key. */
   const rooms = new Map<string, Subscriptions>();
-  /** Keyed by the id of their process's key. */
+  /** By the ID of their process's key. */
   const {
     bus: listening,
     tell: tellAll,
     tellMissed,
   } = createChangeListeners<Listening>({ onError }, isWanted);
-  /** Ends the watch over sessions that have subscriptions here, with or without a stream. */
+  /** Functions that stop watching sessions with subscriptions here, with or without a stream. */
   const held = new Map<string, () => void>();
   const replicas = hasReplicas
     ? createStdioReplicas(runtime, name, (keyId, uri) => tell(keyId, { kind: 'resource', uri }))
@@ -83,7 +83,7 @@ export function createProgramListeners(
   const hasSubscriptions = ({ id }: ProcessKey) => (rooms.get(id)?.count ?? 0) > 0;
 
   function tell(keyId: string, change: ServerChange) {
-    // A process that all share cannot ask any client.
+    // A shared process cannot send requests to a client.
     if (change.kind !== 'elicitation' || keyId !== GATEWAY_KEY.id) tellAll(keyId, change);
   }
 
@@ -93,7 +93,7 @@ export function createProgramListeners(
     return owners.some((owner) => subscriptions?.isWanted(owner, uri) === true);
   }
 
-  /** Takes up the subscriptions of the client's session, at whichever replica: also where there is no process just now. */
+  /** Applies the subscriptions of the client's session from any replica, whether or not its process is running. */
   const watch = (caller: UpstreamCaller, sessionId: string) =>
     replicas?.watch(sessionId, (uris) => {
       findSubscriptions(caller).replaceAll(sessionId, uris);
@@ -103,7 +103,7 @@ export function createProgramListeners(
       } else release(sessionId);
     });
 
-  /** Elsewhere it may unsubscribe, or end. */
+  /** Watches the session, which may unsubscribe or end on another replica. */
   function hold(caller: UpstreamCaller, sessionId: string) {
     const stopWatching = held.has(sessionId) ? undefined : watch(caller, sessionId);
     if (stopWatching !== undefined) held.set(sessionId, stopWatching);
@@ -135,15 +135,15 @@ export function createProgramListeners(
   let cancelSweep = () => {};
   sweepLater();
   return {
-    /** Until the result is called. */
+    /** Listens until the returned function is called. */
     listen(caller: UpstreamCaller, listener: UpstreamListener, uris: readonly string[]) {
       const { sessionId } = caller;
       const subscriptions = findSubscriptions(caller);
       const entry = { sessionId, listener };
       const stop = listening.subscribe(findProcessKey(isolation, caller).id, entry);
-      // Resources that the server does not accept are left out.
+      // Resources that the server does not accept are ignored.
       for (const uri of uris) subscriptions.add(entry, uri).catch(() => {});
-      // Starts a process where none runs: it alone can tell of changes.
+      // Starts a process if none is running: only a process reports changes.
       if (uris.length > 0) wake(caller).catch(() => {});
       const stopWatching = sessionId === undefined ? undefined : watch(caller, sessionId);
       return () => {
@@ -152,7 +152,7 @@ export function createProgramListeners(
         stopWatching?.();
       };
     },
-    /** `resources/subscribe`, `resources/unsubscribe`. @throws UpstreamError */
+    /** Handles `resources/subscribe` and `resources/unsubscribe`. @throws UpstreamError */
     async changeSubscription(caller: UpstreamCaller, { method, params }: UpstreamRequest) {
       const subscriptions = findSubscriptions(caller);
       const owner = findOwner(caller);
@@ -169,7 +169,7 @@ export function createProgramListeners(
       }
       return {};
     },
-    /** A notification of the key's process that belongs to no request. */
+    /** A notification from the key's process that belongs to no request. */
     notify(key: ProcessKey, message: ServerNotification) {
       const change = readChange(message);
       if (change === undefined) return;
@@ -180,7 +180,7 @@ export function createProgramListeners(
     /** The key's process has started. */
     connect(key: ProcessKey, running: RunningServer, timeoutMs: number) {
       const wasConnected = findRoom(key).connect(running, timeoutMs);
-      // Changes while no process was there were missed.
+      // Changes without a running process were missed.
       if (wasConnected) tellMissed(key.id, running.description);
     },
     disconnect: ({ id }: ProcessKey) => rooms.get(id)?.disconnect(),
@@ -198,7 +198,7 @@ export function createProgramListeners(
   };
 }
 
-// §18.3: subscriptions to the resources of one process: the server gets one request for each resource.
+// §18.3: subscriptions to the resources of one process: the server gets one request per resource.
 
 type Subscriptions = ReturnType<typeof createSubscriptions>;
 
@@ -207,14 +207,14 @@ type SubscriptionOwner = string | object;
 
 interface Agreement {
   agreed: Promise<void>;
-  /** Then no unsubscribe request is needed. */
+  /** If true, no unsubscribe request is needed. */
   isRefused: boolean;
 }
 
-/** URIs that are wanted at one process, and characters of each. */
+/** Maximum number of URIs wanted from one process, and characters of each. */
 const MAX_URIS = 10_000;
 const MAX_URI = 8192;
-/** A server chooses how many slashes there are. */
+/** Limit, since a server chooses the number of slashes. */
 const MAX_PARENTS = 60;
 
 function createSubscriptions(onError: (cause: unknown) => void) {
@@ -247,33 +247,33 @@ function createSubscriptions(onError: (cause: unknown) => void) {
   }
 
   return {
-    /** Resources with subscriptions. */
+    /** The number of resources with subscriptions. */
     get count() {
       return wanted.topics.size;
     },
     get isConnected() {
       return wire !== undefined;
     },
-    /** Resolves when the server has agreed. @throws UpstreamError */
+    /** Resolves when the server has accepted the subscription. @throws UpstreamError */
     add,
     remove: (owner: SubscriptionOwner, uri: string) => wanted.unsubscribe(uri, owner),
-    /** Sets the resources of the owner. Those that the server does not accept are left out. */
+    /** Replaces the resources of the owner. Those that the server does not accept are ignored. */
     replaceAll(owner: SubscriptionOwner, uris: readonly string[]) {
       for (const [uri] of wanted.topics) if (!uris.includes(uri)) wanted.unsubscribe(uri, owner);
       for (const uri of uris) add(owner, uri).catch(() => {});
     },
-    /** Clients' sessions that subscribed to something. */
+    /** Clients' sessions with subscriptions. */
     listSessions: () =>
       [...wanted.topics.values()].flatMap(({ listeners }) =>
         [...listeners].filter((owner) => typeof owner === 'string'),
       ),
-    /** The owner is gone. */
+    /** Removes an owner that is gone. */
     removeAll: wanted.unsubscribeAll,
-    /** True if the owner wants to know that the resource, or a part of it, has changed. */
+    /** True if the owner subscribed to the resource, or to a resource that contains it. */
     isWanted: (owner: SubscriptionOwner, uri: string) =>
       uri.length <= MAX_URI &&
       listParents(uri).some((parent) => wanted.topics.get(parent)?.listeners.has(owner)),
-    /** A process has started, which knows of no subscription. True if there was one before. */
+    /** A new process has started, without any subscriptions. Returns true if there was one before. */
     connect(running: RunningServer, timeoutMs: number) {
       const isFirst = !wasConnected;
       wasConnected = true;
@@ -284,7 +284,7 @@ function createSubscriptions(onError: (cause: unknown) => void) {
       for (const [uri, { source }] of wanted.topics) {
         if (source === undefined) continue;
         source.agreed = ask(uri);
-        // Resources that it no longer has are left out.
+        // Resources that the process no longer has are ignored.
         source.agreed.catch(() => {});
       }
       return !isFirst;
@@ -301,7 +301,7 @@ function failFull(what: 'topics' | 'topicsOfListener'): never {
   return failTooMany();
 }
 
-/** The URI, and those that it is a part of, with and without the slash at their end. */
+/** The URI and its parents, with and without trailing slash. */
 function listParents(uri: string): readonly string[] {
   const parents = [uri];
   let at = uri.lastIndexOf('/');
@@ -312,7 +312,7 @@ function listParents(uri: string): readonly string[] {
   return parents;
 }
 
-// MCP "Resources", "Subscriptions": how a process of either era is told. One that is connected tells of its lists, too.
+// MCP "Resources", "Subscriptions": the wire format of subscriptions in each era. A connected process also reports list changes.
 
 interface SubscriptionWire {
   subscribe(uri: string): Promise<void>;
@@ -327,7 +327,7 @@ const createSessionWire = ({ connection }: RunningServer, timeoutMs: number): Su
     void connection.ask('resources/unsubscribe', { uri }, timeoutMs).catch(() => {}),
 });
 
-/** One subscription says all that is wanted; a change of it is a new one. */
+/** One subscription contains everything that is wanted; each change opens a new one. */
 function createStatelessWire({ connection, description }: RunningServer): SubscriptionWire {
   const uris = new Set<string>();
   let cancel = () => {};
@@ -346,7 +346,7 @@ function createStatelessWire({ connection, description }: RunningServer): Subscr
     cancelFormer();
   }
 
-  /** Several changes at once are one. */
+  /** Debounces: several changes at once open one subscription. */
   function openSoon() {
     if (isOpening) return;
     isOpening = true;

@@ -1,4 +1,4 @@
-// §18.3: the program of a server: state that all of its processes share.
+// §18.3: the program of a server: state shared by all of its processes.
 
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { devNull } from 'node:os';
@@ -15,20 +15,20 @@ import { createLogThrottle, createWarnThrottle } from '../../platform/throttle.t
 import type { ProcessShare } from '../transport/process-share.ts';
 import type { StdioUpstreamConfig } from './stdio-config.ts';
 
-/** Servers of the session era may ignore `server/discover`, or even end by it. */
+/** Servers of the session era may ignore `server/discover`, or even exit because of it. */
 export type FirstRequest = 'server/discover' | 'initialize';
 
 const FIRST: FirstRequest = 'server/discover';
 
 export type Program = ReturnType<typeof openProgram>;
 
-/** The process that the programs of servers are started from. */
+/** The process that starts the programs of servers. */
 export interface ProgramHost {
-  /** The environment of the gateway: PATH, HOME, USER, LANG and TMPDIR of it reach the server. */
+  /** The gateway's environment: its PATH, HOME, USER, LANG and TMPDIR are passed to the server. */
   readonly environment: Env;
-  /** Descriptors that the gateway itself inherited, as `findInheritedFiles` found them. */
+  /** Inherited file descriptors of the gateway, as `findInheritedFiles` found them. */
   readonly inheritedFiles: readonly number[];
-  /** Called with the number of a server's processes, at each change. */
+  /** Called on each change with the number of a server's processes. */
   onProcessCount?(server: string, count: number): void;
 }
 
@@ -43,7 +43,7 @@ export function openProgram(
   let strayAnswers = 0;
   let isUnattributedNoted = false;
   const { env, runAs } = config;
-  // A user without an entry in the system has no home of its own: then the gateway's is as good as any.
+  // A user without a system entry has no home folder: the gateway's is used.
   const ofUser: Env =
     runAs === undefined
       ? host.environment
@@ -61,25 +61,25 @@ export function openProgram(
   return {
     config,
     clock,
-    /** `MAX_UPSTREAM_BYTES`: longest line of its standard output, and most that may wait to be read by it. */
+    /** `MAX_UPSTREAM_BYTES`: the longest line of standard output, and the maximum of unread input. */
     maxBytes: settings.upstreams.maxBytes,
     share,
-    /** All that a process finds in its environment. */
+    /** The complete environment of a process. */
     environment: { ...Object.fromEntries(passedOn), ...env },
     inheritedFiles: host.inheritedFiles,
     output: createOutputLog(config, log, clock),
-    /** Sent first to a process, as the former ones taught. */
+    /** The first request to a process, as learned from earlier processes. */
     first: FIRST,
     onStrayAnswer() {
       strayAnswers += 1;
       warnOfStrayAnswers();
     },
-    /** A process that all share wanted to ask a client. */
+    /** A shared process tried to send a request to a client. */
     onUnattributed(method: string) {
       if (isUnattributedNoted) return;
       isUnattributedNoted = true;
       const needsRoots = method === 'roots/list' && !config.roots;
-      // The server itself may not say which of its tools are missing for that reason.
+      // The server itself may not say which of its tools are missing for this reason.
       log.warn(
         `The MCP server ${server} wanted to ask a client (${method}) and was refused: with "isolation": "shared" all users have one process, which cannot say whom it asks. If it may ask, set "isolation": "user"${needsRoots ? ' and "roots": true' : ''} for it in the configuration file. Tools that it lists only for clients that it can ask appear then, too.`,
         { server },
@@ -93,14 +93,15 @@ export function openProgram(
   };
 }
 
-// Open files of the gateway that would stay open in every program, whichever user it runs as. Node.js opens none so, but LMDB
-// does with the file of the embedded store, which then could be read and written; who started the gateway may have, too.
+// Open files of the gateway that every program would inherit, whichever user it runs as. Node.js opens none this way, but LMDB
+// does with the file of the embedded store, which would then be readable and writable; the gateway's parent process may have done
+// so, too.
 
 const DESCRIPTORS = '/proc/self/fdinfo';
-/** One of the flags that open(2) knows. */
+/** A flag of open(2). */
 const CLOSES_AT_EXEC = 0o2000000;
 
-/** Their descriptors, on Linux. Looked for once, when the store is open: later there may be thousands of connections. */
+/** Finds their descriptors, on Linux. Called once, when the store is open: later there may be thousands of connections. */
 export function findInheritedFiles(): readonly number[] {
   try {
     return readdirSync(DESCRIPTORS)
@@ -117,12 +118,12 @@ function isInherited(descriptor: number) {
     const [, flags] = /^flags:\s*([0-7]+)$/m.exec(info) ?? [];
     return flags !== undefined && (Number.parseInt(flags, 8) & CLOSES_AT_EXEC) === 0;
   } catch {
-    // The folder itself was open while it was read.
+    // The descriptor of the folder itself, which was open while it was read.
     return false;
   }
 }
 
-/** Runs `start` with three pipes for a program, and nothing in place of each of these files. */
+/** Calls `start` with three pipes for a program, and with /dev/null in place of each of these files. */
 export function startWithout<Started>(
   inherited: readonly number[],
   start: (stdio: ['pipe', 'pipe', 'pipe']) => Started,
@@ -132,7 +133,7 @@ export function startWithout<Started>(
     inherited.includes(index + 3) ? nothing : ('ignore' as const),
   );
   const stdio: ['pipe', 'pipe', 'pipe'] = ['pipe', 'pipe', 'pipe'];
-  // Node.js takes more of them than its type has.
+  // Node.js accepts more entries than its type allows.
   Object.assign(stdio, [...stdio, ...rest]);
   try {
     return start(stdio);
@@ -141,14 +142,14 @@ export function startWithout<Started>(
   }
 }
 
-// §18.3: writes the error output of a server, and stray lines, to the gateway's log.
+// §18.3: writes a server's error output, and stray lines, to the gateway's log.
 
 const MAX_CHARACTERS = 1000;
 
-/** Shorter secrets, such as `1` or `true`, are in every text. */
+/** Shorter secrets, such as `1` or `true`, occur in any text. */
 const MIN_SECRET = 6;
 
-/** Other control characters, line ends besides LF, and marks that turn the reading direction. */
+/** Other control characters, line ends except LF, and characters that change the reading direction. */
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]+/g;
 
 function createOutputLog(config: StdioUpstreamConfig, log: Log, clock: Clock) {
@@ -179,11 +180,11 @@ function createOutputLog(config: StdioUpstreamConfig, log: Log, clock: Clock) {
   );
 
   return {
-    /** A line as it may stand in the log: short, harmless, without secrets. */
+    /** Prepares a line for the log: short, escaped, and without secrets. */
     toText,
-    /** A line of its error output. */
+    /** Logs a line of error output. */
     writeErrorLine: (line: Buffer) => writeLine('error output', line),
-    /** A line of its standard output that is no message: as its error output, with a warning once a minute. */
+    /** Logs a line of standard output that is not a message, like error output, with a warning once a minute. */
     writeStrayLine(line: Buffer) {
       if (line.length > 0) warnOfStrayLines(line);
       writeLine('standard output', line);
@@ -191,27 +192,27 @@ function createOutputLog(config: StdioUpstreamConfig, log: Log, clock: Clock) {
   };
 }
 
-/** Long values first, so that none is cut by one that it contains; each line of those with several. */
+/** Long values first, so that a shorter one contained in them does not split them; multi-line values by line. */
 const listSecretLines = (secrets: readonly string[]): readonly string[] =>
   [...new Set(secrets)]
     .flatMap((value) => value.split('\n'))
     .filter((value) => value.length >= MIN_SECRET)
     .sort((a, b) => b.length - a.length);
 
-// §18.3: what a process writes to its error output, as much of it as is looked at: it may write a million lines a second, of
-// which the log takes a hundred a minute.
+// §18.3: reads a sample of a process's error output: it may write a million lines per second, of which the log accepts a hundred
+// per minute.
 
-/** Bytes of a line that are looked at. */
+/** Bytes of a line that are read. */
 const MAX_LINE = 4096;
-/** Bytes at the beginning of a large piece that are looked at, and at its end. */
+/** Bytes that are read at the beginning and at the end of a large chunk. */
 const LOOKED_AT = 8192;
 const LINES_PER_MS = 10;
-/** In one piece: fewer need no pause. */
+/** Fewer lines in one chunk need no pause. */
 const MANY_LINES = 1000;
-/** After a large piece, in milliseconds. */
+/** The pause after a large chunk, in milliseconds. */
 const SHORT_PAUSE_MS = 10;
 
-/** `onLine` gets each line, or its beginning; the process waits while too much is written. */
+/** `onLine` gets each line, or its beginning; back-pressure stops the process while it writes too much. */
 export function readErrorOutput(
   output: Readable,
   clock: Clock,
@@ -234,7 +235,7 @@ export function readErrorOutput(
   });
 }
 
-/** Whole lines of a large piece: a secret that is cut is not recognized. */
+/** Selects whole lines of a large chunk: a truncated secret would not be recognized. */
 function selectLines(piece: Buffer): readonly Buffer[] {
   if (piece.length <= 2 * LOOKED_AT) return [piece];
   const firstEnd = piece.lastIndexOf(LINE_FEED, LOOKED_AT - 1) + 1;
@@ -243,11 +244,11 @@ function selectLines(piece: Buffer): readonly Buffer[] {
   return [piece.subarray(0, firstEnd), piece.subarray(lastStart)];
 }
 
-/** Called by the line splitter; the bytes are valid during the call only. */
+/** Called by the line splitter; the bytes are valid only during the call. */
 interface LineHandlers {
-  /** A whole line, without its end. */
+  /** A whole line, without its line end. */
   onLine(line: Buffer): void;
-  /** The beginning of a line that is longer than `maxBytes`; the rest of it is left out. */
+  /** The beginning of a line longer than `maxBytes`; the rest is dropped. */
   onTooLong(start: Buffer): void;
 }
 
@@ -255,14 +256,14 @@ const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
 /**
- * Cuts a stream of bytes into lines. An incomplete line is copied into one growing buffer: a
- * process may write bytes one by one, and each piece would cost an object.
+ * Splits a stream of bytes into lines. An incomplete line is copied into one growing buffer: a process may write bytes one by
+ * one, and each chunk would cost an object.
  */
 export function createLineSplitter(maxBytes: number, { onLine, onTooLong }: LineHandlers) {
   const held = createGrowingBuffer();
   let isSkipping = false;
 
-  /** Takes a piece of the current line; `isLast` where the line ends with it. */
+  /** Takes a part of the current line; `isLast` if the line ends with it. */
   function take(piece: Buffer, isLast: boolean) {
     const length = held.byteLength();
     if (!isSkipping && length + piece.length > maxBytes) {
@@ -288,7 +289,7 @@ export function createLineSplitter(maxBytes: number, { onLine, onTooLong }: Line
       }
       if (start < chunk.length) take(chunk.subarray(start), false);
     },
-    /** Bytes of the line that has begun. */
+    /** Bytes of the incomplete line. */
     get heldBytes() {
       return held.byteLength();
     },

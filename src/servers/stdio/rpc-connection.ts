@@ -27,8 +27,8 @@ import { createServerQuestions, isQuestion } from '../transport/server-questions
 export type RpcConnection = ReturnType<typeof createRpcConnection>;
 
 /**
- * A request ends after `timeoutMs` without progress. `canAttribute` is true where all requests are of one user: only then
- * messages that do not name their request are passed on, and a question can be attributed to one of them.
+ * A request times out after `timeoutMs` without progress. `canAttribute` is true if all requests are from one user: only then are
+ * messages without a request ID passed on, and server-initiated requests attributed to a call.
  */
 export function createRpcConnection(
   clock: Clock,
@@ -54,7 +54,7 @@ export function createRpcConnection(
     return lastId;
   }
 
-  /** Sends a request and resolves to its result; `toParams` gets its id. */
+  /** Sends a request and resolves to its result; `toParams` gets its ID. */
   function callServer(
     method: string,
     toParams: (id: number) => JsonObject,
@@ -93,7 +93,7 @@ export function createRpcConnection(
       );
       request?.onLog?.(params);
     },
-    // The server no longer wants an answer.
+    // The server no longer wants the response.
     'notifications/cancelled': ({ requestId }) => questions.cancel(requestId),
   };
 
@@ -111,9 +111,9 @@ export function createRpcConnection(
     if (!isTakenByCall) peer.onNotification(message);
   }
 
-  // Requests of a server (session era): elicitation, sampling and roots are questions to a client.
+  // Server-initiated requests (session era): elicitation, sampling and roots are passed to a client.
 
-  /** Answers, at some time, whatever it is. */
+  /** Responds eventually, whatever the request is. */
   async function receiveRequest(question: ServerRequest) {
     const { id, method } = question;
     if (!canAttribute && isQuestion(question)) {
@@ -132,7 +132,7 @@ export function createRpcConnection(
   function receiveAnswer(answer: Extract<ServerMessage, { kind: 'result' | 'error' }>): Received {
     const request = openRequests.find(answer.id);
     if (request === undefined) {
-      // The answer may have crossed the cancellation.
+      // The response may have crossed the cancellation.
       const id = readEchoedNumber(answer.id);
       if (id === undefined || !forgotten.delete(id)) peer.onStrayAnswer();
       return OTHER;
@@ -145,7 +145,7 @@ export function createRpcConnection(
     return ANSWER;
   }
 
-  /** A request that is answered by anything but a message fails. */
+  /** Fails a request whose response is not a valid message. */
   function failAnswered(value: unknown, reason: string) {
     const request =
       isObject(value) && !('method' in value) ? openRequests.find(value.id) : undefined;
@@ -182,8 +182,8 @@ export function createRpcConnection(
 
   return {
     /**
-     * Sends a request; `toParams` gets the progress token of it. Its params are not kept while it is under way: they may be large,
-     * and the call may take long.
+     * Sends a request; `toParams` gets its progress token. The params are not retained while the request is in flight: they may
+     * be large, and the call may take long.
      *
      * @throws UpstreamError
      */
@@ -208,29 +208,29 @@ export function createRpcConnection(
         timeoutMs: within,
         cancel: forget,
       }),
-    /** Sends a request that stays open until the result is called (MCP 2026-07-28 "Subscriptions"). */
+    /** Sends a request that stays open until the returned function is called (MCP 2026-07-28 "Subscriptions"). */
     openSubscription(params: JsonObject) {
       const id = createId();
-      // Its answer, when the server ends it, says nothing.
+      // The response, sent when the server ends the subscription, has no information.
       forget(id);
       sendRequest(id, 'subscriptions/listen', params);
       return () => cancel(id, 'other changes are wanted');
     },
     notify,
-    /** Takes a line of the process: a message, or a batch of them. */
+    /** Processes a line from the process: a message, or a batch. */
     receive(line: Buffer) {
       // Some runtimes begin their output with a byte order mark.
       const text = decodeUtf8(line)?.replace(/^\uFEFF/, '');
       return receiveValue(text === undefined ? undefined : parseServerJson(text)?.value);
     },
-    /** Takes a parsed message, or a batch. */
+    /** Processes a parsed message, or a batch. */
     receiveValue,
-    /** It did not take the message of this id: a request fails, and nothing else follows. */
+    /** Fails the request with this ID, whose response was rejected; has no other effect. */
     refuse: (id: unknown, error: UpstreamError) => openRequests.find(id)?.settle(error),
-    /** Requests under way. */
+    /** In-flight requests. */
     listOpenRequests: openRequests.list,
     waitUntilIdle: openRequests.waitUntilNone,
-    /** The process has ended: requests under way fail, and all later ones. */
+    /** The process has ended: in-flight requests fail, and all later ones. */
     fail(error: UpstreamError) {
       failure = error;
       openRequests.failAll(error);
@@ -240,32 +240,32 @@ export function createRpcConnection(
 
 const OWN: RequestHandlers = { caller: GATEWAY_CALLER };
 
-/** The outcome of a message that was received. */
+/** The outcome of a received message. */
 interface Received {
-  /** False for a value that is no message. */
+  /** False for a value that is not a message. */
   readonly isMessage: boolean;
-  /** The number of messages that it counts as: none for an answer that is waited for. */
+  /** The number of messages that it counts as: zero for an expected response. */
   readonly count: number;
 }
 
-/** Each costs as much as a message by itself, and all of a batch are looked at in one go. */
+/** Each message in a batch costs as much as a single one, and all are processed without a break. */
 const MAX_BATCH = 100;
-/** Questions at once, of one process. */
+/** Maximum open server-initiated requests of one process. */
 const MAX_OPEN = 100;
-/** Anything but a message costs more than any message, as the log tells of it. */
+/** A value that is not a message costs more than any message, since it is logged. */
 const STRAY: Received = { isMessage: false, count: 2 };
 const ANSWER: Received = { isMessage: true, count: 0 };
 const OTHER: Received = { isMessage: true, count: 1 };
 
-/** The other end of the connection, and the listeners to it. */
+/** The other end of the connection, and its listeners. */
 interface RpcPeer {
-  /** Writes a whole message; false where the process does not read the messages before (back-pressure). */
+  /** Writes a whole message; returns false while earlier messages are unread (back-pressure). */
   write(message: JsonObject): boolean;
-  /** Any notification but of progress, log messages and cancellation. */
+  /** Any notification except progress, log messages and cancellation. */
   onNotification(message: ServerNotification): void;
-  /** An answer arrived that no request waits for. */
+  /** A response arrived that no request expects. */
   onStrayAnswer(): void;
-  /** The server wanted to ask a client, and no call can be attributed to the question. */
+  /** The server sent a request for a client that cannot be attributed to a call. */
   onUnattributed?(method: string): void;
 }
 
@@ -278,9 +278,9 @@ const toError = (id: RequestId, code: number, message: string): JsonObject => ({
 const SHARED =
   'The gateway cannot tell which client to ask: its configuration file has one process of this server for all users ("isolation": "shared").';
 
-// §18.3: the requests to one process that it has not answered yet.
+// §18.3: requests that a process has not answered yet.
 
-/** The part of a request that is kept while it is under way. */
+/** The part of a request that is retained while it is in flight. */
 interface RequestHandlers {
   readonly caller: UpstreamCaller;
   readonly logLevel?: UpstreamRequest['logLevel'];
@@ -296,12 +296,12 @@ interface PendingRequest extends RequestHandlers {
   settle(outcome: JsonObject | UpstreamError): void;
 }
 
-/** Ends a request before its answer. */
+/** Ends a request before its response. */
 interface RequestEnd {
   readonly signal: CancelSignal | undefined;
   /** Milliseconds without progress. */
   readonly timeoutMs: number;
-  /** Called when it ended so. */
+  /** Called when the request ended this way. */
   cancel(id: number, reason: string): void;
 }
 
@@ -310,7 +310,7 @@ function createOpenRequests(clock: Clock) {
   const emptied = new Set<() => void>();
 
   return {
-    /** Resolves to the result of the request with this id, unless its end comes first. */
+    /** Resolves to the result of the request with this ID, unless it ends first. */
     open: (id: number, handlers: RequestHandlers, { signal, timeoutMs, cancel }: RequestEnd) =>
       new Promise<JsonObject>((resolve, reject) => {
         function settle(outcome: JsonObject | UpstreamError) {
@@ -335,17 +335,17 @@ function createOpenRequests(clock: Clock) {
         signal?.addEventListener('abort', onAbort);
         byId.set(id, { ...handlers, deadline, settle });
       }),
-    /** Finds the request with this id or progress token, as the process echoes it. */
+    /** Finds the request with this ID or progress token, as echoed by the process. */
     find(echoed: unknown) {
       const id = readEchoedNumber(echoed);
       return id === undefined ? undefined : byId.get(id);
     },
     list: () => [...byId.values()],
-    /** All of them end with this error. */
+    /** Fails all of them with this error. */
     failAll(error: UpstreamError) {
       for (const request of [...byId.values()]) request.settle(error);
     },
-    /** Resolves when none is under way. */
+    /** Resolves when no request is in flight. */
     waitUntilNone: () =>
       byId.size === 0 ? Promise.resolve() : new Promise<void>((resolve) => emptied.add(resolve)),
   };
@@ -353,7 +353,7 @@ function createOpenRequests(clock: Clock) {
 
 export const createAbortedError = () => new UpstreamError('aborted', 'nobody waits any more');
 
-// §18.3: a process does not say whose request its log messages and questions belong to.
+// §18.3: a process does not say to which request its log messages and server-initiated requests belong.
 
 /** The requests that a message may belong to, the newest first: none unless all of them reach the same client. */
 function listOfOneClient(requests: readonly PendingRequest[]): readonly PendingRequest[] {

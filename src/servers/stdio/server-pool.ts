@@ -1,4 +1,4 @@
-// §18.3: the processes of a server: one for all, one for each user, or one for each session.
+// §18.3: the processes of a server: one for all users, one per user, or one per session.
 
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import { UpstreamError } from '../../mcp/upstream/upstream.ts';
@@ -11,25 +11,25 @@ import type { Program } from './program.ts';
 import { createAbortedError } from './rpc-connection.ts';
 import { type ProcessKey, type RunningServer, startRun } from './server-run.ts';
 
-/** Gets the events of each process, by its key. */
+/** Receives the events of each process, with its key. */
 interface PoolOwner {
   onUp(key: ProcessKey, running: RunningServer): void;
-  /** It ended, or could not be started; it is tried again in `retryMs`. */
+  /** The process ended, or could not be started; it is restarted in `retryMs`. */
   onDown(key: ProcessKey, reason: EndReason, retryMs: number): void;
   onNotification(key: ProcessKey, message: ServerNotification): void;
-  /** True if it is needed without calls. */
+  /** True if the process is needed even without calls. */
   isNeeded(key: ProcessKey): boolean;
-  /** The process ends, and is not started again until it is needed. */
+  /** The process ends, and is not restarted until it is needed. */
   onEnd(key: ProcessKey, isLast: boolean): void;
-  /** All processes are busy, and one more was wanted. */
+  /** All processes are busy, and another one was needed. */
   onFull(): void;
 }
 
-/** A process, or the place for one. */
+/** A process, or the slot for one. */
 interface Place {
   readonly key: ProcessKey;
   readonly server: SupervisedServer;
-  /** When a process that had to end for it has ended. */
+  /** Resolves once the process that had to end for this one has ended. */
   readonly isFree: Promise<void>;
   uses: number;
   idleSince: number;
@@ -41,7 +41,7 @@ export function createServerPool(program: Program, owner: PoolOwner) {
   const places = new Map<string, Place>();
   const ending = new Set<Promise<void>>();
   const max = config.isolation === 'shared' ? 1 : config.maxProcesses;
-  /** Bound per user: no user can take the places of all by opening sessions. */
+  /** A limit per user: no user can occupy all slots by opening sessions. */
   const maxOfUser = Math.ceil(max / 2);
   const idleMs = config.idleSeconds * 1000;
   let isClosed = false;
@@ -55,7 +55,9 @@ export function createServerPool(program: Program, owner: PoolOwner) {
     return ended;
   }
 
-  /** Resolves when the process has ended that was idle for longest, where one has to. @throws UpstreamError where all are busy. */
+  /**
+   * Resolves when there is a free slot, if necessary by ending the longest idle process. @throws UpstreamError if all are busy.
+   */
   function makeRoom({ user }: ProcessKey) {
     const all = [...places.values()];
     const own = user === undefined ? [] : all.filter(({ key }) => key.user === user);
@@ -100,7 +102,7 @@ export function createServerPool(program: Program, owner: PoolOwner) {
     const isKept = uses > 0 || (isRunning && sessionId === undefined && owner.isNeeded(key));
     const left = isKept ? idleMs : idleSince + idleMs - clock.monotonic();
     if (left > 0) return checkLater(place, left);
-    // A session may end without a word: it expires, or another one takes its place.
+    // A session may end without notice: it expires, or another one takes its place.
     const isActive =
       isRunning && sessionId !== undefined && (await program.share.isSessionActive(sessionId));
     if (places.get(key.id) !== place) return;
@@ -128,13 +130,13 @@ export function createServerPool(program: Program, owner: PoolOwner) {
   return {
     /** Starts the process in the background. */
     open(key: ProcessKey, capabilities: ClientCapabilities) {
-      // Its failures are told otherwise; where its place is needed, it does not count as busy.
+      // Failures are reported elsewhere; the process does not count as busy if its slot is needed.
       findPlace(key, capabilities)
         .server.getRunning()
         .catch(() => {});
     },
     /**
-     * Runs the task with the process, which is started where there is none, and not ended meanwhile.
+     * Runs the task with the process, which is started if necessary, and kept running during the task.
      *
      * @throws UpstreamError
      */
@@ -153,18 +155,18 @@ export function createServerPool(program: Program, owner: PoolOwner) {
   };
 }
 
-// §18.3: a place for one process of a server, which is started again when it ends.
+// §18.3: supervises one process of a server, and restarts it when it ends.
 
 type SupervisedServer = ReturnType<typeof createSupervisedServer>;
 
-/** Milliseconds that a request waits for a first start: it may have much to do, such as a download. */
+/** Milliseconds that a request waits for a first start, which may include a download. */
 const START_WAIT_MS = 60_000;
-/** Milliseconds that it waits for a process that is started again. */
+/** Milliseconds that a request waits for a restart. */
 const RESTART_WAIT_MS = 1000;
-/** Milliseconds after which a process ran well: its end is no failure to start. */
+/** After this many milliseconds, the end of a process does not count as a failed start. */
 const RAN_WELL_MS = 30_000;
 
-/** `capabilities` are those of the clients of the process. */
+/** `capabilities` are those of the process's clients. */
 function createSupervisedServer(
   program: Program,
   key: ProcessKey,
@@ -172,13 +174,13 @@ function createSupervisedServer(
   owner: PoolOwner,
 ) {
   const { clock } = program;
-  /** Settle the waits of those who wait for it, each for a time of its own. */
+  /** Settle functions of waiting requests, each with its own timeout. */
   const waits = new Set<(outcome: RunningServer | UpstreamError) => void>();
   let endRun: (() => Promise<void>) | undefined;
   let running: RunningServer | undefined;
   let lastEnd: EndReason | undefined;
   const starts = createAttempts(clock, pauseAfter);
-  /** Monotonic milliseconds at which it is started again; undefined where it is not to be. */
+  /** Monotonic milliseconds of the next restart; undefined if none is planned. */
   let retryAt: number | undefined;
   let isClosed = false;
 
@@ -198,7 +200,7 @@ function createSupervisedServer(
         running = undefined;
         endRun = undefined;
         if (isClosed) return;
-        // Some servers of the session era end by a request that they do not know.
+        // Some servers of the session era exit because of an unknown request.
         const mayBeProbe = readyMs === undefined && isStarted && first === 'server/discover';
         if (mayBeProbe) program.first = 'initialize';
         if (mayBeProbe && starts.countFailures() === 0) {
@@ -242,14 +244,14 @@ function createSupervisedServer(
   }
 
   return {
-    /** The process, where requests can be sent to it. */
+    /** The process, if it accepts requests. */
     get running() {
       return running;
     },
     /**
-     * Waits until requests can be sent: for a first start a minute, for a restart a second.
+     * Waits until the process accepts requests: one minute for a first start, one second for a restart.
      *
-     * @throws UpstreamError `unavailable`, which says when it is started again; `aborted` by the signal.
+     * @throws UpstreamError `unavailable`, with the time of the next start; `aborted` by the signal.
      */
     async getRunning(signal?: CancelSignal) {
       if (isClosed) throw createEndedError();
@@ -260,7 +262,7 @@ function createSupervisedServer(
       if (isFar) throw createDownError();
       return wait(RESTART_WAIT_MS, signal);
     },
-    /** Takes no requests any more; ends the process when none is under way, or after `graceMs`. */
+    /** Stops accepting requests; ends the process when none is in flight, or after `graceMs`. */
     async close(graceMs: number) {
       isClosed = true;
       starts.stop();

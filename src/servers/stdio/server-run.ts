@@ -1,4 +1,4 @@
-// §18.3: one process of a server, from its start over the first messages to its end.
+// §18.3: one run of a server's process: start, handshake, messages and end.
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import {
   NO_SESSIONS,
@@ -26,7 +26,7 @@ import type { FirstRequest, Program } from './program.ts';
 import { createRpcConnection, type RpcConnection } from './rpc-connection.ts';
 import type { StdioUpstreamConfig } from './stdio-config.ts';
 
-/** A process that requests can be sent to. */
+/** A process that accepts requests. */
 export interface RunningServer {
   readonly description: UpstreamDescription;
   readonly connection: RpcConnection;
@@ -34,20 +34,20 @@ export interface RunningServer {
 
 interface RunHandlers {
   onReady(running: RunningServer): void;
-  /** Also where it could not be started; called once. */
+  /** Also called if the process could not be started; called once. */
   onEnd(end: {
     readonly reason: EndReason;
-    /** Milliseconds that requests could be sent to it; undefined where it did not come to that. */
+    /** Milliseconds for which the process accepted requests; undefined if it never did. */
     readonly readyMs: number | undefined;
-    /** False where there was no process. */
+    /** False if there was no process. */
     readonly isStarted: boolean;
   }): void;
   onNotification(message: ServerNotification): void;
 }
 
 /**
- * `key` says whose process it is, `capabilities` what the clients behind it can be asked. The result closes its input, and ends
- * it; it resolves when it and all that it started have ended.
+ * `key` identifies the process's users, `capabilities` are those of its clients. The returned function closes its input and ends
+ * it; the promise resolves when the process and its child processes have ended.
  */
 export function startRun(
   program: Program,
@@ -60,7 +60,7 @@ export function startRun(
   const isShared = key === GATEWAY_KEY;
   let readyAt: number | undefined;
   let hasEnded = false;
-  /** Of its error output, copied. */
+  /** The last lines of error output, copied. */
   const lastLines: Buffer[] = [];
 
   const canAttribute = config.isolation !== 'shared';
@@ -84,7 +84,7 @@ export function startRun(
         if (lastLines.length > MAX_LINES) lastLines.shift();
         output.writeErrorLine(line);
       },
-      // One line of each server is no more than its bound.
+      // For a shared process, the line limit of each server bounds the memory.
       countAnswer: (onDrop) => (isShared ? undefined : share.answerMemory.open({ user }, onDrop)),
       onEnd(reason) {
         hasEnded = true;
@@ -136,17 +136,17 @@ const EXPLANATIONS: Readonly<Partial<Record<UpstreamFailure, string>>> = {
 
 const MAX_LINES = 10;
 
-/** §18.3: for whom there is a process of its own. */
+/** §18.3: identifies a process by its users. */
 export interface ProcessKey {
   /** The same for all callers that share a process. */
   readonly id: string;
-  /** The owner of the process (`nameOwner`); undefined where all share it, and without authentication. */
+  /** The owner of the process (`nameOwner`); undefined if all users share it, and without authentication. */
   readonly user: string | undefined;
-  /** The client's session that it ends with, not by being idle. */
+  /** The client's session; the process ends with it, not when idle. */
   readonly sessionId: string | undefined;
 }
 
-/** For the gateway itself, and for all where the process is shared. */
+/** For the gateway itself, and for all callers of a shared process. */
 export const GATEWAY_KEY: ProcessKey = { id: 'gateway', user: undefined, sessionId: undefined };
 
 export function findProcessKey(
@@ -158,13 +158,13 @@ export function findProcessKey(
   const name = user && nameOwner(user);
   const owner = { user: name, sessionId: undefined };
   if (isolation === 'user') return { ...owner, id: toId('user', name) };
-  // A client of the stateless era has none: it shares one with itself.
+  // A client of the stateless era has no session: all of its calls share a process.
   return sessionId === undefined
     ? { ...owner, id: toId('client', name, clientId) }
     : { ...owner, id: toId('session', sessionId), sessionId };
 }
 
-/** Users choose their names: none can be taken for another, or for another kind. */
+/** Users choose their names: no name can collide with another one, or with another kind of key. */
 const toId = (...parts: readonly (string | undefined)[]) =>
   JSON.stringify(parts.map((part) => part ?? null));
 
@@ -172,14 +172,14 @@ const toId = (...parts: readonly (string | undefined)[]) =>
 export const findOwner = ({ user, clientId, sessionId }: UpstreamCaller): string =>
   sessionId ?? toId('client', user && nameOwner(user), clientId);
 
-/** Values that are passed on as they were written may have line ends, which mean nothing in JSON. */
+/** Values that are forwarded as written may contain line ends, which have no meaning in JSON. */
 const toLine = (message: JsonObject) => `${writeExactJson(message).replace(/[\r\n]/g, ' ')}\n`;
 
-// §18.3: handshake with a process: detects its era, and reads its description.
+// §18.3: the handshake with a process: detects its era, and reads its description.
 
-/** Milliseconds for `server/discover`: a server that does not know it may leave it unanswered. */
+/** Timeout for `server/discover`, in milliseconds: a server that does not support it may never respond. */
 const DISCOVER_MS = 10_000;
-/** Milliseconds for `initialize`: a first `npx` downloads the server. */
+/** Timeout for `initialize`, in milliseconds: the first `npx` run downloads the server. */
 const INITIALIZE_MS = 120_000;
 
 /** @throws UpstreamError */
@@ -200,14 +200,14 @@ async function shakeHands(
   } catch (error) {
     if (!(error instanceof UpstreamError) || error.failure !== 'error') throw error;
     if (demanded === 'session') throw new UpstreamError('invalid', NO_SESSIONS);
-    // A newer version of the server may have come, which has no sessions any more.
+    // The server may have been upgraded to a version without sessions.
     const description = await discover(connection);
     if (description === undefined) throw error;
     return description;
   }
 }
 
-/** Undefined where the server does not speak 2026-07-28. @throws UpstreamError when it has ended. */
+/** Undefined if the server does not support 2026-07-28. @throws UpstreamError if it has ended. */
 async function discover(connection: RpcConnection): Promise<UpstreamDescription | undefined> {
   const request = { params: {}, trace: {} };
   const params = toStatelessParams(request, 0, GATEWAY_CALLER.capabilities);

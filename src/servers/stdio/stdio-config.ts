@@ -1,4 +1,4 @@
-// Configuration of a server that the gateway starts: its members, and the values that they become.
+// Configuration of a server that the gateway starts: its members in the file, and their parsed values.
 
 import { listValues } from '../../config/file/expand.ts';
 import {
@@ -31,18 +31,18 @@ export interface StdioUpstreamConfig extends UpstreamConfig {
   readonly kind: 'stdio';
   readonly command: string;
   readonly args: readonly string[];
-  /** Parts of `args` that are never shown: values of variables, and parts that look like secrets. */
+  /** Parts of `args` that are never shown: values of variables, and text that looks like a secret. */
   readonly secretArguments: readonly string[];
-  /** Beside PATH, HOME, USER, LANG and TMPDIR. Secrets. */
+  /** In addition to PATH, HOME, USER, LANG and TMPDIR. Secrets. */
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string | undefined;
-  /** The user of the system that it runs as; undefined for the gateway's own. */
+  /** The system user that it runs as; undefined for the gateway's own. */
   readonly runAs: ProgramUser | undefined;
-  /** For whom there is a process of its own: for this gateway, for each user, or for each session. */
+  /** Whether there is one process for the gateway, one per user, or one per session. */
   readonly isolation: 'shared' | 'user' | 'session';
-  /** At most so many at once, where there is more than one. */
+  /** Maximum number of processes, unless it is shared. */
   readonly maxProcesses: number;
-  /** After so long without a call a user's process ends. */
+  /** A user's process ends after this time without a call. */
   readonly idleSeconds: number;
 }
 
@@ -111,7 +111,7 @@ export function buildStdio(members: MemberReader): Unnamed<StdioUpstreamConfig> 
     secretArguments: [...given.flatMap(({ values }) => values), ...findSecretArguments(args)],
     env: read(stdioMembers.env) ?? createRecordShape([]),
     cwd: read(stdioMembers.cwd),
-    // Looked up where the server is completed: RUN_PROGRAMS_AS counts, too.
+    // Looked up when the server is completed, since RUN_PROGRAMS_AS may apply.
     runAs: undefined,
     isolation: read(stdioMembers.isolation) ?? 'shared',
     maxProcesses: read(stdioMembers.maxProcesses) ?? DEFAULT_MAX_PROCESSES,
@@ -131,7 +131,7 @@ export const readStdioFacts = ({ isolation }: StdioUpstreamConfig): UpstreamFact
   attributes: { 'network.transport': 'pipe' },
 });
 
-/** Resolves its paths and its user. Reports problems of these, and members that the settings rule out. */
+/** Resolves the server's paths and user. Reports their problems, and members that conflict with the settings. */
 export async function completeStdio(
   config: StdioUpstreamConfig,
   members: MemberReader,
@@ -143,7 +143,7 @@ export async function completeStdio(
       stdioMembers.isolation,
     );
   const runAs = await findUser(members, surroundings);
-  // Until setpriv has changed the user, it runs in this environment with the rights of the gateway.
+  // Until setpriv has changed the user, it runs in this environment with the gateway's rights.
   const loading = Object.keys(config.env).filter((name) => LOADS_CODE.test(name));
   if (runAs !== undefined && loading.length > 0)
     members.report(
@@ -168,5 +168,5 @@ async function findUser(
     : report(found.message, stdioMembers.runAs);
 }
 
-/** Variables by which the dynamic linker and the C library load code, before there is a program. */
+/** Variables that make the dynamic linker and the C library load code before the program starts. */
 const LOADS_CODE = /^(LD_.*|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|NLSPATH)$/;

@@ -72,7 +72,7 @@ export function createStdioUpstream(
   const listeners = createProgramListeners(runtime, config, share, (caller) =>
     use(caller, undefined, () => {}),
   );
-  /** Descriptions of each process. */
+  /** Descriptions by process. */
   const descriptions = createDescriptionMemory();
   let lastEra: Era | undefined;
 
@@ -109,7 +109,7 @@ export function createStdioUpstream(
   ) =>
     pool.use(
       findProcessKey(isolation, caller),
-      // A shared process does not say whose call its question belongs to.
+      // A shared process does not say to which call its request belongs.
       isolation === 'shared' ? GATEWAY_CALLER.capabilities : caller.capabilities,
       signal,
       task,
@@ -158,13 +158,13 @@ export function createStdioUpstream(
 
 // MCP "Logging" (session era): a process has one level for all of its calls.
 
-/** Milliseconds; no caller waits for it. */
+/** In milliseconds; no caller waits for it. */
 const TIMEOUT_MS = 60_000;
 
-/** As it was set last. */
+/** The last level that was set. */
 const levels = new WeakMap<RunningServer, LogSeverity>();
 
-/** Sets the least severe level that is wanted by this call or by one that is under way. */
+/** Sets the least severe level that this call or an in-flight one wants. */
 function wantLogLevel(running: RunningServer, level: LogSeverity | undefined) {
   const { connection, description } = running;
   const canSet = description.era === 'session' && description.capabilities.logging !== undefined;
@@ -173,7 +173,7 @@ function wantLogLevel(running: RunningServer, level: LogSeverity | undefined) {
   const least = LOG_SEVERITIES.find((severity) => wanted.has(severity));
   if (least === undefined || levels.get(running) === least) return;
   levels.set(running, least);
-  // Sent before the call: the server reads it first. Without it the level stays.
+  // Sent before the call, so the server reads it first. If it fails, the level stays.
   connection.ask('logging/setLevel', { level: least }, TIMEOUT_MS).catch(() => {});
 }
 
@@ -196,17 +196,17 @@ function createProgramState({ clock, log }: UpstreamRuntime, server: string) {
   );
 
   return {
-    /** Undefined where nothing is tried. */
+    /** Undefined if no start was attempted. */
     get isUp() {
       return isUp;
     },
-    /** A process can be used. */
+    /** A process is available. */
     setUp() {
       if (isUp === true) return;
       log.info(`The MCP server ${server} answers`, { server });
       set(true, 'it answers');
     },
-    /** None can; one is tried again in `retryMs`. */
+    /** No process is available; the next start is in `retryMs`. */
     setDown(ended: EndReason, retryMs: number) {
       if (isUp === false) return;
       const reason = tell(ended, retryMs);
@@ -216,9 +216,11 @@ function createProgramState({ clock, log }: UpstreamRuntime, server: string) {
       });
       set(false, reason);
     },
-    /** One of several, that of a user or a session, cannot be used: that concerns its owner only. At most one line a minute. */
+    /**
+     * One process of several, for a user or a session, is unavailable: only its owner is affected. Logged at most once a minute.
+     */
     noteFailedProcess: warnOfProcess,
-    /** Nothing is tried any more until it is needed. */
+    /** Nothing is restarted until it is needed. */
     forgetFailure() {
       if (isUp === false) isUp = undefined;
     },
@@ -226,10 +228,10 @@ function createProgramState({ clock, log }: UpstreamRuntime, server: string) {
   };
 }
 
-/** Added by `tell`, and soon no longer true. */
+/** Added by `tell`, and soon outdated. */
 export const NEXT_START = /; it is started again in \d+ s(?:\. |$)/;
 
-/** For where the words stay, or nothing is started again. */
+/** For places where the message stays visible, or no restart follows. */
 export const leaveOutNextStart = (message: string): string =>
   message.replace(NEXT_START, (said) => (said.endsWith('. ') ? '. ' : ''));
 

@@ -1,4 +1,4 @@
-// DATA_DIR: made, locked and opened.
+// Creates, locks and opens DATA_DIR, and checks store.mdb before lmdb opens it.
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { chmod, mkdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
@@ -9,7 +9,7 @@ import { StoreUnavailable } from '../store.ts';
 import { DataDirError, lockFolder } from './lock.ts';
 import { trackWrite } from './writes-under-way.ts';
 
-/** For the parts of the store, none of which closes it. */
+/** For the parts of the store, none of which closes the folder. */
 export interface OpenFolder {
   readonly root: RootDatabase;
   /** The path of the database. */
@@ -17,14 +17,14 @@ export interface OpenFolder {
   /** Atomic; resolves when it is on disk. Writes of many requests share one commit. */
   write<Result>(change: () => Result): Promise<Result>;
   /**
-   * To be called before a read outside `write`: lmdb does not survive one while it closes.
+   * Call this before any read outside of `write`: lmdb crashes the process if it is read while it closes.
    *
-   * @throws StoreUnavailable once the store was closed.
+   * @throws StoreUnavailable once the store is closed.
    */
   ensureOpen(): void;
 }
 
-/** @throws DataDirError when the folder is in use or cannot be used. */
+/** @throws DataDirError if the folder is in use or unusable. */
 export async function openDataFolder(dataDir: string) {
   const path = resolve(dataDir);
   let unlock = async () => {};
@@ -34,12 +34,12 @@ export async function openDataFolder(dataDir: string) {
     const file = join(path, 'store.mdb');
     checkStoreFile(file);
     const root = open({ path: file, noSubdir: true, mapSize: MAP_BYTES, ...DURABLE });
-    // Whatever the folder allows: sessions and clients are nobody else's to read.
+    // Whatever the folder's mode: other users must not read sessions and clients.
     await Promise.all([file, `${file}-lock`].map((name) => chmod(name, 0o600)));
     return {
       root,
       file,
-      /** As `OpenFolder` has it. None may follow `close`. */
+      /** As in `OpenFolder`. No write may follow `close`. */
       write: <Result>(change: () => Result) =>
         trackWrite(() => root.transaction(change).catch(rejectCommit)),
       async close() {
@@ -56,7 +56,7 @@ export async function openDataFolder(dataDir: string) {
   }
 }
 
-/** Step by step: with `recursive`, Node never comes back from a place that takes no folders. */
+/** Creates one folder at a time: with `recursive`, Node.js hangs in a place where folders cannot be created. */
 async function makeFolder(path: string) {
   try {
     await mkdir(path, { mode: 0o700 });
@@ -69,28 +69,28 @@ async function makeFolder(path: string) {
 }
 
 /**
- * Address space, not memory: room to grow. Each time a store outgrows its map, lmdb makes one of twice
- * the size and keeps the old one, and pages in both count as memory of this process twice.
+ * Address space, not memory: room to grow. Whenever a store outgrows its map, lmdb creates one of twice the size and keeps the
+ * old one, and pages in both count twice towards the memory of this process.
  */
 const MAP_BYTES = 2 ** 34;
 
 /**
- * A commit is over when it is on disk. Without batches per turn of the event loop: lmdb drops the
- * promise of such a batch, and on a full disk its rejection would end the process.
+ * A commit resolves once it is on disk. Without batches per turn of the event loop: lmdb drops the promise of such a batch, and
+ * on a full disk its rejection would end the process.
  */
 const DURABLE = { overlappingSync: false, eventTurnBatching: false };
 
-/** lmdb says why a commit failed by a second promise, which must not stay unhandled either. */
+/** lmdb reports the reason for a failed commit by a second promise, which must be handled, too. */
 async function rejectCommit(error: unknown): Promise<never> {
   if (!(error instanceof Error && 'commitError' in error)) throw error;
   const cause = await Promise.resolve(error.commitError).catch((reason: unknown) => reason);
   throw new StoreUnavailable('DATA_DIR cannot be written; is the disk full?', { cause });
 }
 
-// lmdb maps store.mdb into memory and believes what it finds there: a file that is cut off, or of
-// another program, would end the process by a signal, without a word. It is looked at before.
+// lmdb maps store.mdb into memory and trusts its content: a truncated file, or one of another program, would kill the process
+// with a signal, without a message. So the file is checked first.
 
-/** @throws Error when lmdb cannot open the file safely. A file that is not there is none. */
+/** @throws Error if lmdb cannot open the file safely. A missing file is fine. */
 function checkStoreFile(file: string) {
   let descriptor: number;
   try {
@@ -122,7 +122,7 @@ function checkPages(descriptor: number, size: number) {
   const second = metaAt(first.pageBytes);
   const meta = second.transaction > first.transaction ? second : first;
   if (size >= (meta.lastPage + 1) * meta.pageBytes) return;
-  // Pages that a transaction took and gave back are never written: short does not mean damaged.
+  // Pages that a transaction allocated and freed again are never written: a short file is not necessarily damaged.
   const pages = Math.floor(size / meta.pageBytes);
   const readPage = (page: number) => read(page * meta.pageBytes, meta.pageBytes);
   if (hasPagesBeyond(pages, meta, readPage))
@@ -132,20 +132,20 @@ function checkPages(descriptor: number, size: number) {
 }
 
 const PAGE_HEADER_BYTES = 24;
-/** More than a meta page has in use. */
+/** Upper bound of the bytes used in a meta page. */
 const META_BYTES = PAGE_HEADER_BYTES + 256;
 
-// The pages of an LMDB file, data format 2, 64 bits, little-endian (liblmdb/mdb.c of lmdb-js: MDB_meta,
-// MDB_db, MDB_page, MDB_node). Nothing is read here but which pages are in use.
+// The pages of an LMDB file, data format 2, 64 bits, little-endian (liblmdb/mdb.c of lmdb-js: MDB_meta, MDB_db, MDB_page,
+// MDB_node). Reads only which pages are in use.
 
 /** The pages in use as of one commit. */
 interface Meta {
   readonly pageBytes: number;
   /** Number of the commit. */
   readonly transaction: bigint;
-  /** The highest page that any commit took; those that it did not keep may never have been written. */
+  /** The highest page that any commit allocated; pages that were not kept may never have been written. */
   readonly lastPage: number;
-  /** The root of the tree of free pages, and that of the tree of databases. */
+  /** The root of the tree of free pages, and the root of the tree of databases. */
   readonly roots: readonly (number | undefined)[];
 }
 
@@ -153,11 +153,11 @@ const MAGIC = 0xbeefc0de;
 const SMALLEST_PAGE = 512;
 const LARGEST_PAGE = 65_536;
 
-/** The places where MDB_meta has them, from the start of its page. */
+/** Offsets of the members of MDB_meta, from the start of the page. */
 const META = { magic: 24, freeTree: 48, mainTree: 96, lastPage: 144, transaction: 152, end: 160 };
 const TREE = { bytes: 48, pageBytes: 0, root: 40 };
 
-/** Undefined for what is no meta page. */
+/** Undefined if it is not a meta page. */
 function readPageMeta(page: Buffer): Meta | undefined {
   if (page.length < META.end || page.readUInt32LE(META.magic) !== MAGIC) return undefined;
   const pageBytes = page.readUInt32LE(META.freeTree + TREE.pageBytes);
@@ -177,12 +177,11 @@ function rootAt(page: Buffer, tree: number) {
   return root === NO_PAGE ? undefined : Number(root);
 }
 
-/** Deeper than any tree of 2^48 pages. */
+/** Deeper than a tree of 2^48 pages can be. */
 const MAX_DEPTH = 32;
 
 /**
- * True if a page in use is not among the first `pages`, or cannot be made out. It reads all pages
- * in use but those of long values.
+ * True if a page in use is not among the first `pages`, or cannot be parsed. Reads all pages in use except those of long values.
  */
 function hasPagesBeyond(pages: number, { roots }: Meta, readPage: (page: number) => Buffer) {
   function reachesBeyond(page: number | undefined, depth: number): boolean {
@@ -195,13 +194,13 @@ function hasPagesBeyond(pages: number, { roots }: Meta, readPage: (page: number)
   try {
     return roots.some((root) => reachesBeyond(root, 0));
   } catch (error) {
-    // A page that points outside itself.
+    // The page points outside of itself.
     if (error instanceof RangeError) return true;
     throw error;
   }
 }
 
-/** A tree, which may be empty, or pages in a row. */
+/** A tree, which may be empty, or consecutive pages. */
 type Use =
   | { readonly root: number | undefined }
   | { readonly first: number; readonly count: number };
@@ -211,7 +210,7 @@ const BRANCH = 0x01;
 const LEAF = 0x02;
 const KEYS_ONLY = 0x20;
 
-/** The pages to which one of a tree points. */
+/** The pages that a page of a tree refers to. */
 function pagesUsedBy(page: Buffer): readonly Use[] {
   const flags = page.readUInt16LE(PAGE.flags);
   if ((flags & KEYS_ONLY) !== 0) return [];
@@ -234,7 +233,7 @@ function pagesOfLeafNode(page: Buffer, node: number): Use | undefined {
   const data = node + NODE.data + page.readUInt16LE(node + NODE.keyBytes);
   if ((flags & SUB_TREE) !== 0) return { root: rootAt(page, data) };
   if ((flags & LONG_VALUE) === 0) return undefined;
-  // MDB_ovpage: the first page, a transaction, the number of pages.
+  // MDB_ovpage: the first page, a transaction, and the number of pages.
   return {
     first: Number(page.readBigUInt64LE(data)),
     count: Number(page.readBigUInt64LE(data + 16)),

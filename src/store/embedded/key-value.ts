@@ -45,7 +45,7 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
     return record !== undefined && record.expiresAt > clock.now() ? record.value : undefined;
   }
 
-  /** Runs every change of values, in a transaction. Cached versions of these keys hold no more. */
+  /** Runs every change of values in a transaction, and invalidates cached versions of these keys. */
   async function change<Result>(keys: readonly string[], task: () => Result): Promise<Result> {
     for (const key of keys) {
       grantVersions.delete(key);
@@ -62,7 +62,7 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
     }
   }
 
-  /** Call it inside `change`. Returns the expiry in epoch milliseconds. */
+  /** Call it only inside `change`. Returns the expiry in epoch milliseconds. */
   function put(key: string, value: string, ttlSeconds: number) {
     const expiresAt = clock.now() + ttlSeconds * 1000;
     const expiredAtBefore = readExpiry(values, key);

@@ -1,4 +1,4 @@
-// One process per DATA_DIR: lmdb is open in it, and limits and listeners are in its memory.
+// Locks DATA_DIR for one process: its lmdb must be open only once, and limits and listeners are in memory.
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { rename, rm, stat } from 'node:fs/promises';
@@ -7,25 +7,27 @@ import { join, relative } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { getErrorCode } from '../../platform/error-code.ts';
 
-/** A wrong DATA_DIR: one line for the operator, no stack. */
+/** An unusable DATA_DIR: a one-line message for the operator, without a stack. */
 export class DataDirError extends Error {
   override readonly name = 'DataDirError';
 }
 
-/** Another process has it. */
+/** Another process holds the lock. */
 export class DataDirInUse extends DataDirError {}
 
-/** The length that every system allows for the path of a socket; a longer one would be cut in silence. */
+/** The maximum length of a socket's path on all systems; a longer path would be truncated silently. */
 const PATH_BYTES = 103;
-/** Others that found the same dead lock have put theirs there, or seen a new one, by then, on a busy machine as well. */
+/**
+ * By then, other processes that found the same dead lock have moved their socket there, or noticed the new one, even on a busy
+ * machine.
+ */
 const SETTLE_MS = 500;
 
 /**
- * Holds `folder` until released. The lock is a listening socket: the system takes it back when
- * its process dies, however it dies, and it works across containers that share a volume, where
- * process ids mean nothing.
+ * Holds `folder` until released. The lock is a listening socket: the system removes the listener when its process dies, however
+ * it dies. It also works across containers that share a volume, where process IDs are meaningless.
  *
- * @throws DataDirError when another process holds it.
+ * @throws DataDirError if another process holds it.
  */
 export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   const path = socketPath(folder);
@@ -45,18 +47,18 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
 }
 
 /**
- * Over a dead lock two may start at the same moment: the one whose socket stays has the folder. Each has its own listen under
- * a name of its own first, by which it can be told from the others'. Undefined for those that do not have the folder.
+ * Takes over a dead lock. If two processes do this at the same moment, the one whose socket remains holds the folder. Each first
+ * listens under its own name, which identifies its socket. Undefined for a process that does not get the folder.
  */
 async function takeOver(server: Server, path: string) {
-  // Not longer than the lock's own name, or its path could be too long.
+  // Not longer than the lock's own name, or the path could become too long.
   const ownPath = path.replace(/sock$/, randomBytes(2).toString('hex'));
   const close = () => new Promise<void>((resolve) => server.close(() => resolve()));
   await listen(server, ownPath);
   server.unref();
   const ours = await readInode(ownPath);
   const isOurs = async () => ours !== undefined && ours === (await readInode(path));
-  // Whoever was first may have it already.
+  // A faster process may hold the lock already.
   if (await isAbandoned(path)) {
     await rename(ownPath, path);
     await pause(SETTLE_MS);
@@ -66,7 +68,7 @@ async function takeOver(server: Server, path: string) {
     return undefined;
   }
   return async function release() {
-    // The server knows the socket by its first name, and removes nothing.
+    // The server knows the socket by its first name, and does not remove the new one.
     if (await isOurs()) await rm(path, { force: true });
     await close();
   };
@@ -78,7 +80,7 @@ const readInode = (path: string) =>
     () => undefined,
   );
 
-/** The relative form often is the shorter one. */
+/** The relative form is often shorter. */
 function socketPath(folder: string) {
   const absolute = join(folder, 'lock.sock');
   const fromHere = relative('', absolute);
@@ -91,7 +93,7 @@ function socketPath(folder: string) {
 
 const listen = (server: Server, path: string) => once(server.listen(path), 'listening');
 
-/** Nobody listens. Any other failure to connect (no permission, say) is no proof of that. */
+/** True if no process listens. Any other connection failure (no permission, for example) does not prove that. */
 const isAbandoned = (path: string): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect(path);

@@ -1,5 +1,5 @@
-// Embedded store: lmdb in DATA_DIR. Everything that a reply reports is on disk before it, except the time when a session was
-// last used (session-records.ts).
+// Embedded store: lmdb in DATA_DIR. Everything that a reply reports is on disk before the reply, except the time when a session
+// was last used (session-records.ts).
 import { stat } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../../platform/clock.ts';
@@ -37,8 +37,8 @@ export async function openEmbeddedStore(settings: EmbeddedStoreSettings): Promis
   };
   const { write, ensureWritable } = watchWrites({ ...unwatched, ensureOpen }, settings);
   const folder: OpenFolder = { ...unwatched, ensureOpen, write };
-  // Each opens its databases in transactions of its own: if they were opened in a common one, a full disk would later end the
-  // process in lmdb (SIGABRT).
+  // Each part opens its databases in separate transactions: if a common one opened them, a full disk would later make lmdb abort
+  // the process (SIGABRT).
   const { sweepValues, lookUpGrant, ...keyValue } = createEmbeddedKeyValue(folder, clock);
   const {
     accessSession,
@@ -47,7 +47,7 @@ export async function openEmbeddedStore(settings: EmbeddedStoreSettings): Promis
   } = createEmbeddedSessions(folder, clock, sessionKeyPrefix);
   const slidingWindows = createSlidingWindows(clock);
   const { sweepBudgets, ...byteBudgets } = createByteBudgets(clock);
-  /** All listeners: there is one process per DATA_DIR. */
+  /** All listeners are in memory: there is one process per DATA_DIR. */
   const listeners = createListeners(log);
 
   return {
@@ -60,7 +60,7 @@ export async function openEmbeddedStore(settings: EmbeddedStoreSettings): Promis
     admitRequest(windows, access, grantKey) {
       const grant = grantKey === undefined ? NO_GRANT : lookUpGrant(grantKey);
       if (grantKey !== undefined && isMissingGrant(grant)) return NOT_COUNTED;
-      // The time of a clock that never jumps: a step back would leave windows full until it is made up.
+      // A monotonic clock: with one that can be set back, windows would stay full until the time is made up.
       const time = Math.floor(clock.monotonic());
       const verdict = slidingWindows.countRequest(windows, time);
       const isSpared = verdict?.isAdmitted === false || 'failure' in grant;
@@ -110,16 +110,16 @@ export async function openEmbeddedStore(settings: EmbeddedStoreSettings): Promis
 
 // §4.3: the service is not ready while DATA_DIR cannot be written.
 
-/** Without requests nothing else would notice that there is room again. */
+/** Without requests, nothing else would notice that there is space again. */
 const RETRY_MS = 1000;
 /** Longer than a write to a slow disk takes. */
 const STALL_MS = 5000;
 /**
- * Milliseconds that a write then has to end: if this process was stopped, or its clock was set, the write has ended long ago, and
- * its result is still to be read.
+ * Milliseconds that a write then has to end: if this process was suspended, or its clock was set, the write may have ended long
+ * ago, with its result still unread.
  */
 const GRACE_MS = 1000;
-/** On a disk that is nearly full, small writes succeed and large ones fail: not each of them is logged. */
+/** On a nearly full disk, small writes succeed and large ones fail: failures are logged only once per interval. */
 const REPORT_INTERVAL_MS = 60_000;
 
 function watchWrites(
@@ -135,7 +135,7 @@ function watchWrites(
   let stopWatching = () => {};
 
   async function watchedWrite<Result>(change: () => Result): Promise<Result> {
-    // A closed store says nothing about the disk. lmdb would throw synchronously.
+    // A closed store says nothing about the disk, and lmdb would throw synchronously.
     ensureOpen();
     pending += 1;
     if (pending === 1) watchNext();
@@ -159,7 +159,7 @@ function watchWrites(
     }
   }
 
-  /** Writes end in their order: watches one, then the next. */
+  /** Writes end in order, so one is watched at a time. */
   function watchNext() {
     let grace: NodeJS.Timeout | undefined;
     const cancel = clock.after(STALL_MS, () => {
@@ -189,7 +189,7 @@ function watchWrites(
     isRetryDue = true;
     clock.after(RETRY_MS, () => {
       isRetryDue = false;
-      // Pending writes will tell as well.
+      // Pending writes will show the result, too.
       if (failure === undefined || pending > 0) return;
       watchedWrite(() => void retries.put('last', clock.now())).catch(() => {});
     });
@@ -204,8 +204,8 @@ function watchWrites(
   };
 }
 
-// The counters of the port Windows, in memory, since there is one process: exact sliding windows (§8), and budgets of bytes. A
-// restart forgets them.
+// Implements the port Windows in memory, since there is one process: exact sliding windows (§8), and budgets of bytes. A restart
+// forgets them.
 
 /** A fraction of a millisecond of work: requests run in between. */
 const SWEEP_BATCH = 1000;
@@ -224,7 +224,7 @@ function createSlidingWindows(clock: Clock) {
   }
 
   return {
-    /** Checks all windows in order, then counts a request at that time in all; a refused request counts in none. */
+    /** Checks all windows in order, then counts the request at `time` in all of them; a refused request counts in none. */
     countRequest(windows: readonly LimitWindow[], time: number) {
       for (const window of windows) {
         const times = byKey.get(window.key);
@@ -286,7 +286,7 @@ const CHUNK_LENGTH = 256;
 
 const createChunk = (time: number): Chunk => ({ pairs: [time, 1], next: undefined });
 
-/** `time` must not be before any that was added. */
+/** `time` must not be earlier than any time added before. */
 function addTime(times: RequestTimes, time: number) {
   const { pairs } = times.last;
   const newest = pairs.length - 2;
@@ -302,7 +302,7 @@ function addTime(times: RequestTimes, time: number) {
   times.count += 1;
 }
 
-/** Drops entries at `until` or before, and entries that were taken back. */
+/** Drops entries at or before `until`, and entries that were taken back. */
 function dropTimesUntil(times: RequestTimes, until: number) {
   for (;;) {
     const { pairs, next } = times.first;
@@ -321,10 +321,10 @@ function dropTimesUntil(times: RequestTimes, until: number) {
   }
 }
 
-/** Takes back one request at that time. Returns false if there is none. */
+/** Takes back one request at `time`. Returns false if there is none. */
 function removeTime(times: RequestTimes, time: number) {
   let chunk: Chunk | undefined = times.first;
-  // It is mostly in the last chunk: the others are skipped by their last entry.
+  // The entry is mostly in the last chunk: other chunks are skipped by their last entry.
   while (chunk !== undefined && !((chunk.pairs.at(-2) ?? 0) >= time)) chunk = chunk.next;
   if (chunk === undefined) return false;
   const { pairs } = chunk;
@@ -348,7 +348,7 @@ function addToCount(pairs: number[], at: number, change: number) {
 
 // Budgets of bytes.
 
-/** By key; `expiresAt` is monotonic. */
+/** By key; `expiresAt` is on the monotonic clock. */
 type Entries = Map<string, { readonly bytes: number; readonly expiresAt: number }>;
 
 function createByteBudgets(clock: Clock) {

@@ -1,10 +1,10 @@
-// Writes of lmdb that are under way in this process. Each has a thread that waits for this one to run its change: a process
-// that exits before has Node.js wait for that thread, which waits for it, and never ends.
+// Tracks in-flight lmdb writes of this process. The thread of each write waits for the main thread to run the change: on exit,
+// Node.js would wait for that thread, and the process would hang.
 
 let underWay = 0;
 let isEnding = false;
 
-/** Once the process ends, none begins: its caller hears nothing, as of one that the end cuts off. */
+/** Once the process ends, no write begins: like a write that the exit interrupts, it never settles. */
 export async function trackWrite<Result>(begin: () => Promise<Result>): Promise<Result> {
   if (isEnding) return new Promise(() => {});
   underWay += 1;
@@ -17,7 +17,7 @@ export async function trackWrite<Result>(begin: () => Promise<Result>): Promise<
 
 export const hasWritesUnderWay = (): boolean => underWay > 0;
 
-/** From now on none begins. */
+/** From now on, no write begins. */
 export function holdWritesBack(): void {
   isEnding = true;
 }

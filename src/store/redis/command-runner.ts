@@ -1,4 +1,4 @@
-// Commands to Redis fail fast while it is down or frozen, and are answered again at once when it is back.
+// Runs commands on Redis: they fail fast while Redis is down or frozen, and work again as soon as it is back.
 
 import { createHash } from 'node:crypto';
 import { LinkedList } from '../../platform/bounded-map.ts';
@@ -12,51 +12,51 @@ import {
   startTicking,
 } from './connection.ts';
 
-/** A Redis, as all parts of the driver use it. */
+/** The access to Redis that all parts of the driver use. */
 export interface RedisAccess extends ClockAndLog {
   readonly client: RedisClient;
   readonly commands: CommandRunner;
-  /** A cluster keeps what belongs together in different slots: several steps in place of one script. */
+  /** A cluster stores related keys in different slots: several steps replace one script. */
   readonly isCluster: boolean;
   readonly sessionKeyPrefix: string;
-  /** For attempts to connect that nobody asked for. */
+  /** For reconnection attempts that no request triggers. */
   readonly backoff: Backoff;
 }
 
 export type CommandRunner = ReturnType<typeof createCommandRunner>;
 
 /**
- * An operation of the store answers or fails within this time: a caller who waits longer for a store that is down holds a
- * connection and memory, and gets the same error later.
+ * Deadline for an operation of the store: a caller that waits longer for a store that is down occupies a connection and memory,
+ * and gets the same error later.
  */
 export const DEADLINE_MS = 250;
 
-/** At most one new attempt to connect per second, however many requests ask for it. */
+/** At most one reconnection attempt per second, however many requests ask for one. */
 const RETRY_EVERY_MS = 1000;
 
-/** The states of a client between two attempts to connect, or before the first. */
+/** The states of a client before its first connection attempt and between two attempts. */
 const UNCONNECTED = new Set(['wait', 'reconnecting', 'end']);
 
 /**
- * `isCluster` decides what one command that times out says. Of a single server: all others would, too,
- * so they fail at once until a PING is answered. In a cluster the other nodes may well answer.
+ * `isCluster` determines the meaning of a command timeout. On a single server, all other commands would time out, too, so they
+ * fail immediately until a PING succeeds. On a cluster, other nodes may still respond.
  */
 export function createCommandRunner(
   { client, isCluster, reconnect, close }: RedisConnection,
   { clock, log }: ClockAndLog,
 ) {
-  /** `starting` until Redis answers, or fails, for the first time. */
+  /** `starting` until Redis responds, or fails, for the first time. */
   let state: 'starting' | 'up' | 'down' | 'closed' = 'starting';
-  /** Why it does not answer, as far as that is known. */
+  /** The reason why Redis does not respond, if known. */
   let lastError: unknown;
-  /** Called when it answers again. */
+  /** Called when Redis responds again. */
   const waiting = new Set<() => void>();
   let lastRetry = Number.NEGATIVE_INFINITY;
   let isPinging = false;
   const withDeadline = createDeadline();
 
   client.on('error', (error: Error & { readonly lastNodeError?: Error }) => {
-    // A cluster says only that all nodes failed; the last node says why.
+    // A cluster only reports that all nodes failed; the error of the last node has the reason.
     lastError = error.lastNodeError ?? error;
   });
   // Down as soon as the client loses its connection.
@@ -82,11 +82,11 @@ export function createCommandRunner(
     state = 'down';
   }
 
-  /** One PING at a time; on a frozen server it waits until the connection is given up. */
+  /** Sends one PING at a time; on a frozen server it waits until the connection is closed. */
   function ping() {
     isPinging = true;
     const onError = (error: unknown) => {
-      // The reason why a connection was lost or given up says more than a command that it took along.
+      // The reason for the loss of a connection is more informative than the error of an interrupted command.
       const isLost = client.status !== 'ready' || ('stream' in client && client.stream.destroyed);
       if (!isLost) markDown(error);
     };
@@ -98,7 +98,7 @@ export function createCommandRunner(
       });
   }
 
-  /** True when it started something worth waiting for. */
+  /** True if a reconnection or a PING was started. */
   function retry() {
     const now = clock.monotonic();
     if (now - lastRetry < RETRY_EVERY_MS) return false;
@@ -107,7 +107,7 @@ export function createCommandRunner(
       reconnect();
       return true;
     }
-    // The connection stands, and what answered may have been an error: "LOADING", say.
+    // The connection is open, and the last response may have been an error such as "LOADING".
     if (client.status !== 'ready' || isPinging) return false;
     ping();
     return true;
@@ -138,8 +138,8 @@ export function createCommandRunner(
 
   return {
     /**
-     * Runs commands with a deadline. @throws StoreUnavailable at once while Redis is known to be
-     * down, after the deadline when it does not answer, and for errors that Redis answers.
+     * Runs commands with a deadline. @throws StoreUnavailable immediately while Redis is known to be down, after the deadline if
+     * it does not respond, and for errors that it returns.
      */
     async run<Result>(commands: (client: RedisClient) => Promise<Result>): Promise<Result> {
       if (state !== 'up') await waitUntilUp();
@@ -147,12 +147,12 @@ export function createCommandRunner(
         return await withDeadline(commands(client), noteTimeout);
       } catch (error) {
         if (error instanceof StoreUnavailable) throw error;
-        // A lost connection says more than the command that it took along.
+        // The loss of the connection is more informative than the interrupted command.
         if (state === 'down') throw createUnavailableError();
         throw new StoreUnavailable('Redis could not run a command', { cause: error });
       }
     },
-    /** Nothing changes any more, and nothing is logged. */
+    /** Nothing changes or is logged afterwards. */
     close() {
       state = 'closed';
       close();
@@ -162,15 +162,19 @@ export function createCommandRunner(
 
 export type ChangeKey = ReturnType<typeof createChangeKey>;
 
-/** `forget` is undefined where nothing is remembered of what was read (STORE_READS). */
+/** `forget` is undefined if reads are not cached (STORE_READS). */
 export function createChangeKey(
   commands: CommandRunner,
   forget: ((key: string) => void) | undefined,
 ) {
-  /** Runs commands that change what stands under the key: it holds for this process's next call, whenever Redis tells of it. */
+  /**
+   * Runs commands that change the value of the key: the change takes effect for this process's next call, whenever Redis reports
+   * it.
+   */
   return function changeKey<Result>(key: string, change: (client: RedisClient) => Promise<Result>) {
     if (forget === undefined) return commands.run(change);
-    // Before, so that nobody finds it while it changes; and after, since it may have been read anew meanwhile.
+    // Before the change, so that no read uses the old value while it changes; and after it, since a read may have cached it
+    // meanwhile.
     forget(key);
     return commands.run(change).finally(() => forget(key));
   };
@@ -179,7 +183,7 @@ export function createChangeKey(
 // The deadline.
 
 const TICK_MS = 25;
-/** The first tick comes early, as it was set for earlier operations. */
+/** The first tick may come early, as the timer was started by earlier operations. */
 const TICKS = DEADLINE_MS / TICK_MS + 1;
 
 interface PendingOperation {
@@ -187,7 +191,7 @@ interface PendingOperation {
   readonly expire: () => void;
 }
 
-/** Time is counted in ticks, by one timer for all operations: a stall of this process is not Redis's. */
+/** Counts time in ticks of one timer for all operations: a stall of this process does not count as a timeout of Redis. */
 function createDeadline() {
   const pending = new LinkedList<PendingOperation>();
   let stopTicking: (() => void) | undefined;
@@ -203,7 +207,7 @@ function createDeadline() {
     }
   }
 
-  /** The result, or a rejection when the time is over. */
+  /** Resolves to the result, or rejects at the deadline. */
   return function withDeadline<Result>(
     work: Promise<Result>,
     onTimeout: () => Error,
@@ -232,13 +236,12 @@ function createDeadline() {
   };
 }
 
-// The steps that must be atomic. Time is the server's, so that replicas agree.
-// No script decodes or encodes a client's JSON.
+// Steps that must be atomic. They use the server's time, so that replicas agree. No script decodes or encodes a client's JSON.
 
 export function createScript(source: string) {
   const sha = createHash('sha1').update(source).digest('hex');
 
-  /** One command, EVALSHA, and EVAL only after Redis forgot the script. */
+  /** Runs one EVALSHA, and EVAL only if Redis does not know the script. */
   return async function runScript(
     client: RedisClient,
     keys: readonly string[],
@@ -260,7 +263,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 `;
 
-// Sorted sets of times: page by page, the latest first, and what is taken out of them.
+// Sorted sets of times: read page by page, the latest first; and removal from them.
 
 export async function readSetPage(commands: CommandRunner, set: string, request: PageRequest) {
   const { from, limit } = request;
@@ -279,10 +282,10 @@ export async function readSetPage(commands: CommandRunner, set: string, request:
   return { entries, next: findNextPlace(entries, request) };
 }
 
-/** Members and scores alternate. */
+/** The reply alternates members and scores. */
 export const toEntries = (flat: readonly string[]): readonly TimedEntry[] =>
   flat.flatMap((id, at) => (at % 2 === 0 ? [{ id, time: Number(flat[at + 1]) }] : []));
 
-/** True when it was there: of many at the same moment, for one. */
+/** True if the member was present: exactly one of concurrent callers gets true. */
 export const removeFromSet = async (commands: CommandRunner, set: string, member: string) =>
   (await commands.run((client) => client.zrem(set, member))) === 1;

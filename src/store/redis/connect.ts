@@ -1,4 +1,5 @@
-// REDIS_URL → a connection. Retries are ours (command-runner.ts), not ioredis's.
+// Connects to REDIS_URL: a single server, a cluster, or a primary found by sentinels. Retries are up to command-runner.ts, not
+// ioredis.
 import { Cluster, Redis } from 'ioredis';
 import { isClusterUrl } from '../../config/groups/store.ts';
 import {
@@ -21,8 +22,8 @@ import {
 } from './connection.ts';
 
 /**
- * Starts to connect; does not wait for it. `?cluster=true` makes it a Redis Cluster, `redis+sentinel:`
- * the primary that the sentinels name. `backoff` is for attempts to connect that nobody asked for.
+ * Starts to connect, without waiting for the connection. `?cluster=true` selects Redis Cluster, `redis+sentinel:` the primary
+ * that the sentinels name. `backoff` is for reconnection attempts that no request triggers.
  */
 export function connectToRedis(
   redisUrl: string,
@@ -58,11 +59,11 @@ function connectCluster(url: URL, backoff: Backoff): Cluster {
   const cluster = new Cluster([{ host, port: Number(url.port || 6379) }], {
     enableOfflineQueue: false,
     clusterRetryStrategy: backoff,
-    // With TLS, nodes are called by the names that their certificates carry.
+    // With TLS, nodes are addressed by the names in their certificates.
     ...(secure && { dnsLookup: (address, callback) => callback(null, address) }),
     redisOptions: {
       ...FAIL_FAST,
-      // For connections that ioredis makes to ask for the nodes, too, which nobody else sees.
+      // Also for the connections that ioredis opens internally to discover nodes.
       connectTimeout: CONNECT_MS,
       ...(url.username && { username: decodeURIComponent(url.username) }),
       ...(url.password && { password: decodeURIComponent(url.password) }),
@@ -73,10 +74,10 @@ function connectCluster(url: URL, backoff: Backoff): Cluster {
   return cluster;
 }
 
-// A connection to the primary that the sentinels name. When they name another one it moves there, even
-// from a server that still answers: cut off from the others, it would take writes that are lost later.
+// A connection to the primary that the sentinels name. When they name another one, the connection moves there, even if the old
+// server still responds: in a network partition, it would accept writes that are lost later.
 
-/** Milliseconds that a server that is left, and may be frozen, has to close its end. */
+/** Milliseconds that an abandoned, possibly frozen server has to close its end. */
 const DISCONNECT_MS = 100;
 
 function connectPrimary(
@@ -87,7 +88,7 @@ function connectPrimary(
   const client = new Redis({
     ...SERVER_OPTIONS,
     lazyConnect: true,
-    // ioredis would try the same server again.
+    // ioredis would retry the same server.
     retryStrategy: () => null,
     disconnectTimeout: DISCONNECT_MS,
     db: url.db,
@@ -107,7 +108,7 @@ function connectPrimary(
     if (!isClosed) attempts.again(connectToPrimary);
   });
 
-  // All of them are asked, each over a connection of its own: one that is down or frozen delays nothing.
+  // All sentinels are asked, over separate connections: one that is down or frozen delays nothing.
   const outcomes = new Map<SentinelAddress, Outcome>();
   const closers = url.sentinels.map((sentinel) =>
     askSentinel(sentinel, url, clock, (outcome) => {
@@ -120,7 +121,7 @@ function connectPrimary(
     }),
   );
 
-  /** Called with every answer, of which most name the same primary as before. */
+  /** Called with every answer; most name the current primary. */
   function follow(named: Primary) {
     if (areSentinelsSilent) log.info('The sentinels of Redis answer again.');
     areSentinelsSilent = false;
@@ -133,10 +134,10 @@ function connectPrimary(
     else client.disconnect(true);
   }
 
-  /** Called as long as no sentinel names a primary, each time that one fails again. */
+  /** Called on each failure while no sentinel names a primary. */
   function noteSilence(cause: Error) {
     if (primary === undefined) {
-      // As ioredis tells of an attempt to connect that failed.
+      // Reports it as ioredis reports a failed connection attempt.
       client.emit('error', cause);
       client.emit('close');
     } else if (!areSentinelsSilent) {
@@ -174,23 +175,23 @@ function connectPrimary(
   };
 }
 
-// Which server is the primary, as a sentinel says.
+// Asks a sentinel for the current primary.
 
-/** The primary as a sentinel names it. */
+/** The primary, as named by a sentinel. */
 interface Primary {
   readonly host: string;
   readonly port: number;
-  /** Rises with each fail-over, so a sentinel that missed the last one does not decide. */
+  /** Increases with each failover, so that a sentinel which missed the last one is outvoted. */
   readonly epoch: number;
 }
 
-/** Milliseconds between two questions to each: the longest until a fail-over is noticed. */
+/** Milliseconds between two requests to each sentinel: the maximum delay until a failover is noticed. */
 const ASK_EVERY_MS = 1000;
 
-/** The last answer of a sentinel, or why it said nothing; undefined before either. */
+/** A sentinel's last answer, or the reason why there is none; undefined before either. */
 type Outcome = { readonly answer: Primary } | { readonly failure: unknown };
 
-/** Asks until the returned function is called. */
+/** Polls until the returned function is called. */
 function askSentinel(
   { host, port }: SentinelAddress,
   { primaryName, sentinelPassword, isTls }: SentinelUrl,
@@ -238,10 +239,10 @@ function askSentinel(
   };
 }
 
-/** Names and values alternate. @throws Error for anything else. */
+/** The reply alternates names and values. @throws Error for any other reply. */
 function readAnswer(reply: unknown): Outcome {
   const list = Array.isArray(reply) ? reply.map(String) : [];
-  // A value may be the name of another one: a primary may be called "ip".
+  // A value may equal another member's name: a primary may be called "ip".
   const read = (name: string) => list.find((_, at) => at % 2 === 1 && list[at - 1] === name) ?? '';
   const [host, port, epoch] = [read('ip'), Number(read('port')), Number(read('config-epoch'))];
   if (host === '' || !(port > 0 && port < 65_536) || !Number.isInteger(port + epoch))

@@ -1,15 +1,18 @@
-// The common part of all connections to Redis, however their server is found.
+// The common part of all connections to Redis, however their server is found: options, timeouts and ticks.
 import type { Cluster, Redis } from 'ioredis';
 
 export type RedisClient = Redis | Cluster;
 
-/** Milliseconds until the n-th attempt to connect. */
+/** Milliseconds before the n-th reconnection attempt. */
 export type Backoff = (attempt: number) => number;
 
 /** §8.5: grows by 100 ms per attempt, up to 30 s. */
 export const idleBackoff: Backoff = (attempt) => Math.min(attempt * 100, 30_000);
 
-/** Reconnecting is ours: a connection that is made anew has lost its channels, and is told nothing of what another has read. */
+/**
+ * Disables reconnection by ioredis: a new connection has no subscribed channels, and gets no invalidations for reads of another
+ * one.
+ */
 export const NEVER_RECONNECTING = {
   lazyConnect: false,
   enableOfflineQueue: false,
@@ -20,46 +23,46 @@ export const NEVER_RECONNECTING = {
 export interface RedisConnection {
   readonly client: RedisClient;
   readonly isCluster: boolean;
-  /** While there is no connection: tries at once, in place of after the pause. */
+  /** Tries immediately if there is no connection, without waiting for the backoff. */
   reconnect(): void;
-  /** For good. */
+  /** Permanently. */
   close(): void;
 }
 
-/** Before Redis 7 the word stands inside the message when a script met it. */
+/** Before Redis 7, an error from within a script contains the word in its message. */
 export const isReadOnly = (cause: unknown): boolean =>
   cause instanceof Error && cause.message.includes('READONLY');
 
-/** Fail at once instead of queueing, and never send a command twice. Time-outs are those of `endWhenSilent`. */
+/** Commands fail immediately instead of queueing, and are never sent twice. `endWhenSilent` handles timeouts. */
 export const FAIL_FAST = {
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
   enableReadyCheck: false,
   connectTimeout: 0,
-  // After a fail-over the old primary is read-only: go and find the new one.
+  // After a failover, the old primary is read-only: reconnects to find the new one.
   reconnectOnError: isReadOnly,
 };
 
 /** Options of a client that sends its commands to one server. */
 export const SERVER_OPTIONS = { ...FAIL_FAST, enableOfflineQueue: false };
 
-/** If the server has no database of the number in `REDIS_URL`, ioredis would go on in database 0. */
+/** If the database number in `REDIS_URL` does not exist, ioredis would continue in database 0. */
 export function endInOtherDatabase(client: Redis): void {
   client.on('error', (error: Error) => {
     if (error.message.includes('DB index is out of range')) client.stream?.destroy(error);
   });
 }
 
-// A connection that stays silent although an answer is due is given up: its host may be gone for good.
-// ioredis's own time-outs would also end those whose answers this process had no time to read.
+// Closes a connection that is silent although a response is due: its host may be gone for good. The timeouts of ioredis would
+// also close connections whose responses this process had no time to read.
 
-/** Until a connection stands: long enough for the second SYN, which follows the first after a second. */
+/** Timeout for connecting: long enough for the second SYN, which is sent one second after the first. */
 export const CONNECT_MS = 1500;
-/** Until the next byte of an answer. */
+/** Timeout for the next byte of a response. */
 const SILENCE_MS = 2000;
 const TICK_MS = 250;
 
-/** Watches a client from its next attempt to connect until its end, as often as it begins. */
+/** Watches a client from each connection attempt until the connection ends. */
 export function endWhenSilent(client: Redis): void {
   let stop: (() => void) | undefined;
   let bytesBefore = 0;
@@ -89,17 +92,17 @@ export function endWhenSilent(client: Redis): void {
   });
 }
 
-// Time in which this process could run. While it stalls (a slow tool, a starved or stopped container) timers
-// become due although nobody looked into the sockets, where the answers of Redis may lie.
+// Measures the time during which this process could run. During a stall (a slow tool, a starved or suspended container) timers
+// become due although no socket was read, and the responses of Redis may be waiting there.
 
 /**
- * Runs `task` about every `ms`, but only after a turn of the event loop in which what lay in the sockets
- * was read: a stall counts as one tick, however long it is. Returns a function that ends it.
+ * Runs `task` about every `ms`, but only after a turn of the event loop that read the sockets: a stall counts as one tick,
+ * however long it is. Returns a function that stops it.
  */
 export function startTicking(ms: number, task: () => void): () => void {
   let immediate: NodeJS.Immediate | undefined;
-  // After timers come sockets, and then immediates. While other timers take long, this one can become due
-  // again before any socket is read.
+  // The event loop handles timers, then sockets, then immediates. During long timers, this timer may become due again before any
+  // socket is read.
   const timer = setInterval(() => {
     immediate ??= setImmediate(() => {
       immediate = undefined;

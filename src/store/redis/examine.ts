@@ -1,4 +1,4 @@
-// The description that Redis gives of itself, for operators and for `postern doctor`.
+// Examines Redis for operators and for `postern doctor`.
 import { Redis } from 'ioredis';
 import { type Clock, pause } from '../../platform/clock.ts';
 import { type ClockAndLog, describeCause } from '../../platform/log.ts';
@@ -11,28 +11,28 @@ import { idleBackoff, type RedisClient } from './connection.ts';
 import { openTrackingPair } from './tracking.ts';
 
 interface ExaminedUse {
-  /** True of what an older secret sealed that ends so; undefined where there is none. */
+  /** Returns true if an older secret sealed the record with this ending; undefined if there is no older secret. */
   readonly isSealedBefore: ((ending: string) => boolean) | undefined;
-  /** True where it is to tell of changes (`STORE_READS=tracked`). */
+  /** True if Redis should report changes (`STORE_READS=tracked`). */
   readonly isTracked: boolean;
 }
 
 const ATTEMPTS = 6;
 const PAUSE_MS = 250;
 
-/** @throws StoreUnavailable with its cause. */
+/** @throws StoreUnavailable with a cause. */
 export async function examineRedis(
   url: string,
   { isSealedBefore, isTracked }: ExaminedUse,
   watch: ClockAndLog,
 ) {
   const connection = connectToRedis(url, idleBackoff, watch);
-  // Its own attempts to connect do: one more beside them would go on after the end.
+  // The client's own reconnection attempts suffice: an additional one would outlive the examination.
   const patient = { ...connection, reconnect() {} };
   const commands = createCommandRunner(patient, watch);
   const ping = () => commands.run((client) => client.ping());
 
-  /** Sentinels, TLS and far networks take longer to connect than a command may take. */
+  /** Sentinels, TLS and distant networks take longer to connect than a command's deadline. */
   async function waitUntilUp() {
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -49,15 +49,15 @@ export async function examineRedis(
     await waitUntilUp();
     const servers = listServers(connection.client);
     return {
-      /** Each of its servers that takes writes; never empty. */
+      /** All servers that take writes; never empty. */
       servers: await Promise.all(servers.map(readServerFacts)),
       /** Milliseconds of the median PING. */
       latencyMs: await measureLatency(ping, watch.clock),
-      /** Some records of logins, as they are stored: sealed. */
+      /** A sample of records of logins, sealed as they are stored. */
       sealedRecords: (await Promise.all(servers.map(readSealedRecords))).flat(),
-      /** Undefined where nobody asked for it, or the user may not ask. */
+      /** Undefined if it was not requested, or the Redis user lacks the permission. */
       olderGrants: isSealedBefore && (await ifAllowed(countOlderGrants(commands, isSealedBefore))),
-      /** Its reason not to tell of changes; undefined where it does tell, or nobody asked for it. */
+      /** The reason why Redis does not report changes; undefined if it does, or if that was not requested. */
       trackingFailure: isTracked ? await tryTracking(connection.client) : undefined,
     };
   } finally {
@@ -85,7 +85,7 @@ async function measureLatency(ping: () => Promise<unknown>, clock: Clock) {
   return times.sort((one, other) => one - other)[Math.floor(PINGS / 2)] ?? 0;
 }
 
-/** Few logins are under way at a time; a large store is not read as a whole. */
+/** Few logins are in progress at a time; a large store is not scanned as a whole. */
 const MAX_SCANS = 50;
 const KEYS_PER_SCAN = 1000;
 const MAX_RECORDS = 50;
@@ -111,7 +111,7 @@ async function readSealedRecords(server: Redis): Promise<readonly string[]> {
 
 // Facts about each server.
 
-/** Each that takes writes; never empty. */
+/** All servers that take writes; never empty. */
 export const listServers = (client: RedisClient): readonly Redis[] =>
   'nodes' in client ? client.nodes('master') : [client];
 
@@ -121,7 +121,7 @@ export async function readServerFacts(server: Redis): Promise<RedisServerFacts> 
   const info = parseInfo(await ifAllowed(server.info()));
   const [policy, save, appendOnly] = await Promise.all(
     ['maxmemory-policy', 'save', 'appendonly'].map(async (name) => {
-      // Not allowed on managed services.
+      // Managed services do not allow CONFIG.
       const answer: unknown = await ifAllowed(server.config('GET', name));
       const value: unknown = Array.isArray(answer) ? answer[1] : undefined;
       return typeof value === 'string' ? value : undefined;
@@ -148,7 +148,7 @@ function describePersistence(appendOnly: string | undefined, save: string | unde
 
 const ifAllowed = <Result>(asked: Promise<Result>) => asked.catch(() => undefined);
 
-/** The lines `name:value` of INFO. */
+/** Parses the `name:value` lines of INFO. */
 const parseInfo = (text: string | undefined): ReadonlyMap<string, string> =>
   new Map(
     (text ?? '').split('\r\n').flatMap((line) => {
@@ -157,7 +157,7 @@ const parseInfo = (text: string | undefined): ReadonlyMap<string, string> =>
     }),
   );
 
-// The number of grants that an older secret sealed, for `postern doctor`: the secret may go once there is none.
+// Counts the grants that an older secret sealed, for `postern doctor`: without any, the secret can be removed.
 
 export interface GrantCount {
   readonly all: number;
@@ -168,7 +168,7 @@ const PAGE = 500;
 const LISTED = buildListedGrantKey('all', '');
 
 /**
- * Only the last characters of each grant are read: they name the secret, and a grant may have 20 KB.
+ * Reads only the last characters of each grant: they identify the secret, and a grant may have 20 KB.
  *
  * @throws StoreUnavailable
  */
@@ -185,7 +185,7 @@ async function countOlderGrants(
     const endings = await commands.run((client) =>
       Promise.all(keys.map((key) => client.getrange(key, -SEAL_ENDING_LENGTH, -1))),
     );
-    // The list may name what has ended.
+    // The list may contain expired grants.
     const standing = endings.filter((ending) => ending !== '');
     all += standing.length;
     older += standing.filter(isOlder).length;

@@ -1,10 +1,13 @@
-// §8.7: what processes have taken of windows in advance, as Redis keeps it: beside the log of a window a hash of when
-// permits end to count → how many. Few fields, however many permits: ends are rounded up.
+// §8.7: permits that processes have leased from windows, as stored in Redis: besides the log of a window, a hash maps the time
+// when permits stop counting to their number. Times are rounded up, so that there are few fields for any number of permits.
 import { randomUUID } from 'node:crypto';
 import { buildLeasedKey, buildReturnedKey, LEASED_MARK_KEY } from '../keys.ts';
 import type { RedisClient } from './connection.ts';
 
-/** The part of its window: the longer a share lasts, the longer its permits count, and the fewer are asked for. */
+/**
+ * The part of the window for which a share lasts: the longer it is, the longer its permits count, and the fewer requests Redis
+ * gets.
+ */
 const LIFE_PART = 1 / 12;
 const MAX_LIFE_MS = 5000;
 
@@ -12,20 +15,20 @@ const MAX_LIFE_MS = 5000;
 export const toShareLife = (windowMs: number): number =>
   Math.min(windowMs * LIFE_PART, MAX_LIFE_MS);
 
-/** Fewer are not worth a share: rare callers cost what they cost without any. */
+/** Smaller shares are not worth it: rare callers are counted directly. */
 export const MIN_PERMITS = 4;
 
-/** A share is at most this part of the limit, and of what is left: one that goes unused is hardly missed. */
+/** A share is at most this part of the limit, and of the remaining requests, so that an unused share hardly matters. */
 export const PART_OF_MAX = 1 / 20;
 const PART_OF_LEFT = 1 / 8;
 
-/** The number of ends in a window's length. */
+/** The number of distinct end times per window. */
 const ENDS_PER_WINDOW = 60;
 
 /**
- * For a script that has `now` and `readWrongType`. Where `isMarked`, `sumPermits(w)` is what counts of those of `KEYS[w]`, or
- * the error's text where the hash is of a wrong type. `isCluster` is a cluster's: its scripts see one slot, and so not the mark. Where
- * nobody takes shares, there is none, and it is all that costs anything.
+ * For a script that defines `now` and `readWrongType`. If `isMarked`, `sumPermits(w)` returns the number of counting permits of
+ * `KEYS[w]`, or the error's text if the hash has a wrong type. `isCluster` is true for scripts on a cluster, which see one slot
+ * and therefore not the mark. Without any leases there is no mark, and checking for it is the only cost.
  */
 export const SUM_PERMITS = `
 local firstEnds = {}
@@ -51,9 +54,9 @@ end
 `;
 
 /**
- * For the same script. Takes of the window `KEYS[w]` as many of the `wanted` permits as a share may have, where `left`
- * requests have room; answers how many, and when these end to count. A process uses them within a share's life from
- * before it asked, so whenever it does, they count for a whole window after. Rounded up, because \`now\` was rounded down.
+ * For the same script. Leases up to `wanted` permits of the window `KEYS[w]`, as many as a share may have, with `left` remaining
+ * requests; returns their number, and when they stop counting. A process uses them within a share's life from the time before it
+ * asked, and each counts for a whole window after its use. Rounded up, because `now` was rounded down.
  */
 export const TAKE_PERMITS = `
 local function keep(key, ms)
@@ -76,21 +79,24 @@ local function takePermits(w, wanted, length, max, left)
 end
 `;
 
-/** Permits of one share that were not used. */
+/** Unused permits of one share. */
 export interface UnusedPermits {
   /** The key of the window. */
   readonly key: string;
-  /** As Redis named it. */
+  /** As returned by Redis. */
   readonly end: string;
   readonly permits: number;
 }
 
-/** ioredis sends a command again where a node of a cluster closed its connection, perhaps after it ran it: for so long it tries. */
+/**
+ * ioredis resends a command if a cluster node closed the connection, perhaps after running the command; this is how long it
+ * tries.
+ */
 const RESENT_MS = 60_000;
 
 /**
- * KEYS: what names this command, then hashes. ARGV: for each an end, and how many of its permits were not used. None is
- * returned that is not there, nor twice.
+ * KEYS: the ID of this command, then hashes. ARGV: an end time and a number of unused permits for each. Returns no permits that
+ * are gone, and none twice.
  */
 const RETURN_PERMITS = `
 if not redis.call('SET', KEYS[1], '', 'NX', 'PX', ${RESENT_MS}) then return 0 end
@@ -104,7 +110,10 @@ end
 return 0
 `;
 
-/** On a cluster all must be of one window. EVAL, since of an EVALSHA that Redis does not know the second try comes after what was sent meanwhile. */
+/**
+ * On a cluster, all must belong to one window. Uses EVAL: if Redis does not know the script of an EVALSHA, the retry would run
+ * after commands sent in between.
+ */
 export async function returnPermits(client: RedisClient, unused: readonly UnusedPermits[]) {
   const [first] = unused;
   if (first === undefined) return;

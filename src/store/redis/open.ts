@@ -52,7 +52,7 @@ export interface RedisStoreSettings extends ClockAndLog {
   readonly counting?: LimitCounting;
   /** `STORE_READS`. */
   readonly reads?: StoreReads;
-  /** Idle rhythm of reconnecting. */
+  /** Backoff of idle reconnection attempts. */
   readonly backoff?: Backoff;
 }
 
@@ -99,16 +99,16 @@ export function openRedisStore(settings: RedisStoreSettings): Store {
   };
 }
 
-// The port KeyValue on Redis. Each step that must be atomic is a script over one key, as a cluster wants it.
+// Implements the port KeyValue on Redis. Each atomic step is a script on a single key, as a cluster requires.
 
 /**
- * A listed value and its index lie in different slots of a cluster: each is a step of its own. Where only one of the two
- * is done, the caller hears of a failure, and an entry without a value is not listed.
+ * On a cluster, a listed value and its index are in different slots, so each is a separate step. If only one of them succeeds,
+ * the caller gets an error, and an entry without a value is not listed.
  */
 function createRedisKeyValue(commands: CommandRunner, changeKey: ChangeKey): KeyValue {
   /**
-   * The stored value, where it is what was read as `expected`. A value that is not UTF-8, of another program or by a fault, is
-   * read with U+FFFD in its place: as such it would never be found again, and could never be replaced.
+   * Returns the stored bytes if the value reads as `expected`. A value that is not UTF-8, from another program or due to a fault,
+   * is read with U+FFFD in place of invalid bytes: that text would never match, and the value could never be replaced.
    */
   async function toStored(key: string, expected: string) {
     if (!expected.includes(REPLACEMENT_CHARACTER)) return expected;
@@ -155,7 +155,7 @@ function createRedisKeyValue(commands: CommandRunner, changeKey: ChangeKey): Key
         ]),
       );
     },
-    /** The value first: whether it is listed is decided by whether it is there. */
+    /** The value first: its presence determines whether it is listed. */
     async replaceListed(list, key, value, ttlSeconds) {
       const set = await changeKey(key, (client) => client.set(key, value, 'EX', ttlSeconds, 'XX'));
       if (set !== 'OK') return false;
@@ -191,7 +191,7 @@ function createRedisKeyValue(commands: CommandRunner, changeKey: ChangeKey): Key
 
 const REPLACEMENT_CHARACTER = '\uFFFD';
 
-/** KEYS: one. ARGV: value, ttl (s). SET with NX and GET, which servers before 7.0 refuse. */
+/** KEYS: one. ARGV: value, ttl (s). Equivalent to SET with NX and GET, which servers before 7.0 do not support. */
 const runGetOrSet = createScript(`
 local stored = redis.call('GET', KEYS[1])
 if stored then return stored end
@@ -199,20 +199,20 @@ redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
 return ARGV[1]
 `);
 
-/** KEYS: one. ARGV: what stands there, value, ttl (s). */
+/** KEYS: one. ARGV: the expected value, value, ttl (s). */
 const runCompareAndSet = createScript(`
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
 return 1
 `);
 
-/** KEYS: one. ARGV: what stands there. */
+/** KEYS: one. ARGV: the expected value. */
 const runCompareAndDelete = createScript(`
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[1])
 `);
 
-/** KEYS: one. GETDEL, which servers before 6.2 do not have. */
+/** KEYS: one. Equivalent to GETDEL, which servers before 6.2 do not support. */
 const runGetAndDelete = createScript(`
 local value = redis.call('GET', KEYS[1])
 redis.call('DEL', KEYS[1])
@@ -220,8 +220,8 @@ return value
 `);
 
 /**
- * KEYS: the sorted set of a list. ARGV: key, ttl (s). Entries of values that have expired go; the set lives as long
- * as the last of its values.
+ * KEYS: the sorted set of a list. ARGV: key, ttl (s). Removes entries of expired values; the set expires with the last of its
+ * values.
  */
 const runAddToList = createScript(`${NOW}
 local lifetime = ARGV[2] * 1000
@@ -236,7 +236,7 @@ const runCountList = createScript(`${NOW}
 return redis.call('ZCOUNT', KEYS[1], '(' .. now, '+inf')
 `);
 
-/** KEYS: a list. ARGV: value, how many are kept, ttl (s). */
+/** KEYS: a list. ARGV: value, maximum length, ttl (s). */
 const runAddRecent = createScript(`
 redis.call('LPUSH', KEYS[1], ARGV[1])
 redis.call('LTRIM', KEYS[1], 0, ARGV[2] - 1)
@@ -244,20 +244,20 @@ redis.call('EXPIRE', KEYS[1], ARGV[3])
 return 1
 `);
 
-// The port Windows on Redis. §8, §11: requests are counted, and their sessions read and slid, on one server and on a
-// cluster; and budgets of bytes.
+// Implements the port Windows on Redis, for a single server and a cluster. §8, §11: counts requests, and reads and slides their
+// sessions; and budgets of bytes.
 
-/** `shares` with `RATE_LIMIT_COUNTING=leased`, `records` with `STORE_READS=tracked`. */
+/** `shares` is set with `RATE_LIMIT_COUNTING=leased`, `records` with `STORE_READS=tracked`. */
 function createRedisWindows(
   redis: RedisAccess,
   shares: Shares | undefined,
   records: TrackedRecords | undefined,
 ): Windows {
   const { commands, isCluster } = redis;
-  // A process that asks Redis less often does not write a session at each call either.
+  // A process that asks Redis less often does not write a session on every call, either.
   const slidesRarely = shares !== undefined || records !== undefined;
   const admitTogether = createAdmissionBatches(redis, shares, slidesRarely);
-  /** On a server one script goes over all windows, the grant and the session. */
+  /** On a single server, one script handles all windows, the grant and the session. */
   const admitInRedis: AdmitRequest = isCluster
     ? createClusterAdmission(redis, admitTogether)
     : (windows, access, grantKey) => admitTogether('', { windows, access, grantKey });
@@ -279,9 +279,9 @@ function createRedisWindows(
 }
 
 /**
- * The keys lie in different slots: the grant first, so that nothing has to be taken back where it is missing; then one
- * script per window, in order; a later refusal takes the earlier entries back. The session comes last, when all windows
- * have admitted, or failed: it may be on a node that answers.
+ * On a cluster, the keys are in different slots. The grant comes first, so that nothing has to be taken back if it is missing;
+ * then one script per window, in order; a refusal takes the earlier entries back. The session comes last, after all windows have
+ * admitted the request, or failed: its node may still respond.
  */
 function createClusterAdmission(
   { commands, sessionKeyPrefix }: RedisAccess,
@@ -313,7 +313,7 @@ function createClusterAdmission(
     }
   };
 
-  /** @throws StoreUnavailable, or what else failed of a window. */
+  /** @throws StoreUnavailable, or another failure of a window. */
   async function countInAll(windows: readonly LimitWindow[]): Promise<Admission> {
     let first = NOT_COUNTED;
     const earlier: { readonly key: string; readonly entry: string | undefined }[] = [];
@@ -334,19 +334,18 @@ function createClusterAdmission(
   }
 }
 
-/** A step asks for one thing. */
+/** For a step that needs only one key. */
 const NOTHING: AdmissionRequest = { windows: [], access: undefined };
 
-// Bytes of values that count in a budget: a sorted set of entries by the end of their time.
+// Bytes of values that count in a budget: a sorted set of entries by expiry.
 
 const countBytes = ({ bytes }: ByteEntry) => Math.max(bytes, MIN_ENTRY_BYTES);
 
-/** The script reads the bytes from it. */
+/** The script parses the number of bytes from the member. */
 const toMember = (entry: ByteEntry) => `${countBytes(entry)}:${entry.name}`;
 
 /**
- * KEYS: the sorted set of a budget. ARGV: entry, which begins with its bytes, its bytes, how many may count, ttl (s).
- * Entries whose time is over go.
+ * KEYS: the sorted set of a budget. ARGV: entry (beginning with its bytes), its bytes, maximum, ttl (s). Removes expired entries.
  */
 const runReserveBytes = createScript(`${NOW}
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)

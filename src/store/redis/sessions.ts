@@ -1,4 +1,4 @@
-// §2.1: the port Sessions on Redis: sessions and their index, on one server and on a cluster.
+// §2.1: implements the port Sessions on Redis: sessions and their index, on a single server and on a cluster.
 import { buildSessionIndexKey, buildSessionKey, buildUserSessionsKey } from '../keys.ts';
 import { hashOwner, type OwnedRecord, readOwner } from '../owner.ts';
 import type { TimedEntry } from '../page.ts';
@@ -20,12 +20,12 @@ const VERSION_FIELD = ['version', RECORD_VERSION] as const;
 /** Small enough for one deadline. */
 const SWEEP_BATCH = 200;
 
-/** Sessions of one user: most entries are right at once; where the first ones are not, more are looked at together. */
+/** Sessions of one user read together: mostly the first entries are correct; otherwise the batches grow. */
 const MAX_BATCH = 64;
-/** The next session that is opened goes on where this one stopped. */
+/** The next new session continues where this limit stopped. */
 const MAX_ROUNDS = 100;
 
-/** `forget` where reads are tracked: the session of that key has ended. */
+/** `forget` is set if reads are tracked: it drops the key of an ended session. */
 export function createRedisSessions(
   { commands, sessionKeyPrefix, clock, isCluster }: RedisAccess,
   changeKey: ChangeKey,
@@ -35,13 +35,13 @@ export function createRedisSessions(
   const buildKey = (id: string) => buildSessionKey(sessionKeyPrefix, id);
   const buildUserSetKey = (owner: Owner) =>
     buildUserSessionsKey(sessionKeyPrefix, hashOwner(owner));
-  /** Undefined for a session that is nobody's. */
+  /** Undefined for a session without an owner. */
   const findUserSetKey = (session: OwnedRecord) => {
     const owner = readOwner(session);
     return owner && buildUserSetKey(owner);
   };
 
-  /** Undefined also for a damaged one, which must not hide all others. */
+  /** Also undefined for a damaged record, which must not hide the others. */
   async function readListed(id: string): Promise<ListedSession | undefined> {
     const key = buildKey(id);
     const [[person, ...values], leftMs] = await Promise.all([
@@ -60,7 +60,7 @@ export function createRedisSessions(
       const key = buildKey(id);
       const userSet = userMax === 0 ? undefined : findUserSetKey(session);
       if (isCluster) {
-        // First the index: an entry whose session never came is swept, a session without one never.
+        // The index first: an entry without a session gets swept, but a session without an entry never would.
         const dueAt = clock.now() + ttlSeconds * 1000;
         await commands.run((client) => client.zadd(index, dueAt, id));
       }
@@ -96,7 +96,7 @@ export function createRedisSessions(
       return true;
     },
 
-    // No script: a session that is gone stays gone, so nothing can come between the two steps.
+    // Needs no script: a session that is gone never returns, so nothing can happen between the two steps.
     async claimExpiredSession(id) {
       const exists = await commands.run((client) => client.exists(buildKey(id)));
       return exists === 0 && removeFromSet(commands, index, id);
@@ -123,10 +123,9 @@ export function createRedisSessions(
     },
   };
 
-  // The sweep goes through the index entries that are due. Those of gone sessions are removed, those of touched
-  // sessions get their new time.
+  // The sweep checks the index entries that are due: it removes those of gone sessions, and updates the times of touched ones.
 
-  /** True when the entry was removed. */
+  /** True if the entry was removed. */
   async function sweepEntry(id: string) {
     const [leftMs, [userId, userIssuer]] = await Promise.all([
       commands.run((client) => client.pttl(buildKey(id))),
@@ -134,28 +133,28 @@ export function createRedisSessions(
     ]);
     if (leftMs < 0) return removeFromSet(commands, index, id);
     const expiresAt = clock.now() + leftMs;
-    // XX: a session that is ended at this moment must not come back into the index.
+    // XX: a session that ends at this moment must not return to the index.
     await commands.run((client) => client.zadd(index, 'XX', expiresAt, id));
     const userSet = findUserSetKey({
       userId: userId ?? undefined,
       userIssuer: userIssuer ?? undefined,
     });
     if (userSet === undefined) return false;
-    // For sessions that are limited: also those that were opened before they were.
+    // For sessions with a limit per user, including those opened before the limit was set.
     const args = [id, expiresAt, leftMs, 1];
     const added = await commands.run((client) => runAddUserSession(client, [userSet], args));
     if (added === 0) return false;
-    // It may have been ended meanwhile.
+    // The session may have ended in the meantime.
     const exists = await commands.run((client) => client.exists(buildKey(id)));
     if (exists === 0) await removeFromSet(commands, userSet, id);
     return false;
   }
 
-  // The sessions of one user on a cluster, in a sorted set by expiry (§12). Its scores lag
-  // behind touches, which are many: they are corrected where it matters, when one more session is opened,
-  // and by the sweep. The set outlives its sessions, and no user who went away leaves one behind.
+  // The sessions of one user on a cluster, in a sorted set by expiry (§12). Its scores lag behind the frequent touches: they are
+  // corrected when the user opens another session, and by the sweep. The set outlives its sessions, and expires once its user is
+  // gone.
 
-  /** False when the entry was right already. */
+  /** False if the entry was correct. */
   async function correctEntry(
     userSet: string,
     { id, time: dueAt }: TimedEntry,
@@ -163,7 +162,7 @@ export function createRedisSessions(
   ) {
     const leftMs = await commands.run((client) => client.pttl(buildKey(id)));
     const expiresAt = clock.now() + leftMs;
-    // Once each: clocks and distances differ by more than a millisecond.
+    // Each entry is corrected once: clock skew and latency exceed a millisecond.
     const isRight = leftMs >= 0 && (expiresAt <= dueAt || corrected.has(id));
     if (isRight) return false;
     corrected.add(id);
@@ -173,9 +172,9 @@ export function createRedisSessions(
   }
 
   /**
-   * Adds a new session, and ends those that are too many. Resolves to the ids of those. The set and the sessions lie in
-   * different slots, so they cannot be judged in one script. Who ends a session has taken it out of the set before, and only
-   * while there were too many: whatever many replicas do at once, as many are left as are allowed.
+   * Adds a new session, and ends excess sessions. Resolves to their IDs. The set and the sessions are in different slots, so one
+   * script cannot handle both. Before a session is ended, it is removed from the set, but only while the set is too large:
+   * however many replicas do this at once, the allowed number of sessions remains.
    */
   async function addUserSession(newId: string, userSet: string, ttlSeconds: number, max: number) {
     const ttlMs = ttlSeconds * 1000;
@@ -187,7 +186,7 @@ export function createRedisSessions(
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       if ((await commands.run((client) => client.zcard(userSet))) <= max) break;
       const limit = Math.min(2 ** (round + 1), MAX_BATCH);
-      // The times are those at which they are due: a session may expire later.
+      // The scores are lower bounds: a session may expire later.
       const flat = await commands.run((client) =>
         client.zrangebyscore(userSet, '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, limit),
       );
@@ -210,15 +209,15 @@ export function createRedisSessions(
   }
 }
 
-// §2.1: a session as a Redis hash, and back; and the scripts that change it with the sets in which it stands.
+// §2.1: converts sessions to and from Redis hashes, and defines the scripts that change them together with their sets.
 
-/** Field, value, field, value … as HSET takes them. */
+/** Field, value, field, value … as arguments of HSET. */
 const toHashFields = (session: SessionRecord): readonly string[] =>
   Object.entries(session).flatMap(([field, value]) =>
     value === undefined ? [] : [field, String(value)],
   );
 
-/** The fields that are read, in the order in which `parseSessionFields` takes their values. */
+/** The fields that are read, in the order that `parseSessionFields` expects. */
 export const SESSION_FIELDS = [
   'sessionId',
   'userId',
@@ -237,9 +236,9 @@ export const SESSION_FIELDS = [
 const PERSON_FIELD = 'person';
 
 /**
- * The session that HMGET of `SESSION_FIELDS` found, undefined when there is none.
+ * Parses the result of HMGET for `SESSION_FIELDS`; undefined if there is no session.
  *
- * @throws Error when the hash is not a session: somebody else wrote it.
+ * @throws Error if the hash is not a session, but was written by another program.
  */
 export function parseSessionFields(values: readonly unknown[]): SessionRecord | undefined {
   const [
@@ -281,7 +280,7 @@ export function parseSessionFields(values: readonly unknown[]): SessionRecord | 
   return record;
 }
 
-/** Undefined also for a damaged one. */
+/** Also undefined for a damaged record. */
 export function tryParseSession(values: unknown): SessionRecord | undefined {
   try {
     return Array.isArray(values) ? parseSessionFields(values) : undefined;
@@ -292,18 +291,19 @@ export function tryParseSession(values: unknown): SessionRecord | undefined {
 
 const readString = (value: unknown) => (typeof value === 'string' ? value : undefined);
 
-/** Epoch milliseconds; NaN where there are none. */
+/** Epoch milliseconds; NaN if missing. */
 const readTime = (value: unknown) => (value === null ? Number.NaN : Number(value));
 
-// For a driver in which not every call slides its session: only one that has less than this share of its full time left, or more than that,
-// by the time-to-live in Redis. Not by `lastAccessedAt`: clocks differ, and the full time may have been another one then.
+// For drivers where not every call slides its session: a session slides only if less than this part of its full time to live is
+// left, or more than the full time, according to Redis. `lastAccessedAt` is not used: clocks differ, and the full time may have
+// changed since.
 
 const SLIDE_BELOW = 0.95;
 
 export const isSlideDue = (leftMs: number, fullSeconds: number): boolean =>
   leftMs <= fullSeconds * 1000 * SLIDE_BELOW || leftMs > fullSeconds * 1000;
 
-/** The same in a script, of `key` and `ttl`, in seconds. */
+/** The same condition in a script, for `key` and `ttl` (in seconds). */
 export const IS_SLIDE_DUE = `
 local function isSlideDue(key, ttl)
   local left = redis.call('PTTL', key)
@@ -311,17 +311,15 @@ local function isSlideDue(key, ttl)
 end
 `;
 
-/** For a driver in which each call slides its session. */
+/** For drivers where each call slides its session. */
 export const IS_ALWAYS_DUE = `
 local function isSlideDue() return true end
 `;
 
-// The scripts.
 
 /**
- * Adds a session to its user's set. The set lives for twice its newest session's time: until then
- * that session is gone, or the sweep has added it again. What the sweep should have added again an
- * hour ago is gone.
+ * Adds a session to its user's set. The set lives for twice the time to live of its newest session: by then that session is gone,
+ * or the sweep has added it again. Entries that the sweep should have renewed an hour ago are removed.
  */
 const ADD_TO_USER_SET = `
 local function addToUserSet(set, id, expiry, lifetime, now)
@@ -332,9 +330,9 @@ end
 `;
 
 /**
- * KEYS: session[, index[, the user's set]]. ARGV: id, ttl (s), how many sessions the user may have, prefix
- * of sessions, then the hash's fields. Answers the ids of the sessions that were ended. Entries that lag
- * behind touches are corrected first, some 3,000 at most; the next opening goes on.
+ * KEYS: session[, index[, the user's set]]. ARGV: ID, ttl (s), maximum sessions of the user, prefix of sessions, then the hash's
+ * fields. Returns the IDs of ended sessions. First corrects entries that lag behind touches, about 3,000 at most; the next new
+ * session continues.
  */
 const runCreateSession = createScript(`${NOW}${ADD_TO_USER_SET}
 local id, lifetime, max = ARGV[1], ARGV[2] * 1000, tonumber(ARGV[3])
@@ -372,27 +370,27 @@ end
 return ended
 `);
 
-/** KEYS: the user's set. ARGV: id, expiry, time (ms) that is left, 1 to add only where a set is. */
+/** KEYS: the user's set. ARGV: ID, expiry, remaining time (ms), 1 to add only to an existing set. */
 const runAddUserSession = createScript(`${NOW}${ADD_TO_USER_SET}
 if ARGV[4] == '1' and redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 addToUserSet(KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), now)
 return 1
 `);
 
-/** KEYS: the user's set. ARGV: how many it may have, id. Takes the id out, while there are too many. */
+/** KEYS: the user's set. ARGV: maximum size, ID. Removes the ID if the set is too large. */
 const runClaimUserSession = createScript(`
 if redis.call('ZCARD', KEYS[1]) <= tonumber(ARGV[1]) then return 0 end
 return redis.call('ZREM', KEYS[1], ARGV[2])
 `);
 
-/** True if a session, by its fields `userId` and `userIssuer`, is that of an owner as `encodeOwner` names it. */
+/** True if the owner encoded by `encodeOwner` owns the session with these fields `userId` and `userIssuer`. */
 export const IS_OWNED_BY = `
 local function isOwnedBy(userId, userIssuer, owner, issuer)
   return (userId or '') == owner and (userIssuer or '') == issuer
 end
 `;
 
-/** '' for nobody. */
+/** '' for no owner. */
 export const encodeOwner = (owner: Owner | undefined): readonly [owner: string, issuer: string] => [
   owner?.sub ?? '',
   owner?.issuer ?? '',
@@ -403,13 +401,13 @@ local found = redis.call('HMGET', KEYS[1], 'sessionId', 'userId', 'userIssuer')
 if not found[1] or not isOwnedBy(found[2], found[3], ARGV[1], ARGV[2]) then return 0 end
 `;
 
-/** KEYS: session. ARGV: owner, its issuer, log level. */
+/** KEYS: session. ARGV: owner, the owner's issuer, log level. */
 const runSetSessionLogLevel = createScript(`${OWNED}
 redis.call('HSET', KEYS[1], 'logLevel', ARGV[3])
 return 1
 `);
 
-/** KEYS: session, then sorted sets that it leaves. ARGV: owner, its issuer, id. */
+/** KEYS: session, then sorted sets to remove it from. ARGV: owner, the owner's issuer, ID. */
 const runEndSession = createScript(`${OWNED}
 redis.call('DEL', KEYS[1])
 for at = 2, #KEYS do redis.call('ZREM', KEYS[at], ARGV[3]) end

@@ -1,5 +1,5 @@
-// §8.7: RATE_LIMIT_COUNTING=leased. What this process has taken of windows in advance, so that it asks Redis for the next
-// share only.
+// §8.7: RATE_LIMIT_COUNTING=leased. The shares of windows that this process has leased, so that it asks Redis only for the next
+// share.
 import { createSizedMap } from '../../platform/bounded-map.ts';
 import { createSecondTimer, type Moment, takeMoment } from '../../platform/clock.ts';
 import { CAPACITY } from '../../platform/memory/capacity.ts';
@@ -17,37 +17,37 @@ import {
 export type Shares = ReturnType<typeof createShares>;
 
 export interface TakenPermits {
-  /** That of the first window, where a share let the request in. */
+  /** The verdict of the first window, if a share admitted the request there. */
   readonly verdict: WindowVerdict | undefined;
-  /** Stands for the request there, for `uncountRequest`. */
+  /** Identifies the request in that window, for `uncountRequest`. */
   readonly entry: string | undefined;
-  /** Those in which Redis has to count. */
+  /** Windows in which Redis has to count. */
   readonly missing: readonly LimitWindow[];
   readonly shares: readonly Share[];
 }
 
 interface Share {
-  /** No other share has it. */
+  /** Unique among shares. */
   readonly entry: string;
   readonly window: LimitWindow;
   readonly granted: GrantedPermits;
-  /** Before Redis was asked for it. */
+  /** The moment before Redis was asked for the share. */
   readonly asked: Moment;
   readonly grantedAt: number;
   left: number;
 }
 
-/** A window in which requests of this process count. */
+/** A window in which this process counts requests. */
 interface LeasedWindow {
-  /** Requests in a share's life, which began at `since` (monotonic), and in the one before. */
+  /** Requests in the current period of a share's life, which began at `since` (monotonic), and in the previous one. */
   since: number;
   current: number;
   previous: number;
-  /** The last one, used up or not. */
+  /** The last share, used up or not. */
   share: Share | undefined;
-  /** Redis has not answered for the next one. */
+  /** A request for the next share is in flight. */
   isAsked: boolean;
-  /** Permits whose answers were lost: they may count until then (monotonic), although nobody has them. */
+  /** The number of lost replies: their permits may count until `lostUntil` (monotonic), although no process has them. */
   lost: number;
   lostUntil: number;
 }
@@ -59,10 +59,10 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
   const windows = createSizedMap<string, LeasedWindow>({
     maxSize: CAPACITY.leasedWindows,
     measure: () => 1,
-    // Nobody would find it any more.
+    // Without its entry, the share could not be found any more.
     onRemove: ({ share }) => share && held.has(share) && end(share),
   });
-  /** Those whose life is not over, or was not when they were looked at last. */
+  /** Shares whose life was not over at the last check. */
   const held = new Set<Share>();
   let unused: UnusedPermits[] = [];
   let serial = 0;
@@ -85,14 +85,15 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
   }
 
   /**
-   * All that come together are returned by one command. It is sent before a request that comes with it is counted, so that a
-   * process which is alone is never refused for permits of its own. None is sent twice. Never rejects: what gets lost runs out.
+   * Returns all permits collected in one turn by one command. The command is sent before a request that comes at the same time is
+   * counted, so that a process without competitors is never refused because of its own permits. None is sent twice. Never
+   * rejects: lost permits expire.
    */
   async function returnUnused() {
     const returned = unused;
     unused = [];
     const sent: Promise<void>[] = [];
-    // A cluster keeps windows in different slots: each is returned by itself.
+    // On a cluster, windows are in different slots, so each is returned separately.
     const maxTogether = isCluster ? 1 : MAX_RETURNED;
     while (returned.length > 0) {
       const together = returned.splice(0, maxTogether);
@@ -101,7 +102,7 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
     await Promise.allSettled(sent);
   }
 
-  /** Undefined where Redis has to count. What another limit was set for serves no more. */
+  /** Undefined if Redis has to count. A share for a different limit is ended. */
   function findShare(leased: LeasedWindow, window: LimitWindow, now: Moment) {
     const { share } = leased;
     if (share === undefined || share.left === 0) return undefined;
@@ -111,7 +112,7 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
     return undefined;
   }
 
-  /** Counts one more request in a share's life, or in the next one. */
+  /** Counts one more request in the current period of a share's life, or in the next one. */
   function countNeed({ key, windowMs }: LimitWindow, now: number): LeasedWindow {
     let leased = windows.get(key);
     if (leased === undefined) {
@@ -144,7 +145,7 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
   }
 
   return {
-    /** Takes one request of each window that has one left here. */
+    /** Takes one permit from each window that has one left here. */
     take(wanted: readonly LimitWindow[]): TakenPermits {
       const now = takeMoment(clock);
       const shares: Share[] = [];
@@ -164,36 +165,35 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
     },
 
     /**
-     * Returns permits that were taken and not needed. A share that has ended stays at that: what is given back to it is
-     * nobody's any more, and runs out.
+     * Puts back permits that were taken but not needed. Permits of an ended share are not put back; they expire.
      */
     giveBack({ shares }: TakenPermits) {
       for (const share of shares) if (held.has(share)) share.left += 1;
     },
 
-    /** As `uncountRequest`; false where no share let the request in. */
+    /** As `uncountRequest`; returns false if no share admitted the request. */
     uncount(key: string, entry: string) {
       const share = windows.peek(key)?.share;
       if (share?.entry === entry && held.has(share)) share.left += 1;
       return entry.startsWith('shared:');
     },
 
-    /** True if one more request of this window could be let in here. */
+    /** True if this process could admit one more request in this window. */
     hasLeft(window: LimitWindow) {
       const leased = windows.peek(window.key);
       return leased !== undefined && findShare(leased, window, takeMoment(clock)) !== undefined;
     },
 
-    /** The question to Redis beside counting in these windows, and what to do with its answer. */
+    /** The permits to request from Redis while it counts in these windows, and the handlers of its reply. */
     ask(counted: readonly LimitWindow[]) {
       const asked = takeMoment(clock);
       const wanted: (WantedPermits & { readonly leased: LeasedWindow })[] = [];
       for (const window of counted) {
         const leased = windows.peek(window.key);
         if (leased === undefined || leased.isAsked || findShare(leased, window, asked)) continue;
-        // However often answers get lost, all that was taken in vain is less than two shares.
+        // However often replies get lost, all permits wasted this way amount to less than two shares.
         const lost = countLost(leased, asked.monotonic);
-        // The part of the life before that is less than a life ago counts, too.
+        // Includes the part of the previous period that is less than a life ago.
         const part = (asked.monotonic - leased.since) / toShareLife(window.windowMs);
         const estimate = Math.floor(leased.current + leased.previous * Math.max(0, 1 - part));
         const most = Math.min(estimate, window.max * PART_OF_MAX);
@@ -210,7 +210,7 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
             if (grantedHere) add(leased, window, grantedHere, asked);
           }
         },
-        /** No answer came. Where it was asked, permits that nobody knows of run out by themselves. */
+        /** There was no reply. If the request was sent, the unknown permits expire. */
         fail(isSent: boolean) {
           const now = clock.monotonic();
           for (const { leased, window } of wanted) {
@@ -223,7 +223,7 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
       };
     },
 
-    /** Returns what is left. Never rejects. */
+    /** Returns the remaining permits. Never rejects. */
     async close() {
       for (const share of held) end(share);
       await returnUnused();
@@ -231,13 +231,13 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
   };
 }
 
-/** Judged by either clock: one may be set, the other stands still while the computer sleeps. */
+/** Checks both clocks: one may be set, and the other stops while the computer sleeps. */
 function isOver({ window, asked }: Share, now: Moment) {
   const life = toShareLife(window.windowMs);
   return now.monotonic - asked.monotonic >= life || Math.abs(now.now - asked.now) >= life;
 }
 
-/** The verdict of Redis when the share was taken. If the first entry has left since, the next one leaves soon. */
+/** Derived from Redis's verdict when the share was leased. If the oldest entry has left since, the next one leaves soon. */
 function createVerdict({ window, granted, grantedAt, left }: Share, now: Moment): WindowVerdict {
   const sinceReset = now.monotonic - grantedAt - granted.resetInMs;
   return {
@@ -250,6 +250,6 @@ function createVerdict({ window, granted, grantedAt, left }: Share, now: Moment)
   };
 }
 
-// The number of requests that a share's life brings: as many as the last one did.
+// Counts the lost replies whose permits may still count.
 
 const countLost = ({ lost, lostUntil }: LeasedWindow, now: number) => (now < lostUntil ? lost : 0);

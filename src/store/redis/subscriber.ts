@@ -1,5 +1,4 @@
-// Messages between replicas arrive on a connection of their own: by RESP2 a subscribed one takes
-// no other commands.
+// Receives messages between replicas on a separate connection: with RESP2, a subscribed connection accepts no other commands.
 import { Cluster, Redis } from 'ioredis';
 import { createAttempts } from '../../platform/clock.ts';
 import { createListeners, type Listener } from '../listeners.ts';
@@ -7,31 +6,31 @@ import type { RedisAccess } from './command-runner.ts';
 import { endWhenSilent, NEVER_RECONNECTING, type RedisClient } from './connection.ts';
 
 /**
- * Milliseconds after which a silent connection is asked whether it lives. By PING and not by TCP keep-alive,
- * which proxies answer in the server's place, and the kernel for a process that hangs.
+ * Milliseconds after which a silent connection is probed. With PING instead of TCP keep-alive, which proxies answer on behalf of
+ * the server, and the kernel on behalf of a hanging process.
  */
 const PING_EVERY_MS = 10_000;
 
 /**
- * Connects when somebody subscribes for the first time, with the servers and options of the client for commands, and again
- * whenever the connection ends. Reconnecting and subscribing again are ours: ioredis's own lose the channels, or leave a
- * rejection unhandled, when a connection breaks before SUBSCRIBE is answered.
+ * Connects at the first subscription, with the servers and options of the client for commands, and reconnects when the connection
+ * ends. Does not use ioredis's own reconnection and resubscription: they lose channels, or leave a rejection unhandled, if a
+ * connection breaks before SUBSCRIBE is answered.
  */
 export function createSubscriber({ client: commandClient, backoff, clock, log }: RedisAccess) {
   const listeners = createListeners(log);
   let state: 'unopened' | 'open' | 'closed' = 'unopened';
-  /** Undefined before it is opened, and between two attempts. */
+  /** Undefined before the first connection, and between two attempts. */
   let connection: Redis | undefined;
-  /** The next one waits or, while connected, the next PING. */
+  /** Schedules the next attempt or, while connected, the next PING. */
   const attempts = createAttempts(clock, backoff);
   let wasRefused = false;
 
-  // Requests make the commands' connection come back from a long pause (command-runner.ts); then this one does.
+  // Requests make the connection for commands return from a long backoff (command-runner.ts); then this one follows.
   commandClient.on('ready', () => {
     attempts.noteSuccess();
     if (state !== 'open') return;
     if (connection === undefined) open();
-    // The sentinels named another primary: the old one may live on, but hears nothing any more.
+    // The sentinels named another primary: the old one may still run, but receives no more messages.
     else if (commandClient instanceof Redis && !isAt(connection, commandClient))
       connection.disconnect();
   });
@@ -48,9 +47,9 @@ export function createSubscriber({ client: commandClient, backoff, clock, log }:
       return;
     }
     connection = opened;
-    // Silent it may be, except while an answer is owed (to PING, SUBSCRIBE or AUTH).
+    // The connection may be silent, unless a response is due (to PING, SUBSCRIBE or AUTH).
     endWhenSilent(opened);
-    // The command runner says what an operator must know.
+    // The command runner logs what operators need to know.
     opened.on('error', (cause) => log.debug('The subscription to Redis is broken.', { cause }));
     opened.on('message', (channel, message) => listeners.prepareDelivery(channel)(message));
     opened.once('ready', () => {
@@ -76,11 +75,11 @@ export function createSubscriber({ client: commandClient, backoff, clock, log }:
   async function subscribeTo(on: Redis, channels: readonly string[]) {
     try {
       if (channels.length > 0) await on.subscribe(...channels);
-      // Should it end, the next attempt comes as soon as a first one.
+      // If the connection ends, the backoff starts over.
       attempts.noteSuccess();
       wasRefused = false;
     } catch (cause) {
-      // The end of a lost connection leads to the next attempt; that of a refusing one is made.
+      // A lost connection reconnects by itself; one that refuses the subscription is closed here.
       if (on.status !== 'ready') return;
       if (!wasRefused)
         log.warn(
@@ -92,7 +91,7 @@ export function createSubscriber({ client: commandClient, backoff, clock, log }:
     }
   }
 
-  /** A command that no connection could take is made up for when the next one is ready. */
+  /** Skips the command without a connection: the next one subscribes to all channels when it is ready. */
   function runIfReady(run: (on: Redis) => Promise<unknown>) {
     if (connection?.status === 'ready') run(connection).catch(() => {});
   }
@@ -123,7 +122,7 @@ export function createSubscriber({ client: commandClient, backoff, clock, log }:
 const isAt = ({ options }: Redis, other: Redis) =>
   options.host === other.options.host && options.port === other.options.port;
 
-/** In a cluster any node, since each hears every message. None before the first is known. */
+/** On a cluster, any node, since each receives every message. Undefined until a node is known. */
 function pickServer(client: RedisClient) {
   if (!(client instanceof Cluster)) return client.status === 'wait' ? undefined : client;
   const nodes = client.nodes();

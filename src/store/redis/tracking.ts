@@ -1,35 +1,35 @@
-// STORE_READS=tracked: how a process hears of what has changed. Redis remembers what one connection reads, and tells another
-// one when that changes (CLIENT TRACKING with REDIRECT): by RESP2, since ioredis hands on no pushes of RESP3 that it does
-// not know. Nothing ever waits for the two.
+// STORE_READS=tracked: reports changes of records that this process has read. Redis remembers the reads of one connection, and
+// notifies another one about changes (CLIENT TRACKING with REDIRECT): with RESP2, since ioredis does not pass on unknown RESP3
+// pushes. Nothing ever waits for these two connections.
 import type { Redis } from 'ioredis';
 import { createAttempts, type Moment, measureSince, takeMoment } from '../../platform/clock.ts';
 import { buildHeartbeatKey } from '../keys.ts';
 import type { RedisAccess } from './command-runner.ts';
 import { endInOtherDatabase, endWhenSilent, isReadOnly, NEVER_RECONNECTING } from './connection.ts';
 
-/** The greatest age of what is known. */
+/** The maximum age of known records. */
 const CERTAIN_MS = 100;
 const BEAT_EVERY_MS = 40;
-/** After the last that asked. */
+/** How long heartbeats continue after the last use. */
 const BEAT_FOR_MS = 1000;
-/** Beats without an answer: a server that answers none gets no more. */
+/** Maximum unanswered heartbeats: a server that does not answer gets no more. */
 const MAX_BEATS = 4;
-/** For as long something stands under the key of the beats, to see that its change is told of. */
+/** How long the heartbeat key exists when the tracking is tested. */
 const PROOF_MS = 1000;
-/** A server that takes no writes. */
+/** Minimum interval between disconnections from a server that takes no writes. */
 const LEAVE_EVERY_MS = 1000;
 
-/** Connects when somebody asks for the first time, with the options of `commandClient`, and stands as long as that does. */
+/** Connects at first use, with the options of `commandClient`, and stays connected as long as it is. */
 export function createTracking(
   commandClient: Redis,
   { sessionKeyPrefix, backoff, clock, log }: RedisAccess,
   onChange: (key: string) => void,
-  /** Anything may have changed, and nothing that was read until now is told of. */
+  /** Called when tracking is lost: any record may have changed, and no changes of earlier reads will be reported. */
   onLoss: () => void,
 ) {
-  /** Nothing stands there, but for a moment. */
+  /** Absent except for a moment during the test. */
   const heartbeatKey = buildHeartbeatKey(sessionKeyPrefix);
-  /** Undefined while there is none, and between two attempts. */
+  /** Undefined without a pair of connections, and between two attempts. */
   let pair: ReturnType<typeof openTrackingPair> | undefined;
   let isReady = false;
   let isClosed = false;
@@ -39,13 +39,13 @@ export function createTracking(
   let isRetrying = false;
   let leftAt = Number.NEGATIVE_INFINITY;
 
-  /** When the last beat was sent that was answered. */
+  /** The sending time of the last answered heartbeat. */
   let heardAt: Moment | undefined;
   let beats = 0;
   let askedAt = Number.NEGATIVE_INFINITY;
   let isBeating = false;
 
-  // A fail-over, a restart, another server behind the same name: the two must be where the commands go.
+  // After a failover, a restart, or with another server under the same name, both connections must follow the commands.
   commandClient.on('close', () => pair?.close());
   commandClient.on('ready', () => {
     attempts.noteSuccess();
@@ -70,15 +70,15 @@ export function createTracking(
     pair = opened;
     try {
       await opened.prepare();
-      // A proxy, or what only speaks as Redis does, may take all commands, and tell of nothing, or somebody else.
+      // A proxy, or a server that only resembles Redis, may accept all commands but notify no client, or another one.
       hasHeard = false;
       await opened.reader.get(heartbeatKey);
       await opened.reader.set(heartbeatKey, '', 'PX', PROOF_MS);
-      // The message about the change has arrived before this is answered.
+      // The notification arrives before this response.
       await opened.listener.ping();
       if (!hasHeard) throw new Error('It did not tell of a change');
     } catch (cause) {
-      // The end of a lost connection leads to the next attempt; that of a refusing one is made.
+      // A lost connection reconnects by itself; one that refuses is closed here.
       if (pair !== opened) return;
       if (isReadOnly(cause)) leave();
       else if (!wasRefused) log.warn(REFUSED, { cause });
@@ -93,7 +93,10 @@ export function createTracking(
     beat();
   }
 
-  /** Commands may go on without a write, and would not notice. Not again and again, where no other server is found. */
+  /**
+   * Without a write, the client for commands would not notice the failover. Limited in frequency, in case no other server is
+   * found.
+   */
   function leave() {
     if (clock.monotonic() - leftAt < LEAVE_EVERY_MS) return;
     leftAt = clock.monotonic();
@@ -108,7 +111,7 @@ export function createTracking(
     onLoss();
     if (isClosed) return;
     isRetrying = true;
-    // If nobody asks meanwhile, the next that does opens it.
+    // Without any use in the meantime, the next use opens the pair.
     attempts.again(() => {
       isRetrying = false;
       if (isAsked()) void open();
@@ -116,8 +119,8 @@ export function createTracking(
   }
 
   /**
-   * Everything that was sent before the one answer has arrived with it; the other says that Redis still knows what was read. That one
-   * is a write, of nothing: a server that takes none any more, since it is a replica now, is not believed.
+   * One response proves that all earlier notifications have arrived; the other, that Redis still remembers the reads. The latter
+   * is a write without an effect: a server that takes no writes, since it is a replica now, is not trusted.
    */
   function beat() {
     if (pair === undefined || !isReady || beats >= MAX_BEATS) return;
@@ -153,8 +156,8 @@ export function createTracking(
 
   return {
     /**
-     * Whether this process has heard of all that had changed 100 ms ago. Who asks will ask again: for a second it is seen to
-     * that it stays so.
+     * True if this process knows of all changes up to 100 ms ago. Another call is likely: heartbeats continue for a second to
+     * keep it true.
      */
     isCertain() {
       askedAt = clock.monotonic();
@@ -163,7 +166,7 @@ export function createTracking(
       keepBeating();
       return heardAt !== undefined && measureSince(heardAt, clock) <= CERTAIN_MS;
     },
-    /** What it reads, it hears of when that changes. Undefined where Redis tells nothing. */
+    /** Changes of records that this connection reads are reported. Undefined if Redis reports none. */
     getReader: () => (isReady ? pair?.reader : undefined),
     close() {
       isClosed = true;
@@ -176,14 +179,14 @@ export function createTracking(
 const REFUSED =
   'Redis refuses to tell of changes, so STORE_READS=tracked has no effect: sessions and logins are read for each call. Allow the user of REDIS_URL the commands CLIENT ID and CLIENT TRACKING and the channel __redis__:invalidate (Redis 6 or later).';
 
-/** The channel on which Redis tells clients of RESP2 what has changed. */
+/** The channel on which Redis notifies RESP2 clients about changes. */
 const INVALIDATIONS = '__redis__:invalidate';
 
 interface PairListener {
-  /** Undefined for all of them. */
+  /** `undefined` means that all keys changed. */
   onChange(key: string | undefined): void;
   onError(cause: unknown): void;
-  /** Once, when either of them has ended: the other ends, too. */
+  /** Called once, when either connection has ended and the other one ends, too. */
   onEnd(): void;
 }
 
@@ -208,19 +211,21 @@ export function openTrackingPair(commandClient: Redis, { onChange, onError, onEn
     connection.on('error', onError);
     connection.once('close', close);
   }
-  // Not `message`, which would be given one text for many keys.
+  // Not `message`, which would pass several keys as one text.
   listener.on('messageBuffer', (_channel, keys: unknown) => {
     if (hasEnded) return;
-    // `?keyPrefix=` in REDIS_URL, which ioredis puts before each key that it sends.
+    // ioredis prepends `?keyPrefix=` of REDIS_URL to each key it sends.
     if (Array.isArray(keys)) for (const key of keys) onChange(String(key).slice(prefixLength));
     else onChange(undefined);
   });
 
   return {
-    /** Takes nothing but PING. */
+    /** Accepts only PING. */
     listener,
     reader,
-    /** Resolves once Redis tells the one what changes of what the other reads. @throws what Redis says against it. */
+    /**
+     * Resolves once Redis notifies the listener about changes of the reader's records. @throws the error of Redis if it refuses.
+     */
     async prepare() {
       await ready;
       const id = await listener.client('ID');
@@ -231,7 +236,7 @@ export function openTrackingPair(commandClient: Redis, { onChange, onError, onEn
   };
 }
 
-/** Rejects with why it ended, where it did before. */
+/** Rejects with the reason if the connection ends before it is ready. */
 function waitUntilReady(connection: Redis): Promise<void> {
   return new Promise((resolve, reject) => {
     let cause: unknown;

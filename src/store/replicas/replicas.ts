@@ -1,4 +1,4 @@
-// Messages from replica to replica: what reached one and is waited for at another.
+// Sends messages from replica to replica: one replica receives what another is waiting for.
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../platform/clock.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
@@ -11,13 +11,13 @@ import { callListener } from '../listeners.ts';
 import type { Seal } from '../seal/seal.ts';
 import type { Bus } from '../store.ts';
 
-/** `Message` is what one feature's replicas say to each other; each has a channel of its own. */
+/** `Message` is the type of one feature's messages; each feature has its own channel. */
 export type Replicas<Message extends object> = ReturnType<typeof createReplicas<Message>>;
 
 /** Members of `Runtime`. */
 export interface ReplicaSurroundings extends ClockAndLog {
   readonly store: Bus;
-  /** May wait for the shared store, the first time and now and then. */
+  /** May wait for the shared store, at first and from time to time. */
   getSeal(): Promise<Seal>;
   readonly metrics: Pick<Metrics, 'recordDroppedReplicaMessage'>;
 }
@@ -30,14 +30,14 @@ export function createReplicas<Message extends object>(
   const ownName = randomUUID();
   const toChannel = (name: string) => `${channel}:${name}`;
   const rememberNonce = createNonceMemory(clock);
-  // Somebody may publish thousands: all are counted, and logged in one line a minute.
+  // An attacker may publish thousands: all are counted, and logged in one line per minute.
   let dropped = 0;
   const warn = createWarnThrottle(clock, (reason: DropReason, name: string) => {
     log.warn(`${DROPPED}: ${EXPLANATIONS[reason]}`, { channel: name, reason, dropped });
     dropped = 0;
   });
   const listeners = new Set<(message: Message) => void>();
-  // The key may have to be fetched: messages that come meanwhile wait, so that they stay in order.
+  // The key may have to be fetched: messages received in the meantime wait, so that their order is kept.
   const sealInOrder = createSequence();
   const openInOrder = createSequence();
   const unsubscribers = [channel, toChannel(ownName)].map((name) =>
@@ -47,7 +47,7 @@ export function createReplicas<Message extends object>(
 
   async function receive(name: string, text: string) {
     const opened = await open(name, text).catch((cause: unknown) => {
-      // Lost like a message that is sent while Redis is down.
+      // Lost, like a message sent while Redis is down.
       log.debug(
         'A message from another replica was lost: the key that opens it cannot be read from the store now.',
         { cause },
@@ -64,10 +64,10 @@ export function createReplicas<Message extends object>(
   }
 
   /**
-   * `name` is the channel where it was sent: it opens nowhere else. A message that was recorded and is published again does
-   * nothing: within the minute it is known by its nonce, after it by its time. (Without that, an answer would still find no
-   * question, for a question's id is used once, and streams go by the order of their ids. But a client may use the id of
-   * a cancelled request again.)
+   * `name` is the channel of the message, which cannot be opened in another one. Replayed messages have no effect: within a
+   * minute they are recognized by their nonce, and later by their time. (Without that, a replayed answer would still match no
+   * request, since request IDs are used once, and streams are ordered by their IDs. But a client may reuse the ID of a cancelled
+   * request.)
    */
   async function open(name: string, text: string): Promise<Message | DropReason> {
     const [, version, nonce] = SEALED_MESSAGE.exec(text) ?? [];
@@ -82,10 +82,10 @@ export function createReplicas<Message extends object>(
   }
 
   return {
-    /** The name of this one, new with each start. */
+    /** The name of this replica, new at each start. */
     ownName,
     /**
-     * Sends to all replicas, this one included, or to the one of that name, in the order of the calls.
+     * Sends to all replicas, including this one, or to the named one, in the order of the calls.
      *
      * @throws StoreUnavailable
      */
@@ -97,7 +97,7 @@ export function createReplicas<Message extends object>(
       });
       await store.publish(to, sealed);
     },
-    /** Listeners are called in the order in which the messages arrived. */
+    /** Listeners are called in the order in which messages arrived. */
     listen: (listener: (message: Message) => void) => void listeners.add(listener),
     close() {
       isClosed = true;
@@ -106,7 +106,7 @@ export function createReplicas<Message extends object>(
   };
 }
 
-/** Runs one after the other, in the order of the calls, whether they fail or not. */
+/** Runs tasks one after the other, in the order of the calls, whether or not they fail. */
 function createSequence() {
   let last: Promise<unknown> = Promise.resolve();
   return function runInOrder<Result>(work: () => Promise<Result>) {
@@ -129,30 +129,30 @@ const EXPLANATIONS: Readonly<Record<DropReason, string>> = {
     'it was received before. Somebody is publishing recorded messages: allow only the Redis user of the replicas to publish there.',
 };
 
-// Messages between replicas are sealed: a program that can publish on the shared Redis still cannot
-// answer or cancel in a user's name.
+// Messages between replicas are sealed: a program with permission to publish on the shared Redis still cannot answer or cancel
+// requests on behalf of a user.
 
-/** True if what was opened is a message that this version knows. */
+/** True for a message that this version knows. */
 type IsMessage<Message> = (value: unknown) => value is Message;
 
-/** Why a message was dropped. */
+/** The reason why a message was dropped. */
 type DropReason = 'unreadable' | 'other_version' | 'stale' | 'repeated';
 
-/** Stands in front of what is sealed. A replica drops messages of versions that it does not know. */
+/** Precedes the sealed text. A replica drops messages of unknown versions. */
 const VERSION = '1';
 
-/** The most that the clocks of two replicas, and the time of a message on its way, may differ in all. */
+/** Maximum clock skew between two replicas, plus transmission time. */
 const FRESH_MS = 60_000;
 
 const toSealContext = (channel: string) => `mcp:replica-message:${VERSION}:${channel}`;
 
 /**
- * A sealed text begins with 96 random bits, which cannot be changed without breaking the seal. Only one
- * spelling of them is taken: decoders of base64 skip what they do not know.
+ * A sealed text begins with 96 random bits, which cannot be changed without breaking the seal. Only one spelling is accepted:
+ * base64 decoders skip unknown characters.
  */
 const SEALED_MESSAGE = /^(\d+)\.([\w-]{16})[\w=-]+$/;
 
-/** Keeps each nonce for at least as long as its message could count as fresh. False for one that it has. */
+/** Remembers each nonce at least as long as its message could count as fresh. Returns false for a known nonce. */
 function createNonceMemory(clock: Clock) {
   let recent = new Set<string>();
   let older = recent;

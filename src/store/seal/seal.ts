@@ -1,12 +1,12 @@
-// Authenticated encryption of what lies in the shared store.
+// Authenticated encryption for data in the shared store.
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 
 export type Seal = ReturnType<typeof createSeal>;
 
 export interface DerivedKey {
-  /** 32. */
+  /** 32 bytes. */
   readonly bytes: Buffer;
-  /** Tells the secrets apart, and nothing about them: 6 bytes. */
+  /** Distinguishes secrets without revealing anything about them: 6 bytes. */
   readonly id: Buffer;
 }
 
@@ -14,7 +14,7 @@ interface Key {
   readonly secret: string;
   readonly bytes: Buffer;
   readonly mac: Buffer;
-  /** Tells keys apart, and nothing about them. */
+  /** Distinguishes keys without revealing anything about them. */
   readonly fingerprint: string;
 }
 
@@ -23,23 +23,23 @@ const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * The first secret seals, all open: a new one is put first, and the old one is removed later.
+ * The first secret seals, all of them open: a new one is put first, and the old one is removed later.
  *
- * @throws Error without any.
+ * @throws Error without secrets.
  */
 export function createSeal(secrets: readonly string[]) {
   const keys = secrets.map(deriveKey);
   const [key] = keys;
   if (key === undefined) throw new Error('A seal needs a secret');
   return {
-    /** `context` (the key in the store, say) must be the same for opening: nothing can be swapped. */
+    /** Opening requires the same `context` (such as the key in the store), so that sealed values cannot be swapped. */
     seal: (context: string, text: string) => encrypt(key, context, text),
-    /** Seals with the secret that sealed `before`, if it is one of these: others of what it sealed are still in use. */
+    /** Seals with the secret that sealed `before`, if it is one of these: other values sealed with it are still in use. */
     sealAsBefore(context: string, text: string, before: string) {
       const { fingerprint } = parseSealed(before);
       return encrypt(keys.find((one) => one.fingerprint === fingerprint) ?? key, context, text);
     },
-    /** Undefined for what was not sealed by one of the secrets in this context. */
+    /** Undefined if none of the secrets sealed the text in this context. */
     open(context: string, sealed: string) {
       const { bytes, fingerprint } = parseSealed(sealed);
       const sealing = keys.find((one) => one.fingerprint === fingerprint);
@@ -48,19 +48,21 @@ export function createSeal(secrets: readonly string[]) {
         ? undefined
         : decrypt(sealing.bytes, context, bytes);
     },
-    /** HMAC-SHA256 of the text in this context, by each secret, the first one first: what is found by it need not be kept. */
+    /** HMAC-SHA256 of the text in this context with each secret, the first one first; suitable as a lookup key. */
     computeMacs: (context: string, text: string): readonly string[] =>
       keys.map(({ mac }) =>
         createHmac('sha256', mac).update(`${context}\0`).update(text).digest('base64url'),
       ),
-    /** True if a text says that it was sealed by none of the secrets; anybody can write that. */
+    /** True if a text claims to be sealed with an unknown secret. The claim can be forged. */
     namesForeignSecret(sealed: string) {
       const { fingerprint } = parseSealed(sealed);
       return fingerprint !== undefined && keys.every((one) => one.fingerprint !== fingerprint);
     },
-    /** True if it, or its ending, says that the first secret sealed it: what is kept for long is sealed anew otherwise. */
+    /**
+     * True if the text, or its ending, claims to be sealed with the first secret; otherwise long-lived values are sealed again.
+     */
     isSealedByFirst: (sealed: string) => parseSealed(sealed).fingerprint === key.fingerprint,
-    /** Keys for a purpose of its own (HKDF-SHA256), one of each secret, the first one first. */
+    /** Derives a key for `purpose` (HKDF-SHA256) from each secret, the first one first. */
     deriveKeys: (purpose: string): readonly DerivedKey[] =>
       keys.map(({ secret, fingerprint }) => ({
         bytes: deriveBytes(secret, purpose, 32),
@@ -69,7 +71,7 @@ export function createSeal(secrets: readonly string[]) {
   };
 }
 
-/** In front of the fingerprint. */
+/** Precedes the fingerprint. */
 const SEPARATOR = '=';
 
 function parseSealed(sealed: string) {
@@ -77,7 +79,7 @@ function parseSealed(sealed: string) {
   const text = at < 0 ? sealed : sealed.slice(0, at);
   const bytes = Buffer.from(text, 'base64url');
   return {
-    /** Undefined for a spelling that `seal` does not write: decoders take several for the same bytes. */
+    /** Undefined for a spelling that `seal` does not produce: decoders accept several for the same bytes. */
     bytes: bytes.toString('base64url') === text ? bytes : undefined,
     fingerprint: at < 0 ? undefined : sealed.slice(at + SEPARATOR.length),
   };
@@ -107,7 +109,7 @@ function decrypt(key: Buffer, context: string, bytes: Buffer) {
 
 const FINGERPRINT_BYTES = 6;
 
-/** The characters at the end of what is sealed that name the secret. */
+/** The number of characters at the end of a sealed text that identify the secret. */
 export const SEAL_ENDING_LENGTH = SEPARATOR.length + (FINGERPRINT_BYTES * 4) / 3;
 
 const deriveKey = (secret: string): Key => ({

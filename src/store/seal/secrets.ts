@@ -1,4 +1,4 @@
-// The seals that replicas share, and where their secrets come from: the settings, a file, or the store.
+// Creates the seals that replicas share, with secrets from the settings, a file, or the store.
 
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, rename } from 'node:fs/promises';
@@ -14,7 +14,7 @@ import { buildSharedSecretKey } from '../keys.ts';
 import type { KeyValue } from '../store.ts';
 import { createSeal, type Seal } from './seal.ts';
 
-/** The seal for what a login leaves in the store; undefined where it leaves nothing. @throws DataDirError */
+/** The seal for a login's records; undefined if a login leaves none. @throws DataDirError */
 export async function createLoginSeal(secret: StateSecret | undefined): Promise<Seal | undefined> {
   if (secret === undefined) return undefined;
   return createSeal(
@@ -23,16 +23,15 @@ export async function createLoginSeal(secret: StateSecret | undefined): Promise<
 }
 
 /**
- * The first secret seals, and any opens. While replicas restart one after the other, all have to know
- * the new secret before one of them seals with it; what they keep lasts for up to a day, and logins with tokens of the
- * gateway's own until their clients refresh.
+ * The first secret seals, and any opens. During a rolling restart, all replicas have to know the new secret before one of them
+ * seals with it. Records last for up to a day, and logins with the gateway's own tokens until their clients refresh.
  */
 export const HOW_TO_CHANGE_SECRET =
   'To change the secret, restart all with old,new; then all with new,old; and a day later with new alone, unless postern doctor says that logins still need the old one.';
 
 /**
- * The same seal, which warns of records that another secret sealed: replicas with different secrets
- * cannot read each other's records, and logins fail now and then for no reason that anybody can see.
+ * Wraps the seal with a warning about records that another secret sealed: replicas with different secrets cannot read each
+ * other's records, and logins fail occasionally without an apparent cause.
  */
 export function warnOfForeignSecrets(seal: Seal, { clock, log }: ClockAndLog): Seal {
   const warn = createWarnThrottle(clock, () =>
@@ -51,16 +50,16 @@ export function warnOfForeignSecrets(seal: Seal, { clock, log }: ClockAndLog): S
   };
 }
 
-// The secret of a gateway with the embedded store lies in a file in DATA_DIR. Whoever can read it, or
-// choose it, can read and forge what it seals.
+// With the embedded store, the gateway's secret is in a file in DATA_DIR. Anyone who can read or choose it can read and forge
+// sealed values.
 
 const FILE = 'oauth-state-secret';
 const MIN_BYTES = 32;
 
 /**
- * The secret kept in DATA_DIR; the first start creates it.
+ * Loads the secret from DATA_DIR; the first start creates it.
  *
- * @throws DataDirError when the file cannot be trusted.
+ * @throws DataDirError if the file cannot be trusted.
  */
 async function loadOrCreateSecretFile(dataDir: string) {
   const file = join(dataDir, FILE);
@@ -78,10 +77,10 @@ async function loadOrCreateSecretFile(dataDir: string) {
   }
 }
 
-/** A link is not followed, and a pipe not waited for. Windows has neither flag. */
+/** Does not follow a link or wait for a pipe. Windows has neither flag. */
 const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
-/** A file that is there and cannot be read must not be replaced: what it sealed would be lost. */
+/** An existing but unreadable file must not be replaced: everything sealed with it would be lost. */
 async function openIfPresent(file: string) {
   try {
     return await open(file, FLAGS);
@@ -116,7 +115,7 @@ function failUntrusted(file: string, problem: string): never {
   );
 }
 
-/** Whole or not at all: a file cut short by a crash would stop every later start. */
+/** Writes atomically: a file truncated by a crash would prevent every later start. */
 async function createSecretFile(dataDir: string, file: string) {
   const secret = generateSecret();
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
@@ -132,12 +131,12 @@ async function createSecretFile(dataDir: string, file: string) {
   return secret;
 }
 
-// The seal for what clients carry from one replica to another, and for messages between replicas.
+// The seal for data that clients carry between replicas, and for messages between replicas.
 
-/** A store that has lost its data has another secret, or none: replicas must not keep the old one. */
+/** A store that lost its data has another secret, or none: replicas must not keep the old one for longer. */
 const KEPT_MS = 60_000;
 
-/** The seal of a login where there is one, else one by a secret in the store. */
+/** The seal of logins if there is one, otherwise one with a secret from the store. */
 export function createReplicaSeal(
   sessionKeyPrefix: string,
   { store, clock }: { readonly store: KeyValue; readonly clock: Clock },
@@ -150,13 +149,13 @@ export function createReplicaSeal(
     if (kept !== undefined && clock.monotonic() - kept.at <= KEPT_MS) return kept.seal;
     let seal: Seal;
     try {
-      // The secret that all replicas have in common: whoever needs it first makes it.
+      // The secret shared by all replicas, created at first use.
       const key = buildSharedSecretKey(sessionKeyPrefix);
       const secret =
         (await store.get(key)) ?? (await store.getOrSet(key, generateSecret(), TEN_YEARS_SECONDS));
       seal = createSeal([secret]);
     } catch (error) {
-      // The one in memory is as good as it was a moment ago.
+      // The cached secret is still the best one available.
       if (kept === undefined) throw error;
       seal = kept.seal;
     }

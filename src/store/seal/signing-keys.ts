@@ -1,5 +1,5 @@
-// §18.6, §24: keys by which the gateway signs what it tells others: servers of a caller, authorization servers of itself. All
-// replicas find the same ones in the store.
+// §18.6, §24: signing keys for the gateway's statements to others: about a caller, to servers, and about itself, to authorization
+// servers. All replicas share the keys in the store.
 import {
   createPrivateKey,
   createPublicKey,
@@ -24,17 +24,17 @@ export interface SigningKey {
 }
 
 const DAY_MS = 86_400_000;
-/** Each key signs for a month, which all replicas count alike. */
+/** Each key signs for one month; all replicas count months alike. */
 const MONTH_MS = 30 * DAY_MS;
 /**
- * A key is published so long before it signs, and after: more than a token lives, servers keep the key set, or
+ * A key is published this long before and after its signing period: longer than tokens live, servers cache the key set, and
  * clocks of replicas differ.
  */
 const OVERLAP_MS = DAY_MS;
-/** A store that has lost its data has other keys, or none: replicas must not go on with their own. */
+/** A store that lost its data has other keys, or none: replicas must not keep their own for longer. */
 const KEPT_MS = 60_000;
 
-/** `buildKeyName` names the key of a month in the store: what signs for one purpose signs for no other. */
+/** `buildKeyName` returns the store's key for a month's signing key: keys for different purposes differ. */
 export function createSigningKeys(
   {
     store,
@@ -46,7 +46,7 @@ export function createSigningKeys(
 ) {
   const kept = new Map<number, { readonly loading: Promise<SigningKey>; readonly at: number }>();
 
-  /** The key of a month; of many that ask, one asks the store. */
+  /** The key of a month. Single flight: concurrent callers share one request to the store. */
   function getKey(month: number) {
     const known = kept.get(month);
     if (known !== undefined && clock.monotonic() - known.at < KEPT_MS) return known.loading;
@@ -60,7 +60,7 @@ export function createSigningKeys(
     try {
       return await loadOrCreateKey(month, former);
     } catch (error) {
-      // The one in memory is as good as it was a moment ago.
+      // The cached key is still the best one available.
       if (former !== undefined) return former;
       kept.delete(month);
       throw error;
@@ -81,7 +81,7 @@ export function createSigningKeys(
       (await store.getOrSet(name, write(former ?? (await generateKey())), ttlSeconds));
     const text = seal.open(name, stored);
     if (text === undefined) {
-      // Another secret sealed it: of a replica that has the new one already, or the former one of all.
+      // Another secret sealed the stored key: either a newer one, which another replica already has, or one that was removed.
       if (former !== undefined) return former;
       log.warn(
         'A signing key in the store was sealed with another OAUTH_STATE_SECRET: a new key takes its place. Set the same list of secrets on all replicas.',
@@ -89,10 +89,10 @@ export function createSigningKeys(
       return replaceKey(await generateKey());
     }
     const key = describeKey(createPrivateKey(text));
-    // A former secret may be removed an hour after the new one came.
+    // An older secret may be removed an hour after the new one was added.
     return seal.isSealedByFirst(stored) ? key : replaceKey(key);
 
-    /** If another replica was faster, its key is the one of all. */
+    /** If another replica was faster, all replicas use its key. */
     async function replaceKey(one: SigningKey) {
       const isReplaced = await store.compareAndSet(name, stored, write(one), ttlSeconds);
       return isReplaced ? one : loadOrCreateKey(month, former);
@@ -100,9 +100,9 @@ export function createSigningKeys(
   }
 
   return {
-    /** Of this month. @throws StoreUnavailable when it was never read and cannot be now. */
+    /** The key of this month. @throws StoreUnavailable if it was never read and cannot be read now. */
     getSigningKey: () => getKey(findMonth(clock.now())),
-    /** Those whose tokens may be valid now or tomorrow, as JWK (RFC 7517). */
+    /** The keys whose tokens may be valid now or tomorrow, as JWKs (RFC 7517). */
     async listPublicKeys() {
       const now = clock.now();
       const months = new Set([now - OVERLAP_MS, now, now + OVERLAP_MS].map(findMonth));
@@ -131,7 +131,7 @@ function describeKey(privateKey: KeyObject): SigningKey {
 /** RFC 7519, ES256. */
 export function signJwt(claims: JsonObject, { kid, privateKey }: SigningKey): string {
   const text = `${encode({ alg: 'ES256', typ: 'JWT', kid })}.${encode(claims)}`;
-  // RFC 7518 §3.4: R and S side by side, not in DER.
+  // RFC 7518 §3.4: R and S are concatenated, not DER-encoded.
   const signature = sign('sha256', Buffer.from(text), {
     key: privateKey,
     dsaEncoding: 'ieee-p1363',

@@ -1,4 +1,4 @@
-// §21.1: the audit log: who did what, and what came of it. Never a token, and never the value of an argument.
+// §21.1: the interface of the audit log: who did what, and with which outcome. Never contains tokens or the values of arguments.
 
 import type { JsonObject } from '../../platform/json.ts';
 
@@ -13,49 +13,49 @@ export type AuditEvent =
   | 'resource_read'
   /** §24.6: a user's login at a server behind the gateway. */
   | 'connection'
-  /** §27: somebody is asked whether a call may run, and what they say. */
+  /** §27: an approval was requested for a call, or decided. */
   | 'approval'
   | 'admin'
-  /** Lines before it could not be written. */
+  /** Reports that earlier lines could not be written. */
   | 'gap';
 
 export type AuditOutcome =
-  /** With `AUDIT_REQUIRED`: it is about to run; a second line says what came of it. */
+  /** With `AUDIT_REQUIRED`: the action is about to run; a second line has its outcome. */
   | 'started'
   | 'success'
   | 'failure'
-  /** Rules, or missing scopes, do not let this user. */
+  /** The user is denied by rules, or lacks scopes. */
   | 'denied'
-  /** The user is asked (2026-07-28): the client calls again with the answer, which is another line. */
+  /** The user is asked for approval (2026-07-28): the client repeats the call with the answer, which is another line. */
   | 'asked';
 
-/** An action: its actor, and its object. Texts that callers choose may be passed as they are: they are cut and escaped. */
+/** An action: its actor, and its object. Texts chosen by callers may be passed unchanged: they are truncated and escaped. */
 export interface AuditedAction {
   readonly event: AuditEvent;
   /** `sub` of the user. */
   readonly user?: string | undefined;
-  /** The issuer of `sub`. No line has that of `OIDC_ISSUER`, whether it is passed or not. */
+  /** The issuer of `sub`. Lines omit the issuer `OIDC_ISSUER`, even if it is passed. */
   readonly issuer?: string | undefined;
   /** OAuth client ID. */
   readonly client?: string | undefined;
-  /** The login by which they do it: the ID of its grant, where the gateway issues tokens of its own. */
+  /** The login used by the client: the ID of its grant, if the gateway issues its own tokens. */
   readonly grant?: string | undefined;
-  /** The address from which the request came. */
+  /** The address of the request. */
   readonly ip?: string | undefined;
-  /** The claims of their token that rules name, with `AUDIT_CLAIMS`. */
+  /** The token's claims that rules refer to, with `AUDIT_CLAIMS`. */
   readonly who?: JsonObject | undefined;
-  /** The name in the path of the request behind `/mcp/`: a view (§25), or a server. */
+  /** The name after `/mcp/` in the path of the request: a view (§25), or a server. */
   readonly view?: string | undefined;
-  /** The server behind the gateway that it went to. */
+  /** The server behind the gateway that received the call. */
   readonly server?: string | undefined;
   readonly tool?: string | undefined;
   readonly prompt?: string | undefined;
-  /** URI, of which query, fragment and user info are left out. */
+  /** URI without query, fragment and user info. */
   readonly resource?: string | undefined;
-  /** For `admin`, what was done, such as `end_session`, and to what; for `connection` and `approval`, what became of it. */
+  /** For `admin`, the act, such as `end_session`, and its object; for `connection` and `approval`, the outcome. */
   readonly action?: string | undefined;
   readonly target?: string | undefined;
-  /** The one who ended a connection or decided an approval, or the reason. */
+  /** The user who ended a connection or decided an approval, or the reason. */
   readonly by?: string | undefined;
   /** W3C trace ID. */
   readonly trace?: string | undefined;
@@ -64,7 +64,7 @@ export interface AuditedAction {
 export interface AuditedEnd
   extends Pick<AuditedAction, 'user' | 'issuer' | 'client' | 'grant' | 'server'> {
   readonly outcome: AuditOutcome;
-  /** Why not: a key of the error catalogue; of a connection that needs a login, a sentence. */
+  /** The reason of a failure: a key of the error catalogue, or a sentence for a connection that needs a login. */
   readonly reason?: string | undefined;
 }
 
@@ -72,27 +72,27 @@ export interface Audit {
   /** `AUDIT_REQUIRED`. */
   readonly isRequired: boolean;
   /**
-   * With `AUDIT_REQUIRED`: writes a line that says that it starts.
+   * With `AUDIT_REQUIRED`: writes a line about the start of the action.
    *
-   * @throws GatewayError `audit_unavailable` when that line cannot be written: then the work must not run.
+   * @throws GatewayError `audit_unavailable` if that line cannot be written: then the action must not run.
    */
   writeStart(action: AuditedAction): Promise<void>;
-  /** Writes one line. Never throws: a line that cannot be written is told in log and metrics. */
+  /** Writes one line. Never throws: a failure is reported in the log and in metrics. */
   write(action: AuditedAction, end: AuditedEnd, seconds?: number): void;
   /**
-   * Runs the work and writes what came of it: success, or a failure with the key of its error. With
-   * `AUDIT_REQUIRED` a line says before that it starts.
+   * Runs the work and writes its outcome: success, or a failure with the key of its error. With `AUDIT_REQUIRED`, first writes a
+   * line about the start.
    *
-   * @throws GatewayError `audit_unavailable` when that line cannot be written: the work does not run then.
-   * Otherwise what the work throws.
+   * @throws GatewayError `audit_unavailable` if that line cannot be written: then the work does not run. Otherwise rejects with
+   * the error of the work.
    */
   run<Result>(action: AuditedAction, work: () => Promise<Result>): Promise<Result>;
-  /** With `AUDIT_REQUIRED`, rejects while lines cannot be written: then calls are refused. */
+  /** With `AUDIT_REQUIRED`, rejects while lines cannot be written, so that calls are refused. */
   checkIsWritable(): Promise<void>;
   close(): void;
 }
 
-/** Without `AUDIT_LOG`. */
+/** For a gateway without `AUDIT_LOG`. */
 export const noAudit: Audit = {
   isRequired: false,
   async writeStart() {},

@@ -1,4 +1,4 @@
-// §21.1: one line of JSON for each event, written before what it tells of is answered.
+// §21.1: writes one JSON line for each event, before the event's request is answered.
 
 import { closeSync, constants, fstatSync, openSync, readSync, statSync, writeSync } from 'node:fs';
 import type { Config } from '../../config/config.ts';
@@ -18,7 +18,7 @@ import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { Audit, AuditEvent, AuditedAction, AuditedEnd } from './audit.ts';
 
-/** Undefined without `AUDIT_LOG`. @throws AuditLogError when its file cannot be opened. */
+/** Undefined without `AUDIT_LOG`. @throws AuditLogError if its file cannot be opened. */
 export function openAudit(
   { audit: { destination, required: isRequired }, oauth }: Pick<Config, 'audit' | 'oauth'>,
   { clock, log, metrics }: ClockAndLog & { readonly metrics: Metrics },
@@ -29,7 +29,7 @@ export function openAudit(
       ? createOutputSink(standardOutput, () => {})
       : openPathSink(destination.path, clock);
   const renderLine = createRenderLine(clock, oauth.provider?.issuer);
-  /** Lines since the last that could be written. */
+  /** The number of lines lost since the last successful write. */
   let lost = 0;
   let isWritable = true;
   const sayLost = createWarnThrottle(clock, (cause: unknown) =>
@@ -41,7 +41,9 @@ export function openAudit(
     ),
   );
 
-  /** The line on lost lines, which goes before the next one. Whoever takes it writes it, or gives it back by `recordFailure`. */
+  /**
+   * Takes the line about lost lines, which precedes the next one. The caller writes it, or gives it back with `recordFailure`.
+   */
   function takeLost() {
     const count = lost;
     lost = 0;
@@ -50,7 +52,7 @@ export function openAudit(
     return { count, line };
   }
 
-  /** `event` is that of the line, where it was more than what was lost. */
+  /** `event` is the event of the written line; undefined if only the lost lines were reported. */
   function recordSuccess(taken: number, event?: AuditEvent) {
     isWritable = true;
     if (taken > 0) log.warn('The audit log can be written again.', { lostLines: taken });
@@ -76,7 +78,7 @@ export function openAudit(
     recordSuccess(taken.count, action.event);
   }
 
-  /** @throws Error of the system. */
+  /** @throws Error from the system */
   async function writeThrough(line: string, event?: AuditEvent) {
     const taken = takeLost();
     try {
@@ -88,13 +90,13 @@ export function openAudit(
     recordSuccess(taken.count, event);
   }
 
-  /** @throws GatewayError `audit_unavailable`. */
+  /** @throws GatewayError `audit_unavailable` */
   const writeStart = (action: AuditedAction) =>
     writeThrough(renderLine(action, { outcome: 'started' }), action.event).catch(() =>
       fail('audit_unavailable', { headers: { 'Retry-After': '5' } }),
     );
 
-  /** Apart from the work, so that nothing of it is kept while it runs. */
+  /** A separate function, so that the closure retains nothing of the work while it runs. */
   function writeEnd<Result>(action: AuditedAction, startedAt: number, working: Promise<Result>) {
     const writeOutcome = (end: AuditedEnd) =>
       write(action, end, (clock.monotonic() - startedAt) / 1000);
@@ -121,19 +123,19 @@ export function openAudit(
     },
     async checkIsWritable() {
       if (!isRequired || isWritable) return;
-      // Without it nobody would notice that there is room again: a replica that is not ready gets no calls.
+      // Probes whether there is space again: a replica that is not ready gets no calls that would show it.
       await writeThrough('');
     },
     close: sink.close,
   };
 }
 
-/** Characters of each text. */
+/** Characters per text. */
 const MAX_TEXT = 255;
-/** Bytes of a line but for what rules name. Longer lines come from callers who choose what has to be escaped. */
+/** Bytes of a line without the claims for rules. Longer lines come from callers with text that has to be escaped. */
 const MAX_LINE_BYTES = 4096;
 
-/** `defaultIssuer` is `OIDC_ISSUER`: users of it are named without it. */
+/** `defaultIssuer` is `OIDC_ISSUER`: lines about its users omit the issuer. */
 const createRenderLine =
   (clock: Clock, defaultIssuer: string | undefined) =>
   (
@@ -148,7 +150,7 @@ const createRenderLine =
     const cut = (text: string | undefined) =>
       text !== undefined && text.length > maxText ? `${text.slice(0, maxText)}…` : text;
     const resource = action.resource && stripUri(action.resource);
-    // JSON leaves out what is undefined.
+    // JSON omits undefined members.
     const describe = (who?: JsonObject) => ({
       time: new Date(now).toISOString(),
       event: action.event,
@@ -183,7 +185,7 @@ const createRenderLine =
     }
   };
 
-/** A member for which there is no room is left out as a whole: half of somebody's groups would be taken for all of them. */
+/** A member that does not fit is omitted as a whole: half of a user's groups would be mistaken for all of them. */
 function fitMembers(who: JsonObject, maxBytes: number): JsonObject {
   let left = maxBytes - MEMBER_BYTES;
 
@@ -207,39 +209,40 @@ function fitMembers(who: JsonObject, maxBytes: number): JsonObject {
 /** `,"claims":{}`. */
 const MEMBER_BYTES = 12;
 
-/** Says in the audit log itself that it is not complete. */
+/** The entry in the audit log that says that lines are missing. */
 interface Gap extends AuditedAction {
   readonly event: 'gap';
   readonly lost: number;
 }
 
-// §21.1: where the lines go: appended to a file, or to standard output, where the log goes, too.
+// §21.1: the destinations of lines: a file to append to, or standard output, which the log uses, too.
 
 interface LineSink {
-  /** Longer lines could be mixed with those of other processes. */
+  /** Longer lines could be interleaved with those of other processes. */
   getMaxLineBytes(): number;
   /**
-   * In one piece, because several processes may write to the same place. Where somebody reads, lines may wait a while.
+   * Writes in one piece, because several processes may write to the same place. If a program reads the other end, lines may wait
+   * for it.
    *
-   * @throws Error of the system, also where only a part of the line was written.
+   * @throws Error from the system, also if the line was written only in part
    */
   write(line: string): void;
-  /** Until the system has it. @throws Error as `write` does, at once or by the promise. */
+  /** Resolves once the system has the line. @throws Error as `write` does, synchronously or by rejection */
   writeThrough(line: string): undefined | Promise<void>;
   close(): void;
 }
 
-/** A wrong AUDIT_LOG: one line for the operator, no stack. */
+/** An invalid AUDIT_LOG: a one-line message for the operator, without a stack. */
 export class AuditLogError extends Error {
   override readonly name = 'AuditLogError';
 }
 
-/** Bytes that a pipe takes in one piece (PIPE_BUF). */
+/** Bytes that are written to a pipe atomically (PIPE_BUF). */
 const MAX_PIPED_BYTES = 4096;
-/** The system appends to a file in one piece, however long it is: this is for those who read. */
+/** The system appends to a file atomically, whatever the length: this limit is for readers. */
 const MAX_APPENDED_BYTES = 32_768;
 
-/** Lines that nobody read yet. The log may have a little more, so that it can say that lines are lost. */
+/** Lines not read yet. The log may use a little more, so that it can report lost lines. */
 const MAX_WAITING_BYTES = 1_048_576;
 
 const createOutputSink = (output: LineOutput, close: () => void): LineSink => ({
@@ -252,11 +255,11 @@ const createOutputSink = (output: LineOutput, close: () => void): LineSink => ({
   },
 });
 
-/** Milliseconds for which lines may still go to a file that was renamed. */
+/** Milliseconds for which lines may still go to a renamed file. */
 const RENAMED_MS = 1000;
 
 /**
- * Goes on in a new file once this one was renamed or removed (log rotation).
+ * Continues in a new file after this one was renamed or removed (log rotation).
  *
  * @throws AuditLogError
  */
@@ -293,7 +296,7 @@ function openPathSink(path: string, clock: Clock): LineSink {
 
 const MODE = 0o640;
 
-/** A file, or a pipe or a device that has a path. */
+/** Opens a file, or a pipe or device with a path. */
 function openPath(path: string, clock: Clock) {
   const isFile = statSync(path, { throwIfNoEntry: false })?.isFile() !== false;
   const { O_WRONLY, O_APPEND, O_NONBLOCK } = constants;
@@ -314,12 +317,11 @@ function isAt(path: string, file: number) {
 }
 
 /**
- * A full disk leaves a part of a line at the end of the file, perhaps of another process. The next line, of whichever
- * process, begins on a line of its own. Nothing is written between the look at the end and the write: after a part of
- * a line there is no room for it.
+ * A full disk leaves a partial line at the end of the file, perhaps from another process. The next line, from any process, begins
+ * on a new line. Nothing is written between the check of the end and the write: after a partial line there is no space.
  */
 function createAppendLine(file: number): (line: string) => undefined {
-  /** The end of the file, after the last line of this process. */
+  /** The end of the file after this process's last line. */
   let end = 0;
   const last = Buffer.alloc(1);
 
@@ -335,7 +337,7 @@ function createAppendLine(file: number): (line: string) => undefined {
       end = size + written;
       return;
     }
-    // The system says why at the next byte. If that has room, it ends what was begun.
+    // Writing the next byte returns the system's error. If it succeeds, it terminates the partial line.
     writeSync(file, '\n');
     throw new Error(`Only ${written} of ${bytes.length} bytes could be written`);
   };

@@ -9,7 +9,7 @@ export interface Metrics {
   /** A call that the overloaded process refused. */
   recordOverloadRefusal(route: string): void;
   recordSessions(status: 'created' | 'terminated' | 'expired', count?: number): void;
-  /** `era` is `session` or `stateless`, `view` that of the path (§25), `''` for other paths. */
+  /** `era` is `session` or `stateless`; `view` is the view of the path (§25), `''` for other paths. */
   recordMcpRequest(method: string, era: string, view: string): void;
   /** Each of the first 1,000 tools has its own series; further ones count as `other`. */
   recordToolCall(

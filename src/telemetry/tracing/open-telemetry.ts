@@ -1,4 +1,4 @@
-// §21.2: spans by OpenTelemetry's own API and SDK. Loaded only where a collector is set.
+// §21.2: implements tracing with OpenTelemetry's API and SDK. Loaded only if a collector is configured.
 import {
   type Span as ApiSpan,
   context,
@@ -34,7 +34,7 @@ export async function createOpenTelemetry(
   hasOwnTools: boolean,
 ): Promise<Tracing> {
   const { provider, close } = await createProvider(config, watch);
-  // Global, so that spans which tools make by the API have their parents, and are sent. The first in a process stays.
+  // Global, so that spans which tools create with the API have parents, and are exported. The first one in a process stays.
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   const isGlobal = trace.setGlobalTracerProvider(provider);
   const tracer = provider.getTracer(PACKAGE_NAME, PACKAGE_VERSION);
@@ -42,8 +42,8 @@ export async function createOpenTelemetry(
   /** True once a request has had a context. */
   let hasContexts = false;
 
-  // A request that is not recorded gets a context only for spans of tools, which are not to be recorded, either: on Node.js 20
-  // the first context makes every promise of the process dearer.
+  // A request that is not recorded only needs a context for spans of tools, which are not recorded, either: on Node.js 20, the
+  // first context makes every promise of the process more expensive.
   function runBelow<Result>(span: ApiSpan, work: () => Result) {
     if (!(span.isRecording() || hasOwnTools)) return work();
     hasContexts = true;
@@ -112,7 +112,7 @@ const toSpan = (span: ApiSpan): Span => ({
   },
   link(other) {
     const linked = trace.getSpanContext(readParent(other));
-    // It may read what it has written itself.
+    // A request may read a context that it wrote itself.
     if (linked?.spanId === span.spanContext().spanId) return;
     if (linked === undefined || getLinks(span).has(linked.spanId)) return;
     getLinks(span).add(linked.spanId);
@@ -126,7 +126,7 @@ const toSpan = (span: ApiSpan): Span => ({
   end: () => span.end(systemClock.monotonic()),
 });
 
-/** Ids of the spans that each span has a link to. */
+/** IDs of the spans that each span links to. */
 const links = new WeakMap<ApiSpan, Set<string>>();
 
 function getLinks(span: ApiSpan) {
@@ -154,9 +154,9 @@ function renderTraceContext(span: ApiSpan): TraceContext {
   return tracestate ? { traceparent, tracestate } : { traceparent };
 }
 
-// §21.2: how spans reach the collector: in batches, by OTLP over HTTP.
+// §21.2: exports spans to the collector in batches, by OTLP over HTTP.
 
-/** Milliseconds that the end of the service waits for the collector. */
+/** Milliseconds that the shutdown waits for the collector. */
 const CLOSE_MS = 2000;
 
 async function createProvider(config: CollectorConfig, watch: ClockAndLog) {
@@ -187,7 +187,7 @@ async function createProvider(config: CollectorConfig, watch: ClockAndLog) {
   };
 }
 
-/** The SDK itself tells nobody that its spans are lost. */
+/** The SDK itself does not report lost spans. */
 function watchExporter(
   exporter: SpanExporter,
   { url }: CollectorConfig,

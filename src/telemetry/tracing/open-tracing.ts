@@ -3,16 +3,16 @@ import { getErrorCode } from '../../platform/error-code.ts';
 import type { ClockAndLog } from '../../platform/log.ts';
 import type { Tracing } from './tracing.ts';
 
-/** OpenTelemetry cannot be loaded: one line for the operator, no stack. */
+/** OpenTelemetry cannot be loaded: a one-line message for the operator, without a stack. */
 export class TracingError extends Error {
   override readonly name = 'TracingError';
 }
 
 /**
- * Undefined without `OTEL_EXPORTER_OTLP_ENDPOINT`: then nothing of OpenTelemetry is loaded. `hasOwnTools` where there are tools that
- * may make spans by OpenTelemetry's API.
+ * Undefined without `OTEL_EXPORTER_OTLP_ENDPOINT`: then OpenTelemetry is not loaded. `hasOwnTools` is true if there are tools
+ * that may create spans with OpenTelemetry's API.
  *
- * @throws TracingError when its packages are missing.
+ * @throws TracingError if its packages are missing.
  */
 export async function openTracing(
   config: TracingConfig,

@@ -29,7 +29,7 @@ export interface Span {
   /** Runs the work with this span as the active one. */
   run<Result>(work: () => Result): Result;
   setAttributes(attributes: Attributes): void;
-  /** Links a request that led to this one, maybe of another trace; once for each. */
+  /** Links a request that led to this one, maybe of another trace; at most once per request. */
   link(context: TraceContext): void;
   /** `type` has few values (`error.type`). */
   fail(type: string, message?: string): void;
@@ -71,7 +71,7 @@ const NO_TRACE: TraceContext = Object.freeze({});
 
 export function readTraceContext(meta: JsonObject): TraceContext {
   const { traceparent, tracestate } = meta;
-  // Without a parent its state means nothing (Trace Context §3.3).
+  // Without a parent, `tracestate` has no meaning (Trace Context §3.3).
   if (typeof traceparent !== 'string' || !TRACEPARENT.test(traceparent)) return NO_TRACE;
   return isValue(tracestate) ? { traceparent, tracestate } : { traceparent };
 }

@@ -1,4 +1,4 @@
-// WORKERS: the main process, which serves nothing itself.
+// Main process for WORKERS: starts and replaces workers, and merges their metrics. It serves nothing itself.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from '../../../config/config.ts';
@@ -15,7 +15,7 @@ import { startWorker, type WorkerProcess } from './worker-process.ts';
 /**
  * Serves with several processes, which end with this one. Each of them reads and follows the configuration file itself.
  *
- * @throws StartError when a worker was killed before it served.
+ * @throws StartError if a worker was killed before it served.
  */
 export async function superviseWorkers(
   config: Config,
@@ -34,14 +34,14 @@ export async function superviseWorkers(
   logListening(config, config.server.port, log, { workers });
 }
 
-/** A worker that has served for less time when it dies, the second time in a row, is replaced after a pause. */
+/** A worker that dies within this time, for the second time in a row, is replaced after a pause. */
 const STEADY_MS = 10_000;
 const BACK_OFF = { firstMs: 1000, longestMs: 30_000 };
 
-/** Milliseconds that a worker has to end beside its delay. It ends itself before, unless its own thread is blocked. */
+/** Milliseconds for a worker's shutdown besides its delay. A worker ends itself earlier, unless its main thread is blocked. */
 const END_MS = 16_000;
 
-/** `atStart`: what the configuration file was then. `endMs`: milliseconds that a worker has to shut down. */
+/** `atStart`: the protection of the configuration file at start. `endMs`: milliseconds for a worker's shutdown. */
 function createWorkerPool(log: Log, atStart: Protection | undefined, endMs: number) {
   const running = new Set<WorkerProcess>();
   const shareMetrics = createMetricsMerger(running);
@@ -60,10 +60,10 @@ function createWorkerPool(log: Log, atStart: Protection | undefined, endMs: numb
   }
 
   /**
-   * Resolves when all serve. The first starts alone: what keeps it from starting would keep all, and is printed once. Then
-   * this process ends as well.
+   * Resolves when all workers serve. The first one starts alone: a problem that prevents its start would affect all of them, and
+   * is printed once. Then this process ends as well.
    *
-   * @throws StartError when one was killed before it served.
+   * @throws StartError if a worker was killed before it served.
    */
   async function start(count: number) {
     await addFirst();
@@ -73,7 +73,7 @@ function createWorkerPool(log: Log, atStart: Protection | undefined, endMs: numb
   async function addFirst(): Promise<void> {
     const worker = add();
     const end = await Promise.race([worker.serving, worker.ended]);
-    // Asked to end meanwhile: `close` waits for it, and the process ends.
+    // A shutdown has begun: `close` waits for the worker, and the process ends.
     if (isEnding) return new Promise(() => {});
     if (end?.signal === null) process.exit(1);
     if (end !== undefined)
@@ -90,10 +90,10 @@ function createWorkerPool(log: Log, atStart: Protection | undefined, endMs: numb
       if (isEnding) return;
       const isQuick = worker.getServedMs() < STEADY_MS;
       quickDeaths = isQuick ? quickDeaths + 1 : 0;
-      // The first death may have been bad luck.
+      // A single death causes no delay.
       const delayMs = quickDeaths < 2 ? 0 : computePauseMs(BACK_OFF, quickDeaths - 1);
       const facts = { worker: worker.id, pid: worker.pid, ...end, replacedInMs: delayMs };
-      // Somebody sent it SIGTERM, and it has finished what it had.
+      // An operator sent SIGTERM to the worker, and it finished its work.
       if (end.code === 0)
         log.info('A worker shut down as requested. A new one replaces it.', facts);
       else {
@@ -112,7 +112,7 @@ function createWorkerPool(log: Log, atStart: Protection | undefined, endMs: numb
     }
   }
 
-  /** Shuts all down and waits for them. @throws Error when one did not end cleanly. */
+  /** Shuts down all workers and waits for them. @throws Error if one did not end cleanly. */
   async function close() {
     isEnding = true;
     const limit = setTimeout(() => {
@@ -130,12 +130,12 @@ function createWorkerPool(log: Log, atStart: Protection | undefined, endMs: numb
     if (ends.includes('failed')) throw new Error('a worker did not end cleanly');
   }
 
-  // At a second signal, or after an error here. A worker that hangs would not notice it.
+  // After a second signal or an error in this process. A hanging worker would not notice the exit.
   process.on('exit', () => {
     for (const worker of running) worker.kill();
   });
 
-  /** SIGHUP for those that serve: they load their configuration file anew. */
+  /** Sends SIGHUP to serving workers: they reload their configuration file. */
   function hangUp() {
     for (const worker of running) worker.hangUp();
   }
@@ -145,15 +145,15 @@ function createWorkerPool(log: Log, atStart: Protection | undefined, endMs: numb
 
 const LOOK_FOR_KILLERS = 'Look for what kills processes on this machine, such as a memory limit.';
 
-// The main process: the metrics of all workers as one text.
+// Merges the metrics of all workers into one text.
 
-/** Milliseconds that a scrape waits for a worker that is too busy to answer. */
+/** Milliseconds that a scrape waits for a busy worker. */
 const ANSWER_LIMIT_MS = 1000;
 
-/** Answers those workers that are asked for the metrics; call the result with each that starts. */
+/** Answers workers that receive a scrape; call the returned function for each new worker. */
 function createMetricsMerger(running: ReadonlySet<WorkerProcess>): (worker: WorkerProcess) => void {
   const lastTexts = new Map<WorkerProcess, string>();
-  /** The counters of those that have ended: a sum that falls would look like a restart. */
+  /** Counters of ended workers: a decreasing sum would look like a restart. */
   let endedCounters = '';
   const waiting = new Map<number, (text: string) => void>();
   let lastId = 0;
@@ -164,7 +164,7 @@ function createMetricsMerger(running: ReadonlySet<WorkerProcess>): (worker: Work
     const texts = await Promise.all(
       others.map(async (worker) => {
         const text = await askForText(worker);
-        // It is too busy: what it had counted when it was asked before.
+        // The worker is too busy: its counters from the previous scrape count.
         if (text === undefined) return keepCounters(lastTexts.get(worker) ?? '');
         lastTexts.set(worker, text);
         return text;
@@ -173,7 +173,7 @@ function createMetricsMerger(running: ReadonlySet<WorkerProcess>): (worker: Work
     return mergeOpenMetrics([ownText, ...texts, endedCounters]);
   }
 
-  /** Undefined when it does not answer in time, or ends. */
+  /** Undefined if the worker does not answer in time, or ends. */
   async function askForText(worker: WorkerProcess): Promise<string | undefined> {
     lastId += 1;
     const id = lastId;
@@ -202,13 +202,12 @@ interface Family {
   readonly name: string;
   readonly help: string;
   readonly type: string;
-  /** Values by name and labels, in the order of the text. */
+  /** Values by name and labels, in text order. */
   readonly samples: Map<string, number>;
 }
 
 /**
- * Merges OpenMetrics texts: counters, histograms and quantities are summed. The gauges below have no
- * sum; of them the largest counts.
+ * Merges OpenMetrics texts: counters, histograms and quantities are summed. For the gauges below, the maximum counts.
  */
 export function mergeOpenMetrics(texts: readonly string[]): string {
   const merged = new Map<string, Family>();
@@ -227,13 +226,13 @@ export function mergeOpenMetrics(texts: readonly string[]): string {
   return renderFamilies([...merged.values()]);
 }
 
-/** Keeps what must never fall: of a process that has ended, this is still added to the sum. */
+/** Keeps only monotonic metrics, which still count towards the sum after their process has ended. */
 export const keepCounters = (text: string): string =>
   renderFamilies(
     parseFamilies(text).filter(({ type }) => type === 'counter' || type === 'histogram'),
   );
 
-/** A sum of these says nothing: of delays the worst counts, of start times the last. */
+/** A sum of these is meaningless: the largest delay counts, and the latest start time. */
 const hasNoSum = (name: string) =>
   name.startsWith('nodejs_eventloop_lag_') ||
   [
@@ -245,7 +244,7 @@ const hasNoSum = (name: string) =>
 
 const HEAD = /^# (HELP|TYPE) (\S+) ?(.*)$/;
 
-/** As prom-client writes it: HELP, TYPE and samples of each family together, and no timestamps. */
+/** Parses the format of prom-client: HELP, TYPE and samples of each family together, without timestamps. */
 function parseFamilies(text: string): readonly Family[] {
   const families: Family[] = [];
   let help = '';

@@ -1,16 +1,16 @@
-// A worker: whichever is asked for the metrics answers for all.
+// Metrics of a worker: the worker that receives a scrape returns the metrics of all workers.
 import { type Metrics, NO_COUNTS, type StoredCounts } from '../../../telemetry/metrics/metrics.ts';
 import { createPrometheusMetrics } from '../../../telemetry/metrics/prometheus.ts';
 import { isWorkerMessage, type WorkerMessage } from './worker-process.ts';
 
-/** Metrics whose text is that of all workers. */
+/** Metrics whose text covers all workers. */
 export function createWorkerMetrics(): Metrics {
   const own = createPrometheusMetrics();
   const waiting = new Map<number, (text: string) => void>();
   let lastId = 0;
   let rendering: Promise<unknown> = Promise.resolve();
 
-  /** One after the other: what the store counts is in the text of the one that is asked only. */
+  /** Serialized: only the scraped worker's text contains the counts of the store. */
   function renderOwn(counts: StoredCounts) {
     const text = rendering.then(() => own.renderOpenMetrics(counts));
     rendering = text.catch(() => {});
@@ -41,6 +41,6 @@ export function createWorkerMetrics(): Metrics {
   };
 }
 
-/** Without the main process nobody waits for an answer, and this process is about to end. */
+/** Without the main process, no answer is expected, and this process is about to end. */
 const sendToMain = (message: WorkerMessage): void =>
   void process.send?.(message, undefined, undefined, () => {});

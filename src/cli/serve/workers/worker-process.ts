@@ -1,4 +1,4 @@
-// Messages between the main process and its workers: by the environment at the start, by messages later.
+// Communication between the main process and its workers: the environment at start, messages later.
 
 import type { Worker } from 'node:cluster';
 import cluster from 'node:cluster';
@@ -9,14 +9,14 @@ import { getModuleUrl } from '../../../platform/own-files.ts';
 import { describeCommand } from '../../command-line/invocation.ts';
 import type { Protection } from '../../setup/protection.ts';
 
-/** When a worker was asked for the metrics. */
+/** A message about a metrics scrape. */
 export interface WorkerMessage {
   /**
-   * `merge`, to the main process: here is my text, I want that of all workers. It comes as `merged`.
-   * `render`, to each other worker: I want your text. It comes as `rendered`.
+   * `merge`, to the main process: requests the merged text of all workers, and contains the sender's own; answered with `merged`.
+   * `render`, to each other worker: requests its text; answered with `rendered`.
    */
   readonly kind: 'merge' | 'merged' | 'render' | 'rendered';
-  /** Chosen by who asks, and repeated in the answer. */
+  /** Chosen by the requester, and repeated in the answer. */
   readonly id: number;
   /** Empty in `render`. */
   readonly text: string;
@@ -29,8 +29,8 @@ const LOCK_COMMAND_VARIABLE = 'POSTERN_WORKER_LOCK_COMMAND';
 const PROTECTION_VARIABLE = 'POSTERN_WORKER_PROTECTION';
 
 /**
- * For the environment of a new worker. It reads the configuration file anew, and knows by what the others serve whether
- * the file has lost its rules or its lock since. How `postern lock` is typed here, the main process alone knows.
+ * The environment of a new worker. The worker rereads the configuration file; comparing it with the protection served by the
+ * others shows whether the file has lost its rules or its lock. Only the main process knows how `postern lock` is typed here.
  */
 export const writeWorkerEnvironment = (
   served: Protection | undefined,
@@ -39,7 +39,7 @@ export const writeWorkerEnvironment = (
   ...(served && { [PROTECTION_VARIABLE]: writeProtection(served) }),
 });
 
-/** Bytes: the system takes no much longer variable. */
+/** Bytes: the system does not accept much longer variables. */
 const MAX_PROTECTION = 100_000;
 
 function writeProtection(served: Protection) {
@@ -49,7 +49,7 @@ function writeProtection(served: Protection) {
     : JSON.stringify({ ...served, details: undefined });
 }
 
-/** Reads what this worker was started with; `served` is undefined where there is no file. */
+/** Reads the start parameters of this worker; `served` is undefined without a configuration file. */
 export function readWorkerEnvironment(env: NodeJS.ProcessEnv) {
   const served: unknown = JSON.parse(env[PROTECTION_VARIABLE] ?? 'null');
   return {
@@ -58,20 +58,20 @@ export function readWorkerEnvironment(env: NodeJS.ProcessEnv) {
   };
 }
 
-/** Also of messages by which workers tell the main process what they have loaded. */
+/** Also recognizes messages in which workers report the configuration they have loaded. */
 const isProtection = (value: unknown): value is Protection =>
   isObject(value) &&
   typeof value.hasRules === 'boolean' &&
   typeof value.hasLock === 'boolean' &&
   typeof value.hasGuards === 'boolean';
 
-// A worker, as the main process knows it.
+// A worker, as seen by the main process.
 
 export type WorkerProcess = ReturnType<typeof startWorker>;
 
 const SCRIPT = fileURLToPath(getModuleUrl('cli/serve/workers/worker'));
 
-/** With the environment of this process, and what the other workers serve. */
+/** Starts a worker with the environment of this process and the protection that the other workers serve. */
 export function startWorker(served: Protection | undefined) {
   cluster.setupPrimary({ exec: SCRIPT });
   const worker = cluster.fork(writeWorkerEnvironment(served));
@@ -94,31 +94,31 @@ export function startWorker(served: Protection | undefined) {
     id: worker.id,
     pid: worker.process.pid,
     serving,
-    /** Milliseconds; a machine may be so busy that one takes long to start. */
+    /** Milliseconds since it started serving; on a busy machine the start itself may take long. */
     getServedMs: () => (servingSince === undefined ? 0 : systemClock.monotonic() - servingSince),
     ended,
-    /** Messages to one that has died get lost. */
+    /** A message to a dead worker is lost. */
     send: (message: WorkerMessage) => void worker.send(message, () => {}),
     onMessage(listener: (message: WorkerMessage) => void) {
       worker.on('message', (message: unknown) => {
         if (isWorkerMessage(message)) listener(message);
       });
     },
-    /** Tells what it loads anew. */
+    /** Calls the listener when the worker loads a new configuration. */
     onLoad(listener: (served: Protection) => void) {
       worker.on('message', (message: unknown) => {
         if (isProtection(message)) listener(message);
       });
     },
-    /** Lets it finish what it does, and waits for its end. */
+    /** Shuts the worker down gracefully, and waits for its end. */
     async shutDown(): Promise<'clean' | 'failed'> {
-      // The signal ends one that does not serve yet.
+      // The signal kills a worker that does not serve yet.
       const canFail = servingSince !== undefined;
       worker.process.kill('SIGTERM');
       const { code } = await ended;
       return code === 0 || !canFail ? 'clean' : 'failed';
     },
-    /** SIGHUP; one that does not serve yet has just read what there is to read. */
+    /** Sends SIGHUP, unless the worker is starting: then it has just read the configuration. */
     hangUp() {
       if (servingSince !== undefined) worker.process.kill('SIGHUP');
     },
@@ -127,9 +127,8 @@ export function startWorker(served: Protection | undefined) {
 }
 
 /**
- * Closes the connection that was on its way to a worker when the worker died. `node:cluster` sends a
- * worker one connection at a time and forgets the one that is never acknowledged: it would stay
- * open, and its client would wait for an answer that nobody gives.
+ * Closes the connection that was in transit to a worker when the worker died. `node:cluster` sends a worker one connection at a
+ * time and forgets one that is never acknowledged: the connection would stay open, and its client would wait forever.
  */
 function closeUnacknowledged({ process: child }: Worker) {
   const send = child.send;
@@ -140,7 +139,7 @@ function closeUnacknowledged({ process: child }: Worker) {
     return Reflect.apply(send, child, args);
   };
   child.on('internalMessage', (message: unknown) => {
-    // When it is told of an acknowledgment, node:cluster has sent the next one already.
+    // node:cluster sends the next connection before it emits the acknowledgment.
     if (isObject(message) && message.ack === sent?.seq) sent = undefined;
   });
   child.once('exit', () => {

@@ -1,4 +1,4 @@
-// One of several processes that serve the same port; the main process starts it (supervise.ts).
+// A worker: one of several processes that serve the same port, started by the main process (supervise.ts).
 import cluster from 'node:cluster';
 import { loadConfig } from '../../../config/load.ts';
 import { createLog, type Log } from '../../../platform/log.ts';
@@ -15,7 +15,7 @@ runWorker().catch((error: unknown) => endWithError(error, { process, console }))
 async function runWorker() {
   const { worker } = cluster;
   if (worker === undefined) throw new StartError('A worker is started by postern start.');
-  // The main process has read .env and its options, and passes all on.
+  // The main process has read .env and the options, and passes them on.
   const config = loadConfig(process.env);
   const log = createLog(config.server.logLevel, {
     format: config.server.logFormat,
@@ -24,7 +24,7 @@ async function runWorker() {
   const catalog = await loadCatalog(config.server.catalogFile);
   const { lockCommand, served } = readWorkerEnvironment(process.env);
   const configFile = await openConfigFile(config, served);
-  // Until it serves only errors: what else there is to say the main process says for all workers.
+  // Until it serves, a worker logs only errors: the main process logs everything else for all workers.
   let isStarting = true;
   const sayAfterStart =
     (write: Log['info']): Log['info'] =>

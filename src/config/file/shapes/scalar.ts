@@ -1,4 +1,4 @@
-// Texts, numbers and flags, by the same rules as settings.
+// Shapes for texts, numbers and flags, with the same rules as settings.
 
 import { MAX_GLOB_LENGTH } from '../../../platform/glob.ts';
 import { isConnectionHeader } from '../../../platform/http-client/connection.ts';
@@ -23,13 +23,13 @@ import {
   type Shape,
 } from './shape.ts';
 
-/** `schema` is the JSON Schema of what the rule takes. A secret is never shown, not even when it is wrong. */
+/** `schema` is the JSON Schema of the values that the rule accepts. A secret is never shown, not even when it is invalid. */
 type ScalarOptions = Pick<Shape<unknown>, 'schema' | 'isSecret'>;
 
-/** A value that holds a variable is a text, whatever it becomes. */
+/** A value with a variable is a string in the file, whatever it expands to. */
 const WITH_VARIABLE = { type: 'string', pattern: '\\$\\{' } as const;
 
-/** What JSON Schema can say of a text that the rule takes. */
+/** The part of a text rule that JSON Schema can express. */
 interface TextLimits extends Pick<ScalarOptions, 'isSecret'> {
   readonly pattern?: string;
   readonly minLength?: number;
@@ -39,18 +39,18 @@ interface TextLimits extends Pick<ScalarOptions, 'isSecret'> {
 export const text = <T>(rule: Rule<T>, { isSecret, ...limits }: TextLimits = {}): Shape<T> =>
   scalar('string', rule, { schema: { type: 'string', ...limits }, ...(isSecret && { isSecret }) });
 
-/** A text that the pattern fits, for this process and in JSON Schema. */
+/** A text that matches the pattern, both in this process and in JSON Schema. */
 export const patternText = (pattern: string, allowed: string): Shape<string> =>
   text(matching(new RegExp(pattern), allowed), { pattern });
 
-/** A text that is more than space, without the space around it. */
+/** A text that is not blank; surrounding whitespace is trimmed. */
 export const nonBlank = (allowed: string, isSecret?: true): Shape<string> =>
   text(
     { parse: (given) => given.trim() || undefined, allowed },
     { pattern: '\\S', ...(isSecret && { isSecret }) },
   );
 
-/** A pattern of names; `meaning` says what of, and what is any text in it. */
+/** A glob pattern for names; `meaning` says what they name, and which wildcard matches any text. */
 export const globText = (meaning: string): Shape<string> =>
   text(
     textWith(
@@ -60,7 +60,7 @@ export const globText = (meaning: string): Shape<string> =>
     { minLength: 1, maxLength: MAX_GLOB_LENGTH },
   );
 
-/** Any text that has no NUL, which no program could be given. */
+/** Any text without NUL, which cannot be passed to a program. */
 export const freeText = (options: { readonly isSecret?: true } = {}): Shape<string> =>
   text(
     textWith((given) => !given.includes('\0'), 'text'),
@@ -94,7 +94,7 @@ function scalar<T>(
       const { allowed } = rule;
       if (given === null)
         return refuse(`There is no value. It must be ${allowed}. Otherwise leave it out.`);
-      // If quotes would not help, the message says what is allowed.
+      // Suggests quotes only if the quoted value would be valid.
       if (type === 'string' && given !== undefined && rule.parse(String(given)) !== undefined)
         return refuse(`This is a ${typeof given}, and must be text: put it in double quotes.`);
       const visible = isSecret ? 'The value (not shown)' : quote(given, 100);
@@ -121,12 +121,12 @@ function scalar<T>(
   };
 }
 
-// Other programs expand `$TOKEN`, too. Here it is sent as it is, and a server that refuses it does not say why.
+// Other programs also expand `$TOKEN`. Postern sends it unchanged, and a server that rejects it does not say why.
 
-/** The whole value, or all after the scheme of a header. */
+/** Matches a whole value, or all that follows the scheme in a header. */
 const BARE = /^(?:[A-Za-z]+ )?\$[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** Does not repeat it: it may be a secret that begins so. */
+/** Does not repeat the value, which may be a secret that begins with `$`. */
 const WARNING =
   'This is no variable without braces, and stays as it is. If one is meant, write ${NAME}.';
 
@@ -141,12 +141,12 @@ export const warnOfBareVariable = (shape: Shape<string>): Shape<string> => ({
   },
 });
 
-// Headers that the file gives to each request to a server or to a guard.
+// Headers from the file for every request to a server or a guard.
 
 /** RFC 9110 §5.6.2. */
 const NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
 
-/** RFC 9110 §5.5: visible characters, spaces and tabs; no line breaks, which would begin another header. */
+/** RFC 9110 §5.5: visible characters, spaces and tabs. A line break would begin another header. */
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 const headerValue = text(
@@ -159,14 +159,14 @@ const headerValue = text(
   { isSecret: true },
 );
 
-/** Names are read in lower case. `ownNames` are those that Postern itself gives to such a request, in lower case. */
+/** Names are lower-cased. `ownNames` are the headers, in lower case, that Postern sets on such requests itself. */
 export function requestHeaders(
   ownNames: ReadonlySet<string>,
 ): Shape<Readonly<Record<string, string>>> {
   const named = record(warnOfBareVariable(headerValue), {
     allowed: `an object of headers, such as { "Authorization": "Bearer \${TOKEN}" }`,
     names: { pattern: NAME.source },
-    // Never repeats a name that is none: somebody may have put a token there.
+    // Never repeats an invalid name: it may be a token in the wrong place.
     checkName(name) {
       if (!NAME.test(name))
         return 'A header’s name consists of letters, digits and hyphens, without a colon or a space.';

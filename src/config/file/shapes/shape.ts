@@ -1,5 +1,5 @@
-// The form of a value of the configuration file: read from the file, and described as JSON Schema, by one
-// object, so that the two cannot differ.
+// Shapes of values in the configuration file: one object both reads a value and describes it as JSON Schema, so that the two
+// cannot differ.
 import type { JsonObject } from '../../../platform/json.ts';
 import { findNearestName } from '../../../platform/nearest-name.ts';
 import { quote } from '../../../platform/text.ts';
@@ -16,13 +16,13 @@ import {
 export interface Shape<T> {
   /** JSON Schema (draft 7). */
   readonly schema: JsonObject;
-  /** A text that may be a secret: it is not shown, and of a server or its `auth` the file is warned of where it stands in the clear. */
+  /** Possibly a secret: never shown, and in a server or its `auth` the file gets a warning if it is in plain text. */
   readonly isSecret?: true;
-  /** Undefined for what is not allowed, which it has reported. */
+  /** Returns undefined for an invalid value, after reporting it. */
   read(node: FileNode, place: FilePlace): T | undefined;
 }
 
-/** The place of a value. */
+/** The position of a value in the file. */
 export interface FilePlace {
   /** `mcpServers.github.tools.include[0]`; empty for the whole file. */
   readonly path: string;
@@ -32,9 +32,9 @@ export interface FilePlace {
 export interface FileReading {
   readonly env: Env;
   report(line: number, path: string, message: string): void;
-  /** For what works, but may not be what was meant. */
+  /** For values that are valid but may be unintended. */
   warn(line: number, path: string, message: string): void;
-  /** For a member of another program. */
+  /** For a member that only another program uses. */
   reportIgnored(name: string): void;
 }
 
@@ -49,14 +49,14 @@ export function report({ path, context }: FilePlace, line: number, message: stri
   context.report(line, path, message);
 }
 
-/** Names a value that is neither text, number nor flag. */
+/** Names the type of a value that is not a text, number or flag. */
 export const nameKind = ({ kind }: FileNode): string =>
   kind === 'list' ? 'A list' : kind === 'object' ? 'An object' : 'This value';
 
 const reportKind = (node: FileNode, place: FilePlace, allowed: string): undefined =>
   report(place, node.line, `${nameKind(node)} is not valid. It must be ${allowed}.`);
 
-/** The object, each name once; undefined for what is none. Reports what is wrong. */
+/** Returns the object, without repeated names. Reports problems; undefined if the value is not an object. */
 export function openObject(
   node: FileNode,
   place: FilePlace,
@@ -77,7 +77,7 @@ export function openObject(
   return { ...node, members: [...first.values()] };
 }
 
-// Lists, and objects whose members have any name.
+// Lists, and objects with arbitrary member names.
 
 export const list = <T>(
   item: Shape<T>,
@@ -103,9 +103,9 @@ export const record = <T>(
     names,
   }: {
     readonly allowed: string;
-    /** Says what is wrong with a name; without a part of it, where it may be a secret that slipped. */
+    /** Describes the problem with a name, without quoting a name that may be a misplaced secret. */
     checkName?(name: string): string | undefined;
-    /** JSON Schema of the names. */
+    /** JSON Schema for the names. */
     readonly names?: JsonObject;
   },
 ): Shape<Readonly<Record<string, T>>> => ({
@@ -127,7 +127,7 @@ export const record = <T>(
   },
 });
 
-/** Without a prototype: a name such as `constructor` is there only if the file has it. */
+/** The record has no prototype: a name such as `constructor` exists only if the file has it. */
 export function createRecordShape<T>(
   entries: readonly (readonly [string, T])[],
 ): Readonly<Record<string, T>> {
@@ -136,12 +136,12 @@ export function createRecordShape<T>(
   return empty;
 }
 
-// Objects whose members are known by name.
+// Objects with known members.
 
 export interface Member<T> {
   readonly name: string;
   readonly shape: Shape<T>;
-  /** One sentence, which editors show: of a member of one type among several, with whose it is (`…, with token-exchange.`). */
+  /** One sentence for editors. Where only one of several types has the member, it names the type (`…, with token-exchange.`). */
   readonly summary: string;
 }
 
@@ -152,16 +152,16 @@ export const defineMember = <T>(name: string, shape: Shape<T>, summary: string):
 });
 
 interface ObjectShape<T> {
-  /** To follow "It must be". */
+  /** Completes the sentence "It must be …". */
   readonly allowed: string;
   readonly members: readonly Member<unknown>[];
-  /** Members of other programs that mean nothing here. */
+  /** Members that only other programs use. */
   readonly ignored?: readonly string[];
-  /** Members of other programs that mean something, and what to write in their place. */
+  /** Members of other programs that have an equivalent here, with the member to write instead. */
   readonly replaced?: Readonly<Record<string, string>>;
-  /** JSON Schema beside the members'. */
+  /** JSON Schema keywords besides those for the members. */
   readonly schema?: JsonObject;
-  /** Undefined where what is missing was reported. */
+  /** Returns undefined if a required member is missing, after reporting it. */
   build(members: MemberReader): T | undefined;
 }
 
@@ -202,7 +202,7 @@ export const object = <T>({
   },
 });
 
-/** `line` is where the object is named. */
+/** `line` is the line of the object's name. */
 export function createMemberReader(node: ObjectNode, place: FilePlace, line = node.line) {
   const find = ({ name }: Member<unknown>) => node.members.find((given) => given.name === name);
   return {
@@ -210,12 +210,12 @@ export function createMemberReader(node: ObjectNode, place: FilePlace, line = no
     line,
     isEmpty: node.members.length === 0,
     has: (member: Member<unknown>) => find(member) !== undefined,
-    /** Undefined where it is not given, or reported. */
+    /** Undefined if the member is missing, or invalid and reported. */
     read<T>(member: Member<T>): T | undefined {
       const given = find(member);
       return given && member.shape.read(given.value, placeMember(place, member.name));
     },
-    /** Reports at the member, or at the object where there is none. */
+    /** Reports at the member, or at the object if it has no such member. */
     report(message: string, member?: Member<unknown>): undefined {
       const given = member && find(member);
       return given === undefined
@@ -232,17 +232,17 @@ function describeUnknown(name: string, names: readonly string[]): string {
   return `${quote(name, 64)} is not known. ${allowed}`;
 }
 
-// The text of a configuration file, read once by its shape, with everything that is wrong with it.
+// Reads the text of a configuration file by its shape, and collects all problems.
 
 export interface TextSource {
-  /** As it is named in messages. */
+  /** The file name used in messages. */
   readonly fileName: string;
   readonly format: FileFormat;
-  /** The variables among which `${VAR}` is looked up. */
+  /** Variables for `${VAR}`. */
   readonly env: Env;
 }
 
-/** `broken` is what is neither JSON nor YAML. */
+/** `broken` means that the text is neither JSON nor YAML. */
 export function parseText<Content>(
   text: string,
   { fileName, format, env }: TextSource,
@@ -269,11 +269,11 @@ export function parseText<Content>(
   return {
     kind: 'read' as const,
     root: syntax.root,
-    /** Undefined where nothing could be made of it, which was reported. */
+    /** Undefined if the file is unusable; the problems say why. */
     content: shape.read(syntax.root, { path: '', context }),
-    /** Found by the shape, and by whoever goes on checking; in the order of the file. */
+    /** Problems found by the shape and by later checks, in the order of the file. */
     listProblems: () => problems.toSorted((a, b) => a.line - b.line).map(({ problem }) => problem),
-    /** Members of other programs that were left out, as a warning; none where there are none. */
+    /** Warnings about ignored members of other programs, if any. */
     describeIgnored(): readonly string[] {
       const names = [...ignored].sort().join(', ');
       return names === ''

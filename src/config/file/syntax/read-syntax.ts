@@ -4,7 +4,7 @@ import { createLoader } from '../../../platform/load-package.ts';
 
 export type FileFormat = 'json' | 'yaml';
 
-// Without a file there is nothing to parse.
+// Loaded on demand: many gateways have no configuration file.
 const loadJson = createLoader<typeof import('jsonc-parser')>('jsonc-parser');
 const loadYaml = createLoader<typeof import('yaml')>('yaml');
 
@@ -14,14 +14,14 @@ const describeBroken = (line: number, message: string): SyntaxResult => ({
   message,
 });
 
-/** The file as a tree. A byte order mark, which some editors write, is no part of it. */
+/** Parses the file into a tree. Skips a byte order mark, which some editors write. */
 export function readSyntax(text: string, format: FileFormat): SyntaxResult {
   const content = text.replace(/^\uFEFF/, '');
   if (content.trim() === '') return describeBroken(1, 'The file is empty.');
   try {
     return format === 'json' ? readJson(content) : readYaml(content);
   } catch (error) {
-    // The libraries follow what is nested by calling themselves.
+    // The parsing libraries are recursive.
     if (error instanceof RangeError) return describeBroken(1, 'The file is nested too deep.');
     throw error;
   }
@@ -67,7 +67,7 @@ function toFileNode(node: Node, findLine: FindLine): FileNode {
 function createLineFinder(text: string): FindLine {
   const ends = [...text.matchAll(/\r\n|\r|\n/g)].map(({ index, 0: end }) => index + end.length);
   return (offset) => {
-    // Asked for each value: a file of a megabyte has hundreds of thousands.
+    // Binary search: this runs for each value, and a file of a megabyte has hundreds of thousands.
     let [first, last] = [0, ends.length];
     while (first < last) {
       const middle = (first + last) >> 1;
@@ -81,7 +81,7 @@ function createLineFinder(text: string): FindLine {
 const describeError = ({ error }: ParseError): string =>
   `This is not JSON: ${MESSAGES[loadJson().printParseErrorCode(error)] ?? 'it cannot be read from here on'}.`;
 
-/** Never with a part of the text, which may be a secret. */
+/** No message quotes the text, which may be a secret. */
 const MESSAGES: Readonly<Record<string, string>> = {
   InvalidSymbol:
     'this word is no value. Text stands in double quotes, and other values are numbers, true, false and null',
@@ -102,12 +102,12 @@ const MESSAGES: Readonly<Record<string, string>> = {
     'this character is not allowed here. In a text, a tab is written as \\t and a line break as \\n',
 };
 
-/** Each is looked up in the document, and repeats what it stands for. */
+/** The parser looks up each alias in the document and copies its value. */
 const MAX_ALIASES = 100;
-/** Aliases of aliases multiply. */
+/** Nested aliases multiply. */
 const MAX_NODES = 20_000;
 
-/** YAML 1.2: one document, the plain types of JSON. */
+/** Reads YAML 1.2: one document, with the types of JSON. */
 function readYaml(text: string): SyntaxResult {
   const yaml = loadYaml();
   const lines = new yaml.LineCounter();
@@ -115,21 +115,21 @@ function readYaml(text: string): SyntaxResult {
     version: '1.2',
     schema: 'core',
     stringKeys: true,
-    // Said by our own code, as for JSON.
+    // Repeated names are reported by our own code, as for JSON.
     uniqueKeys: false,
-    // The library's own texts may show a part of the file, which may be a secret.
+    // Messages of the library may quote the file, which may hold secrets.
     prettyErrors: false,
     resolveKnownTags: false,
     lineCounter: lines,
   });
-  // An unknown tag is a warning there.
+  // The library reports an unknown tag as a warning.
   const [first] = [...document.errors, ...document.warnings];
   if (first !== undefined) return describeBroken(lines.linePos(first.pos[0]).line, describe(first));
   if (document.contents === null) return describeBroken(1, 'The file is empty.');
   return convertDocument(document, lines);
 }
 
-/** Thrown and caught here: what cannot be a tree of plain values. */
+/** Thrown and caught in this file: YAML content that has no JSON equivalent. */
 class YamlContentError extends Error {
   readonly line: number;
 
@@ -208,7 +208,7 @@ const YAML_MESSAGES: Readonly<Partial<Record<ErrorCode, string>>> = {
   UNEXPECTED_TOKEN: 'this is not expected here. A text that begins with *, &, !, [ or { is quoted',
 };
 
-// The configuration file as a tree, whether it was JSON or YAML: values, and the lines where they stand.
+// The configuration file as a tree, from JSON or YAML: values and their line numbers.
 
 export type FileNode =
   | {
@@ -222,7 +222,7 @@ export type FileNode =
 export interface ObjectNode {
   readonly kind: 'object';
   readonly line: number;
-  /** In the file's order; a name may come twice. */
+  /** In file order; a name may be repeated. */
   readonly members: readonly MemberNode[];
 }
 
@@ -232,12 +232,12 @@ export interface MemberNode {
   readonly value: FileNode;
 }
 
-/** The tree, or the first thing that makes the text no JSON or YAML: what follows it would mislead. */
+/** The tree, or the first syntax error: later errors would be misleading. */
 type SyntaxResult =
   | { readonly kind: 'tree'; readonly root: FileNode }
   | { readonly kind: 'broken'; readonly line: number; readonly message: string };
 
-/** As `JSON.parse` has it; of a name that comes twice the last one. */
+/** The value as `JSON.parse` returns it; for a repeated name, the last member wins. */
 export function toValue(node: FileNode): unknown {
   if (node.kind === 'scalar') return node.value;
   if (node.kind === 'list') return node.items.map(toValue);

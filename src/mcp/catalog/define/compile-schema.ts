@@ -1,4 +1,4 @@
-// JSON Schemas of authors, compiled once, where a tool is defined.
+// Compiles authors' JSON Schemas, once, when a tool is defined.
 import type { Ajv, ErrorObject, Options, ValidateFunction } from 'ajv';
 import { DefinitionError } from '../../../errors/gateway-error.ts';
 import { getMessage } from '../../../platform/error-code.ts';
@@ -13,15 +13,15 @@ import {
 } from './describe-errors.ts';
 
 export interface SchemaCheck {
-  /** True if a value fits the schema. */
+  /** True if a value is valid for the schema. */
   readonly fits: (value: unknown) => boolean;
-  /** Says what is wrong with the value that did not fit just now, a line for each member. */
+  /** Describes the problems of a value that was just found invalid, one line per member. */
   describeProblem(value: unknown): string;
 }
 
 const DRAFT_2020_12 = 'https://json-schema.org/draft/2020-12/schema';
 
-// Formats are for people: the schema's keywords are what is held to.
+// Formats are documentation for people: only the other keywords are enforced.
 const FIRST_ERROR: Options = {
   allowUnionTypes: true,
   validateFormats: false,
@@ -29,7 +29,7 @@ const FIRST_ERROR: Options = {
   verbose: true,
 };
 
-/** For a value in which one error was found already. */
+/** For a value that is already known to be invalid. */
 const ALL_ERRORS: Options = {
   ...FIRST_ERROR,
   allErrors: true,
@@ -42,7 +42,7 @@ const loadDraft2020 = createLoader<typeof import('ajv/dist/2020.js')>('ajv/dist/
 const createDraft7 = (options: Options): Ajv =>
   new (loadDraft7().Ajv)(options).addVocabulary([MIRROR_KEYWORD]);
 
-/** Made when they are first needed: each takes milliseconds of the start. */
+/** Created on demand: each takes milliseconds of the start. */
 const createDialect = (create: (options: Options) => Ajv) => ({
   firstError: once(() => create(FIRST_ERROR)),
   allErrors: once(() => create(ALL_ERRORS)),
@@ -59,7 +59,7 @@ const ofPlainSchemas = once(() =>
   createDraft7({ ...FIRST_ERROR, meta: false, validateSchema: false }),
 );
 
-/** To load it takes longer than a call should: once the start is over, unless a call comes before. */
+/** Loading takes longer than a call should: it happens after the start, unless a call comes earlier. */
 const loadSoon = once(() => setTimeout(ofPlainSchemas, LOAD_AFTER_MS).unref());
 /** Longer than a start takes on a slow machine. */
 const LOAD_AFTER_MS = 2000;
@@ -73,10 +73,9 @@ function once<Value>(create: () => Value): () => Value {
 }
 
 /**
- * The check for an author's schema: Draft 7 (§2.4), or 2020-12 where `$schema` says so.
- * `subject` is what messages call the value.
+ * Compiles an author's schema: Draft 7 (§2.4), or 2020-12 if `$schema` says so. `subject` is the name of the value in messages.
  *
- * @throws DefinitionError when it is no such schema; `owner` is named.
+ * @throws DefinitionError if it is not a valid schema; the message names `owner`.
  */
 export function compileSchema(owner: string, subject: string, schema: ObjectSchema): SchemaCheck {
   if (!isObject(schema)) throw new DefinitionError(`${owner} is missing.`);
@@ -86,7 +85,7 @@ export function compileSchema(owner: string, subject: string, schema: ObjectSche
   const isPlain = isPlainSchema(schema);
   if (isPlain) loadSoon();
   const getValidate = isPlain
-    ? // Nothing can be wrong with it: it is compiled by the first call, and a start need not wait for that.
+    ? // Always valid: the first call compiles it, so that the start does not wait.
       once(() => ofPlainSchemas().compile(schema))
     : compileNow(firstError());
   return {
@@ -104,7 +103,7 @@ export function compileSchema(owner: string, subject: string, schema: ObjectSche
       const validate = ajv.compile(schema);
       return () => validate;
     } catch (error) {
-      // Or it would pass the next time.
+      // Otherwise the invalid schema would pass the next time.
       ajv.removeSchema(schema);
       throw explainSchemaError(owner, schema, dialect, error);
     }
@@ -134,15 +133,15 @@ const NOT_ALL =
   'There may be more problems: a value this large is checked only up to the first one.';
 
 /**
- * A check that goes on after the first error costs a multiple of one that does not, and more the
- * worse the value is: a caller with a wrong value must not cost more than one with a right value.
+ * Continuing after the first error costs several times as much, and more the worse the value is: a caller with an invalid value
+ * must not cost more than one with a valid value.
  */
 const MAX_VALUES = 500;
 
-/** Characters that an author's pattern is tried on, where `maxLength` beside it may have failed. */
+/** Maximum text length for an author's pattern, since `maxLength` may have failed beside it. */
 const MAX_PATTERN_TEXT = 4096;
 
-/** Undefined where it would cost too much. */
+/** Undefined if it would cost too much. */
 function findErrors(
   validate: ValidateFunction,
   value: unknown,
@@ -158,7 +157,7 @@ function findErrors(
 
 class TooLongError extends Error {}
 
-/** A regular expression that refuses to look at long text. */
+/** A regular expression that rejects long text. */
 function createPattern(pattern: string, flags: string) {
   const expression = new RegExp(pattern, flags);
   return {
@@ -180,11 +179,11 @@ function isSmall(value: unknown): boolean {
   return isWithinLimit(value);
 }
 
-// Schemas that are right at a glance.
+// Schemas that are obviously valid.
 
 /**
- * True if the schema has only the commonest keywords, each with a value that both meta-schemas allow. To check it
- * against a meta-schema would compile that first, which takes a tenth of the start.
+ * True if the schema has only the most common keywords, each with a value that both meta-schemas allow. Validation against a
+ * meta-schema would compile it first, which takes a tenth of the start.
  */
 const isPlainSchema = (schema: unknown): boolean =>
   isObject(schema) &&

@@ -1,4 +1,5 @@
-// Mistakes in words: of values that a schema refuses, so that a model can mend them; of authors, in schemas and definitions.
+// Describes mistakes: of values that a schema rejects, so that a model can correct them, and of authors in schemas and
+// definitions.
 
 import type { ErrorObject } from 'ajv';
 import { DefinitionError } from '../../../errors/gateway-error.ts';
@@ -6,27 +7,27 @@ import { isObject } from '../../../platform/json.ts';
 import { findNearestName } from '../../../platform/nearest-name.ts';
 import { quote } from '../../../platform/text.ts';
 
-/** One thing that is wrong, and where. */
+/** One problem, and its position. */
 interface Problem {
-  /** JSON Pointer from the value. */
+  /** JSON Pointer from the root of the value. */
   readonly path: string;
-  /** The place in the schema. */
+  /** The position in the schema. */
   readonly schemaPath: string;
   /** Follows the path in a line. */
   readonly description: string;
 }
 
-/** A model needs no more, and no caller can make the service write long answers or log lines. */
+/** Enough for a model, and callers cannot make the service write long responses or log lines. */
 const MAX_PROBLEMS = 20;
 const MAX_PROBLEM = 300;
 const MAX_VALUE = 100;
 
-/** More than problems are shown: where a schema has alternatives, many errors are one problem. */
+/** More than the number of problems shown: in schemas with alternatives, many errors form one problem. */
 const MAX_ERRORS = 200;
 
 /**
- * One line each; `subject` is what they call the value. The errors are Ajv's, with `verbose`, so
- * that they carry schema and data.
+ * Returns one line per problem; `subject` is the name of the value. The errors come from Ajv with `verbose`, so that they include
+ * schema and data.
  */
 export function describeErrors(subject: string, errors: readonly ErrorObject[]): readonly string[] {
   const problems: Problem[] = [];
@@ -46,11 +47,11 @@ export function describeErrors(subject: string, errors: readonly ErrorObject[]):
 const toLine = (subject: string, { path, description }: Problem): string =>
   truncate(`${subject}${truncate(path, 100)} ${description}`, MAX_PROBLEM);
 
-/** Keywords that repeat what errors before them say in detail. */
+/** Keywords whose error repeats details of the errors before it. */
 const ALTERNATIVES = new Set(['anyOf', 'oneOf']);
 const SUMMARIES = new Set(['if', 'propertyNames', 'contains']);
 
-/** Problems that were found just before by the schemas inside the error's keyword, or that they refer to. */
+/** The immediately preceding problems from schemas inside the error's keyword, or that they refer to. */
 function findInnerProblems(problems: readonly Problem[], error: ErrorObject): readonly Problem[] {
   const { instancePath, schemaPath, keyword, params } = error;
   const around = schemaPath.slice(0, schemaPath.lastIndexOf('/') + 1);
@@ -61,7 +62,7 @@ function findInnerProblems(problems: readonly Problem[], error: ErrorObject): re
   return problems.slice(problems.findLastIndex((problem) => !isInner(problem)) + 1);
 }
 
-/** One of them would have to hold, so they are one problem. */
+/** Alternatives form one problem, since one of them has to match. */
 function mergeAlternatives(
   subject: string,
   { instancePath: path, schemaPath }: ErrorObject,
@@ -89,7 +90,7 @@ function toProblem(error: ErrorObject): Problem {
   return { path, schemaPath, description };
 }
 
-/** For keywords of which Ajv's own words leave out what is allowed. */
+/** For keywords whose message in Ajv omits the allowed values. */
 const DESCRIPTIONS: Readonly<Record<string, (error: ErrorObject) => string>> = {
   type: ({ params, data }) => `must be ${listTypes(params.type)}, not ${describeValue(data)}`,
   enum: ({ params }) => describeEnum(params.allowedValues),
@@ -112,7 +113,7 @@ function describeUnknownMember({ parentSchema, data }: ErrorObject, name: unknow
   return properties.length === 0 ? refused : `${refused}; it may have ${properties.join(', ')}`;
 }
 
-/** Describes one member by the schema of its object. */
+/** Describes a member by the schema of its object. */
 function describeMember(schema: ErrorObject['parentSchema'], name: unknown): string | undefined {
   const member = isObject(schema?.properties) ? schema.properties[String(name)] : undefined;
   if (!isObject(member)) return undefined;
@@ -129,7 +130,7 @@ const listTypes = (type: unknown): string =>
     .map((name) => (name === 'null' ? 'null' : `${/^[aio]/.test(name) ? 'an' : 'a'} ${name}`))
     .join(' or ');
 
-/** Numbers and the like as they are; of the rest the type is enough. */
+/** Numbers and other short values are shown; for others only the type. */
 function describeValue(value: unknown): string {
   if (typeof value === 'string') return 'a string';
   if (Array.isArray(value)) return 'an array';
@@ -143,15 +144,15 @@ const escapePointer = (name: unknown): string =>
 const truncate = (words: string, length: number) =>
   words.length > length ? `${words.slice(0, length)}…` : words;
 
-// Describes what is wrong with a schema itself, in words for its author.
+// Describes mistakes in a schema for its author.
 
 const TYPES = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'] as const;
 
 const MAX_SHOWN = 80;
 
 /**
- * The first thing that a meta-schema refuses: where it stands, what stands there, and what must.
- * Undefined when there is nothing.
+ * The first part of the schema that the meta-schema rejects: its position, its value, and the allowed values. Undefined if the
+ * schema is valid.
  */
 export function describeSchemaMistake(
   owner: string,
@@ -159,7 +160,7 @@ export function describeSchemaMistake(
   errors: readonly ErrorObject[],
 ): string | undefined {
   const countSegments = ({ instancePath }: ErrorObject) => instancePath.split('/').length;
-  // The alternative that goes deepest is the one that was meant.
+  // The author most likely meant the alternative with the deepest error.
   const [first] = errors.toSorted((one, other) => countSegments(other) - countSegments(one));
   if (first === undefined) return undefined;
   const path = first.instancePath.split('/').slice(1).map(unescapePointer);
@@ -174,12 +175,12 @@ export function describeSchemaMistake(
   return `${place}; it ${[...new Set(descriptions)].join(', or ')}.`;
 }
 
-/** Other languages write `int`, `str` or `bool`: the beginning of a type is enough to find it. */
+/** Other languages write `int`, `str` or `bool`: a type's first letters identify it. */
 const findNearestType = (text: string): string | undefined =>
   (text.length > 1 ? TYPES.find((type) => type.startsWith(text.toLowerCase())) : undefined) ??
   findNearestName(text, TYPES);
 
-/** Says where a keyword stands that nobody knows, and which was meant; undefined when it is not there. */
+/** Gives the position of an unknown keyword, and the nearest known one; undefined if it cannot be found. */
 export function describeUnknownKeyword(
   owner: string,
   schema: object,
@@ -195,7 +196,7 @@ export function describeUnknownKeyword(
 const suggest = (near: string | undefined): string =>
   near === undefined ? '' : ` Did you mean "${near}"?`;
 
-/** Their members are names that authors choose. */
+/** Their member names are chosen by authors. */
 const SCHEMA_MAPS = new Set([
   'properties',
   'patternProperties',
@@ -204,10 +205,10 @@ const SCHEMA_MAPS = new Set([
   'dependencies',
   'dependentSchemas',
 ]);
-/** Nothing below these is a schema. */
+/** They contain no schemas. */
 const VALUE_KEYWORDS = new Set(['enum', 'const', 'default', 'examples']);
 
-/** `isMap`: its members are schemas, and their names no keywords. */
+/** `isMap`: the members are schemas, and their names are not keywords. */
 function findPath(
   keyword: string,
   schema: unknown,
@@ -248,21 +249,21 @@ function toPathStep(key: string): string {
   return /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
 }
 
-/** `type`, or one of its list; a member that is called so stands below `properties`. */
+/** True for `type`, or an entry of its list; a member with this name is below `properties`. */
 function isTypePlace(path: readonly string[]): boolean {
   const last = /^\d+$/.test(path.at(-1) ?? '') ? path.length - 2 : path.length - 1;
   return path[last] === 'type' && path[last - 1] !== 'properties';
 }
 
-// Checks what an author writes into a definition: the compiler knows from the types, JavaScript does not.
+// Checks an author's definition at run time, for authors who do not use TypeScript.
 
 const TYPE_NAMES = { text: 'a string that is not empty', function: 'a function' } as const;
 
 /**
- * @param kind What is defined: `Tool`.
- * @param members All that it may have.
- * @param required Those that it must have, with their types; messages name it by the first.
- * @throws DefinitionError when a member is missing, or there is one that is not known.
+ * @param kind The kind of definition: `Tool`.
+ * @param members All allowed members.
+ * @param required The required members and their types; messages identify the definition by the first one.
+ * @throws DefinitionError if a member is missing or unknown.
  */
 export function checkMembers(
   kind: string,
@@ -300,7 +301,7 @@ export function checkMembers(
   );
 }
 
-/** Names the type of a value, in words for authors: `a string`, `nothing`. */
+/** Names the type of a value for authors: `a string`, `nothing`. */
 export function describeType(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';

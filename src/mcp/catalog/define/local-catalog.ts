@@ -1,4 +1,4 @@
-// §2.4–§2.7: tools, prompts, resources and skills defined in this process.
+// §2.4–§2.7: serves tools, prompts, resources and skills defined in this process.
 import { DefinitionError, fail, failUnknown } from '../../../errors/gateway-error.ts';
 import { findNearestName } from '../../../platform/nearest-name.ts';
 import { stripUri } from '../../../platform/secret-texts.ts';
@@ -25,19 +25,19 @@ export interface LocalEntries {
   readonly prompts?: readonly Prompt[];
   readonly resources?: readonly Resource[];
   readonly resourceTemplates?: readonly ResourceTemplate[];
-  /** Their files are resources. */
+  /** Their files are served as resources. */
   readonly skills?: readonly Skill[];
-  /** Tools write to `context.log`: clients may ask for their messages. */
+  /** True if tools write to `context.log`: clients may then request log messages. */
   readonly logging?: boolean;
-  /** For the client's model: how to use this service. */
+  /** Instructions for the client's model on how to use this service. */
   readonly instructions?: string;
-  /** Entries of a list that are sent at once; 250 unless given. Many clients read one page only. */
+  /** Entries per page of a list, 250 by default. Many clients only read one page. */
   readonly pageSize?: number;
 }
 
 const PAGE_SIZE = 250;
 
-/** MCP, completion: at most 100 values per answer. */
+/** MCP, completion: at most 100 values per response. */
 const MAX_COMPLETIONS = 100;
 
 const MEMBERS = [
@@ -45,7 +45,7 @@ const MEMBERS = [
   ...['logging', 'instructions', 'pageSize'],
 ];
 
-/** @throws DefinitionError when two entries share a name or URI, or a member is not known. */
+/** @throws DefinitionError if two entries share a name or URI, or a member is unknown. */
 export function createLocalCatalog(entries: LocalEntries): Catalog {
   checkMembers('createLocalCatalog', entries, MEMBERS);
   const { logging = false, instructions, pageSize = PAGE_SIZE } = entries;
@@ -53,7 +53,7 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
   const prompts = indexByName('prompt', entries.prompts, 'name');
   const fixed = indexByName('resource', entries.resources, 'uri');
   const skills = indexByName('skill', entries.skills, 'uri');
-  /** All of skills; of these only each `SKILL.md` is listed here: those of a skill are in its own list. */
+  /** All files of skills. The resource list contains only each `SKILL.md`; other files are listed with the skill. */
   const files = indexFiles(skills, fixed);
   const templates = indexByName('resource template', entries.resourceTemplates, 'uriTemplate');
   const manifests = [...skills.keys()].flatMap((uri): readonly [string, Resource][] => {
@@ -108,7 +108,7 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
       return prompt.get(args, context);
     },
 
-    // Those with a URI of their own come before templates.
+    // Fixed URIs come before templates.
     listResources: createPager(listed, pageSize),
     listResourceTemplates: createPager(templates, pageSize),
     async readResource(uri, context) {
@@ -127,7 +127,7 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
         const { mimeType } = description;
         return { contents: [{ uri, ...(mimeType !== undefined && { mimeType }), ...content }] };
       }
-      // The log has the name, too.
+      // The name is also logged.
       return failUnknown({ noun: 'resource', name: stripUri(uri), data: { uri } });
     },
 
@@ -155,7 +155,7 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
         : { skill: skill.description, cache: LIST_CACHE };
     },
     async readDirectory(uri, cursor, context) {
-      // Any directory of a skill, from its folder down.
+      // All directories of a skill, from its folder down.
       for (const { description: skill, files: own } of skills.values()) {
         const root = requireSkillRoot(skill.uri);
         if (uri !== root && !uri.startsWith(`${root}/`)) continue;
@@ -190,7 +190,9 @@ function checkArguments(tool: Tool, args: Arguments): void {
   if (problem !== undefined) fail('invalid_tool_input', { details: problem });
 }
 
-/** A skill may lie in another one: then both have the same files. @throws DefinitionError for a URI of two things. */
+/**
+ * A skill may be inside another one: then both have the same files. @throws DefinitionError if two different items share a URI.
+ */
 function indexFiles(
   skills: ReadonlyMap<string, Skill>,
   resources: ReadonlyMap<string, Resource>,
@@ -204,17 +206,17 @@ function indexFiles(
       if (resources.has(uri) || (digests.get(uri) ?? digest) !== digest)
         throw new DefinitionError(`There are two resources with the name ${uri}.`);
       digests.set(uri, digest);
-      // As a skill of its own it says more of its SKILL.md.
+      // The inner skill's own description of its SKILL.md takes precedence.
       if (uri === description.uri || !files.has(uri)) files.set(uri, file);
     }
   }
   return files;
 }
 
-/** The rest of a longer list is not compared: nobody else has a turn meanwhile. */
+/** Limits the comparison of long lists, which blocks other requests. */
 const MAX_COMPARED = 1_000;
 
-/** Everybody who is served by this catalogue alone may see all of it. */
+/** Suggests names: callers of a local catalogue may see all of it. */
 const failUnknownName = (
   noun: string,
   name: string,
@@ -225,9 +227,9 @@ const failUnknownName = (
 };
 
 /**
- * A map of the entries by name, in their order.
+ * Maps names to entries, in order.
  *
- * @throws DefinitionError when two share a name, or what was given are no entries.
+ * @throws DefinitionError if two share a name, or the input is not a list of entries.
  */
 function indexByName<
   Key extends string,
@@ -251,12 +253,12 @@ function indexByName<
   return byName;
 }
 
-// MCP "Pagination": a list in pages.
+// MCP "Pagination": splits a list into pages.
 
-/** The lists are the same for everybody, and change only with a deploy. */
+/** The lists are the same for all callers, and change only with a deployment. */
 const LIST_CACHE: CacheHint = { ttlMs: 60_000, scope: 'public' };
 
-/** A cursor is the name after which the page begins: it holds over a deploy that adds entries. */
+/** The cursor is the name after which the page begins: it stays valid across deployments that add entries. */
 function createPager<Description>(
   entries: ReadonlyMap<string, { readonly description: Description }>,
   pageSize: number,

@@ -1,25 +1,25 @@
-// §2.6: prompts, typed from their lists of arguments.
+// §2.6: defines prompts, typed by their lists of arguments.
 import { DefinitionError } from '../../../errors/gateway-error.ts';
 import { isObject } from '../../../platform/json.ts';
 import type { Arguments, Context } from '../catalog.ts';
 import type { DescribedEntry, PromptDescription, PromptResult } from '../content.ts';
 import { checkMembers, describeType } from './describe-errors.ts';
 
-/** Made by {@link definePrompt}. */
+/** Created by {@link definePrompt}. */
 export interface Prompt {
   readonly description: PromptDescription;
-  /** Says what is wrong with the arguments, naming one; undefined when they fit. */
+  /** Describes the problem with the arguments, naming one; undefined if they are valid. */
   findProblem(args: Arguments): string | undefined;
   get(args: Arguments, context: Context): Promise<PromptResult>;
-  /** Keyed by argument. */
+  /** By argument. */
   readonly completers: Completers;
-  /** True if an argument has `complete`; those with `values` are completed beside. */
+  /** True if an argument has `complete`; those with `values` are completed separately. */
   readonly hasCompletion: boolean;
 }
 
 /**
- * Values that begin with, or fit, what was typed so far, best first; `known` are the arguments
- * filled in already. The first 100 are sent.
+ * Returns values that begin with, or match, the typed text, best first; `known` contains the arguments that are already filled
+ * in. The first 100 are sent.
  */
 export type Complete<Name extends string = string> = (
   typed: string,
@@ -29,7 +29,7 @@ export type Complete<Name extends string = string> = (
 
 export type Completers = ReadonlyMap<string, Complete>;
 
-/** One argument of a prompt. MCP knows only strings here; `values` narrows them. */
+/** One argument of a prompt. MCP only supports strings here; `values` restricts them. */
 export interface PromptArgument {
   readonly name: string;
   readonly description: string;
@@ -51,14 +51,14 @@ type PromptArguments<All extends readonly PromptArgument[]> = {
 };
 
 /**
- * Defines a prompt (§2.6). `get` gets arguments that were checked against the list.
+ * Defines a prompt (§2.6). `get` receives validated arguments.
  *
- * @throws DefinitionError at once, when a member is missing or not known.
+ * @throws DefinitionError immediately, if a member is missing or unknown.
  */
 export function definePrompt<const All extends readonly PromptArgument[]>(
   prompt: DescribedEntry & {
     readonly name: string;
-    /** None, when left out. */
+    /** None by default. */
     readonly arguments?: All;
     get(args: PromptArguments<All>, context: Context): PromptResult | Promise<PromptResult>;
   },

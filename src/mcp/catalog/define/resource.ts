@@ -1,4 +1,4 @@
-// §2.7: resources, and templates of them.
+// §2.7: defines resources and resource templates.
 
 import { DefinitionError } from '../../../errors/gateway-error.ts';
 import { isObject } from '../../../platform/json.ts';
@@ -12,7 +12,7 @@ import type {
 import { checkMembers, describeType } from './describe-errors.ts';
 import type { Complete, Completers } from './prompt.ts';
 
-/** Made by {@link defineResource}. */
+/** Created by {@link defineResource}. */
 export interface Resource {
   readonly description: ResourceDescription;
   readonly cache: CacheHint | undefined;
@@ -20,12 +20,12 @@ export interface Resource {
   readonly watch: Watch | undefined;
 }
 
-/** Made by {@link defineResourceTemplate}. */
+/** Created by {@link defineResourceTemplate}. */
 export interface ResourceTemplate {
   readonly description: ResourceTemplateDescription;
-  /** The variables of a URI that follows the template. */
+  /** The variables of a URI that matches the template; undefined for other URIs. */
   match(uri: string): Readonly<Record<string, string>> | undefined;
-  /** Undefined when there is no such resource. */
+  /** Undefined if there is no such resource. */
   read(
     variables: Readonly<Record<string, string>>,
     context: Context,
@@ -39,11 +39,10 @@ export interface ResourceTemplate {
 export type Watch = (changed: () => void) => () => void;
 
 /**
- * Defines a resource with a fixed URI (§2.7). With `watch`, clients may subscribe to it
- * (`MCP_STREAMS=true`). `cache` says how long clients may keep what was read, and for whom; nothing
- * said means not at all.
+ * Defines a resource with a fixed URI (§2.7). With `watch`, clients may subscribe to it (`MCP_STREAMS=true`). `cache` says how
+ * long clients may cache the content, and for whom; not at all by default.
  *
- * @throws DefinitionError at once, when a member is missing or not known.
+ * @throws DefinitionError immediately, if a member is missing or unknown.
  */
 export function defineResource(
   resource: ResourceDescription & {
@@ -64,18 +63,16 @@ export function defineResource(
 }
 
 /**
- * Defines resources whose URIs follow a template (RFC 6570: `{name}` stands for one segment,
- * `{+name}` for several). `read` and `complete` have the variables that the template names. Values come
- * percent-decoded, from the caller: a path made of them must be checked. `read` returns `undefined` for
- * what it does not know: the caller is told that there is no such resource.
+ * Defines resources whose URIs match a template (RFC 6570: `{name}` matches one segment, `{+name}` several). `read` and
+ * `complete` receive the template's variables. Values are percent-decoded, and come from the caller: validate any path built from
+ * them. `read` returns `undefined` for an unknown resource; the caller then gets an error that says so.
  *
- * @throws DefinitionError at once, when a member is missing or not known, or the template or a name
- * in `complete` not valid.
+ * @throws DefinitionError immediately, if a member is missing or unknown, or the template or a name in `complete` is invalid.
  */
 export function defineResourceTemplate<const Template extends string>(
   template: ResourceTemplateDescription & {
     readonly uriTemplate: Template;
-    /** Keyed by variable. */
+    /** By variable. */
     readonly complete?: {
       readonly [Name in VariableIn<Template>]?: Complete<VariableIn<Template>>;
     };
@@ -107,7 +104,7 @@ export function defineResourceTemplate(template: UntypedTemplate): ResourceTempl
     match,
     async read(values, context) {
       const content = await read(values, context);
-      // Programs without types say null as well.
+      // Untyped programs also return null.
       return content == null
         ? undefined
         : checkContent(`Resource template ${uriTemplate}`, content);
@@ -128,7 +125,7 @@ function checkContent(owner: string, content: ResourceContent): ResourceContent 
   throw new Error(`${owner}: read returned ${returned}; it must return { text } or { blob }`);
 }
 
-/** The template as the compiler sees it: what it matches has the variables that `read` asks for. */
+/** The template as the compiler sees it: a match has the variables that `read` expects. */
 interface UntypedTemplate extends ResourceTemplateDescription {
   readonly complete?: Readonly<Record<string, Complete | undefined>>;
   read(
@@ -137,11 +134,11 @@ interface UntypedTemplate extends ResourceTemplateDescription {
   ): ResourceContent | undefined | Promise<ResourceContent | undefined>;
 }
 
-// RFC 6570, as far as resource templates need it: {name} matches within one segment, one {+name}
-// also slashes. Matched by looking for the texts between the variables, in linear time: the URI is
-// the caller's, and an expression with several variables could be made to run for minutes.
+// The subset of RFC 6570 that resource templates need: {name} matches within one segment, one {+name} also matches slashes.
+// Matching searches for the texts between the variables, in linear time: the caller chooses the URI, and a regular expression
+// with several variables could be made to run for minutes.
 
-/** The names of its variables, read by the compiler: `service` and `path` of `x://{service}/{+path}`. */
+/** The names of the template's variables as a type: `service` and `path` for `x://{service}/{+path}`. */
 type VariableIn<Template extends string> = string extends Template
   ? string
   : Template extends `${string}{${infer Expression}}${infer Rest}`
@@ -150,22 +147,22 @@ type VariableIn<Template extends string> = string extends Template
 
 interface Variable {
   readonly name: string;
-  /** `{+name}`: takes what the others leave, slashes too. */
+  /** `{+name}`: matches the remaining text, including slashes. */
   readonly isReserved: boolean;
 }
 
 /**
- * Names of the variables, in order, and the variables of a URI that follows the template: percent-decoded, undefined where it
- * does not.
+ * Parses the template into its variable names, in order, and a function that returns the variables of a URI: percent-decoded,
+ * undefined if the URI does not match.
  *
- * @throws DefinitionError when the template has no variable, or one that is not understood.
+ * @throws DefinitionError if the template has no variable, or an unsupported one.
  */
 function parseUriTemplate(template: string) {
   const failTemplate = (reason: string): never => {
     throw new DefinitionError(`Resource template ${template}: ${reason}.`);
   };
   const parts = template.split(/(\{[^{}]*\})/);
-  // Texts stand at even places, variables between them.
+  // Even indexes are texts, odd ones are variables.
   const texts = parts.filter((_part, index) => index % 2 === 0);
   const variables = parts
     .filter((_part, index) => index % 2 === 1)
@@ -200,7 +197,7 @@ function parseUriTemplate(template: string) {
   };
 }
 
-/** From the left up to `{+name}`, from the right down to it; each variable as short as can be. */
+/** Matches from the left up to `{+name}`, and from the right down to it; each other variable is as short as possible. */
 function matchValues(
   uri: string,
   texts: readonly string[],

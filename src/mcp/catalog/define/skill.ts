@@ -1,4 +1,4 @@
-// SEP-2640: skills, each a folder with a SKILL.md.
+// SEP-2640: defines skills, each of which is a folder with a SKILL.md.
 
 import { isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
@@ -24,7 +24,7 @@ import type {
 import { checkMembers } from './describe-errors.ts';
 import type { Resource } from './resource.ts';
 
-/** Made by {@link defineSkill}. */
+/** Created by {@link defineSkill}. */
 export interface Skill {
   readonly description: SkillDescription & { readonly resources: readonly SkillFile[] };
   /** All of its files, in the order of `description.resources`. */
@@ -33,19 +33,19 @@ export interface Skill {
 
 /** The argument of {@link defineSkill}. */
 export interface SkillDefinition {
-  /** The folder with the `SKILL.md`; a path is relative to where the program was started. */
+  /** The folder with the `SKILL.md`; a relative path starts at the working directory. */
   readonly folder: string | URL;
-  /** The part of its URI before its name: with `acme/billing` it is `skill://acme/billing/refunds/SKILL.md`. */
+  /** The part of the URI before the name: with `acme/billing` it is `skill://acme/billing/refunds/SKILL.md`. */
   readonly prefix?: string;
 }
 
 /**
- * Defines a skill (SEP-2640, Agent Skills): a folder with a `SKILL.md`, whose name is that of the folder, and with files that it
- * refers to. All of it is read now, and never again: what is listed, its digests and what is read are always of the same files.
- * Names that begin with a dot are left out.
+ * Defines a skill (SEP-2640, Agent Skills): a folder with a `SKILL.md`, whose name is that of the folder, and the files that it
+ * refers to. Everything is read once, now: lists, digests and content always describe the same files. Names that begin with a dot
+ * are ignored.
  *
- * @throws DefinitionError at once, with file and line, when the folder is no skill: no `SKILL.md`, a wrong name or description,
- * more than 512 files or 16 MiB, links.
+ * @throws DefinitionError immediately, with file and line, if the folder is not a valid skill: no `SKILL.md`, an invalid name or
+ * description, more than 512 files or 16 MiB, links.
  */
 export function defineSkill(skill: SkillDefinition): Skill {
   checkMembers('Skill', skill, MEMBERS);
@@ -96,7 +96,7 @@ function resolveFolder(folder: unknown): string {
   );
 }
 
-/** A name that needs no encoding in a URI, at whatever place. */
+/** A name that needs no encoding at any position of a URI. */
 const SEGMENT = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,100}$/;
 
 function readPrefix(prefix: unknown): readonly string[] {
@@ -108,26 +108,26 @@ function readPrefix(prefix: unknown): readonly string[] {
   );
 }
 
-/** They change only with a new start of the program. */
+/** Files change only when the program restarts. */
 const CACHE: CacheHint = { ttlMs: 60_000, scope: 'public' };
 
-// SEP-2640: the files of a skill, as they lie on the disk when it is defined.
+// SEP-2640: the files of a skill on disk, read when it is defined.
 
 interface ReadFile {
-  /** Names of the folders that it lies in, below the skill's, and its own. */
+  /** The names of the folders below the skill's folder, and the file's own name. */
   readonly segments: readonly string[];
   readonly digest: string;
-  /** Bytes. */
+  /** In bytes. */
   readonly size: number;
   readonly mimeType: string;
   readonly content: ResourceContent;
 }
 
-/** SEP-2640 "Limits": more than this no client has to take. */
+/** SEP-2640 "Limits": clients need not accept more. */
 const MAX_FILES = 512;
 const MAX_BYTES = 16_777_216;
 
-/** All files, sorted by name; those that begin with a dot are left out. @throws DefinitionError for what cannot be a skill. */
+/** All files, sorted by name; names that begin with a dot are ignored. @throws DefinitionError for invalid content. */
 function readSkillFiles(folder: string): readonly ReadFile[] {
   const files: ReadFile[] = [];
   let bytes = 0;
@@ -136,7 +136,7 @@ function readSkillFiles(folder: string): readonly ReadFile[] {
     const path = join(folder, ...segments);
     const entries = readOrFail(path, () => readdirSync(path, { withFileTypes: true }))
       .filter(({ name }) => !name.startsWith('.'))
-      // In one order on every machine.
+      // The same order on every machine.
       .sort((one, other) => (one.name < other.name ? -1 : 1));
     for (const entry of entries) {
       const here = [...segments, entry.name];
@@ -145,7 +145,7 @@ function readSkillFiles(folder: string): readonly ReadFile[] {
         continue;
       }
       const file = join(path, entry.name);
-      // A link may lead anywhere, and to another place tomorrow.
+      // A link may lead anywhere, and to another place later.
       if (!entry.isFile()) throw new DefinitionError(`${file}: this is no file. Put a copy here.`);
       if (files.length === MAX_FILES) failAsTooLarge(`${MAX_FILES} files`);
       const content = readOrFail(file, () => readFileSync(file));
@@ -209,21 +209,21 @@ const MIME_TYPES: Readonly<Record<string, string>> = {
   '.yml': 'application/yaml',
 };
 
-// SEP-2640, Agent Skills: what a SKILL.md says of itself, in YAML between two lines of three hyphens.
+// SEP-2640, Agent Skills: the frontmatter of SKILL.md, which is YAML between two lines of three hyphens.
 
-/** Agent Skills, "name": lower-case letters and digits in words with hyphens between them. */
+/** Agent Skills, "name": words of lower-case letters and digits, separated by hyphens. */
 const NAME = /^(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*$/;
 const MAX_DESCRIPTION = 1_024;
-/** Kept for extensions of MCP, which have defined none (SEP-2640). */
+/** Reserved for MCP extensions, none of which is defined yet (SEP-2640). */
 const RESERVED = 'io.modelcontextprotocol/';
 
 const HEAD = /^\uFEFF?---[ \t]*\r?\n/;
 const TAIL = /^---[ \t]*(\r?\n|$)/m;
 
 /**
- * @param path Of the file, for messages.
- * @param folder The name of the folder that it lies in.
- * @throws DefinitionError with file and line.
+ * @param path The file's path, for messages.
+ * @param folder The name of the folder that contains the file.
+ * @throws DefinitionError with file and line
  */
 function readFrontmatter(text: string, path: string, folder: string): SkillFrontmatter {
   const failAt = (at: number, problem: string): never => {
@@ -270,7 +270,7 @@ const NAME_ALLOWED = '1 to 64 lower-case letters and digits, in words with one h
 
 type FailAt = (line: number, problem: string) => never;
 
-/** The first line of the file is that of the hyphens. */
+/** The first line contains the hyphens. */
 const LINES_BEFORE = 1;
 
 function readMembers(text: string, failAt: FailAt): readonly MemberNode[] {
@@ -310,7 +310,7 @@ function toJson(members: readonly MemberNode[], failAt: FailAt): JsonObject {
 function toValue(node: FileNode, failAt: FailAt): unknown {
   if (node.kind === 'list') return node.items.map((item) => toValue(item, failAt));
   if (node.kind === 'object') return toJson(node.members.map(moveDown), failAt);
-  // YAML has numbers that JSON has not.
+  // YAML has numbers that JSON cannot represent.
   return typeof node.value !== 'number' || Number.isFinite(node.value)
     ? node.value
     : failAt(node.line + LINES_BEFORE, 'JSON has no such number. Put it in quotes.');

@@ -1,4 +1,4 @@
-// §2.4: tools, each typed from its own schemas.
+// §2.4: defines tools, typed by their schemas.
 import { DefinitionError } from '../../../errors/gateway-error.ts';
 import { isObject } from '../../../platform/json.ts';
 import type { Arguments, Context } from '../catalog.ts';
@@ -16,40 +16,42 @@ import { readMirroredParams } from '../mirrored-params.ts';
 import { compileSchema, type SchemaCheck } from './compile-schema.ts';
 import { checkMembers, describeType } from './describe-errors.ts';
 
-/** A tool with its compiled schemas. Made by {@link defineTool}. */
+/** A tool with its compiled schemas. Created by {@link defineTool}. */
 export interface Tool {
   readonly description: ToolDescription;
-  /** Arguments that clients repeat in headers (`x-mcp-header`). */
+  /** Arguments that clients mirror in headers (`x-mcp-header`). */
   readonly mirroredParams: readonly MirroredParam[];
-  /** Says what is wrong with the arguments, naming the member; undefined when they fit. */
+  /** Describes the problem with the arguments, naming the member; undefined if they are valid. */
   findProblem(args: Arguments): string | undefined;
-  /** All of a call. @throws Error when the result does not fit `outputSchema`. */
+  /** Runs a complete call. @throws Error if the result is invalid for `outputSchema`. */
   run(args: Arguments, context: Context): Promise<ToolResult>;
-  /** Undefined where its calls are never tasks. */
+  /** Undefined if calls never become tasks. */
   readonly task: TaskSupport | undefined;
   /**
-   * Does what comes before the work: asks what `prepare` asks. Resolves to the work, which may go on as a task.
+   * Runs `prepare`, which may send requests to the client. Resolves to the rest of the work, which may become a task.
    *
-   * @throws what `prepare` throws.
+   * @throws the error of `prepare`
    */
   prepare(args: Arguments, context: Context): Promise<Work>;
 }
 
-/** A call must be a task, where its client is of 2026-07-28 (ext-tasks), or is one where the client can have them. */
+/**
+ * `required`: calls from clients of 2026-07-28 (ext-tasks) must be tasks. `optional`: they are tasks if the client supports them.
+ */
 type TaskSupport = 'required' | 'optional';
 
-/** @throws Error when the result does not fit `outputSchema`. */
+/** @throws Error if the result is invalid for `outputSchema`. */
 export type Work = (context: Context) => Promise<ToolResult>;
 
-/** The return value of `run` where there is an `outputSchema`. */
+/** The return value of `run` with an `outputSchema`. */
 export interface StructuredResult<Fields> {
   readonly structuredContent: Fields;
-  /** Left out: the same as JSON text, for clients that read text only. */
+  /** By default, the same data as JSON text, for clients that only read text. */
   readonly content?: readonly Content[];
   readonly isError?: false;
 }
 
-/** The return value of `run` where there is none. */
+/** The return value of `run` without an `outputSchema`. */
 export interface ContentResult {
   readonly content: readonly Content[];
   /** True for a failure that the model should read. */
@@ -58,20 +60,18 @@ export interface ContentResult {
   readonly structuredContent?: 'To return structuredContent, give the tool an outputSchema';
 }
 
-/** A failure that the model should read, where there is an `outputSchema`. */
+/** A failure that the model should read, with an `outputSchema`. */
 export interface ToolFailure {
   readonly content: readonly Content[];
   readonly isError: true;
 }
 
 /**
- * Defines a tool (§2.4). Schemas are JSON Schema Draft 7 (or 2020-12 with that `$schema`) of
- * type `object`; `run` gets arguments that fit `inputSchema`, and what it returns is held to
- * `outputSchema`. Return `isError: true` for a failure that the model should read; what `run`
- * throws is answered with -32603, its message as `data.details` (§4.4).
+ * Defines a tool (§2.4). Schemas are JSON Schema Draft 7 (or 2020-12 with that `$schema`) of type `object`; `run` receives
+ * arguments that are valid for `inputSchema`, and its result is validated against `outputSchema`. Return `isError: true` for a
+ * failure that the model should read; an error thrown by `run` is returned as -32603, with its message as `data.details` (§4.4).
  *
- * @throws DefinitionError at once, when a member is missing or not known, or the name or a schema not
- * valid.
+ * @throws DefinitionError immediately, if a member is missing or unknown, or the name or a schema is invalid.
  */
 export function defineTool<
   const Input extends ObjectSchema,
@@ -95,7 +95,7 @@ export function defineTool(tool: UntypedTool): Tool {
   const input = compileSchema(`Tool ${name}: inputSchema`, 'arguments', inputSchema);
   const output =
     outputSchema && compileSchema(`Tool ${name}: outputSchema`, 'structuredContent', outputSchema);
-  // Not awaited here: that would keep the arguments until the tool ends.
+  // Not awaited here: that would retain the arguments until the tool ends.
   const work = (args: Arguments, context: Context, prepared: unknown): Promise<ToolResult> =>
     startRun(run, args, context, prepared).then((result) => toToolResult(result, output));
   return {
@@ -126,11 +126,11 @@ export interface ToolDefinition<Input, Output, Prepared = undefined> extends Des
   readonly outputSchema?: Output;
   readonly annotations?: ToolAnnotations;
   /**
-   * Says if a call may go on as a task (ext-tasks), whose result the client fetches later. `'optional'`: where the client
-   * can have tasks; `true`: clients of 2026-07-28 that cannot are refused. For clients of older revisions it is a long call.
+   * Whether a call can become a task (ext-tasks), whose result the client fetches later. `'optional'`: if the client supports
+   * tasks; `true`: clients of 2026-07-28 without support are refused. For clients of older revisions it is a long call.
    */
   readonly task?: boolean | 'optional';
-  /** Before the work: for what the client is asked before a task begins. `run` gets what it returns. */
+  /** Runs before the work, for requests to the client before a task begins. `run` receives its result. */
   prepare?(args: FromJsonSchema<Input>, context: Context): Prepared | Promise<Prepared>;
   run(
     args: FromJsonSchema<Input>,
@@ -147,8 +147,8 @@ const TASKS = new Map<ToolDefinition<unknown, unknown>['task'], TaskSupport | un
 ]);
 
 /**
- * The return value of `run`, by the `outputSchema`. In brackets: while the compiler still infers, `Output`
- * is never, and `run: () => new Promise(…)` gets its type all the same.
+ * The return value of `run`, depending on `outputSchema`. In brackets: during inference `Output` is `never`, and `run: () => new
+ * Promise(…)` still gets its type.
  */
 type ResultOf<Output> = [Output] extends [undefined]
   ? ContentResult
@@ -157,7 +157,7 @@ type ResultOf<Output> = [Output] extends [undefined]
 /** MCP 2025-11-25, tool names. */
 const TOOL_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
 
-/** The tool as the compiler sees it: what fits the schema has the type that `run` asks for. */
+/** The tool as the compiler sees it: values that are valid for the schema have the type that `run` expects. */
 interface UntypedTool extends ToolDescription {
   readonly task?: boolean | 'optional';
   // biome-ignore lint/suspicious/noExplicitAny: each tool's own type, guarded by its validator
@@ -166,7 +166,7 @@ interface UntypedTool extends ToolDescription {
   run(args: any, context: Context, prepared: any): AnyResult | Promise<AnyResult>;
 }
 
-/** Async, so that what the tool throws at once is a rejection, too. */
+/** Async, so that synchronous errors of the tool become rejections. */
 const startRun = async (
   run: UntypedTool['run'],
   args: Arguments,
@@ -215,15 +215,15 @@ const STRUCTURED = '{ structuredContent: { … } }, as its outputSchema says';
 const wrongResult = (returned: string, expected: string): Error =>
   new Error(`run returned ${returned}; it must return ${expected}`);
 
-/** Marked by a symbol that all copies of this package share: a catalogue may have brought one of its own. */
+/** Marked by a symbol that all copies of this package share: a catalogue may include its own copy. */
 const MARK = Symbol.for('postern.ToolError');
 
-/** Characters of what a model is told. */
+/** Maximum characters of the message for the model. */
 const MAX_WORDS = 10_000;
 
 /**
- * Thrown by a tool for its model to read: the message becomes the text of a result with `isError`, as it is, up to 10,000
- * characters. Put no secrets into it.
+ * Thrown by a tool for its model to read: the message becomes the text of a result with `isError`, unchanged, up to 10,000
+ * characters. It must not contain secrets.
  */
 export class ToolError extends Error {
   override readonly name = 'ToolError';
