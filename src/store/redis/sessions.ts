@@ -316,7 +316,6 @@ export const IS_ALWAYS_DUE = `
 local function isSlideDue() return true end
 `;
 
-
 /**
  * Adds a session to its user's set. The set lives for twice the time to live of its newest session: by then that session is gone,
  * or the sweep has added it again. Entries that the sweep should have renewed an hour ago are removed.

@@ -137,7 +137,9 @@ test('§15.1 a stream that its replica keeps no more is told as that', async () 
   expect(await resumed.rest()).toMatchObject([
     {
       id: 1,
-      error: { data: { reason: 'stream_lost', details: expect.stringContaining('no longer stored') } },
+      error: {
+        data: { reason: 'stream_lost', details: expect.stringContaining('no longer stored') },
+      },
     },
   ]);
 }, 30_000);
