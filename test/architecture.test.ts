@@ -101,7 +101,7 @@ const WITH_CLASSES = [
   'logins/auth/parse-token.ts',
   'http/(server/(connections|exchange|send-stream)|limits/limiter).ts',
   'mcp/calls/(call|context).ts',
-  'mcp/session/(event-store|kept-streams?|session-era|session-streams).ts',
+  'mcp/session/(kept-streams?|session-era|session-streams).ts',
   'mcp/streaming/(event-queue|notification-streams|response-stream).ts',
   'platform/(bounded-map|cancellation|clock|exact-json|json|splice-json).ts',
   'platform/http-client/(connection|content-coding|http-pool|read-response).ts',

@@ -15,7 +15,6 @@ import { createChangeHub, createMissedLists } from './change-hub.ts';
 import { findItemProblem, findOwnNameProblem } from './check-item.ts';
 import { ALL_OFFERS, describeView } from './describe-view.ts';
 import { createPatternWatch } from './idle-patterns.ts';
-import { createCuratedView, createFindItem, createJoinedView } from './joined-view.ts';
 import { createLinkedResources, createResolveResource } from './linked-resources.ts';
 import {
   createListGuards,
@@ -38,9 +37,9 @@ import { createComplete, createResolveTarget } from './resolve-target.ts';
 import { createSearchCatalog } from './search/search-catalog.ts';
 import { createAccess, findBuiltIn, type ServedPath } from './served-path.ts';
 import { createServer, type Server } from './server.ts';
-import { createServerView } from './server-view.ts';
 import { createServeSkills } from './skills/serve-skills.ts';
 import { toWho, type View } from './view.ts';
+import { createCuratedView, createFindItem, createJoinedView, createServerView } from './views.ts';
 
 /** All that catalogues are made of. */
 interface CatalogSources {

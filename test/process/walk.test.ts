@@ -21,7 +21,7 @@ test('§1 walk: tools/list names the files, functions and imports of one warm ca
   expect(rooms[0]?.[1]).toBe('http/server');
   expect(rooms.map(([, room]) => room)).toContain('mcp/calls');
   const files = [...stdout.matchAll(/^ {4}([\w/.-]+\.ts) +(\d+)$/gm)];
-  expect(files.map(([, file]) => file)).toContain('http/server/handle-request.ts');
+  expect(files.map(([, file]) => file)).toContain('http/server/server.ts');
   expect(files.map(([, file]) => file)).toContain('logins/auth/token-verifier.ts');
   expect(files.filter(([, file]) => !isFile(`src/${file}`))).toEqual([]);
   // What only another method executes, what only the start of the service does, and what tests and scripts are.

@@ -2,7 +2,7 @@
 // any is resumed: their events are bytes in one buffer, indexed by typed arrays, so that the garbage collector neither marks nor
 // copies them. New streams replace the oldest.
 
-import type { SessionAccount } from './event-store.ts';
+import type { SessionAccount } from './kept-stream.ts';
 import { KEPT_MS, SESSION_BYTES, SESSION_EVENTS } from './resumable-events.ts';
 
 export interface ShortStream {

@@ -6,7 +6,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { createBudgets, releaseInAll, reserveInAll } from '../../store/budgets.ts';
 import { buildStreamBytesKey, buildStreamLogKey } from '../../store/keys.ts';
 import { readVersioned, writeVersioned } from '../../store/records.ts';
-import type { KeptStream, SaveResult } from './event-store.ts';
+import type { KeptStream, SaveResult } from './kept-stream.ts';
 import { KEPT_MS, SESSION_BYTES, type StreamLog } from './resumable-events.ts';
 import type { McpReplicas } from './sessions.ts';
 
