@@ -159,7 +159,7 @@ const BUSY_TURNS = 20;
 /** A turn of this length is a stall (a slow tool, a stopped container), and no sign of overload. */
 const STALL_MS = 500;
 
-export type RunQueue = ReturnType<typeof createRunQueue>;
+type RunQueue = ReturnType<typeof createRunQueue>;
 
 export function createRunQueue(clock: Clock) {
   const waiting: { readonly since: number; readonly start: () => void }[] = [];

@@ -22,7 +22,7 @@ export interface TokenInspection {
   readonly problem: GatewayError | undefined;
 }
 
-export interface TokenRules extends ClaimRules {
+interface TokenRules extends ClaimRules {
   /** `MAX_TOKEN_BYTES`. */
   readonly maxTokenBytes: number;
   /** `TOKEN_SIGNATURE_MEMORY`: the number of tokens with a valid signature that are remembered. */
@@ -80,7 +80,7 @@ export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRu
 }
 
 /** The trusted keys, and the function that finds the signer among them. */
-export interface SignatureCheck {
+interface SignatureCheck {
   readonly keySet: KeySet;
   readonly findSigner: FindSigner;
 }

@@ -22,7 +22,7 @@ import { type OpenFolder, openDataFolder } from './folder.ts';
 import { createEmbeddedKeyValue } from './key-value.ts';
 import { createEmbeddedSessions } from './sessions.ts';
 
-export interface EmbeddedStoreSettings extends ClockAndLog {
+interface EmbeddedStoreSettings extends ClockAndLog {
   readonly dataDir: string;
   readonly sessionKeyPrefix: string;
 }

@@ -9,7 +9,7 @@ import type { OpenFolder } from './folder.ts';
 import { getExpiry, openSessionRecords, type StoredSession } from './session-records.ts';
 import { readKeyPage, readLastAccess } from './time-buckets.ts';
 
-export interface EmbeddedSessions extends Sessions {
+interface EmbeddedSessions extends Sessions {
   /**
    * Reads a session, and slides it (`SessionAccess`) if its owner's request asks for that: in memory now, on disk a second later.
    *

@@ -99,7 +99,7 @@ function hasEntry(place: TimesPlace) {
 // The log: all touches of one second in one record. If more buckets have changed than a commit writes, the others follow in the
 // next seconds; until then a restart finds their touches here.
 
-export interface LoggedTouch {
+interface LoggedTouch {
   /** The key of the session's entry in its bucket. */
   readonly key: number;
   readonly lastAccessedAt: number;
