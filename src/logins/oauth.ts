@@ -97,15 +97,18 @@ export function createAuthorizationEndpoints(runtime: Runtime, needs: Authorizat
     oauth.mode === 'broker'
       ? createBrokerMode(requireBroker(runtime, needs), parties, clientDocuments)
       : createProxy(runtime, oauth, clients, auth);
-  const front: OAuthFront = {
+  const withoutConsent: Pick<OAuthFront, 'authorize'> = {
     async authorize(request) {
       const cookie = getHeader(request, 'cookie');
       const asked = await mode.readRequest(request.query, cookie);
       return () => mode.redirectToProvider(asked, browsers.getOrCreate(cookie));
     },
+  };
+  const front: OAuthFront = {
     // The page between a client's request and the provider.
-    ...(oauth.consent.kind === 'page' &&
-      createConsent(sealRecords(runtime, broker), parties, mode, needs.getPublicTools)),
+    ...(oauth.consent.kind === 'page'
+      ? createConsent(sealRecords(runtime, broker), parties, mode, needs.getPublicTools)
+      : withoutConsent),
     register: createRegister(registered, clock, redirectUris, oauth.registration.accessToken),
   };
   const metadataDocuments = createServerMetadata(

@@ -23,7 +23,7 @@ export type OnRefusal = (error: GatewayError, request: AuthRequest) => void;
 export type AuthRequest = Pick<GatewayRequest, 'headers' | 'path' | 'clientIp'>;
 
 /**
- * If a key has to be fetched, `beforeFetch` is called first, and its error ends the check.
+ * If a key or a grant has to be fetched, `beforeFetch` is called first, and its error ends the check.
  *
  * @throws GatewayError with a reason of §7.1 and the challenge, or `key_set_unavailable`.
  */

@@ -28,7 +28,7 @@ import { createBodyReader } from './read-body.ts';
 export interface CallerChecks {
   readonly limiter: Limiter;
   /**
-   * §5; without required logins it admits every caller. Calls `beforeFetch` before it fetches a key.
+   * §5; without required logins it admits every caller. Calls `beforeFetch` before it fetches a key or a grant.
    *
    * @throws GatewayError with a reason of §7.1.
    */

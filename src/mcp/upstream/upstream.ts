@@ -41,7 +41,8 @@ export interface Upstream {
   /**
    * Sends a request and resolves to its result as the server wrote it: `input_required`, too. Ids and
    * progress tokens are the transport's own. Opens a session, or starts a process, where one is
-   * needed; where an HTTP server no longer knows its session, opens another and repeats the request, once.
+   * needed; if an HTTP server no longer knows its session, opens another and repeats the request (at most twice, if
+   * the first session was another replica's).
    *
    * @throws UpstreamError
    */

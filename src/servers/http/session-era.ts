@@ -166,8 +166,8 @@ export function speakSessionEra(
   const hasChangedEra = (caller: UpstreamCaller) => era.hasChanged(caller, 'session');
 
   /**
-   * Sends a request in the session of its caller: once more where the server has lost that one. A request that failed where the server
-   * only may have lost the session is never sent again.
+   * Sends a request in the session of its caller, and again in a new one if the server has lost it. A request is never sent again if the
+   * server only may have lost the session.
    */
   async function send(
     caller: UpstreamCaller,
