@@ -59,7 +59,7 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
       : renameUris(server, who, request, fitResult(server, request, era, result));
   };
 
-  /** A guard never saw the `_meta` of tasks, only that of their calls; and it sees that of a few methods only. */
+  /** Guards never see the `_meta` of a task request, only that of the call that began the task; of other methods, they see it for a few only. */
   function isMetaUnseen({ method }: RelayedRequest): boolean {
     if (method.startsWith('tasks/')) return true;
     const { guards } = served.current;
@@ -193,7 +193,7 @@ function failAsAsked(thrown: unknown, { name, asked }: RelayedRequest): never {
   });
 }
 
-/** For methods that call no tool: the list of the item, and the member that the result must have. */
+/** For methods that call no tool: the list that has the item, and the member that the result must have. */
 const READ: Readonly<Record<string, { readonly list: ListKind; readonly member: string }>> = {
   'prompts/get': { list: 'prompts', member: 'messages' },
   'resources/read': { list: 'resources', member: 'contents' },

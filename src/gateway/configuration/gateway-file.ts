@@ -294,8 +294,8 @@ async function completeFile(file: FileContent, options: FileSource): Promise<Par
 }
 
 /**
- * Where only a server can have such a name, and none of the file has. What others allow stays so: it is patterns that protect
- * which must not fit nothing.
+ * Reports patterns for names that only a server can have, if no server of the file has them. Patterns of rules that only allow are
+ * not reported: only a pattern that protects something must not match nothing.
  */
 function reportStrangers(
   { servers, disabled, rules, guards = [], ...naming }: FileContent,

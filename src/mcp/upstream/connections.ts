@@ -81,14 +81,14 @@ export type EndedBy = 'user' | 'operator' | 'logout';
 /** The means by which a request for this owner goes to the server. */
 export type Access =
   | ActiveAccess
-  /** Nothing may be sent: the doors lead on. `scopes` are those that the server wants beside what was granted. */
+  /** Nothing may be sent until the user connects. `scopes` are those that the server requires in addition to the granted ones. */
   | {
       readonly kind: 'missing' | 'login needed';
       /** For people and models; says server and hop; never a secret. Undefined where there never was a connection. */
       readonly reason: string | undefined;
       readonly scopes: readonly string[] | undefined;
     }
-  /** Nothing may be sent, and nothing was lost: the authorization server, or the store, gave no answer that is good now. */
+  /** Nothing may be sent, and nothing was lost: the authorization server, or the store, gave no usable answer. */
   | { readonly kind: 'unavailable'; readonly reason: string };
 
 export interface ActiveAccess {

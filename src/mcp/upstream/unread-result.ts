@@ -36,10 +36,10 @@ interface ResultBytes {
 }
 
 /**
- * The result, of which only short members are parsed; a member is had by its name, or with all others, as of any object.
- * Undefined where the gateway has to know what is in it: what it links to, how it goes on, or what of it clients cannot read.
+ * The result, of which only short members are parsed. Its members can be read and enumerated like those of any object.
+ * Undefined if the gateway has to know its content: its links, its continuation, or the parts that clients cannot read.
  *
- * Whoever asks for a member gets a GatewayError `upstream_error` where one of its strings is no JSON.
+ * Reading a member throws a GatewayError `upstream_error` if one of its strings is not valid JSON.
  */
 export function createUnreadResult({
   bytes,
