@@ -4,7 +4,7 @@ import type { Entry } from './prepare-list.ts';
 
 /**
  * Places that are looked at for the templates of one server, some milliseconds: a server could list thousands that
- * each take long. Templates beyond that fit nothing; those of other servers are still tried.
+ * each take a long time. Templates beyond that fit nothing; those of other servers are still tried.
  */
 const MAX_WORK = 30_000;
 

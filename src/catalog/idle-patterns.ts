@@ -122,7 +122,7 @@ interface Row extends Pick<IdlePattern, 'of' | 'subject' | 'pattern'> {
   readonly kind: 'tools' | 'prompts';
   /** The servers that it is about; undefined for all, and the built-in catalogue. */
   readonly servers: readonly string[] | undefined;
-  /** It is a name, in which a star is no pattern. */
+  /** It is a name, in which a star is not a pattern. */
   readonly isName?: boolean;
 }
 

@@ -98,7 +98,7 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
     given: RawResult,
   ): RawResult {
     const rules = RESULTS.get(method);
-    // A task is no result of a call yet.
+    // A task is not a result of a call yet.
     if (rules === undefined || given.resultType !== undefined) return given;
     const isWithoutContent = method === 'tools/call' && !Object.hasOwn(given, 'content');
     const result = isWithoutContent ? addMember(given, 'content', '[]') : given;
@@ -255,7 +255,7 @@ function addApps({ _meta: meta }: JsonObject, path: JsonPath, named: NamedUri[])
   }
 }
 
-/** Keeps the gateway's own cache hint, which is no part of the written result. */
+/** Keeps the gateway's own cache hint, which is not part of the written result. */
 function editResult(result: RawResult, edits: readonly ValueEdit[]): RawResult {
   if (edits.length === 0 || result.cache === undefined) return editValue(result, edits);
   const { cache, ...written } = result;

@@ -295,7 +295,7 @@ export class UpstreamCatalogs {
 
 type FindIdle = ReturnType<typeof createPatternWatch>['findIdle'];
 
-/** Names, and what clients see of a server, are no part of its connection. */
+/** Names, and what clients see of a server, are not part of its connection. */
 const isSameConnection = (one: UpstreamConfig, other: UpstreamConfig): boolean =>
   isDeepStrictEqual({ ...one, ...SHOWN }, { ...other, ...SHOWN });
 

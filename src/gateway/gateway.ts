@@ -233,7 +233,7 @@ function createServiceEndpoints(
   ];
 }
 
-/** One after the other: a file whose rules take long to compile must not replace a later one. */
+/** One after the other: a file whose rules take a long time to compile must not replace a later one. */
 function createReload(config: Config, { setup }: Ports, features: Opened) {
   let reloading: Promise<void> = Promise.resolve();
 

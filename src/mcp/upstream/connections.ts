@@ -234,7 +234,7 @@ export interface Connecting {
     /** As `begin` was told it: of the link that it began with; undefined where it began at the page of connections. */
     readonly requestId: string | undefined;
   }>;
-  /** The gateway's own client document, by which it is known where documents are taken; undefined where BASE_URL is no public https. */
+  /** The gateway's own client document, by which it is known where documents are taken; undefined where BASE_URL is not a public https address. */
   getClientDocument(): JsonObject | undefined;
   /**
    * RFC 7517: the keys by which the gateway logs in with `private_key_jwt`. They are served at

@@ -209,7 +209,7 @@ const LISTS = new Set(['content', 'contents']);
 /** It matters only that they are objects. */
 const OPEN = new Set(['structuredContent', '_meta']);
 
-/** Undefined, too, where one of them is no object. */
+/** Undefined, too, where one of them is not an object. */
 function readList(
   bytes: Buffer,
   entries: readonly ScannedEntry[] | undefined,

@@ -50,7 +50,7 @@ export interface ServerNotification {
   readonly params: JsonObject;
 }
 
-/** Undefined for a value that is no message of JSON-RPC. */
+/** Undefined for a value that is not a JSON-RPC message. */
 export function readServerMessage(value: unknown): ServerMessage | undefined {
   if (!isObject(value) || value.jsonrpc !== '2.0') return undefined;
   return 'method' in value ? readRequest(value) : readResponse(value);
