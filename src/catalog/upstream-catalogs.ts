@@ -198,7 +198,7 @@ export class UpstreamCatalogs {
     };
   }
 
-  /** Patterns that fit nothing, of the file that is served, or of another one. */
+  /** Patterns that match nothing, of the current file or of another one. */
   findIdlePatterns(...[file]: Parameters<FindIdle>): ReturnType<FindIdle> {
     return this.patterns.findIdle(file);
   }

@@ -156,7 +156,7 @@ const REPLACED_FILE_MEMBERS: Readonly<Record<string, string>> = {
   mcp_servers: 'Postern has its servers under "mcpServers". Rename this member.',
 };
 
-/** What servers and rules mean to each other is not looked at yet. */
+/** References between servers and rules are not checked yet. */
 type FileContent = NonNullable<ReturnType<typeof fileShape.read>>;
 
 export const fileShape = object({

@@ -144,7 +144,7 @@ export interface Connections {
     owner: ConnectionOwner,
     by: EndedBy,
   ): Promise<{ readonly ended: number; readonly failed: number }>;
-  /** All at one server, whosever. @throws StoreUnavailable */
+  /** All connections to one server, of all owners. @throws StoreUnavailable */
   endAtServer(
     server: string,
     by: EndedBy,
@@ -193,11 +193,11 @@ export interface ConnectionRequests {
 
 /** From the page to the authorization server and back. */
 export interface Connecting {
-  /** Hosts: that at which one logs in, and then those where else the authorization server has endpoints. @throws ConnectionProblem */
+  /** The host of the login, followed by the other hosts at which the authorization server has endpoints. @throws ConnectionProblem */
   findLoginHosts(server: ConnectionServer): Promise<readonly string[]>;
   /**
-   * Resolves to the address that the browser is sent to. Finds the authorization server and who the gateway is there; registers where it must.
-   * Undefined where the person has to be shown first at which hosts that is: they are others than the ones shown.
+   * Resolves to the address that the browser is sent to. Finds the authorization server and the gateway's client there; registers if necessary.
+   * Undefined if the hosts differ from those that the user has been shown: they have to be shown first.
    *
    * @throws ConnectionProblem
    */

@@ -245,7 +245,7 @@ const closeChannel = (opening: Promise<SseChannel>) =>
 
 type SseChannel = Awaited<ReturnType<typeof openSseChannel>>;
 
-/** The listener to all that is no answer. */
+/** The listener to all messages that are not answers. */
 interface SseListener {
   readonly caller: UpstreamCaller;
   onNotification(message: ServerNotification): void;
