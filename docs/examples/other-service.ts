@@ -14,7 +14,7 @@ export const createOnCall = (url: string) =>
         // Whichever comes first: the caller leaves, or ten seconds are over.
         signal: AbortSignal.any([signal, AbortSignal.timeout(10_000)]),
       });
-      // For the model to read. Of any other error it is told no more than a reference to the log.
+      // For the model to read. Of any other error it only sees a reference to the log.
       if (answer.status === 404) throw new ToolError('Nobody is on call now. Ask again later.');
       if (!answer.ok) throw new Error(`The rota answered ${answer.status}`);
       return { content: [{ type: 'text', text: `${await answer.text()} is on call.` }] };

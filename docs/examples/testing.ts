@@ -16,12 +16,12 @@ before(async () => {
 });
 after(() => client.close());
 
-test('an unknown service is no error of the call', async () => {
+test('an unknown service is a failure that the model sees', async () => {
   const result = await client.callTool('deployed_version', { service: 'mail' });
   assert.equal(result.isError, true);
 });
 
-test('a volume goes only where its name is typed', async () => {
+test('a volume is deleted only if its name is typed', async () => {
   typed = 'archive';
   const kept = await client.callTool('delete_volume', { volume: 'backups' });
   assert.deepEqual(kept.content, [{ type: 'text', text: 'Kept backups: you typed another name.' }]);

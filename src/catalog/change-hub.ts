@@ -26,7 +26,7 @@ interface ListListener {
   serversChanged(): void;
 }
 
-/** Throttle: a server may announce a change a thousand times a second, and each client is told once. */
+/** Throttle: a server may announce a change a thousand times a second, and each client is notified once. */
 const MIN_DISTANCE_MS = 1_000;
 /** All listeners share one channel: the servers that each hears of change with the configuration file. */
 const ALL = 'all';
@@ -74,7 +74,7 @@ export function createChangeHub({ clock, log }: ClockAndLog) {
     /** Servers have come or gone. */
     announceServers() {
       bus.publish(ALL, ({ serversChanged, listChanged }) => {
-        // The client is told even if an author's catalogue throws when it is listened to anew.
+        // The client is notified even if an author's catalogue throws when the gateway subscribes again.
         for (const list of LIST_NAMES) listChanged(list);
         serversChanged();
       });
@@ -82,7 +82,7 @@ export function createChangeHub({ clock, log }: ClockAndLog) {
   };
 }
 
-// §18.4: sessions that got a list in which a server was missing. They are told once it has come, in the answer to their next
+// §18.4: sessions that got a list in which a server was missing. They are notified once it has come, in the answer to their next
 // call: most have no stream of their own.
 
 const MAX_OF_USER = 20;
@@ -145,7 +145,7 @@ export function createMissedLists(hub: ChangeHub) {
       const hasCome = view.listServers().every(({ lists }) => lists.peek(kind, caller));
       if (hasCome) changed.add(LIST_KINDS[kind].list);
     },
-    /** Those that have changed since. Each change is told once. */
+    /** Those that have changed since. Each change is reported once. */
     take(sessionId: string): readonly ListName[] {
       const known = missed.size === 0 ? undefined : missed.get(sessionId);
       if (known === undefined || known.changed.size === 0) return NONE;

@@ -3,8 +3,8 @@ import { computeOnce } from '../platform/compute-once.ts';
 import type { Entry } from './prepare-list.ts';
 
 /**
- * Places that are looked at for the templates of one server, some milliseconds: a server could list thousands that
- * each take long. Templates beyond that fit nothing; those of other servers are still tried.
+ * Positions that are checked for the templates of one server, some milliseconds: a server could list thousands that
+ * each take a long time. Templates beyond that match nothing; those of other servers are still tried.
  */
 const MAX_WORK = 30_000;
 
@@ -28,11 +28,11 @@ const compile = computeOnce(({ name }: Entry) => compileTemplate(name));
 
 interface TemplateMatcher {
   fits(uri: string): boolean;
-  /** The number of places that are looked at to say so: 0 where the beginning says it. */
+  /** The number of positions that this has to check: 0 if the beginning decides. */
   countWork(uri: string): number;
 }
 
-/** Characters of a URI, and expressions of a template, that are looked at. */
+/** Characters of a URI, and expressions of a template, that are checked. */
 const MAX_URI = 2_048;
 const MAX_EXPRESSIONS = 16;
 

@@ -1,5 +1,5 @@
-// §18.9: patterns of the configuration file that fit nothing of what its servers list. What was to be protected by
-// one that is misspelled, or by the former name of a tool, is not, and nothing else shows it.
+// §18.9: patterns of the configuration file that match no entry of its servers' lists. A misspelled pattern, or one with the
+// former name of a tool, protects nothing, and nothing else would reveal that.
 import { isDeepStrictEqual } from 'node:util';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT } from '../mcp/catalog/own-catalog.ts';
@@ -20,31 +20,31 @@ import {
   toJudgedList,
 } from './prepare-list.ts';
 
-/** A pattern that fits nothing, though all that could have such a name have listed what they have. */
+/** A pattern that matches nothing, although all servers that could have such a name have listed their entries. */
 export interface IdlePattern {
   readonly of: 'view' | 'guard' | 'rule' | 'server';
   /** The name of the view, guard or server, or the place of the rule. */
   readonly subject: string;
   readonly pattern: string;
-  /** A sentence, with the nearest name where there is one. */
+  /** A sentence, with the nearest name if there is one. */
   readonly message: string;
 }
 
 type PatternsFile = CatalogSetup['file'];
 
-/** All that is known of what there is. */
+/** The entries that are known. */
 interface KnownLists {
-  /** The lists of the server, of whomever; none until it has listed. */
+  /** The lists of the server for any caller; none until it has listed. */
   findLists(server: string, kind: ListKind): readonly (readonly RawItem[])[];
   /** Names of the built-in catalogue; undefined where they are not known, or differ between callers. */
   findBuiltIn(kind: ListKind): readonly string[] | undefined;
-  /** Nobody is told: a pattern that can fit no server's names need not wait for one to list, from whose a name is suggested. */
+  /** True if nothing is reported: a pattern that cannot match the names of any server then need not wait for a list to suggest a name from. */
   readonly isUntold?: boolean;
 }
 
 type FindIdlePatterns = (known: KnownLists) => readonly IdlePattern[];
 
-/** Each list is looked at once as long as it is the same, and a nearest name is looked for once among the same servers. */
+/** Each list is searched only once while it is unchanged, and a nearest name is determined only once among the same servers. */
 export function createFindIdlePatterns(file: PatternsFile, findFacts: FindFacts): FindIdlePatterns {
   const isPersonal = (config: UpstreamConfig) => findFacts(config).personalBy !== undefined;
   const naming = createNaming(file);
@@ -122,11 +122,11 @@ interface Row extends Pick<IdlePattern, 'of' | 'subject' | 'pattern'> {
   readonly kind: 'tools' | 'prompts';
   /** The servers that it is about; undefined for all, and the built-in catalogue. */
   readonly servers: readonly string[] | undefined;
-  /** It is a name, in which a star is no pattern. */
+  /** It is a name, in which a star is not a pattern. */
   readonly isName?: boolean;
 }
 
-/** In the order in which they are told; each once. */
+/** In the order in which they are reported; each once. */
 function listRows({ servers, views = [], rules, guards = [] }: PatternsFile): readonly Row[] {
   const toRows = (patterns: readonly string[], row: Omit<Row, 'pattern'>): readonly Row[] =>
     [...new Set(patterns)].map((pattern) => ({ ...row, pattern }));
@@ -244,7 +244,7 @@ export function createFindStranger(file: Parameters<typeof createNaming>[0]) {
   };
 }
 
-/** The beginnings of sentences, and what follows from a pattern that fits nothing. */
+/** The beginnings of sentences, and the consequence of a pattern that matches nothing. */
 const WORDS = {
   view: { subject: 'View ', effect: '' },
   guard: { subject: 'Guard ', effect: ', so it looks at nothing by that pattern' },
@@ -270,7 +270,7 @@ function describe(row: PlacedRow, nearest: string | undefined, isPersonal: boole
   };
 }
 
-// §18.9: tells when a pattern of the configuration file that is served fits nothing any more.
+// §18.9: reports when a pattern of the current configuration file no longer matches anything.
 
 /** Those that patterns are about. */
 const KINDS = ['tools', 'prompts'] as const;
@@ -314,7 +314,7 @@ export function createPatternWatch(
       for (const kind of KINDS)
         if (isFixed(builtIn.catalog, kind)) await builtIn.list(kind, LISTING_CONTEXT);
     } catch {
-      // What an author's list failed with is told where a client asks for it.
+      // The error of an author's list is reported when a client requests the list.
     }
     look();
   }

@@ -93,7 +93,7 @@ function findStart(
 
 /**
  * The positions in the list, rising, and the last entry of the page if there are more. Only as many entries are judged as the page
- * needs: many rules over many entries take long.
+ * needs: many rules over many entries take a long time.
  */
 async function takeVisible(
   list: ListView,

@@ -59,7 +59,7 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
       : renameUris(server, who, request, fitResult(server, request, era, result));
   };
 
-  /** A guard never saw the `_meta` of tasks, only that of their calls; and it sees that of a few methods only. */
+  /** Guards never see the `_meta` of a task request, only that of the call that began the task; of other methods, they see it for a few only. */
   function isMetaUnseen({ method }: RelayedRequest): boolean {
     if (method.startsWith('tasks/')) return true;
     const { guards } = served.current;
@@ -98,7 +98,7 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
     given: RawResult,
   ): RawResult {
     const rules = RESULTS.get(method);
-    // A task is no result of a call yet.
+    // A task is not a result of a call yet.
     if (rules === undefined || given.resultType !== undefined) return given;
     const isWithoutContent = method === 'tools/call' && !Object.hasOwn(given, 'content');
     const result = isWithoutContent ? addMember(given, 'content', '[]') : given;
@@ -193,7 +193,7 @@ function failAsAsked(thrown: unknown, { name, asked }: RelayedRequest): never {
   });
 }
 
-/** For methods that call no tool: the list of the item, and the member that the result must have. */
+/** For methods that call no tool: the list that has the item, and the member that the result must have. */
 const READ: Readonly<Record<string, { readonly list: ListKind; readonly member: string }>> = {
   'prompts/get': { list: 'prompts', member: 'messages' },
   'resources/read': { list: 'resources', member: 'contents' },
@@ -255,7 +255,7 @@ function addApps({ _meta: meta }: JsonObject, path: JsonPath, named: NamedUri[])
   }
 }
 
-/** Keeps the gateway's own cache hint, which is no part of the written result. */
+/** Keeps the gateway's own cache hint, which is not part of the written result. */
 function editResult(result: RawResult, edits: readonly ValueEdit[]): RawResult {
   if (edits.length === 0 || result.cache === undefined) return editValue(result, edits);
   const { cache, ...written } = result;

@@ -39,7 +39,7 @@ interface CatalogFile extends ServersConfig, ViewsConfig {
     readonly name: string;
     /** Names of servers; undefined for all, and the built-in catalogue. */
     readonly servers: readonly string[] | undefined;
-    /** Globs over names of tools as at `/mcp`; undefined for all. */
+    /** Globs over tool names as they are at `/mcp`; undefined for all. */
     readonly tools: readonly string[] | undefined;
     /** `server` is that of a guard of the kind `mcp`. */
     readonly use: { readonly kind: string; readonly server?: string | undefined };
@@ -165,11 +165,11 @@ export class ServedPlan {
     this.current = first;
   }
 
-  /** The policies now. */
+  /** Uses the current policies. */
   readonly judge: Policies['judge'] = (item, caller, args) =>
     this.current.policies.judge(item, caller, args);
 
-  /** The guards now; undefined if there are none. */
+  /** The current guards; undefined if there are none. */
   readonly getGuards = (): Guards | undefined => this.current.guards;
 
   /**

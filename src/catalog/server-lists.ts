@@ -47,7 +47,7 @@ export interface ListsOwner {
 const CALL_WAIT_MS = 15_000;
 /** Clients give up after 10 s. */
 const UNTOLD_WAIT_MS = 8_000;
-/** For a list that is known to take longer; and for any list if another server may have the name that is looked for. */
+/** For a list that is known to take longer; and for any list if another server may have the requested name. */
 const QUICK_WAIT_MS = 1_000;
 /** The number of users with lists of their own whose lists are requested again when the server is back. */
 const MAX_REFRESHED = 10;
@@ -169,7 +169,7 @@ export class ServerLists {
     this.owner.onChange(list, this.nameAudience(caller));
   }
 
-  /** The list may have changed: it is fetched behind the one that is served, and clients are told only if it differs. */
+  /** The list may have changed: it is fetched while the old one is still served, and clients are notified only if it differs. */
   lookAgain(list: ListName, caller: UpstreamCaller): void {
     for (const one of this.findLists(list, caller)) one.lookAgain();
   }
@@ -351,7 +351,7 @@ async function checkItems(
   }
 }
 
-/** With another verdict it is another list: clients are told. */
+/** A list with another verdict counts as another list: clients are notified. */
 const addJudgement = (list: FetchedList, judgement: ListJudgement | undefined): FetchedList =>
   judgement === undefined || judgement.digest === ''
     ? list

@@ -275,7 +275,7 @@ class ListsByConnection extends ServerLists {
   }
 }
 
-/** Nothing of the server. Each kind has its own, as what is made of a list is found by it. */
+/** Empty lists. Each kind has its own object, since results derived from a list are looked up by the object. */
 function createNoLists(
   needsLogin: 'possible' | 'impossible',
 ): Readonly<Record<ListKind, FetchedList>> {

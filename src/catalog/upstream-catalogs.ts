@@ -198,7 +198,7 @@ export class UpstreamCatalogs {
     };
   }
 
-  /** Patterns that fit nothing, of the file that is served, or of another one. */
+  /** Patterns that match nothing, of the current file or of another one. */
   findIdlePatterns(...[file]: Parameters<FindIdle>): ReturnType<FindIdle> {
     return this.patterns.findIdle(file);
   }
@@ -295,7 +295,7 @@ export class UpstreamCatalogs {
 
 type FindIdle = ReturnType<typeof createPatternWatch>['findIdle'];
 
-/** Names, and what clients see of a server, are no part of its connection. */
+/** Names, and what clients see of a server, are not part of its connection. */
 const isSameConnection = (one: UpstreamConfig, other: UpstreamConfig): boolean =>
   isDeepStrictEqual({ ...one, ...SHOWN }, { ...other, ...SHOWN });
 

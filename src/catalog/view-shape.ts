@@ -60,7 +60,7 @@ const resourceGlob: Shape<readonly string[]> = globs(
   'a resource’s URI, or a template, as clients of /mcp see it',
 );
 
-/** They are compared with URIs that are decoded, so one that is encoded fits nothing. */
+/** They are compared with URIs that are decoded, so an encoded one matches nothing. */
 const resourceGlobs: Shape<readonly string[]> = {
   schema: resourceGlob.schema,
   read(node, place) {

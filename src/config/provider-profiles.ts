@@ -28,7 +28,7 @@ export interface ProviderProfile {
 export interface ProviderQuirks {
   /** Only the provider can read its access tokens: the gateway accepts ID tokens instead. */
   readonly opaqueAccessTokens?: true;
-  /** Claims by which ID tokens are recognized, but which its access tokens have, too. */
+  /** Claims that mark an ID token at other providers, but which the access tokens of this provider also have. */
   readonly accessTokenHashes?: readonly string[];
   /** Without `scope`, a refresh returns a token for something else, or none. */
   readonly refreshNeedsScope?: true;

@@ -124,7 +124,7 @@ function findCommon(one: string, other: string) {
 const hasRule = ({ rules }: Protections, rule: RuleConfig) =>
   rules.some((other) => isDeepStrictEqual(listMeant(other), listMeant(rule)));
 
-/** Without its place. Messages to a worker lack undefined members. */
+/** The rule without its place. Messages to a worker lack undefined members. */
 const listMeant = ({ who, when, may, ask }: RuleConfig) => [who, when, may, ask];
 
 const listLimits = ({ who, when }: RuleConfig): readonly string[] => [

@@ -84,7 +84,7 @@ export interface Gateway {
    * @throws Error for a gateway that was made without a file.
    */
   reload(setup: Setup): Promise<void>;
-  /** Patterns of such a file that fit nothing of what its servers have listed so far. */
+  /** Patterns of such a file that match none of the entries that its servers have listed so far. */
   findIdlePatterns(file: Setup['file']): readonly IdlePattern[];
   /** The number of live sessions, of all replicas. */
   countSessions(): Promise<number>;
@@ -233,7 +233,7 @@ function createServiceEndpoints(
   ];
 }
 
-/** One after the other: a file whose rules take long to compile must not replace a later one. */
+/** One after the other: a file whose rules take a long time to compile must not replace a later one. */
 function createReload(config: Config, { setup }: Ports, features: Opened) {
   let reloading: Promise<void> = Promise.resolve();
 

@@ -86,7 +86,7 @@ export function createOperatorEndpoints(
       access: undefined,
       run() {
         const query = new URLSearchParams(call.request.query);
-        // Includes whose sessions or tools, or which server, was looked at: the whole query, so that no value hides behind another.
+        // Includes the user or server whose sessions or tools were viewed: the whole query, so that no value hides behind another.
         const whose = WHOSE.flatMap((name) => query.getAll(name)).filter((value) => value !== '');
         const target = path.slice(1) + (whose.length === 0 ? '' : ` of ${whose.join(', ')}`);
         return runAudited(call, { action: 'show', target }, async () =>

@@ -81,7 +81,7 @@ export async function fetchWithLimits(
 }
 
 /**
- * Reads a whole body, without a leading byte order mark (which is no part of JSON), as `fetch` does.
+ * Reads a whole body, without a leading byte order mark (which is not part of JSON), as `fetch` does.
  *
  * @throws the error that `refuse` creates, for a body that is too long.
  */

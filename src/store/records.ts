@@ -87,7 +87,7 @@ export const claimOnce = (
 
 export const textFormat: RecordFormat<string> = { write: (text) => text, read: (text) => text };
 
-/** A text that is no number reads as 0. */
+/** A text that is not a number reads as 0. */
 export const numberFormat: RecordFormat<number> = {
   write: String,
   read: (text) => Number(text) || 0,

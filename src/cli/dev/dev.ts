@@ -174,7 +174,7 @@ function acceptProviderTokens(environment: Env, audience: readonly string[]): En
     : {};
 }
 
-// Key commands of postern dev, if it has the terminal for itself.
+// Key commands of postern dev, if it has the terminal to itself.
 
 const CTRL_C = '\u0003';
 const CTRL_Z = '\u001a';

@@ -174,7 +174,7 @@ async function writeFiles(
   return wanted.map(({ name }) => name);
 }
 
-/** Postern's own checkout has files with these names, and is no place for a gateway. */
+/** Postern's own checkout has files with these names, and is not a place for a gateway. */
 function adviseOnFolder() {
   if (!isInCheckout()) return 'Add --force to overwrite, or run postern init in an empty folder.';
   const main = `../${basename(process.cwd())}/dist/cli/main.js`;

@@ -188,7 +188,7 @@ const OUTCOMES = {
   used: 'success',
 } as const;
 
-// §27.4: endpoints where users decide. A link alone is no authorization: only the user of the call can open it.
+// §27.4: endpoints where users decide. A link alone is not an authorization: only the user of the call can open it.
 
 /** Fields of the forms. */
 const checkFieldName = createNameCheck(['csrf', 'action', 'request']);

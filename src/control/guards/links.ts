@@ -133,7 +133,7 @@ const WITH_SCHEME_AND_SPACES = createSpaced('hwf', SCHEME_BEFORE);
 /** GitHub Flavored Markdown "Autolinks (extension)": a link without a scheme, to `http:`, which ends before a full stop. */
 const WITHOUT_SCHEME =
   /(?<![a-z0-9@./\\-])www\.[^\s"'<>`()[\]{}|^]{0,4096}[^\s"'<>`()[\]{}|^?!.,:;*_~]/;
-/** Nobody writes a host that is so long: where it ends is not looked for. */
+/** Nobody writes a host that is so long: the search for its end stops here. */
 const TOO_LONG = /(?<long>[/\\]{4096}|[/\\]{2,}[^\s/\\?#]{4096,8192})/;
 
 const createLink = (spaced: RegExp, begin: RegExp, ...more: readonly RegExp[]) =>

@@ -108,10 +108,10 @@ function replaceAll(text: string, all: readonly FoundText[], toMark: TextGuard['
   return replaced + text.slice(copied);
 }
 
-// A long text is looked at in parts, each with what stands around it.
+// A long text is checked in parts, each with the text around it.
 
 const PART = 40_960;
-/** More than the longest that is looked for. */
+/** More than the longest possible match. */
 const OVERLAP = 24_576;
 /** Enough to tell whether something begins there. */
 const BEFORE = 64;
@@ -140,15 +140,15 @@ function* cutParts(text: string) {
   }
 }
 
-/** `base64`: what stands for bytes. `bytes`: one character for each of what is no text. */
+/** `base64`: text that encodes bytes. `bytes`: one character for each byte of data that is not text. */
 export type Form = 'text' | 'base64' | 'bytes';
 
-/** At once where that is no work; `name` is that of the member that has it, if any. */
+/** Synchronous if there is little to do; `name` is the name of the member with the text, if any. */
 type MapText = (text: string, name: string, form: Form) => string | Steps<string>;
 
 /**
- * The value with each of its texts replaced, names of members included; the same object where nothing is. What a member called
- * `blob` or `data` has in base64 is looked at as the text that it stands for, too.
+ * The value with each of its texts replaced, names of members included; the same object if nothing is replaced. The base64 of a member
+ * `blob` or `data` is also checked in decoded form.
  */
 function* mapTexts(value: unknown, map: MapText, name = ''): Steps<unknown> {
   if (typeof value === 'string') {
@@ -207,7 +207,7 @@ const BASE64 = /^[A-Za-z0-9+/=\r\n]*$/;
 function* mapEncoded(given: string, map: MapText, name: string): Steps<string> {
   const ofText = map(given, name, BASE64.test(given) ? 'base64' : 'text');
   const text = typeof ofText === 'string' ? ofText : yield* ofText;
-  // Readers pass over white space, and some over whatever else is no base64.
+  // Readers pass over white space, and some over any other characters outside base64.
   const bytes = Buffer.from(text.replaceAll('=', ''), 'base64');
   const plain = yield* mapBytes(bytes, isUtf8(bytes) ? 'utf8' : 'latin1', map, name);
   // Readers that go by the byte order mark read other words than those that do not.

@@ -153,7 +153,7 @@ export function compileWho(who: RuleConfig['who']) {
   };
 }
 
-/** Compares own members only: nothing is inherited, and names are no paths. */
+/** Compares own members only: nothing is inherited, and names are not paths. */
 function hasClaims(claims: JsonObject, wanted: JsonObject): boolean {
   const names = Object.keys(wanted);
   return (

@@ -123,7 +123,7 @@ function judge(
   caller: PolicyCaller,
 ) {
   const allowed = judgeAllowed(addressed, item, text, caller);
-  // Connecting a server is no call of its tools.
+  // Connecting a server is not a call to its tools.
   if (asking.length === 0 || item.namesBegin !== undefined || item.kind !== 'tool') return allowed;
   const about = asking.filter((rule) => rule.isAbout(item, text));
   const asked = about

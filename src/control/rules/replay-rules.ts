@@ -74,7 +74,7 @@ export async function createReplay(
   };
 
   function askFirst(call: AskedCall) {
-    // Connecting a server is no call of its tools.
+    // Connecting a server is not a call to its tools.
     if (call.item.kind !== 'tool' || call.item.namesBegin !== undefined) return {};
     const said = rules
       .filter(({ ask }) => ask !== undefined)

@@ -156,7 +156,7 @@ const REPLACED_FILE_MEMBERS: Readonly<Record<string, string>> = {
   mcp_servers: 'Postern has its servers under "mcpServers". Rename this member.',
 };
 
-/** What servers and rules mean to each other is not looked at yet. */
+/** References between servers and rules are not checked yet. */
 type FileContent = NonNullable<ReturnType<typeof fileShape.read>>;
 
 export const fileShape = object({
@@ -294,8 +294,8 @@ async function completeFile(file: FileContent, options: FileSource): Promise<Par
 }
 
 /**
- * Where only a server can have such a name, and none of the file has. What others allow stays so: it is patterns that protect
- * which must not fit nothing.
+ * Reports patterns for names that only a server can have, if no server of the file has them. Patterns of rules that only allow are
+ * not reported: only a pattern that protects something must not match nothing.
  */
 function reportStrangers(
   { servers, disabled, rules, guards = [], ...naming }: FileContent,

@@ -112,7 +112,7 @@ export interface KnownLogin {
   readonly id: string;
   /** True if the answer is known already: the request costs the provider nothing. */
   readonly isAnswered: boolean;
-  /** Set if the request has a proof that others could not have read: it does not count for its address. */
+  /** Set if the request has a proof that others could not have read: it does not count against its address. */
   readonly isProven?: true;
 }
 

@@ -238,7 +238,7 @@ export class Connection {
 
   /**
    * Reports the progress since the last call; call it once a second. Stalled: the client reads too slowly. Waiting for a
-   * body: no bytes came of the body of the only request.
+   * body: no bytes of the body of the only request have arrived.
    */
   checkProgress(): 'moving' | 'stalled' | 'waiting for a body' {
     const { socket, pending } = this;

@@ -170,7 +170,7 @@ function createFindClientIp(trust: TrustProxy): FindClientIp {
 /** More proxies than any deployment has; any client can write a long list. */
 const MAX_HOPS = 32;
 
-/** From the right, the first that is no trusted proxy; if all are trusted, the leftmost. */
+/** From the right, the first that is not a trusted proxy; if all are trusted, the leftmost. */
 function findFirstUntrusted(hops: readonly string[], trusts: (address: string) => boolean) {
   let last = UNKNOWN_ADDRESS;
   for (let at = hops.length - 1; at >= 0 && at >= hops.length - MAX_HOPS; at -= 1) {

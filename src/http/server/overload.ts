@@ -92,7 +92,7 @@ export function createOverload({ clock, log }: ClockAndLog, runQueue: Pick<RunQu
     /** Counts a call that came at `now` (monotonic); returns false if it must be refused. */
     tryAdmit(now: number): boolean {
       if (!isTicking) start(now);
-      // Timers wait for the end of a turn of the event loop, which takes long if it reads many calls.
+      // Timers wait for the end of a turn of the event loop, which takes a long time if it reads many calls.
       if (limit === Number.POSITIVE_INFINITY && now - countedAt >= LATE_MS) countLateness(now);
       if (admitted < limit && runQueue.getWait(now) < MAX_WAIT_MS) {
         admitted += 1;

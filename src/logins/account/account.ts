@@ -176,7 +176,7 @@ interface AccountPageContent extends ShownOnce {
   readonly grants: readonly Grant[];
   /** Host of the provider's logout page; undefined without one. */
   readonly providerHost: string | undefined;
-  /** Users connect servers at another page. */
+  /** Users connect servers on another page. */
   readonly hasConnections: boolean;
 }
 

@@ -152,7 +152,7 @@ const checkAccessTokenHash: Check = (_kind, { at_hash: found }, { accessToken, t
   );
 };
 
-/** In the order in which they are told. `acr` and `auth_time` matter to those who asked for them, which the gateway never does. */
+/** In the order in which they are reported. `acr` and `auth_time` matter to those who asked for them, which the gateway never does. */
 const CHECKS: readonly Check[] = [
   checkKind,
   checkIssuer,
@@ -165,7 +165,7 @@ const CHECKS: readonly Check[] = [
   checkAccessTokenHash,
 ];
 
-/** A `sub` of another issuer is somebody else, also where it is the same (OpenID Connect Core §5.7). */
+/** A `sub` of another issuer is another user, even if it is the same (OpenID Connect Core §5.7). */
 function checkEarlierUser(user: UserIdentity, earlier: UserIdentity | undefined) {
   if (earlier === undefined) return;
   for (const [member, found, expected] of [

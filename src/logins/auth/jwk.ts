@@ -23,7 +23,7 @@ export interface VerificationKey {
 /**
  * The usable keys of a JWK Set, never none; others are left out, as RFC 7517 §5 asks. `listed` is how many there are, usable or not.
  *
- * @throws Error when it is no key set, or has no usable key: the provider is broken, not empty.
+ * @throws Error when it is not a key set, or has no usable key: the provider is broken, not empty.
  */
 export function parseKeySet(body: Uint8Array) {
   const set = parseObject(body);

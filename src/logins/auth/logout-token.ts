@@ -43,7 +43,7 @@ const MAX_AGE_SECONDS = 600;
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout';
 
 /**
- * Whoever sent it is told which member is at fault. What is in it, and what this gateway expects, is for the log.
+ * The sender learns which member is wrong. Its value, and the value that this gateway expects, only go to the log.
  *
  * @throws GatewayError `invalid_logout_token`, always.
  */
@@ -79,8 +79,8 @@ const KIND: ProviderTokenKind = {
 export type LogoutTokenVerifier = ReturnType<typeof createLogoutTokenVerifier>;
 
 /**
- * Not whether it came before. All else is judged before its signature, so that nobody has a key fetched for what is no
- * logout token anyway.
+ * Does not check for repetition. Everything else is checked before the signature, so that no one can cause a key to be fetched for a token
+ * that is not a logout token anyway.
  *
  * Both throw a GatewayError `invalid_logout_token`, whose facts are member, found, expected and problem.
  */
@@ -163,7 +163,7 @@ const checkNoNonce: ClaimCheck = (_kind, claims) => {
   });
 };
 
-/** In the order in which they are told. */
+/** In the order in which they are reported. */
 const CHECKS: readonly ClaimCheck[] = [
   checkEvents,
   checkNoNonce,

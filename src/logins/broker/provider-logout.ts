@@ -167,7 +167,7 @@ interface Look {
   verify(): Promise<LogoutToken>;
 }
 
-/** All its logout tokens are counted together, from any address. */
+/** All of the provider's logout tokens are counted together, whatever address they come from. */
 const PROVIDER: KnownLogin = { id: 'provider', isAnswered: false, isProven: true };
 
 const RETRY = { 'Retry-After': '5' };

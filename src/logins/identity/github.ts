@@ -56,7 +56,7 @@ export function createReadGithubIdentity(
     if (found.kind !== 'found') return failForbidden('/user', found);
     const profile = isObject(found.value) ? found.value : {};
     const { id } = profile;
-    // Names at GitHub can be changed, and then taken by another user; the number stays.
+    // GitHub usernames can be changed, and then taken by another user; the numeric ID stays the same.
     if (!Number.isSafeInteger(id)) return failMember('id', id);
     const user = { issuer, sub: String(id) };
     if (earlier && (user.sub !== earlier.user.sub || issuer !== earlier.user.issuer))

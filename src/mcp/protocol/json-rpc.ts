@@ -88,7 +88,7 @@ export function readParams(params: unknown): JsonObject {
   return isObject(params) ? params : failParams('params must be an object');
 }
 
-/** @throws GatewayError `invalid_params` when the member is no string. */
+/** @throws GatewayError `invalid_params` when the member is not a string. */
 export function readString(members: JsonObject, name: string, owner = 'params'): string {
   const value = members[name];
   return typeof value === 'string' ? value : failParams(`${owner}.${name} must be a string`);

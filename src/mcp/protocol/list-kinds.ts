@@ -94,6 +94,6 @@ export function failUnknownItem(
   });
 }
 
-/** SEP-2640: an unknown directory, or a resource that is no directory. @throws GatewayError `invalid_params`. */
+/** SEP-2640: an unknown directory, or a resource that is not a directory. @throws GatewayError `invalid_params`. */
 export const failNoDirectory = (uri: string, facts?: JsonObject): never =>
   failUnknown({ noun: 'directory', name: stripUri(uri), data: { uri }, ...(facts && { facts }) });

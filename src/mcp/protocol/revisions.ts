@@ -8,7 +8,7 @@ import { type JsonRpcMessage, readMeta } from './json-rpc.ts';
 /** Sessions that begin with `initialize`, or self-contained requests. */
 export type Era = 'session' | 'stateless';
 
-/** Newest first. `0.1.0` is no revision of MCP; §9 lists it. */
+/** Newest first. `0.1.0` is not a revision of MCP; §9 lists it. */
 const REVISIONS: Readonly<Record<string, Era>> = {
   '2026-07-28': 'stateless',
   '2025-11-25': 'session',

@@ -57,7 +57,7 @@ interface Reader {
 /** Timeout of a request to the replica where a stream began, in milliseconds, and the number of retries. */
 const ASK_AGAIN_MS = 1000;
 const MAX_SILENCES = 5;
-/** Heartbeat while it answers: tells it that the stream is read, and makes up for lost news. */
+/** Heartbeat while the other replica answers: tells it that the stream is still being read, and makes up for lost news. */
 const SIGN_OF_LIFE_MS = 5000;
 
 /** Each reader holds a connection. */
@@ -135,7 +135,7 @@ export function createResumptions(
     const own = kept.find(session.sessionId, id.name);
     if (own !== undefined) return toMissed(own.toLog(), position);
     const reader = openReader(session, id, position);
-    // Without room for another reader: as if it were lost.
+    // There is no room for another reader: the stream counts as lost.
     if (reader === undefined) return toMissed(undefined, position);
     for (let silences = 0; ; ) {
       const { isGone } = reader;

@@ -373,7 +373,7 @@ function readNames(notifications: JsonObject, member: string, what: string): rea
 // The stream of a subscription that is slow to open, as servers are asked first: heartbeats begin before it is open, so that no
 // proxy closes an idle connection.
 
-/** For `ResponseStream.keep`: used only if opening takes long. */
+/** For `ResponseStream.keep`: used only if opening takes a long time. */
 const createOpeningStream = (opening: Promise<StreamResponse>, id: RequestId): KeepStream => ({
   canPrime: false,
   start() {

@@ -107,7 +107,7 @@ export async function guardTask(
     }),
   );
   if (task === undefined || !(after || asked || told)) return task;
-  // Drops the status message: it is no notification, so no guard would see it.
+  // Drops the status message: it is not a notification, so no guard would see it.
   const { statusMessage: _, ...rest } = task;
   if (rest.result === undefined && rest.error === undefined) return rest;
   const { result, error, ...ended } = rest;
@@ -137,7 +137,7 @@ const MAX_ID_LENGTH = 512;
 const MAX_MESSAGE = 1000;
 const MAX_QUESTIONS = 16;
 
-/** Reads the answer to a call; undefined if it is no task. @throws GatewayError for an invalid one. */
+/** Reads the answer to a call; undefined if it is not a task. @throws GatewayError for an invalid one. */
 export function readTaskHandle(server: string, result: JsonObject): RelayedTask | undefined {
   return result.resultType === 'task' ? readTask(server, result) : undefined;
 }

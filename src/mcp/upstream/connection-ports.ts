@@ -4,7 +4,7 @@ import type { ConnectionServer, TokenRefusal } from './connections.ts';
 import type { RelayedRequest } from './server-request.ts';
 import type { ConnectionNeeded, Upstream, UpstreamCaller } from './upstream.ts';
 
-/** Undefined for who has no token: the gateway itself, and callers without authentication. */
+/** Undefined for the gateway itself, and for callers without authentication: they have no token. */
 export type GetToken = (caller: UpstreamCaller) => string | undefined | Promise<string | undefined>;
 
 /** Keyed by lower-case name. */

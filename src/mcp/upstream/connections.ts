@@ -81,14 +81,14 @@ export type EndedBy = 'user' | 'operator' | 'logout';
 /** The means by which a request for this owner goes to the server. */
 export type Access =
   | ActiveAccess
-  /** Nothing may be sent: the doors lead on. `scopes` are those that the server wants beside what was granted. */
+  /** Nothing may be sent until the user connects. `scopes` are those that the server requires in addition to the granted ones. */
   | {
       readonly kind: 'missing' | 'login needed';
       /** For people and models; says server and hop; never a secret. Undefined where there never was a connection. */
       readonly reason: string | undefined;
       readonly scopes: readonly string[] | undefined;
     }
-  /** Nothing may be sent, and nothing was lost: the authorization server, or the store, gave no answer that is good now. */
+  /** Nothing may be sent, and nothing was lost: the authorization server, or the store, gave no usable answer. */
   | { readonly kind: 'unavailable'; readonly reason: string };
 
 export interface ActiveAccess {
@@ -144,7 +144,7 @@ export interface Connections {
     owner: ConnectionOwner,
     by: EndedBy,
   ): Promise<{ readonly ended: number; readonly failed: number }>;
-  /** All at one server, whosever. @throws StoreUnavailable */
+  /** All connections to one server, of all owners. @throws StoreUnavailable */
   endAtServer(
     server: string,
     by: EndedBy,
@@ -193,11 +193,11 @@ export interface ConnectionRequests {
 
 /** From the page to the authorization server and back. */
 export interface Connecting {
-  /** Hosts: that at which one logs in, and then those where else the authorization server has endpoints. @throws ConnectionProblem */
+  /** The host of the login, followed by the other hosts at which the authorization server has endpoints. @throws ConnectionProblem */
   findLoginHosts(server: ConnectionServer): Promise<readonly string[]>;
   /**
-   * Resolves to the address that the browser is sent to. Finds the authorization server and who the gateway is there; registers where it must.
-   * Undefined where the person has to be shown first at which hosts that is: they are others than the ones shown.
+   * Resolves to the address that the browser is sent to. Finds the authorization server and the gateway's client there; registers if necessary.
+   * Undefined if the hosts differ from those that the user has been shown: they have to be shown first.
    *
    * @throws ConnectionProblem
    */
@@ -234,7 +234,7 @@ export interface Connecting {
     /** As `begin` was told it: of the link that it began with; undefined where it began at the page of connections. */
     readonly requestId: string | undefined;
   }>;
-  /** The gateway's own client document, by which it is known where documents are taken; undefined where BASE_URL is no public https. */
+  /** The gateway's own client document, by which it is known where documents are taken; undefined where BASE_URL is not a public https address. */
   getClientDocument(): JsonObject | undefined;
   /**
    * RFC 7517: the keys by which the gateway logs in with `private_key_jwt`. They are served at

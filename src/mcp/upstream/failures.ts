@@ -16,7 +16,7 @@ import { UpstreamError, type UpstreamFailure } from './upstream.ts';
  * Makes the result of a failed call of this method: one that the client's model can read, or for methods without such
  * results a JSON-RPC error.
  *
- * @throws GatewayError; and what is no failure of a server, as it was thrown.
+ * @throws GatewayError; rethrows anything that is not a failure of a server.
  */
 export type ToFailedResult = (
   server: string,

@@ -23,23 +23,23 @@ import {
 } from '../../platform/scan/scan-json.ts';
 import { Findings, RESULTS } from '../protocol/fit.ts';
 
-/** Bytes of a response, and where its result stands in them. */
+/** Bytes of a response, and the position of the result in them. */
 interface ResultBytes {
-  /** Good for now: others take their place as soon as something else is joined. */
+  /** Valid only for now: the next call of `joinPieces` overwrites them. */
   readonly bytes: Buffer;
-  /** The same as they came, in memory of their own. */
+  /** The same bytes as received, in memory of their own. */
   readonly pieces: readonly Uint8Array[];
-  /** True if the result goes on in these pieces, and not as text. */
+  /** True if the result is passed on in these pieces, and not as text. */
   readonly isLong: boolean;
   readonly start: number;
   readonly end: number;
 }
 
 /**
- * The result, of which only short members are parsed; a member is had by its name, or with all others, as of any object.
- * Undefined where the gateway has to know what is in it: what it links to, how it goes on, or what of it clients cannot read.
+ * The result, of which only short members are parsed. Its members can be read and enumerated like those of any object.
+ * Undefined if the gateway has to know its content: its links, its continuation, or the parts that clients cannot read.
  *
- * Whoever asks for a member gets a GatewayError `upstream_error` where one of its strings is no JSON.
+ * Reading a member throws a GatewayError `upstream_error` if one of its strings is not valid JSON.
  */
 export function createUnreadResult({
   bytes,
@@ -209,7 +209,7 @@ const LISTS = new Set(['content', 'contents']);
 /** It matters only that they are objects. */
 const OPEN = new Set(['structuredContent', '_meta']);
 
-/** Undefined, too, where one of them is no object. */
+/** Also undefined if one of them is not an object. */
 function readList(
   bytes: Buffer,
   entries: readonly ScannedEntry[] | undefined,

@@ -36,9 +36,9 @@ export interface UpstreamConfig {
   readonly timeoutMs: number;
   /** True if the gateway is ready only while the server can be reached. */
   readonly required: boolean;
-  /** Which era it is spoken to in; `auto` is the newest that it speaks. */
+  /** The era that the gateway uses for it; `auto` is the newest that it supports. */
   readonly era: 'auto' | 'session' | 'stateless';
-  /** True if it is told clients' roots; they may replace what it lets its callers read. */
+  /** True if it receives clients' roots. They may replace the folders that it lets its callers read. */
   readonly roots: boolean;
   readonly tools: ToolSelection;
 }
@@ -57,8 +57,9 @@ export type FindFacts = (config: UpstreamConfig) => UpstreamFacts;
 /** Facts of a server that follow from its transport and its credentials. */
 export interface UpstreamFacts {
   /**
-   * The member of the file by which each user has lists of their own, for what their client can be asked; undefined where all have
-   * the same. By `auth` it is told who calls; by `isolation` it has processes of their own, also for who is no user.
+   * The member of the configuration file that gives each user lists of their own, depending on what their client can be asked;
+   * undefined if all users have the same lists. With `auth` the server learns who calls; with `isolation` each caller has processes
+   * of their own, even without a user.
    */
   readonly personalBy: 'auth' | 'isolation' | undefined;
   /** True if it answers nobody without a user's token: the gateway itself has no credentials there. */

@@ -123,7 +123,7 @@ export interface UpstreamRequest {
   readonly onLog?: ((params: JsonObject) => void) | undefined;
   /**
    * Answers a request of the server (session era) that belongs to this one: elicitation, sampling, roots.
-   * Without it, and where it cannot be told to what it belongs, the server gets an error. The signal is aborted when
+   * Without it, and if the call that the request belongs to cannot be determined, the server gets an error. The signal is aborted when
    * the server no longer wants an answer.
    */
   onRequest?(request: UpstreamQuestion, signal: CancelSignal): Promise<JsonObject>;

@@ -10,7 +10,7 @@ import {
 } from 'node:zlib';
 
 const KNOWN = /^(?:(?:x-)?gzip|deflate|br)$/;
-/** Values that are no codings: some servers name the character set there, or the media type. */
+/** Values that are not codings: some servers name the character set there, or the media type. */
 const MEANINGLESS = /^(?:|identity|none|binary|[78]bit|(?:us-)?ascii|utf-?8|iso-8859-1|.*[=/].*)$/;
 const SHOWN = /^[\w.+, -]{1,60}$/;
 

@@ -169,7 +169,7 @@ export function createDescriptions(
   return {
     nameAudience,
     find: (caller: UpstreamCaller) => memory.find(nameAudience(caller)),
-    /** Undefined also where the server was down since then. */
+    /** Undefined even if one was found, when the server has been down since then. */
     findCurrent(caller: UpstreamCaller) {
       const audience = nameAudience(caller);
       return memory.isExpired(audience) ? undefined : memory.find(audience);
@@ -181,7 +181,7 @@ export function createDescriptions(
       if (isPersonal || caller === GATEWAY_CALLER || known === undefined) {
         memory.note(audience, description);
       } else if (known.era !== description.era) {
-        // Another server has taken its place: the gateway asks for itself.
+        // Another server has taken its place: the gateway asks it itself.
         memory.forget(audience);
       } else if (!isDeepStrictEqual(known, description)) {
         // The server may say this to this client only. Until the gateway has asked, the description for all serves.

@@ -16,7 +16,7 @@ interface EventReader {
   /** Data of an event, as text or as the bytes that were received. */
   onEventData(data: string | Buffer): void;
   onNamedEvent(name: string, data: string): void;
-  /** A comment, a field without a meaning, an event without data; or lines without end that are no event. */
+  /** A comment, a field without a meaning, an event without data; or endless lines that form no event. */
   onNoise(count: number): void;
   /** Called once an event has an id, or the server says when to come back; undefined where the stream is not resumed. */
   openCursor(): EventCursor | undefined;

@@ -50,7 +50,7 @@ interface ExchangeServer {
   inFlight: number;
   /** Bytes of an answer; of a stream, of each of its events. */
   readonly maxBytes: number;
-  /** Its requests have a token of the configuration file, and none of a user. */
+  /** Its requests carry a token from the configuration file, not the token of a user. */
   readonly hasToken: boolean;
 }
 
@@ -114,7 +114,7 @@ export class Exchange
   private counted: CountedAnswer | undefined;
   /** A body that is one value of JSON, as received and without copying; undefined for a stream of events. */
   private pieces: Buffer[] | undefined;
-  /** Copies the pieces after the first ones: each of many small ones takes more than its bytes. */
+  /** Holds copies of all pieces but the first ones: many small buffers would take more memory than their bytes. */
   private rest: GrowingBuffer | undefined;
   private bytes = 0;
   /** Undefined while each chunk was one whole event, as for most answers. */

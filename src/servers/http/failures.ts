@@ -75,7 +75,7 @@ function findCode(cause: unknown): string | undefined {
   return cause instanceof Error && cause.cause !== undefined ? findCode(cause.cause) : undefined;
 }
 
-/** The server answered with a status that is no success. */
+/** The server answered with a status that is not a success. */
 export class RefusalError extends UpstreamError {
   readonly status: number;
 
@@ -88,7 +88,7 @@ export class RefusalError extends UpstreamError {
 export const isUnauthorizedError = (error: unknown): boolean =>
   error instanceof RefusalError && error.status === 401;
 
-/** Converts a status that is no success. */
+/** Converts a status that is not a success. */
 export const toRefusal = (answer: RefusedAnswer): RefusalError =>
   new RefusalError(answer.status, describeRefusal(answer), describeRedirect(answer));
 

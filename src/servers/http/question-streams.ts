@@ -180,7 +180,7 @@ function createQuestionReplicas(
   channel: string,
   { findPlace, answer, onRelease }: ReplicaPorts,
 ) {
-  /** Questions for which another replica is looked for. */
+  /** Questions for which the gateway is looking for another replica. */
   const looking = new Map<string, (replica: string) => void>();
   let joined: Replicas<QuestionMessage> | undefined;
 

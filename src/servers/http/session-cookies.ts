@@ -162,7 +162,7 @@ const SECONDS = /^-?\d+$/;
 /** No browser keeps one for longer. */
 const MAX_LIFETIME_MS = 400 * 86_400_000;
 
-/** RFC 6265 §5.2. Undefined for a line that is no cookie, or could not be sent back. */
+/** RFC 6265 §5.2. Undefined for a line that is not a cookie, or could not be sent back. */
 function readCookie(line: string, requestPath: string, now: number): Cookie | undefined {
   const [pair = '', ...attributes] = line.split(';');
   const [name, value] = cutAt(pair, '=');

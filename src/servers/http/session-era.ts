@@ -330,7 +330,7 @@ class SessionCall extends ServerCall {
     this.requests.connection.send(this.caller, cancelled, this.session).catch(() => {});
   }
 
-  /** The session had to be replaced, though the server speaks of credentials. */
+  /** True if the session had to be replaced, although the server answered that the credentials are wrong. */
   override async isAboutSession(): Promise<boolean> {
     const { requests, session, caller } = this;
     if (session.id === undefined) return false;

@@ -297,7 +297,7 @@ export function createFindSessionState(
     }
   }
 
-  /** Single flight for a session. With `mustAsk` also where it was probed a moment ago. Never rejects. */
+  /** Single flight for a session. With `mustAsk` even if it was probed a moment ago. Never rejects. */
   return async function findSessionState(
     caller: UpstreamCaller,
     session: ServerSession,

@@ -245,12 +245,12 @@ const closeChannel = (opening: Promise<SseChannel>) =>
 
 type SseChannel = Awaited<ReturnType<typeof openSseChannel>>;
 
-/** The listener to all that is no answer. */
+/** The listener to all messages that are not answers. */
 interface SseListener {
   readonly caller: UpstreamCaller;
   onNotification(message: ServerNotification): void;
   onStrayAnswer(): void;
-  /** An event is no message: its call is unknown, so it ends none. */
+  /** An event that is not a message: its call is unknown, so it ends none. */
   onNoMessage(): void;
   /** A message was answered 401: by the server, or by what is behind it. */
   onUnauthorized(): void;

@@ -50,7 +50,7 @@ export interface ServerNotification {
   readonly params: JsonObject;
 }
 
-/** Undefined for a value that is no message of JSON-RPC. */
+/** Undefined for a value that is not a JSON-RPC message. */
 export function readServerMessage(value: unknown): ServerMessage | undefined {
   if (!isObject(value) || value.jsonrpc !== '2.0') return undefined;
   return 'method' in value ? readRequest(value) : readResponse(value);
@@ -77,8 +77,8 @@ function readResponse({ id, result, error }: JsonObject): ServerMessage | undefi
 const isId = (id: unknown): id is RequestId => typeof id === 'string' || typeof id === 'number';
 
 /**
- * The number that the gateway sent as an id or a progress token, as a server echoes it: some write it as text. Only the text that
- * JSON has for the number counts, so no `03`, `3.0` or ` 3`.
+ * The number that the gateway sent as an id or a progress token, as a server echoes it: some write it as a string. Only the JSON
+ * spelling of the number is accepted, so not `03`, `3.0` or ` 3`.
  */
 export function readEchoedNumber(echoed: unknown): number | undefined {
   if (typeof echoed === 'number') return echoed;

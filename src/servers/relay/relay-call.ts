@@ -165,7 +165,7 @@ function noteCopy<Copy extends JsonObject>(result: JsonObject, copy: Copy): Copy
 
 const OWN_META: readonly JsonEdit[] = [{ path: ['_meta', SERVER_INFO] }];
 
-/** Since 2026-07-28 it may be any value; clients of the revisions before refuse a result where it is no object. */
+/** Since 2026-07-28 it may be any value; clients of the revisions before refuse a result where it is not an object. */
 function toSessionResult(shown: RawResult): RawResult {
   const { structuredContent } = shown;
   if (structuredContent === undefined || isObject(structuredContent)) return shown;

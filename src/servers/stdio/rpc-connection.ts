@@ -183,7 +183,7 @@ export function createRpcConnection(
   return {
     /**
      * Sends a request; `toParams` gets its progress token. The params are not retained while the request is in flight: they may
-     * be large, and the call may take long.
+     * be large, and the call may take a long time.
      *
      * @throws UpstreamError
      */

@@ -94,7 +94,7 @@ export function startWorker(served: Protection | undefined) {
     id: worker.id,
     pid: worker.process.pid,
     serving,
-    /** Milliseconds since it started serving; on a busy machine the start itself may take long. */
+    /** Milliseconds since it started serving; on a busy machine the start itself may take a long time. */
     getServedMs: () => (servingSince === undefined ? 0 : systemClock.monotonic() - servingSince),
     ended,
     /** A message to a dead worker is lost. */
