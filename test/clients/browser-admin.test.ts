@@ -124,7 +124,7 @@ test('§22.5 operators: whoever is none is told so, and without ADMIN_GROUPS the
   const other = closeAfterTest(await startSiteBrowser({ env: { ADMIN_GROUPS: 'operators' } }));
   const { page } = await other.open('/admin');
   await logInToPlayground(page);
-  expect(await page.getByRole('alert').innerText()).toContain('This is for operators.');
+  expect(await page.getByRole('alert').innerText()).toContain('This is for operators only.');
   await other.service.restart({ ADMIN_GROUPS: '' });
   expect((await fetch(`${other.service.baseUrl}/admin`)).status).toBe(404);
 });

@@ -39,7 +39,7 @@ test.each(ERAS)(
     const { page, complaints } = await connect(era);
     await page.getByText('Folders for servers that ask').click();
     await page.getByLabel('Roots, one per line').fill('file:///home/ada/work\n/home/ada\n');
-    await page.getByText('“/home/ada” is left out').waitFor();
+    await page.getByText('“/home/ada” is ignored').waitFor();
     const bodies = watchBodies(page);
     await callTool(page, 'asks');
 

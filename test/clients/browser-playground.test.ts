@@ -178,7 +178,7 @@ test('§19.5 playground: a form that is not filled in says what is missing, and 
 test('§19.5 playground: an answer that this tab did not ask for is refused, and no token is asked for', async () => {
   const { page, tokens } = await own.open('/playground/callback?code=stolen&state=other');
   await page.getByRole('alert').waitFor();
-  expect(await page.getByRole('alert').innerText()).toContain('did not begin the login');
+  expect(await page.getByRole('alert').innerText()).toContain('did not start the login');
   expect(page.url()).toBe(`${own.service.baseUrl}/playground`);
   expect(tokens.size).toBe(0);
   expect(await steps(page)).toEqual([]);

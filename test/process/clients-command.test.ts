@@ -35,7 +35,7 @@ test('§13.6 clients hash: of a secret that one has it prints the hash alone', a
 
 test.each([
   [['--secret', '-'], 'x'.repeat(31), /has 31 characters\. It must be random, with at least 32/],
-  [['--secret', '-'], '', /there is nothing in it/],
+  [['--secret', '-'], '', /it is empty/],
   [
     ['--secret', '-'],
     `${'x'.repeat(32)} ${'x'.repeat(32)}`,

@@ -66,7 +66,7 @@ test.each([
   {
     what: 'is code',
     name: 'catalog.mjs',
-    says: 'catalog.mjs: Postern reads JSON and YAML here. Tools',
+    says: 'catalog.mjs: Postern reads JSON and YAML here. Pass your own tools',
   },
   { what: 'is TOML', name: 'config.toml', says: 'config.toml: Postern reads JSON and YAML' },
   { what: 'is in UTF-16', name: 'utf16.json', says: 'utf16.json: the file is not in UTF-8.' },
@@ -353,7 +353,7 @@ test('§18.7 lock: one that is removed stays in force, until an empty one says t
     .toContainEqual(
       expect.objectContaining({
         level: 'error',
-        lost: [expect.stringMatching(/^postern\.lock is gone\. .* that is \{\}\.$/)],
+        lost: [expect.stringMatching(/^postern\.lock is gone\. .* that contains \{\}\.$/)],
       }),
     );
   expect(await callTool(postern.url, 'one__env')).toMatchObject({ code: -32602 });
@@ -470,7 +470,7 @@ test('§18.1 file: what dev prints names the servers and where a client is told 
   expect(postern.stdout).toContain(
     '  Servers   wiki (at wiki.example)\n            files (runs true)\n',
   );
-  expect(postern.stdout).toContain('by a command, in place of its entries for these servers:');
+  expect(postern.stdout).toContain('with a command, replacing its entries for these servers:');
   expect(postern.stdout).toMatch(/alone: http:\/\/localhost:\d+\/mcp\/wiki has what wiki has/);
   expect(postern.stdout).not.toContain('hunter2');
 });

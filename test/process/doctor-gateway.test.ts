@@ -128,7 +128,7 @@ test('§20.2 doctor URL: a website, a login page in front, an address that moved
     return find('gateway.endpoint');
   };
   answerWith(200, { 'Content-Type': 'text/html' });
-  expect((await diagnose()).what).toContain('is no MCP server: 200, text/html');
+  expect((await diagnose()).what).toContain('is not an MCP server: 200, text/html');
   answerWith(403, { 'Content-Type': 'text/html' });
   expect((await diagnose()).remedy).toContain('a firewall or proxy in front refuses');
   // The health check of a proxy keeps requests from a gateway that runs, but is not ready.

@@ -29,7 +29,7 @@ test('§20.2 doctor, GitHub: it can be reached, the client is accepted, and a lo
     what: expect.stringContaining('it needs no discovery document'),
   });
   expect(find('provider.client-secret').status).toBe('ok');
-  expect(find('provider.offline-access').what).toContain('live until they are revoked');
+  expect(find('provider.offline-access').what).toContain('are valid until they are revoked');
 });
 
 test('§20.2 doctor, GitHub: a wrong secret is told, although GitHub says it with status 200', async () => {

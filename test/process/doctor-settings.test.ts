@@ -325,8 +325,8 @@ describe('doctor --token: planted mistakes', () => {
   });
 
   test.each([
-    [300, 'Access tokens live 5 minutes only.'],
-    [59, 'Access tokens live 59 s only.'],
+    [300, 'Access tokens are valid for only 5 minutes.'],
+    [59, 'Access tokens are valid for only 59 s.'],
   ])('§20.2 doctor --token: one that lives %i s is warned of', async (seconds, what) => {
     const iat = Math.floor(Date.now() / 1000);
     const { find, code } = await check(await issuer.sign({ iat, exp: iat + seconds }));

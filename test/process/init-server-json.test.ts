@@ -224,10 +224,10 @@ test.each([
   ],
   [
     { packages: [{ ...NPM, identifier: '--package=evil' }] },
-    'has no name that one of npm can have',
+    'has a name that is not valid for npm.',
   ],
-  [{ packages: [{ ...NPM, identifier: 'weather;rm' }] }, 'has no name that one of npm can have'],
-  [{ packages: [{ ...OCI, identifier: '--privileged' }] }, 'has no name that one of oci can have'],
+  [{ packages: [{ ...NPM, identifier: 'weather;rm' }] }, 'has a name that is not valid for npm.'],
+  [{ packages: [{ ...OCI, identifier: '--privileged' }] }, 'has a name that is not valid for oci.'],
   [{ packages: [{ ...OCI, identifier: 'acme/weather' }] }, 'has neither tag nor digest'],
   [{ packages: [{ ...NPM, version: 'latest' }] }, 'It must be one version'],
   [{ packages: [{ ...NPM, version: '1' }] }, 'It must be one version'],
@@ -235,7 +235,7 @@ test.each([
   [{ packages: [{ ...PYPI, version: 'next' }] }, 'It must be one version'],
   [
     { packages: [{ ...OCI, identifier: 'ghcr.io/acme/weather:latest' }] },
-    'has no name that one of oci can have',
+    'has a name that is not valid for oci.',
   ],
   [{ packages: [{ ...NPM, version: '^1.2.3' }] }, 'It must be one version'],
   [{ packages: [{ ...NPM, version: '1.x' }] }, 'It must be one version'],

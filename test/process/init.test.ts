@@ -573,7 +573,7 @@ test.each([
     expect(stdout).toMatch(/Fill in \.env: .*OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET/);
     const unfinished = await runInside({}, { args: ['config'], cwd });
     expect(unfinished.code).toBe(1);
-    expect(unfinished.stdout).toContain('✗ OAUTH_CLIENT_ID: … is the placeholder');
+    expect(unfinished.stdout).toContain('✗ OAUTH_CLIENT_ID: … is a placeholder');
     const login = ['--issuer', issuer, '--client-id', 'c'];
     const store = ['--store', 'redis', '--redis-url', 'redis://h'];
     const values = [...login, '--client-secret', 's', ...store];

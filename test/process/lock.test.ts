@@ -100,7 +100,7 @@ describe('postern lock', () => {
     expect(await readText()).toBe(text);
     expect(await runLock(['--check'])).toEqual({
       code: 0,
-      stdout: 'postern.lock is what the servers say now.\n',
+      stdout: 'postern.lock matches the servers.\n',
       stderr: '',
     });
   });
@@ -165,7 +165,7 @@ describe('postern lock', () => {
     const { code, stdout } = await runLock(['--check']);
     expect([code, stdout]).toEqual([
       1,
-      expect.stringContaining('Nothing is locked: postern.lock is not there'),
+      expect.stringContaining('Nothing is locked: postern.lock does not exist'),
     ]);
     await expect(readText()).rejects.toThrow('ENOENT');
   });
@@ -260,7 +260,7 @@ describe('postern lock when something is wrong', () => {
     expect(await runLock(['--check'])).toMatchObject({
       code: 1,
       stdout:
-        'notes could not be read: it refuses connections.\npostern.lock is what the other servers say now.\n',
+        'notes could not be read: it refuses connections.\npostern.lock matches the other servers.\n',
     });
     change(wiki, { tools: [buildTool('search'), buildTool('publish')] });
     const { code, stdout } = await runLock();
@@ -312,7 +312,7 @@ describe('postern lock when something is wrong', () => {
     {
       args: ['lock', '--config', 'mcp.json', '--token', '-'],
       input: '',
-      says: '--token -: there is nothing in it.',
+      says: '--token -: it is empty.',
     },
     {
       args: ['lock', '--config', 'mcp.json', '--token-file', 'none.txt'],

@@ -13,7 +13,7 @@ afterEach(endPosterns);
 const page = readFileSync(new URL('../../docs/rules.md', import.meta.url), 'utf8');
 /** File, claims, and what is printed. */
 const [, file = '', claims = '', printed = ''] =
-  /## Try them\n.*?```json\n(.*?)```.*?```json\n(.*?)```.*?```text\n\$ [^\n]*\n(.*?)```/s.exec(
+  /## Test rules\n.*?```json\n(.*?)```.*?```json\n(.*?)```.*?```text\n\$ [^\n]*\n(.*?)```/s.exec(
     page,
   ) ?? [];
 

@@ -118,7 +118,7 @@ async function adviseOnPath(answer: ProbeAnswer, walk: Walk): Promise<Advice> {
       setting: 'BASE_URL',
       remedy: `check that address: postern doctor ${origin}. If BASE_URL has the path ${pathname} by mistake, set BASE_URL=${origin}.`,
     };
-  const isGateway = /nothing at this path/.test(String(readErrorData(answer).details));
+  const isGateway = /^This path does not exist/.test(String(readErrorData(answer).details));
   const why = 'A gateway got the request, but with another path than /mcp.';
   if (hasPath)
     return {

@@ -22,8 +22,18 @@ export async function waitUntilLoaded(page: Page): Promise<void> {
   }
 }
 
-/** Waits until the page has taken over the scheme of the system. */
+/** Waits until the page has taken over the scheme of the system, and its colours no longer change. */
 export async function waitForScheme(page: Page, scheme: 'light' | 'dark'): Promise<void> {
   const html = page.locator(scheme === 'dark' ? 'html.dark' : 'html:not(.dark)');
   await html.waitFor({ state: 'attached' });
+  await page.evaluate(TRANSITIONS_DONE);
 }
+
+/** One that ends may start another, in what inherits its colour. Other animations may have no end. */
+const TRANSITIONS_DONE = `(async () => {
+  const running = () =>
+    document.getAnimations().filter((animation) => animation instanceof CSSTransition);
+  for (let left = running(); left.length > 0; left = running()) {
+    await Promise.allSettled(left.map(({ finished }) => finished));
+  }
+})()`;
