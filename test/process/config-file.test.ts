@@ -471,6 +471,6 @@ test('§18.1 file: what dev prints names the servers and where a client is told 
     '  Servers   wiki (at wiki.example)\n            files (runs true)\n',
   );
   expect(postern.stdout).toContain('with a command, replacing its entries for these servers:');
-  expect(postern.stdout).toMatch(/alone: http:\/\/localhost:\d+\/mcp\/wiki has what wiki has/);
+  expect(postern.stdout).toMatch(/A single server: http:\/\/localhost:\d+\/mcp\/wiki /);
   expect(postern.stdout).not.toContain('hunter2');
 });
