@@ -22,18 +22,18 @@ export async function waitUntilLoaded(page: Page): Promise<void> {
   }
 }
 
-/** Waits until the page has taken over the scheme of the system, and its colours no longer change. */
+/** Waits until the page has taken over the scheme of the system, and ends the transitions of its colours. */
 export async function waitForScheme(page: Page, scheme: 'light' | 'dark'): Promise<void> {
   const html = page.locator(scheme === 'dark' ? 'html.dark' : 'html:not(.dark)');
   await html.waitFor({ state: 'attached' });
-  await page.evaluate(TRANSITIONS_DONE);
+  await page.evaluate(END_TRANSITIONS);
 }
 
-/** One that ends may start another, in what inherits its colour. Other animations may have no end. */
-const TRANSITIONS_DONE = `(async () => {
+/** One that ends may start another, in what inherits its colour. Waiting for them may take a headless browser a minute. */
+const END_TRANSITIONS = `(() => {
   const running = () =>
     document.getAnimations().filter((animation) => animation instanceof CSSTransition);
   for (let left = running(); left.length > 0; left = running()) {
-    await Promise.allSettled(left.map(({ finished }) => finished));
+    for (const transition of left) transition.finish();
   }
 })()`;
