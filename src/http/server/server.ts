@@ -172,7 +172,7 @@ export interface Service {
 
 /**
  * node:http hands over a head before the bytes that came with it. A microtask later they are there: the request waits for
- * that once, and then for nothing on its way to the call.
+ * that once.
  */
 const HEAD_READ = Promise.resolve();
 
