@@ -192,21 +192,21 @@ export const measureSince = ({ now, monotonic }: Moment, clock: Clock): number =
   Math.max(clock.now() - now, clock.monotonic() - monotonic);
 
 /**
- * Returns a function that runs tasks at the end of the current turn of the event loop, in order. Socket writes belong there:
+ * Returns a function that has `run` called with each item at the end of the current turn of the event loop, in order. Socket writes belong there:
  * between two requests a write costs several times as much, since it wakes up the reader and finds the processor's caches
  * full of other code.
  */
-export function createTurnEnd(): (task: () => void) => void {
-  let waiting: (() => void)[] = [];
+export function createTurnEnd<Item>(run: (item: Item) => void): (item: Item) => void {
+  let waiting: Item[] = [];
 
   function runAll() {
-    const tasks = waiting;
+    const items = waiting;
     waiting = [];
-    for (const task of tasks) task();
+    for (const item of items) run(item);
   }
 
-  return function runAtTurnEnd(task) {
-    if (waiting.push(task) === 1) setImmediate(runAll);
+  return function runAtTurnEnd(item) {
+    if (waiting.push(item) === 1) setImmediate(runAll);
   };
 }
 

@@ -1,5 +1,6 @@
 // Sends replies, and records each request in the log, the metrics and its trace (§4.11, §21.2) after its reply.
 import type { ServerResponse } from 'node:http';
+import { createTurnEnd } from '../../platform/clock.ts';
 import { truncateForLog } from '../../platform/log.ts';
 import { createLogThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -27,26 +28,18 @@ export function createReplySender(runtime: Runtime, connections: ConnectionTable
   const sendStream = createSendStream(runtime, memory);
   /** The connection of the latest reply. */
   let latest: Connection | undefined;
-  /** Replies that wait for the end of this turn of the event loop. */
-  let ready: IncomingExchange[] = [];
+  const sendAtTurnEnd = createTurnEnd(send);
 
   /**
-   * Sends all replies that are ready in the same turn of the event loop at its end. Between the work on two requests, a write
-   * costs several times as much: it wakes the reader, and finds other code in the processor's caches. It was a third of a
-   * call's CPU at 32 connections. A single client would only wait: if the latest reply went to the same connection, this one
+   * Sends all replies that are ready in the same turn of the event loop at its end: writes between the work on two requests were a
+   * third of a call's CPU at 32 connections. A single client would only wait: if the latest reply went to the same connection, this one
    * goes at once.
    */
   function sendTogether(exchange: IncomingExchange): void {
     const isAlone = exchange.connection === latest;
     latest = exchange.connection;
     if (isAlone) send(exchange);
-    else if (ready.push(exchange) === 1) setImmediate(sendReady);
-  }
-
-  function sendReady() {
-    const exchanges = ready;
-    ready = [];
-    for (const exchange of exchanges) send(exchange);
+    else sendAtTurnEnd(exchange);
   }
 
   /** Never throws: other replies may be sent right after it. */

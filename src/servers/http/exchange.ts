@@ -45,7 +45,7 @@ interface ExchangeServer {
   readonly pool: HttpPool;
   readonly share: Pick<ProcessShare, 'answerMemory' | 'messagePace'>;
   /** As `createTurnEnd` returns it. */
-  readonly runAtTurnEnd: (task: () => void) => void;
+  readonly sendAtTurnEnd: (exchange: Exchange) => void;
   /** Requests that have no answer yet, without the streams that the gateway listens to. */
   inFlight: number;
   /** Bytes of an answer; of a stream, of each of its events. */
@@ -137,7 +137,7 @@ export class Exchange
     this.body = body;
     if (method === 'POST') server.inFlight += 1;
     // A single request would only wait.
-    if (method === 'POST' && server.inFlight > 1) server.runAtTurnEnd(() => this.send());
+    if (method === 'POST' && server.inFlight > 1) server.sendAtTurnEnd(this);
     else this.send();
   }
 
@@ -148,7 +148,7 @@ export class Exchange
   }
 
   /** A request that cannot be sent at all, as for a header that is the connection's, fails alone. */
-  private send(): void {
+  send(): void {
     if (this.isOver) return;
     try {
       this.sent = this.server.pool.send(this, this);

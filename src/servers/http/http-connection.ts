@@ -64,7 +64,7 @@ export function createHttpConnection(
     url: config.url,
     pool,
     share,
-    runAtTurnEnd: createTurnEnd(),
+    sendAtTurnEnd: createTurnEnd((exchange: Exchange) => exchange.send()),
     inFlight: 0,
     maxBytes: settings.upstreams.maxBytes,
     hasToken:

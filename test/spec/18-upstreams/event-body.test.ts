@@ -1,7 +1,7 @@
 // §18.4, WHATWG HTML §9.2: events are the same with any line end, however their bytes come; what has been read is not kept.
 import { expect, test } from 'vitest';
 import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
-import { createTurnEnd, systemClock } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import { openServerPool } from '../../../src/platform/outbound/outbound-network.ts';
 import { createEventSplitter } from '../../../src/servers/http/event-stream.ts';
 import { Exchange } from '../../../src/servers/http/exchange.ts';
@@ -101,7 +101,7 @@ function openAnswer(onValue: (value: unknown) => void) {
       answerMemory: createAnswerMemory(systemClock, 200),
       messagePace: new MessagePace(systemClock),
     },
-    runAtTurnEnd: createTurnEnd(),
+    sendAtTurnEnd: (one: Exchange) => one.send(),
     inFlight: 0,
     maxBytes: 200,
     hasToken: false,
