@@ -71,33 +71,33 @@ function renderResults(results: ScalingResults): string {
   const perRedis = capacityOf(costOf(costs.redis, BUSY_BATCH));
   return `# Scaling
 
-How many calls does one process serve, what do more processes bring, and when is Redis full? What was measured on one machine is
-at the top. A model and a simulation compute from it what to expect of more machines.
+How many calls does one process serve, what do more processes add, and when is Redis full? The figures at the top were measured on
+one machine; a model and a simulation extrapolate from them.
 
-- **A process** serves about ${showCount(perProcess)} calls per second on a core like the one measured, with ${showPercent(PLANNED_SHARE)} of the core in use. More
-  processes, by [\`WORKERS\`](operations/store.md#several-processes-on-one-machine) or as replicas, serve as many each.
-- **One Redis** takes about ${showCount(perRedis)} calls per second, also with ${showPercent(PLANNED_SHARE)} of its core in use: enough for ${Math.floor(perRedis / perProcess)} such processes. It
+- **One process** serves about ${showCount(perProcess)} calls per second at ${showPercent(PLANNED_SHARE)} of a core like the one measured. Each further process, from
+  [\`WORKERS\`](operations/store.md#several-processes-on-one-machine) or as a replica, adds the same.
+- **One Redis** handles about ${showCount(perRedis)} calls per second at ${showPercent(PLANNED_SHARE)} of its core: enough for ${Math.floor(perRedis / perProcess)} such processes. It
   runs on one core, so give it a fast one.
-- **Is Redis full?** Of CPU: run \`redis-cli INFO cpu\` twice, 10 s apart; the seconds by which \`used_cpu_user\` and \`used_cpu_sys\` together grew, divided by
-  10, are the share of its core. Of memory: compare \`used_memory_human\` and \`maxmemory_human\` in \`redis-cli INFO memory\`. When there is none left,
+- **Is Redis full?** CPU: run \`redis-cli INFO cpu\` twice, 10 s apart. The increase of \`used_cpu_user\` plus \`used_cpu_sys\`, divided by
+  10, is the share of its core in use. Memory: compare \`used_memory_human\` with \`maxmemory_human\` in \`redis-cli INFO memory\`. When Redis is out of memory,
   [new sessions and logins fail](operations/outages.md#when-something-is-down) until you raise \`maxmemory\`.
-- **When its CPU is full**, two settings [ask it less often](#asking-redis-less-often). **Redis Cluster** is faster than one Redis only with
+- **When its CPU is full**, two settings [reduce the load on Redis](#asking-redis-less-often). **Redis Cluster** beats one Redis only with
   many primaries ([below](#when-one-redis-is-full)).
-- **Memory of Redis**: rate limits keep each call for a minute, in the window of its address and in that of all callers, with
-  ${showBytes(results)} bytes in each. A thousand calls per second need ${Math.round((1000 * 60 * 2 * Number(showBytes(results))) / 1e6)} MB; calls out of a share
-  (\`leased\`) next to none. Sessions and logins come on top.
-- **By default** all callers together have 10,000 calls a minute, 167 a second: for more, raise
+- **Redis memory**: rate limits keep each call for a minute in two windows, its address's and the one for all callers, at
+  ${showBytes(results)} bytes in each. A thousand calls per second need ${Math.round((1000 * 60 * 2 * Number(showBytes(results))) / 1e6)} MB; calls counted from a leased share
+  need almost none. Sessions and logins come on top.
+- **By default**, all callers together may make 10,000 calls a minute, 167 a second. For more, raise
   [\`MCP_GLOBAL_RATE_LIMIT_MAX\`](operations/limits.md#rate-limits).
 
 ${renderMachine(machine)}
-Gateway, Redis and load generator shared two cores. A call is \`service_ping\`: real tools cost more, in the gateway or elsewhere.
+Gateway, Redis and load generator shared two cores. Each call is to \`service_ping\`; real tools cost more, in the gateway or elsewhere.
 
 ## What a call costs
 
-One process on a core of its own; Redis and the load generator have the other. “Gateway” and “Redis” are microseconds of CPU per call.
+One process with a core to itself; Redis and the load generator share the other. “Gateway” and “Redis” are microseconds of CPU per call.
 
 ${renderTable(
-  ['Connections', 'Gateway', 'Redis', 'Calls in a script', 'Calls/s', 'Core in use', 'p50', 'p99'],
+  ['Connections', 'Gateway', 'Redis', 'Calls per script', 'Calls/s', 'Core in use', 'p50', 'p99'],
   apart.map((row) => [
     String(row.connections),
     show(row.gateway),
@@ -109,13 +109,13 @@ ${renderTable(
     `${show(row.p99Ms)} ms`,
   ]),
 )}
-${renderDisturbance(apart)}Calls that come in the same iteration of the event loop are checked by one Lua script in Redis, in one round trip. The busier a process
-is, the more calls share a script, and the less each costs. A call that comes alone does not wait for others.
+${renderDisturbance(apart)}One Lua script in Redis, in one round trip, checks all calls that arrive in the same iteration of the event loop. The busier a process
+is, the more calls share a script, and the less each costs. A call that arrives alone does not wait for others.
 
-What Redis does for a call of one of a thousand users, each with an address and a session, by the calls in a script:
+The Redis cost of one call, with a thousand users who each have an address and a session, by the number of calls per script:
 
 ${renderTable(
-  ['Era', 'Calls in a script', 'CPU µs', 'Commands', 'Bytes in', 'Bytes out'],
+  ['Era', 'Calls per script', 'CPU µs', 'Commands', 'Bytes in', 'Bytes out'],
   redis
     .filter(({ part }) => part === 'session' || part === 'stateless')
     .map((row) => [
@@ -127,16 +127,16 @@ ${renderTable(
       show(row.bytesOut),
     ]),
 )}
-The commands clear, count and write the windows of the address and of all callers, and read and extend the session. On a network of
-1 Gbit/s the bytes are no limit: ${showCount(perRedis)} calls per second are ${show((perRedis * 8 * 200) / 1e6)} Mbit/s each way.
+The commands clear, count and write the windows of the address and of all callers, and read and extend the session. Bandwidth is
+no limit on a 1 Gbit/s network: ${showCount(perRedis)} calls per second are ${show((perRedis * 8 * 200) / 1e6)} Mbit/s each way.
 
 ## One process and two
 
-32 connections; here everything runs on both cores. Two processes cannot be twice as fast on them, because Redis and the load generator
-need their part. Compare what a call costs: “Gateway”, “Redis” and “Load” (the load generator) are microseconds of CPU per call.
+32 connections, with everything sharing both cores, so two processes cannot be twice as fast: Redis and the load generator
+need their part. Compare the cost of a call: “Gateway”, “Redis” and “Load” (the load generator) are microseconds of CPU per call.
 
 ${renderTable(
-  ['Deployment', 'Gateway', 'Redis', 'Load', 'Calls in a script', 'Calls/s', 'At most', 'p99'],
+  ['Deployment', 'Gateway', 'Redis', 'Load', 'Calls per script', 'Calls/s', 'At most', 'p99'],
   shared.map((row) => [
     row.name,
     show(row.gateway),
@@ -148,12 +148,12 @@ ${renderTable(
     `${show(row.p99Ms)} ms`,
   ]),
 )}
-With two, each event loop gets half as many calls per iteration, so fewer share a script. “At most” is what these costs allow if nothing else
-runs on the two cores: one process has one of them, two have what Redis and the load generator leave.
+With two processes, each event loop gets half as many calls per iteration, so fewer share a script. “At most” is the rate that these costs allow if nothing else
+runs on the two cores: one process has one of them, two have whatever Redis and the load generator leave.
 
 ${relayed === undefined ? '' : renderRelayed(relayed)}## The model
 
-CPU of a call, in microseconds, where *b* calls share an iteration of the event loop and a script:
+CPU per call in microseconds, when *b* calls share an iteration of the event loop and a script:
 
 ${renderTable(
   ['Part', 'Cost', `b = 1`, `b = ${BUSY_BATCH}`, 'b = 64'],
@@ -163,23 +163,23 @@ ${renderTable(
     renderCost('Redis, stateless era', costs.stateless),
   ],
 )}
-With *n* processes, *G* and *R* the costs of gateway and Redis, and a share *u* of each core in use:
+With *n* processes, gateway cost *G*, Redis cost *R*, and a share *u* of each core in use:
 
 \`\`\`
 calls per second = u × min(n / G, 1 / R)
 \`\`\`
 
-So one Redis is enough for *G* / *R* = ${show(costOf(costs.gateway, BUSY_BATCH) / costOf(costs.redis, BUSY_BATCH))} busy processes. A call takes one round trip to Redis.
+So one Redis is enough for *G* / *R* = ${show(costOf(costs.gateway, BUSY_BATCH) / costOf(costs.redis, BUSY_BATCH))} busy processes. Each call takes one round trip to Redis.
 
 ## The simulation
 
-The model does not say how many calls share a script, because that depends on how busy everything is. A simulation does
-(\`bench/scaling/simulate.ts\`): each process takes the calls that have come, checks them, sends one script, has at most ${MAX_SCRIPTS} scripts in progress, and
-finishes the calls that Redis has answered; Redis runs one script after the other; a message takes ${NETWORK_MICROSECONDS} µs. Each process has 32 connections whose
-clients call again at once, so this is full load.
+The model does not predict how many calls share a script, which depends on the load. A simulation
+(\`bench/scaling/simulate.ts\`) does: each process takes the calls that have arrived, checks them, sends one script, has at most ${MAX_SCRIPTS} scripts in flight, and
+finishes the calls that Redis has answered. Redis runs one script at a time, and a message takes ${NETWORK_MICROSECONDS} µs. This is full load: each process has 32 connections, whose
+clients call again at once.
 
 ${renderTable(
-  ['Processes', 'Calls/s', 'Redis in use', 'Processes in use', 'Calls in a script', 'p50', 'p99'],
+  ['Processes', 'Calls/s', 'Redis in use', 'Processes in use', 'Calls per script', 'p50', 'p99'],
   [1, 2, 4, 6, 8, 12, 16, 32].map((processes) => {
     const run = simulate({ ...toSimulation(costs), processes, connections: 32 });
     return [
@@ -193,13 +193,13 @@ ${renderTable(
     ];
   }),
 )}
-More processes than one Redis can feed bring nothing, but they do no harm: the limit of ${MAX_SCRIPTS} scripts lets calls share them when Redis is
+More processes than one Redis can feed gain nothing, but do no harm: because of the limit of ${MAX_SCRIPTS} scripts, calls share them when Redis falls
 behind. Without it, 32 processes would reach ${showCount(simulate({ ...toSimulation(costs), processes: 32, connections: 32, maxScripts: 1000 }).requestsPerSecond)} calls per second.
 
-The simulation against what was measured with one process:
+The simulation compared with the measurements of one process:
 
 ${renderTable(
-  ['Connections', 'Measured, calls/s', 'Simulated', 'Measured, calls in a script', 'Simulated'],
+  ['Connections', 'Measured, calls/s', 'Simulated', 'Measured, calls per script', 'Simulated'],
   apart.map((row) => {
     const run = simulate({
       ...toSimulation(costs),
@@ -222,14 +222,14 @@ ${renderWays(ways, costs, {
   batch: BUSY_BATCH,
 })}## When one Redis is full
 
-Before you build a cluster, [ask Redis less often](#asking-redis-less-often), give it a faster core, or run a gateway of its own, with a Redis of its own, for each
+Before you build a cluster, [reduce the load on Redis](#asking-redis-less-often), give it a faster core, or run a separate gateway, with its own Redis, for each
 group of users. Such gateways share no sessions, logins or rate limits.
 
-In a Redis Cluster, address, session and all callers have keys on different nodes. So a call takes three scripts, one after the
-other, and only those for the window of all callers are shared by many calls. The node with that window is the busiest:
+In a Redis Cluster, the keys for the address, the session and all callers are on different nodes. So a call takes three scripts in
+sequence, and only the script for the window of all callers is shared by many calls. The node with that window is the busiest:
 
 ${renderTable(
-  ['', 'CPU µs of a call on the busiest node', `Calls/s at ${showPercent(PLANNED_SHARE)}`],
+  ['', 'CPU µs per call on the busiest node', `Calls/s at ${showPercent(PLANNED_SHARE)}`],
   [
     [
       'one Redis',
@@ -242,12 +242,12 @@ ${renderTable(
     }),
   ],
 )}
-This part is computed from scripts that were measured one by one, not from a cluster under load. A cluster is also worth its price for
-more memory than one machine has, and for a failover that does not concern all users.
+These figures are computed from scripts measured individually, not from a cluster under load. Other reasons for a cluster are
+more memory than one machine has, and a failover that does not affect all users.
 
-To change to a cluster, set \`STORE_READS=direct\` (with \`tracked\` the gateway does not start) and \`REDIS_URL=rediss://…?cluster=true\`. The gateway moves no data:
-on an empty cluster, all sessions, logins and registrations are gone, and users connect again. So stop all processes, change both, and start them; processes
-on two stores do not know each other’s sessions. To go back, set the old \`REDIS_URL\`: what has not expired there still holds.
+To change to a cluster, set \`STORE_READS=direct\` (the gateway does not start with \`tracked\`) and \`REDIS_URL=rediss://…?cluster=true\`. The gateway moves no data:
+an empty cluster has no sessions, logins or registrations, so users connect again. Stop all processes, change both settings, and start them: processes
+on two stores do not share sessions. To go back, restore the old \`REDIS_URL\`: data there that has not expired is still valid.
 
 ${renderHotWindow(results, costs)}
 ## Repeat it
@@ -265,7 +265,7 @@ function renderRelayed({ machine, deployments }: RelayedDeployments): string {
   if (one === undefined || two === undefined) return '';
   return `### Calls that are passed on
 
-The same, with 32 connections for each process, and calls of a tool of a server behind the gateway, which answers with 1 KB. “Load” has the server behind in it, too.
+The same, with 32 connections per process, and calls to a tool of a server behind the gateway that returns 1 KB. “Load” includes that server.
 
 ${renderMachine(machine)}
 
@@ -281,7 +281,7 @@ ${renderTable(
     `${show(row.p99Ms)} ms`,
   ]),
 )}
-“With a core for each process” is what the gateway's CPU of a call allows where the rest runs elsewhere: two processes pass on
+“With a core for each process” is the rate that the gateway's CPU per call allows if everything else runs elsewhere: two processes pass on
 ${show(computeFree(two) / computeFree(one))} times as many calls as one.
 
 `;
@@ -302,8 +302,8 @@ function renderDisturbance(apart: readonly DeploymentResult[]): string {
   const busy = apart.filter(({ connections }) => connections >= BUSY_CONNECTIONS);
   const least = Math.min(...busy.map(computeShare));
   if (least > 0.9) return '';
-  return `With ${BUSY_CONNECTIONS} connections and more the process always has something to do. Where it used less than its core, other work ran on it:
-there calls per second and latencies are worse than on a quiet machine. The CPU of a call, from which the rest is computed, changes less.
+  return `With ${BUSY_CONNECTIONS} connections or more the process always has work. Where it used less than its core, other work ran on it, and
+calls per second and latencies are worse than on a quiet machine. The CPU per call, from which the rest is computed, changes less.
 
 `;
 }
@@ -327,11 +327,11 @@ function renderHotWindow({ hotWindows }: ScalingResults, costs: Costs): string {
   const all = costOf(costs.redis, BUSY_BATCH);
   return `## The window of all callers
 
-\`MCP_GLOBAL_RATE_LIMIT_MAX\` counts every call in one key (\`${'ratelimit:mcp:global'}\`), a sorted set of the last minute. Counted as fast as Redis can, with
+\`MCP_GLOBAL_RATE_LIMIT_MAX\` counts every call in one key (\`${'ratelimit:mcp:global'}\`), a sorted set of the last minute. Counting at full speed, with
 nothing else to do:
 
 ${renderTable(
-  ['Limit', 'Calls/s', 'CPU µs of a call', 'Entries', 'Bytes of an entry', 'Removing half of them'],
+  ['Limit', 'Calls/s', 'CPU µs per call', 'Entries', 'Bytes per entry', 'Removing half of them'],
   hotWindows.map((row) => [
     showCount(row.max),
     showCount(row.requestsPerSecond),
@@ -341,14 +341,14 @@ ${renderTable(
     `${Math.round(row.stallMs)} ms`,
   ]),
 )}
-- **Splitting it does not pay.** It is ${show(shared)} of the ${show(all)} µs that a call costs Redis. In eight windows with an eighth of the limit each
-  it would cost the same again on one Redis, and because calls spread unevenly, a limit of 1,000,000 would refuse from about 99.6 % of it on. On a
-  cluster of a dozen primaries it would begin to pay, beyond ${showCount(capacityOf(costOfBusiestNode(costs, 12, BUSY_BATCH)))} calls per second.
-- **Rounding it does not pay either.** Counting by tenths of a second instead of single calls was tried. It saves half of the memory of the windows, and 3 to
+- **Splitting it does not pay.** It is ${show(shared)} of the ${show(all)} µs that a call costs Redis. Eight windows with an eighth of the limit each
+  would cost the same on one Redis. Because calls spread unevenly, a limit of 1,000,000 would also start refusing at about 99.6 %. On a
+  cluster, splitting would begin to pay with a dozen primaries, above ${showCount(capacityOf(costOfBusiestNode(costs, 12, BUSY_BATCH)))} calls per second.
+- **Rounding it does not pay either.** We tried counting in tenths of a second instead of single calls. It saves half of the windows' memory, but only 3 to
   10 % of Redis's CPU, because the window of the address costs more. So there is one exact form, and no setting.
-- **After a pause, Redis does not stall.** When all entries of a busy minute become too old at once, removing them in one step would keep
-  Redis busy for the time in the last column, longer than the gateway waits. So a script removes 5,000 at most, and leaves the others out of the count.
-- When no one calls for a whole minute, Redis itself removes the key. Set \`lazyfree-lazy-expire yes\`, so that it does so in the background.
+- **Redis does not stall after a pause.** When all entries of a busy minute expire at once, removing them in one step would keep
+  Redis busy for the time in the last column, longer than the gateway waits. So a script removes at most 5,000, and does not count the rest.
+- If no one calls for a whole minute, Redis itself removes the key. Set \`lazyfree-lazy-expire yes\` so that it does so in the background.
 `;
 }
 

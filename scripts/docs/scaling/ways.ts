@@ -47,11 +47,11 @@ export function renderWays(
 ): string {
   return `## Asking Redis less often
 
-Redis is full before the processes are, because each call writes into two windows and extends its session. Two settings ask it less often:
+Redis is full before the processes are, because each call writes to two windows and extends its session. Two settings reduce its load:
 
-- [\`RATE_LIMIT_COUNTING=leased\`](reference/limits.md#leased-counting): a process takes a share of a window in advance, and counts by itself until it is used up,
-  for 5 s at most. A session is extended once in 5 % of its time. The default, \`log\`, counts each call in Redis.
-- [\`STORE_READS=tracked\`](operations/store.md#reads-that-are-remembered): a process remembers sessions and logins until Redis says that they have changed. The
+- [\`RATE_LIMIT_COUNTING=leased\`](reference/limits.md#leased-counting): a process leases a share of a window, and counts locally until the share is used up or
+  5 s old. A session is extended only once in 5 % of its lifetime. The default, \`log\`, counts each call in Redis.
+- [\`STORE_READS=tracked\`](operations/store.md#reads-that-are-remembered): a process caches sessions and logins until Redis reports that they changed. The
   default, \`direct\`, reads them for each call.
 
 ${ADVICE}${
@@ -72,16 +72,16 @@ function renderMeasured(
 
 ${renderMachine(machine)}
 
-In each round each way was measured once, after two seconds of the same load that do not count; processes that wait for their turn are suspended.
-**× log** is the median of the ratios within a round, which says more than the microseconds where other work runs. Compare the rows with each other, not
-with the tables above: those are of another run. In the first rows all calls are of one address and session. No limit was near: they were set to
+Each round measured each mode once, after two uncounted seconds of the same load; processes waiting for their turn are suspended.
+**× log** is the median of the ratios within a round, which is more reliable than the microseconds when other work runs. Compare the rows with each other, not
+with the tables above, which come from another run. In the first rows all calls come from one address and session. No limit was near: all were set to
 1,000,000,000.
 
 ${renderTable(
   [
     'Deployment',
     'Connections',
-    'Way',
+    'Mode',
     'Gateway µs',
     '× log',
     'Redis µs',
@@ -94,17 +94,17 @@ ${renderTable(
   ],
   modes.map(renderMode),
 )}
-${isFarSlower(ways, costs, batch) ? `${BUSY_MACHINE}\n` : ''}Scripts, commands and bytes are those of a call. A process that tracks reads also sends Redis 50 small commands a second while it is called, whatever
-the number of calls; the fewer there are, the more that is of each.
+${isFarSlower(ways, costs, batch) ? `${BUSY_MACHINE}\n` : ''}Scripts, commands and bytes are per call. A process that tracks reads also sends Redis 50 small commands a second while it receives calls, however
+many: the fewer the calls, the more of these commands per call.
 
-The saving depends on how often a caller returns. ${showCount(callers[0]?.callsPerSecond ?? 0)} calls per second at one process, of so many users in turn, each with
+The saving depends on how often a caller returns. Here one process serves ${showCount(callers[0]?.callsPerSecond ?? 0)} calls per second from this many users in turn, each with
 an address and a session:
 
 ${renderTable(
   [
     'Users',
-    'Calls of a user in 5 s',
-    'Way',
+    'Calls per user in 5 s',
+    'Mode',
     'Redis µs',
     '× log',
     'Scripts',
@@ -116,11 +116,11 @@ ${renderTable(
 )}
 ### How many processes one Redis serves
 
-By the [model](#the-model), with each way’s share of what \`log\` costs there, and the users of the first rows of that table (each calls 8 times a second):
+From the [model](#the-model), with each mode’s cost relative to \`log\`, and the users of the first rows of the last table (each calls 8 times a second):
 
 ${renderTable(
   [
-    'Way',
+    'Mode',
     'Gateway µs',
     'Redis µs',
     'Processes on one Redis',
@@ -140,7 +140,7 @@ ${renderTable(
     ];
   }),
 )}
-By the [simulation](#the-simulation), with ${MODEL_CONNECTIONS} connections at each process, as calls per second and the share of Redis's core in use:
+From the [simulation](#the-simulation), with ${MODEL_CONNECTIONS} connections per process: calls per second and the share of Redis's core in use.
 
 ${renderTable(
   ['Processes', ...STORE_MODES.map(({ label }) => label)],
@@ -175,42 +175,42 @@ const FAR_SLOWER = 2;
 const isFarSlower = (ways: WaysResults, costs: Costs, batch: number): boolean =>
   (findRow(ways, DEFAULT_MODE)?.gateway ?? 0) > FAR_SLOWER * costOf(costs.gateway, batch);
 
-const BUSY_MACHINE = `Other work took so much of the machine that all microseconds here are several times those of a quiet one, and calls per second far below: compare
-ratios, commands and bytes. A process that gets no CPU for 100 ms is not certain of what it knows, and asks Redis again. With eight processes on two cores that share
-them with other work, that happens all the time: give processes that track reads cores of their own.
+const BUSY_MACHINE = `Other work used so much of the machine that all microseconds here are several times those of a quiet one, and calls per second far lower: compare
+ratios, commands and bytes. A process that gets no CPU for 100 ms cannot trust its cache, and asks Redis again. With eight processes on two cores that other
+work shares, this happens all the time: give processes that track reads their own cores.
 `;
 
 const ADVICE = `### When to switch
 
-Stay with the defaults as long as one Redis is enough: they are exact, and need nothing special from Redis. Switch when Redis uses more than about half of its
-core, or when each round trip counts because Redis is far away. Add one line at a time to the settings of all processes, and restart them one by one:
+Keep the defaults as long as one Redis is enough: they are exact, and need nothing special from Redis. Switch when Redis uses more than about half of its
+core, or when Redis is so far away that each round trip counts. Add one line at a time to the settings of all processes, then do a rolling restart:
 
 \`\`\`sh
 RATE_LIMIT_COUNTING=leased   # first: any Redis, a cluster too
 STORE_READS=tracked          # then: one Redis or Sentinel, Redis 6 or later
 \`\`\`
 
-- **Before**: \`leased\` needs all processes on a version that has the setting. \`tracked\` needs a Redis user who
-  [may use \`CLIENT TRACKING\`](operations/store.md#reads-that-are-remembered). By itself it saves no round trip, because each call is still counted in Redis.
-- **Symptom**: Redis uses less of its core at the same load ([how to tell](#scaling)), and \`postern doctor\` has a \`✓\`: “Redis reports changes”.
-  \`redis_operations_total\` does not fall: it also counts calls that ask Redis for nothing.
-- **Back**: remove the line, and restart one by one. Before you go back to a version without \`leased\`, wait a little over one window after that (a minute for calls,
-  an hour for registrations), or a limit may let in more for as long.
-- **Where it helps**: where callers call often. A caller who sends a process at least 4 calls in 5 s gets a share, of 5 % of the limit at most: with the
-  default of 100 calls a minute for an address, 5 calls. Of tens of thousands of users who each call occasionally, only the window of all callers is
-  counted in advance. A load balancer that sends an address or a session to the same process makes their calls come together there.
+- **Before**: for \`leased\`, all processes need a version that has the setting. For \`tracked\`, the Redis user
+  [must be allowed to use \`CLIENT TRACKING\`](operations/store.md#reads-that-are-remembered). On its own, \`tracked\` saves no round trip, because each call is still counted in Redis.
+- **How to tell that it works**: Redis uses less of its core at the same load ([how to measure](#scaling)), and \`postern doctor\` shows a \`✓\`: “Redis reports changes”.
+  \`redis_operations_total\` does not fall: it also counts operations that send Redis nothing.
+- **To go back**, remove the line and do a rolling restart. Before you then downgrade to a version without \`leased\`, wait a little over one window (a minute for calls,
+  an hour for registrations); otherwise a limit may admit too many requests for as long.
+- **Where it helps**: with frequent callers. A caller that sends a process at least 4 calls in 5 s gets a share of at most 5 % of the limit: 5 calls, with the
+  default of 100 calls a minute per address. With tens of thousands of users who each call occasionally, only the window of all callers is
+  leased. If the load balancer sends each address or session to the same process, its calls add up there.
 
 ### What you give up
 
-- **A limit may refuse early.** What another process has taken and not used counts as used: at most one share per process (5 % of the limit, and less
-  near it), for 5 s at most; that of a process that was killed, for a window and 5 s. While Redis answers, a limit never admits more than it says. The last 31
+- **A limit may refuse early.** What another process has leased but not used counts as used. That is at most one share per process (5 % of the limit, less
+  near it), for at most 5 s; for a killed process, for a window plus 5 s. While Redis answers, no limit is ever exceeded. The last 31
   requests of a window, and limits under 80, are counted one by one. \`X-RateLimit-Remaining\` may be 5 s old.
-- **Ended sessions and logins are refused within 200 ms** at the other processes (with \`direct\` at the next call): a session that was deleted, a login that was revoked. The
-  process that ended it refuses it at once. While a process is not certain to hear of changes, each call asks Redis again.
-- **A session may end up to 5 % of \`MCP_SESSION_TTL_SECONDS\` early** after its last call, because it is extended only when that much of its time
-  is over. \`X-Session-Expires-At\` has the time at which it really ends.
-- **While Redis is down**, a share still counts until it is over (5 s at most); then every request passes, as with \`log\`. Calls in sessions fail as before: a
-  session is known for 100 ms without Redis.
+- **Other processes refuse deleted sessions and revoked logins within 200 ms** (with \`direct\`, at the next call). The
+  process that ended one refuses it at once. Whenever a process cannot be certain to hear of changes, it asks Redis for each call.
+- **A session may expire up to 5 % of \`MCP_SESSION_TTL_SECONDS\` early** after its last call, because it is extended only once that much of its time
+  has passed. \`X-Session-Expires-At\` has the real expiry.
+- **While Redis is down**, a process still counts against its share until it expires (5 s at most); then every request passes, as with \`log\`. Calls in sessions fail as with the defaults: a
+  process knows a session for 100 ms without Redis.
 
 [Leased counting](reference/limits.md#leased-counting) and [Tracked reads](reference/limits.md#tracked-reads) have the details.
 
