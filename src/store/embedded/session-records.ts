@@ -1,8 +1,7 @@
 // Stores sessions in lmdb until they expire. Reads see touches (below) that are not on disk yet.
 import type { Database } from 'lmdb';
 import type { Clock } from '../../platform/clock.ts';
-import { buildSessionKey } from '../keys.ts';
-import { readOwner } from '../owner.ts';
+import { buildSessionKey, readOwner } from '../keys.ts';
 import type { SessionRecord } from '../store.ts';
 import type { OpenFolder } from './folder.ts';
 import {

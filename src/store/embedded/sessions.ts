@@ -2,7 +2,7 @@
 import type { Database, RootDatabase } from 'lmdb';
 import type { Clock } from '../../platform/clock.ts';
 import { isObject } from '../../platform/json.ts';
-import { hashOwner, isOwnedBy, readOwner } from '../owner.ts';
+import { hashOwner, isOwnedBy, readOwner } from '../keys.ts';
 import type { PageRequest } from '../page.ts';
 import type { ListedSession, Owner, SessionAccess, SessionRecord, Sessions } from '../store.ts';
 import type { OpenFolder } from './folder.ts';
