@@ -11,7 +11,7 @@ import { createCountedBus } from '../platform/counted-bus.ts';
 import type { ClockAndLog } from '../platform/log.ts';
 import { CAPACITY } from '../platform/memory/capacity.ts';
 import { createThrottle } from '../platform/throttle.ts';
-import { nameOwner } from '../store/owner.ts';
+import { nameOwner } from '../store/keys.ts';
 import type { Server } from './server.ts';
 import type { View } from './view.ts';
 

@@ -1,7 +1,7 @@
 // §18.2: what a server says of its tools is read by people and models: nothing in it is invisible.
 
 import type { RawItem } from '../mcp/catalog/catalog.ts';
-import { computeOnce } from '../platform/compute-once.ts';
+import { computeOnce } from '../platform/bounded-map.ts';
 import { createUnseenPattern, IGNORABLE } from '../platform/invisible.ts';
 import { isObject } from '../platform/json.ts';
 

@@ -1,5 +1,5 @@
 // §18.2: finds the template that fits a URI.
-import { computeOnce } from '../platform/compute-once.ts';
+import { computeOnce } from '../platform/bounded-map.ts';
 import type { Entry } from './prepare-list.ts';
 
 /**

@@ -9,13 +9,12 @@ import {
 } from '../mcp/catalog/catalog.ts';
 import type { CallerContext } from '../mcp/catalog/served-catalog.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
-import { createSizedMap } from '../platform/bounded-map.ts';
+import { computeOnce, createSizedMap } from '../platform/bounded-map.ts';
 import { createTurns, type Turns } from '../platform/clock.ts';
-import { computeOnce } from '../platform/compute-once.ts';
 import { writeExactJson } from '../platform/exact-json.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
 import { CAPACITY } from '../platform/memory/capacity.ts';
-import { nameOwner } from '../store/owner.ts';
+import { nameOwner } from '../store/keys.ts';
 import { isSameList } from './join-lists.ts';
 import type { Plan } from './plan.ts';
 import { type Entry, showNumbers } from './prepare-list.ts';

@@ -8,7 +8,7 @@ import { decodeResource } from '../mcp/catalog/resource-text.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';
 import type { ServersConfig, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
-import { computeOnce } from '../platform/compute-once.ts';
+import { computeOnce } from '../platform/bounded-map.ts';
 import { canBegin, compileGlob } from '../platform/glob.ts';
 import type { Log } from '../platform/log.ts';
 import { type BuiltIn, guardBuiltIn } from './built-in.ts';

@@ -22,7 +22,7 @@ import { failUnknownItem, LIST_KINDS } from '../mcp/protocol/list-kinds.ts';
 import { readTaskHandle, relayTaskRequest } from '../mcp/tasks/relayed-tasks.ts';
 import type { RelayedRequest } from '../mcp/upstream/server-request.ts';
 import { isUnread } from '../mcp/upstream/unread-result.ts';
-import { computeOnce } from '../platform/compute-once.ts';
+import { computeOnce } from '../platform/bounded-map.ts';
 import { JsonNumber } from '../platform/exact-json.ts';
 import { isObject, isStringArray, type JsonObject } from '../platform/json.ts';
 import { readExact, toRawJson } from '../platform/noted-json.ts';

@@ -2,8 +2,8 @@
 
 import { failUnknownItem, LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
 import { APPS } from '../mcp/protocol/revisions.ts';
+import { computeOnce } from '../platform/bounded-map.ts';
 import { createTurns } from '../platform/clock.ts';
-import { computeOnce } from '../platform/compute-once.ts';
 import type { JsonObject } from '../platform/json.ts';
 import { createJudgeLikeness } from '../platform/nearest-name.ts';
 import {

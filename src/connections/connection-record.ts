@@ -17,8 +17,8 @@ import {
   buildServerConnectionsKey,
   buildServerLoginsNeededKey,
   buildUserConnectionsKey,
+  withoutDefault,
 } from '../store/keys.ts';
-import { withoutDefault } from '../store/owner.ts';
 import { readPages } from '../store/page.ts';
 import { checkRecordVersion, writeVersioned } from '../store/records.ts';
 import { createSeal, type Seal } from '../store/seal/seal.ts';

@@ -87,7 +87,7 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
   const previews = createWorkQueue({
     maxRunning: 1,
     maxWaiting: MAX_WAITING_PREVIEWS,
-    maxOfOne: MAX_PREVIEWS_OF_ONE,
+    maxWaitingOfOne: MAX_WAITING_PREVIEWS_OF_ONE,
     createRefusal: () =>
       new GatewayError('overloaded', {
         details: 'Too many previews of rules are asked for at once. Try again in a moment.',
@@ -172,7 +172,7 @@ async function compileSetup(
 /** Operators' pages ask for one at a time. */
 const MAX_WAITING_PREVIEWS = 20;
 /** A script of one operator must not keep out the others. */
-const MAX_PREVIEWS_OF_ONE = 4;
+const MAX_WAITING_PREVIEWS_OF_ONE = 3;
 
 // §25.2: the paths that a logged-in user can connect to, and the costs of their lists of tools.
 

@@ -18,23 +18,21 @@ export function canonicalizeAddress(text: string): string | undefined {
 // caller. A /48, with 65,536 of these, is cheap to rent.
 
 /** `203.0.113.7`, `2001:db8:1:2::/64`, or `unknown`, for an address in canonical form. */
-export const toAddressKey = (address: string): string => findPrefix(address, 4) ?? address;
-
-/** `2001:db8:1::/48`, for an address in canonical form; undefined for anything but IPv6. */
-export const toNetworkKey = (address: string): string | undefined => findPrefix(address, 3);
+export const toAddressKey = (address: string): string => findNetwork(address, 64) ?? address;
 
 const GROUPS = 8;
 
-/** The leading groups of the eight, including the zeros that `::` stands for. */
-function findPrefix(address: string, groups: number): string | undefined {
+/** `2001:db8:1::/48` for 48 bits, for an address in canonical form; undefined for anything but IPv6. */
+export function findNetwork(address: string, bits: 48 | 64): string | undefined {
   // In a canonical address only IPv6 has a colon.
   if (!address.includes(':')) return undefined;
-  const [head = '', tail] = address.split('::');
+  const [head = '', tail = ''] = address.split('::');
   const first = splitGroups(head);
-  const last = splitGroups(tail ?? '');
+  const last = splitGroups(tail);
+  // The zeros that `::` stands for.
   const zeros = new Array<string>(Math.max(0, GROUPS - first.length - last.length)).fill('0');
-  const prefix = [...first, ...zeros, ...last].slice(0, groups).join(':');
-  return `${canonicalizeAddress(`${prefix}::`) ?? address}/${groups * 16}`;
+  const prefix = [...first, ...zeros, ...last].slice(0, bits / 16).join(':');
+  return `${canonicalizeAddress(`${prefix}::`) ?? address}/${bits}`;
 }
 
 const splitGroups = (text: string): readonly string[] => (text === '' ? [] : text.split(':'));

@@ -1,4 +1,5 @@
-// Maps with a bound, for entries that callers can create at will: a full map evicts its least recently used entry.
+// Collections that do not grow without bound. Maps for entries that callers can create at will: a full map evicts its least recently
+// used entry. Lists that leave nothing behind, and values that live as long as their keys.
 import { LRUCache } from 'lru-cache';
 import { CAPACITY } from './memory/capacity.ts';
 
@@ -68,14 +69,13 @@ export function createExpiringMap<Value>(capacity: Capacity, getNow: () => numbe
 export class LinkedList<Value> implements Iterable<Value> {
   /** The number of entries. */
   size = 0;
-  /** The oldest. */
-  private first: Link<Value> | undefined;
+  /** The oldest; read only. */
+  first: Link<Value> | undefined;
   private last: Link<Value> | undefined;
 
-  /** Appends the value. The returned link removes it again. */
+  /** Appends the value. */
   add(value: Value): Link<Value> {
-    const link = new Link(this, value);
-    link.previous = this.last;
+    const link: Link<Value> = { value, list: this, previous: this.last, next: undefined };
     if (this.last === undefined) this.first = link;
     else this.last.next = link;
     this.last = link;
@@ -83,7 +83,7 @@ export class LinkedList<Value> implements Iterable<Value> {
     return link;
   }
 
-  /** Removes the link if it is in this list; {@link Link.remove} removes it from any list. */
+  /** Removes the link if it is in this list. */
   remove(link: Link<Value> | undefined): void {
     if (link?.list !== this) return;
     const { previous, next } = link;
@@ -91,15 +91,9 @@ export class LinkedList<Value> implements Iterable<Value> {
     else previous.next = next;
     if (next === undefined) this.last = previous;
     else next.previous = previous;
+    // A link that is still referenced must not keep its neighbours alive.
     link.list = link.previous = link.next = undefined;
     this.size -= 1;
-  }
-
-  /** The oldest value for which `isMeant` is true. */
-  find(isMeant: (value: Value) => boolean): Value | undefined {
-    let link = this.first;
-    while (link !== undefined && !isMeant(link.value)) link = link.next;
-    return link?.value;
   }
 
   /** Oldest first. Only the current value may be removed during iteration; otherwise iterate over a copy. */
@@ -114,20 +108,23 @@ export class LinkedList<Value> implements Iterable<Value> {
 }
 
 /** The place of a value in a list. */
-export class Link<Value> {
+export interface Link<Value> {
   readonly value: Value;
   /** Undefined once removed. */
   list: LinkedList<Value> | undefined;
-  previous: Link<Value> | undefined = undefined;
-  next: Link<Value> | undefined = undefined;
+  previous: Link<Value> | undefined;
+  next: Link<Value> | undefined;
+}
 
-  constructor(list: LinkedList<Value>, value: Value) {
-    this.list = list;
-    this.value = value;
-  }
+/** Calls `compute` once per object. The value lives as long as the object. */
+export function computeOnce<Key extends object, Value>(
+  compute: (key: Key) => Value,
+): (key: Key) => Value {
+  const known = new WeakMap<Key, Value>();
 
-  /** Removes the value from its list. */
-  remove(): void {
-    this.list?.remove(this);
-  }
+  return function getComputed(key) {
+    const value = known.get(key) ?? compute(key);
+    known.set(key, value);
+    return value;
+  };
 }

@@ -1,5 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type Link, LinkedList } from './bounded-map.ts';
 
 /** The one place that asks the machine for the time. Everything else takes `now` or a Clock. */
 export interface Clock {
@@ -213,23 +214,15 @@ export function createTurnEnd<Item>(run: (item: Item) => void): (item: Item) => 
 // One timer for many items with the same delay: an open stream has two such delays, and a Node.js timer with its closures
 // for each would take five times the memory.
 
-/** A pending item; opaque to everything but `SharedTimer`. */
-export interface Wait<Item> {
-  readonly item: Item;
-  /** On the clock's monotonic time. */
-  readonly dueAt: number;
-  earlier: Wait<Item> | undefined;
-  later: Wait<Item> | undefined;
-  isOver: boolean;
-}
+/** A pending item, and when it is due on the clock's monotonic time. */
+export type Wait<Item> = Link<{ readonly item: Item; readonly dueAt: number }>;
 
 /** All items wait for `ms`, so they become due in insertion order. */
 export class SharedTimer<Item> {
   private readonly clock: Clock;
   private readonly ms: number;
   private readonly onPassed: (item: Item) => void;
-  private first: Wait<Item> | undefined;
-  private last: Wait<Item> | undefined;
+  private readonly waits = new LinkedList<Wait<Item>['value']>();
   private cancel: (() => void) | undefined;
   /** Node.js attributes a timer's work to the request that set it, which here would be another request's trace. */
   private readonly origin = new AsyncResource('SharedTimer');
@@ -244,55 +237,42 @@ export class SharedTimer<Item> {
 
   /** Calls `onPassed` with the item in `ms`, unless it is removed first. */
   add(item: Item): Wait<Item> {
-    const { last } = this;
-    const dueAt = this.clock.monotonic() + this.ms;
-    const wait: Wait<Item> = { item, dueAt, earlier: last, later: undefined, isOver: false };
-    if (last === undefined) this.first = wait;
-    else last.later = wait;
-    this.last = wait;
+    const wait = this.waits.add({ item, dueAt: this.clock.monotonic() + this.ms });
     if (this.cancel === undefined) this.setTimer();
     return wait;
   }
 
   /** Idempotent. */
   remove(wait: Wait<Item>): void {
-    if (wait.isOver) return;
-    wait.isOver = true;
-    const { earlier, later } = wait;
-    if (earlier === undefined) this.first = later;
-    else earlier.later = later;
-    if (later === undefined) this.last = earlier;
-    else later.earlier = earlier;
-    // A link that is still referenced must not keep its neighbours alive.
-    wait.earlier = wait.later = undefined;
-    if (this.first !== undefined) return;
+    this.waits.remove(wait);
+    if (this.waits.size > 0) return;
     this.cancel?.();
     this.cancel = undefined;
   }
 
   private setTimer(): void {
-    if (this.isEndingDue || this.first === undefined) return;
-    const delay = this.first.dueAt - this.clock.monotonic();
+    const { first } = this.waits;
+    if (this.isEndingDue || first === undefined) return;
+    const delay = first.value.dueAt - this.clock.monotonic();
     this.cancel = this.origin.runInAsyncScope(() => this.clock.after(delay, () => this.pass()));
   }
 
   private pass(): void {
     this.cancel = undefined;
     this.isEndingDue = true;
+    const now = this.clock.monotonic();
     try {
-      this.endDue();
+      for (
+        let { first } = this.waits;
+        first && first.value.dueAt <= now;
+        first = this.waits.first
+      ) {
+        this.waits.remove(first);
+        this.onPassed(first.value.item);
+      }
     } finally {
       this.isEndingDue = false;
       this.setTimer();
-    }
-  }
-
-  private endDue(): void {
-    const now = this.clock.monotonic();
-    while (this.first !== undefined && this.first.dueAt <= now) {
-      const { item } = this.first;
-      this.remove(this.first);
-      this.onPassed(item);
     }
   }
 }

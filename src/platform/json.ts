@@ -238,12 +238,8 @@ export function createNote<Content>(): ValueNote<Content> {
  */
 export type Written = string | readonly Uint8Array[];
 
-const WRITTEN = createNote<Written>();
-
-/** Notes the serialized form of the value. */
-export const noteWritten = (value: object, how: Written): void => WRITTEN.set(value, how);
-
-export const findWritten = (value: object): Written | undefined => WRITTEN.find(value);
+/** Note and find the serialized form of a value. */
+export const { set: noteWritten, find: findWritten } = createNote<Written>();
 
 /** Adds text before and after the content. */
 export const surround = (before: string, content: Written, behind: string): Written =>

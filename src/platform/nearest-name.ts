@@ -81,27 +81,11 @@ const normalize = (name: string) => name.toLowerCase().replace(/[_\-. ]/g, '');
 
 // Restricted Damerau–Levenshtein distance: insertion, deletion, substitution, transposition of neighbours.
 
-/** Infinity for more than `most` edits, which shows long before all letters are compared. */
-export function computeEditDistance(
-  one: string,
-  other: string,
-  most: number = Number.POSITIVE_INFINITY,
-): number {
-  const start = countSame(one, other, (text, index) => text.charCodeAt(index));
-  const [left, right] = [one.slice(start), other.slice(start)];
-  const end = countSame(left, right, (text, index) => text.charCodeAt(text.length - 1 - index));
-  return compareRows(left.slice(0, left.length - end), right.slice(0, right.length - end), most);
-}
-
-function countSame(one: string, other: string, getUnit: (text: string, index: number) => number) {
-  const length = Math.min(one.length, other.length);
-  let count = 0;
-  while (count < length && getUnit(one, count) === getUnit(other, count)) count += 1;
-  return count;
-}
-
-/** Only the part of each row within `most` of the diagonal: all cells outside exceed it. */
-function compareRows(one: string, other: string, most: number) {
+/**
+ * Infinity for more than `most` edits, which shows long before all letters are compared. Only the part of each row within `most` of
+ * the diagonal is computed: all cells outside exceed it.
+ */
+export function computeEditDistance(one: string, other: string, most: number): number {
   const band = Math.min(most, Math.max(one.length, other.length));
   if (Math.abs(one.length - other.length) > band) return Number.POSITIVE_INFINITY;
   const createRow = () => new Array<number>(other.length + 1).fill(Number.POSITIVE_INFINITY);

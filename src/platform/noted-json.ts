@@ -12,7 +12,7 @@ import {
   noteWritten,
   parseObject,
 } from './json.ts';
-import { cutJson, cutMembers, findOnlyMember, type JsonPath, spliceJson } from './splice-json.ts';
+import { cutJson, cutMembers, type JsonPath, spliceJson } from './splice-json.ts';
 
 /** Text and path of a value. The text is searched only when the value is forwarded. */
 interface Source {
@@ -75,10 +75,13 @@ function cutText({ text, path }: Source) {
 /** Fast path, since most clients write like `JSON.stringify`. Undefined if the text has to be scanned. */
 function findUsualText(value: object, { text, path }: Source): string | undefined {
   const name = path.at(-1);
-  const start = typeof name === 'string' ? findOnlyMember(text, name) : undefined;
-  if (start === undefined) return undefined;
+  if (typeof name !== 'string') return undefined;
+  const quoted = `"${name}"`;
+  const start = text.indexOf(quoted);
+  // The quoted name occurs once, and nothing is written with `\u`: so no other member can have it.
+  if (start === -1 || text.includes(quoted, start + 1) || text.includes('\\u')) return undefined;
   const written = JSON.stringify(value);
-  return text.startsWith(written, start) ? written : undefined;
+  return text.startsWith(`:${written}`, start + quoted.length) ? written : undefined;
 }
 
 /** The value with numbers as spelled: a copy, or the value itself if its text is not known. */

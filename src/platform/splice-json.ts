@@ -38,7 +38,62 @@ export function spliceJson(text: string, edits: readonly JsonEdit[]): string {
     }
     change.edit = edit;
   }
-  return new Splice(text).apply(top);
+  let written = '';
+  let copied = 0;
+  // Iterative: paths can be as deep as the text.
+  const open: OpenContainer[] = [];
+  let at = enter(skipSpace(text, 0), top);
+  for (let parent = open.at(-1); parent !== undefined; parent = open.at(-1)) {
+    at = skipSpace(text, at);
+    if (isClosing(text, at)) {
+      open.pop();
+      at += 1;
+      const around = open.at(-1);
+      if (around !== undefined) around.keptEnd = at;
+    } else at = readMember(at, parent);
+  }
+  return written + text.slice(copied);
+
+  /** Reads one member with the comma before it; returns the end of its value, or the start of its members. */
+  function readMember(from: number, parent: OpenContainer): number {
+    const start = text.charCodeAt(from) === COMMA ? skipSpace(text, from + 1) : from;
+    const key = parent.isArray ? parent.index : readKey(text, start);
+    const value = parent.isArray ? start : findValueOfMember(text, start);
+    parent.index += 1;
+    const change = parent.members.get(key);
+    if (change?.edit !== undefined && change.edit.json === undefined) {
+      const end = findEndOfValue(text, value);
+      // Removes a comma, too: the one before the member, or the one after it if nothing before it is kept.
+      if (parent.keptEnd === undefined) replace(start, skipComma(text, end), '');
+      else replace(parent.keptEnd, end, '');
+      return end;
+    }
+    parent.keptEnd = enter(value, change);
+    return parent.keptEnd;
+  }
+
+  /** Returns the end of the value, or the start of its members if some of them change. */
+  function enter(start: number, change: Change | undefined): number {
+    const json = change?.edit?.json;
+    if (
+      change !== undefined &&
+      json === undefined &&
+      change.members.size > 0 &&
+      isContainer(text, start)
+    ) {
+      const isArray = text.charCodeAt(start) === OPEN_ARRAY;
+      open.push({ members: change.members, isArray, index: 0 });
+      return start + 1;
+    }
+    const end = findEndOfValue(text, start);
+    if (json !== undefined) replace(start, end, json);
+    return end;
+  }
+
+  function replace(start: number, end: number, json: string) {
+    written += text.slice(copied, Math.max(copied, start)) + json;
+    copied = end;
+  }
 }
 
 /** The text of the value at the path; the last one for a repeated member, as in `JSON.parse`. Undefined if absent. */
@@ -59,31 +114,11 @@ export function cutMembers(text: string, path: JsonPath): ReadonlyMap<string, st
 }
 
 /** Removes members by name from the text of an object. */
-export function removeMembers(text: string, names: readonly (string | number)[]): string {
-  if (names.length === 0) return text;
-  let kept = '';
-  let start = -1;
-  let end = -1;
-  eachMember(text, skipSpace(text, 0), (name, _from, to, at) => {
-    if (!names.includes(name)) {
-      if (start === -1) start = at;
-      end = to;
-    } else if (start !== -1) {
-      kept += `${text.slice(start, end)},`;
-      start = -1;
-    }
-  });
-  return `{${start === -1 ? kept.slice(0, -1) : kept + text.slice(start, end)}}`;
-}
-
-/** Start of a member's value, by `indexOf`; undefined if the name may occur more than once, at any depth. */
-export function findOnlyMember(text: string, name: string): number | undefined {
-  const quoted = `"${name}"`;
-  const start = text.indexOf(quoted);
-  // The quoted name occurs once, and nothing is written with `\u`: so no other member can have it.
-  const isOnly = start !== -1 && text.indexOf(quoted, start + 1) === -1 && !text.includes('\\u');
-  return isOnly ? findValueOfMember(text, start) : undefined;
-}
+export const removeMembers = (text: string, names: readonly string[]): string =>
+  spliceJson(
+    text,
+    names.map((name) => ({ path: [name] })),
+  );
 
 /** Start of the value at the path. */
 function findValue(text: string, path: JsonPath): number | undefined {
@@ -99,11 +134,11 @@ function findValue(text: string, path: JsonPath): number | undefined {
   return start;
 }
 
-/** Calls `tell` for each member or entry with its key, the start and end of its value, and its own start. */
+/** Calls `tell` for each member or entry with its key, and the start and end of its value. */
 function eachMember(
   text: string,
   start: number,
-  tell: (key: string | number, from: number, to: number, at: number) => void,
+  tell: (key: string | number, from: number, to: number) => void,
 ) {
   if (!isContainer(text, start)) return;
   const isArray = text.charCodeAt(start) === OPEN_ARRAY;
@@ -112,7 +147,7 @@ function eachMember(
     const key = isArray ? index : readKey(text, at);
     const from = isArray ? at : findValueOfMember(text, at);
     const to = findEndOfValue(text, from);
-    tell(key, from, to, at);
+    tell(key, from, to);
     at = skipComma(text, to);
   }
 }
@@ -131,73 +166,6 @@ interface OpenContainer {
   index: number;
   /** End of the last member that is kept. */
   keptEnd?: number;
-}
-
-class Splice {
-  readonly #text: string;
-  #written = '';
-  #copied = 0;
-
-  constructor(text: string) {
-    this.#text = text;
-  }
-
-  apply(top: Change): string {
-    const text = this.#text;
-    // Iterative: paths can be as deep as the text.
-    const open: OpenContainer[] = [];
-    let at = this.#enter(skipSpace(text, 0), top, open);
-    for (let parent = open.at(-1); parent !== undefined; parent = open.at(-1)) {
-      at = skipSpace(text, at);
-      if (isClosing(text, at)) {
-        open.pop();
-        at += 1;
-        const around = open.at(-1);
-        if (around !== undefined) around.keptEnd = at;
-      } else at = this.#readMember(at, parent, open);
-    }
-    return this.#written + text.slice(this.#copied);
-  }
-
-  /** Reads one member with the comma before it; returns the end of its value, or the start of its members. */
-  #readMember(from: number, parent: OpenContainer, open: OpenContainer[]): number {
-    const text = this.#text;
-    const start = text.charCodeAt(from) === COMMA ? skipSpace(text, from + 1) : from;
-    const key = parent.isArray ? parent.index : readKey(text, start);
-    const value = parent.isArray ? start : findValueOfMember(text, start);
-    parent.index += 1;
-    const change = parent.members.get(key);
-    if (change?.edit !== undefined && change.edit.json === undefined) {
-      const end = findEndOfValue(text, value);
-      // Removes a comma, too: the one before the member, or the one after it if nothing before it is kept.
-      if (parent.keptEnd === undefined) this.#replace(start, skipComma(text, end), '');
-      else this.#replace(parent.keptEnd, end, '');
-      return end;
-    }
-    const end = this.#enter(value, change, open);
-    parent.keptEnd = end;
-    return end;
-  }
-
-  /** Returns the end of the value, or the start of its members if some of them change. */
-  #enter(start: number, change: Change | undefined, open: OpenContainer[]): number {
-    const text = this.#text;
-    if (change?.edit?.json !== undefined) {
-      const end = findEndOfValue(text, start);
-      this.#replace(start, end, change.edit.json);
-      return end;
-    }
-    if (change === undefined || change.members.size === 0 || !isContainer(text, start))
-      return findEndOfValue(text, start);
-    const isArray = text.charCodeAt(start) === OPEN_ARRAY;
-    open.push({ members: change.members, isArray, index: 0 });
-    return start + 1;
-  }
-
-  #replace(start: number, end: number, json: string): void {
-    this.#written += this.#text.slice(this.#copied, Math.max(this.#copied, start)) + json;
-    this.#copied = end;
-  }
 }
 
 const isContainer = (text: string, at: number) =>

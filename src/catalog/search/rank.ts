@@ -1,7 +1,8 @@
 // §25.3: ranks tools for a query by BM25. Only tools that the caller may see take part, so that the ranking reveals nothing about
 // others.
+
+import { computeOnce } from '../../platform/bounded-map.ts';
 import type { Turns } from '../../platform/clock.ts';
-import { computeOnce } from '../../platform/compute-once.ts';
 import { isObject } from '../../platform/json.ts';
 import type { Entry } from '../prepare-list.ts';
 

@@ -9,8 +9,8 @@ import type {
   Target,
 } from '../../mcp/catalog/served-catalog.ts';
 import { failUnknownItem } from '../../mcp/protocol/list-kinds.ts';
+import { computeOnce } from '../../platform/bounded-map.ts';
 import { createTurns, type Turns } from '../../platform/clock.ts';
-import { computeOnce } from '../../platform/compute-once.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { compileGlob } from '../../platform/glob.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';

@@ -2,7 +2,7 @@
 
 import type { ObjectSchema, ToolAnnotations } from '../../mcp/catalog/content.ts';
 import { compileSchema, type SchemaCheck } from '../../mcp/catalog/define/compile-schema.ts';
-import { computeOnce } from '../../platform/compute-once.ts';
+import { computeOnce } from '../../platform/bounded-map.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { countNoun, shorten } from '../../platform/text.ts';
 import { cleanForeignText } from '../clean-item.ts';

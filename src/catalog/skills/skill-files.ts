@@ -1,6 +1,6 @@
 // SEP-2640: files of skills, and the server that each belongs to; a file may be missing in the list of resources.
 import { listDirectories, requireSkillRoot } from '../../mcp/catalog/content.ts';
-import { computeOnce } from '../../platform/compute-once.ts';
+import { computeOnce } from '../../platform/bounded-map.ts';
 import { toMovedUri, toOwnUri } from '../apps/app-tools.ts';
 import { BUILT_IN, type Entry } from '../prepare-list.ts';
 import type { FoundResource, View } from '../view.ts';

@@ -33,7 +33,7 @@ import {
 } from '../../mcp/upstream/connections.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { nameOwner, withoutDefault } from '../../store/owner.ts';
+import { nameOwner, withoutDefault } from '../../store/keys.ts';
 import { CALLBACK_PATH } from '../servers/client-document.ts';
 import {
   renderConnectedPage,

@@ -24,7 +24,7 @@ import { createJsonReply } from '../../http/endpoint/message.ts';
 import type { Connections } from '../../mcp/upstream/connections.ts';
 import type { ServedFile } from '../../mcp/upstream/upstream-config.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { nameOwner, withoutDefault } from '../../store/owner.ts';
+import { nameOwner, withoutDefault } from '../../store/keys.ts';
 import type { Owner } from '../../store/store.ts';
 
 /** `opened` and `grants` are undefined in proxy mode. */

@@ -19,9 +19,10 @@ import {
   buildListedApprovalKey,
   buildSessionApprovalKey,
   buildUserApprovalsKey,
+  hashOwner,
+  nameOwner,
   OPERATOR_APPROVALS_KEY,
 } from '../../store/keys.ts';
-import { hashOwner, nameOwner } from '../../store/owner.ts';
 import type { PageRequest, StoredPage } from '../../store/page.ts';
 import { type Change, createRecords, jsonFormat, textFormat } from '../../store/records.ts';
 import type { Replicas } from '../../store/replicas/replicas.ts';

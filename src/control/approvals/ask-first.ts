@@ -12,7 +12,7 @@ import type { Relay } from '../../mcp/catalog/catalog.ts';
 import { digestJson, hasHalfCharacters, isObject, toCanonicalJson } from '../../platform/json.ts';
 import { readExact } from '../../platform/noted-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { withoutDefault } from '../../store/owner.ts';
+import { withoutDefault } from '../../store/keys.ts';
 import {
   type Approver,
   type CallApprovals,

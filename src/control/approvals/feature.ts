@@ -47,8 +47,7 @@ import { escapeInvisible } from '../../platform/invisible.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { shorten } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { buildApprovalsChannelName } from '../../store/keys.ts';
-import { nameOwner, withoutDefault } from '../../store/owner.ts';
+import { buildApprovalsChannelName, nameOwner, withoutDefault } from '../../store/keys.ts';
 import { createReplicas } from '../../store/replicas/replicas.ts';
 import {
   type ApprovalDecision,

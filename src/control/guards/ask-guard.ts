@@ -4,8 +4,8 @@ import type { GuardedItem, GuardedMessage, GuardPoint } from '../../mcp/calls/gu
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { findExceededBound, isObject } from '../../platform/json.ts';
-import { createFairQueue, QueueFullError } from '../../platform/work-queue.ts';
-import { nameOwner } from '../../store/owner.ts';
+import { createWorkQueue } from '../../platform/work-queue.ts';
+import { nameOwner } from '../../store/keys.ts';
 
 /** The message that a guard receives; a module as is. */
 export interface AskedMessage {
@@ -200,21 +200,20 @@ const SENT_PROBLEMS = {
  * @throws TooMuchForGuard if too much of the caller's work waits, or the caller has disconnected.
  */
 export function createGuardLine({ ofAll, ofOne } = REQUESTS) {
-  const queue = createFairQueue({
+  const queue = createWorkQueue({
     maxRunning: ofAll,
     maxRunningOfOne: ofOne,
     maxWaiting: MAX_WAITING,
     maxWaitingOfOne: MAX_WAITING_OF_ONE,
+    createRefusal: () => new TooMuchForGuard('too much waits for it; try again in a moment'),
   });
   return async function runInTurn<Result>(
     work: () => Promise<Result>,
     { user, signal }: GuardTurn,
   ): Promise<Result> {
     try {
-      return await queue.run(work, user && nameOwner(user), signal);
+      return await queue.run(work, { owner: user && nameOwner(user), signal });
     } catch (error) {
-      if (error instanceof QueueFullError)
-        throw new TooMuchForGuard('too much waits for it; try again in a moment');
       // Not a GuardFailure: by disconnecting, a caller could make a guard fail open.
       throw signal?.aborted ? new TooMuchForGuard('the caller no longer waits for it') : error;
     }

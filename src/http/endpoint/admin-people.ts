@@ -5,8 +5,13 @@ import { type Clock, createTurns } from '../../platform/clock.ts';
 import { parseObject } from '../../platform/json.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { buildCallerKey, buildPersonKey, CALLER_LIST_KEY } from '../../store/keys.ts';
-import { hashOwner, nameOwner } from '../../store/owner.ts';
+import {
+  buildCallerKey,
+  buildPersonKey,
+  CALLER_LIST_KEY,
+  hashOwner,
+  nameOwner,
+} from '../../store/keys.ts';
 import type { PageRequest, StoredPage } from '../../store/page.ts';
 import type { Owner } from '../../store/store.ts';
 import type {

@@ -2,7 +2,7 @@
 
 import { findUserVariable, type LimitGroup, type LimitRule } from '../../config/groups/limits.ts';
 import { GatewayError } from '../../errors/gateway-error.ts';
-import { toAddressKey, toNetworkKey } from '../../platform/address.ts';
+import { findNetwork, toAddressKey } from '../../platform/address.ts';
 import { createBoundedMap, createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { hashSha256 } from '../../platform/ids.ts';
@@ -83,7 +83,7 @@ export function createNetworkWindow(
   clientIp: string,
   { kind }: CountedCaller,
 ): LimitWindow | undefined {
-  const network = toNetworkKey(clientIp);
+  const network = findNetwork(clientIp, 48);
   if (network === undefined) return undefined;
   const max = Math.max(rule.max.ip, Math.ceil(rule.max.global * NETWORK_SHARE));
   return createWindow(rule, 'network', max, kind === 'admitted' ? network : `anonymous:${network}`);

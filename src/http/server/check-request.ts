@@ -2,7 +2,7 @@
 
 import { fail, type GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { nameOwner } from '../../store/owner.ts';
+import { nameOwner } from '../../store/keys.ts';
 import type { SessionLookup } from '../../store/store.ts';
 import { addChallenge, type GetChallenge } from '../endpoint/bearer.ts';
 import type {

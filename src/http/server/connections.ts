@@ -148,7 +148,7 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
 
 /** Moves the connection to this list from the other one. */
 function move(connection: Connection, list: LinkedList<Connection>) {
-  connection.place?.remove();
+  connection.place?.list?.remove(connection.place);
   connection.place = list.add(connection);
 }
 
@@ -260,7 +260,7 @@ export class Connection {
   private endRequest(owed: OwedReply): void {
     if (owed.list === undefined) return;
     this.unsentBytes -= owed.value.bytes;
-    owed.remove();
+    this.pending.remove(owed);
     while (this.waiting !== undefined && this.unsentBytes < MAX_UNSENT_BYTES) {
       const goOn = this.waiting.shift();
       if (goOn === undefined) this.waiting = undefined;

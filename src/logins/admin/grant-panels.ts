@@ -32,7 +32,7 @@ import { createJsonReply } from '../../http/endpoint/message.ts';
 import { isSessionId } from '../../platform/ids.ts';
 import { type JsonObject, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { readOwner } from '../../store/owner.ts';
+import { readOwner } from '../../store/keys.ts';
 import type { PageRequest } from '../../store/page.ts';
 import type { ListedSession } from '../../store/store.ts';
 import type { GrantSelection } from '../broker/logouts.ts';

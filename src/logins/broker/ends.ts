@@ -4,7 +4,7 @@ import type { RevokeTokens } from '../../http/oauth-client/provider-api.ts';
 import type { Connections } from '../../mcp/upstream/connections.ts';
 import { createTurns } from '../../platform/clock.ts';
 import { createWorkQueue } from '../../platform/work-queue.ts';
-import { withoutDefault } from '../../store/owner.ts';
+import { withoutDefault } from '../../store/keys.ts';
 import { readPages } from '../../store/page.ts';
 import type { Audit } from '../../telemetry/audit/audit.ts';
 import { type MachineClients, toMachineUser } from '../auth/machine-clients.ts';

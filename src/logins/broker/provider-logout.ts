@@ -4,7 +4,7 @@ import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.t
 import type { KnownLogin, PublicEndpoint } from '../../http/endpoint/endpoint.ts';
 import type { Reply, RequestBody } from '../../http/endpoint/message.ts';
 import { createNameCheck, failRequest, parseBody } from '../../http/endpoint/parameters.ts';
-import { computeOnce } from '../../platform/compute-once.ts';
+import { computeOnce } from '../../platform/bounded-map.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { buildLogoutTokenKey } from '../../store/keys.ts';
 import { readPages } from '../../store/page.ts';

@@ -6,7 +6,7 @@ import { LinkedList } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { type Log, truncateForLog } from '../../platform/log.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { nameOwner } from '../../store/owner.ts';
+import { nameOwner } from '../../store/keys.ts';
 import type { Audit, AuditedAction, AuditedEnd } from '../../telemetry/audit/audit.ts';
 import { type Attributes, readTraceContext, readTraceId } from '../../telemetry/tracing/tracing.ts';
 import { describeItem, type MethodItem } from '../protocol/methods.ts';
@@ -277,8 +277,8 @@ export function createCountCall(
     if (!isLooking) lookForLong();
 
     return function end() {
-      link.remove();
-      linkOfUser?.remove();
+      all.remove(link);
+      callsOfUser?.remove(linkOfUser);
       releaseBody();
     };
   };

@@ -3,8 +3,7 @@
 import { RE2JS } from '@bufbuild/re2';
 import { Ajv, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { createBoundedMap } from '../../platform/bounded-map.ts';
-import { computeOnce } from '../../platform/compute-once.ts';
+import { computeOnce, createBoundedMap } from '../../platform/bounded-map.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';
 import { describeErrors } from './define/describe-errors.ts';

@@ -41,7 +41,7 @@ export function createEventStore(clock: Clock, replica: string) {
     const { session } = stream;
     const { user } = session;
     const makeRoom = ({ finished }: Account): boolean => {
-      const oldest = finished.find(() => true);
+      const oldest = finished.first?.value;
       if (oldest !== undefined) forget(oldest);
       return oldest !== undefined || (growing !== undefined && forgetFirstEvent(growing));
     };
@@ -77,7 +77,7 @@ export function createEventStore(clock: Clock, replica: string) {
     stream.lostPosition = stream.firstPosition - 1;
     stream.events.length = 0;
     stream.isForgotten = true;
-    for (const place of stream.places) place.remove();
+    for (const place of stream.places) place.list?.remove(place);
     release(stream.session);
   }
 

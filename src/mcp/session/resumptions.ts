@@ -3,7 +3,7 @@
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { nameOwner, readOwner } from '../../store/owner.ts';
+import { nameOwner, readOwner } from '../../store/keys.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import type { OutgoingMessage } from '../protocol/json-rpc.ts';
 import { EventQueue } from '../streaming/event-queue.ts';

@@ -6,7 +6,7 @@ import { getHeader } from '../../http/endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { noteMembers } from '../../platform/noted-json.ts';
-import { nameOwner } from '../../store/owner.ts';
+import { nameOwner } from '../../store/keys.ts';
 import type { SessionRecord } from '../../store/store.ts';
 import {
   type Call,
@@ -133,7 +133,7 @@ export function createSessionEraHandler(
     const running = cancellations.add(call, sessionId, id);
     try {
       const outcome = await calls.run(call, client);
-      running.remove();
+      running.list?.remove(running);
       const answer = answerInVersion(session.protocolVersion, outcome);
       if ('error' in answer) {
         questions.noteRequired(sessionId, answer.error);
@@ -145,7 +145,7 @@ export function createSessionEraHandler(
       }
       stream.end(answer);
     } catch (thrown) {
-      running.remove();
+      running.list?.remove(running);
       stream.end(toErrorAnswer(thrown));
     }
   }

@@ -6,7 +6,7 @@ import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { generateSessionId, isSessionId } from '../../platform/ids.ts';
 import { freezeDeep, isObject, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { readOwner } from '../../store/owner.ts';
+import { readOwner } from '../../store/keys.ts';
 import type { Replicas } from '../../store/replicas/replicas.ts';
 import type { Owner, SessionAccess, SessionLookup, SessionRecord } from '../../store/store.ts';
 import type { Call, Callers } from '../calls/call.ts';

@@ -7,7 +7,7 @@ import { hashSha256 } from '../../platform/ids.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { noteMembers, toRawMembers } from '../../platform/noted-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { nameOwner } from '../../store/owner.ts';
+import { nameOwner } from '../../store/keys.ts';
 import { readVersioned, writeVersioned } from '../../store/records.ts';
 import { type Call, InputRequired } from '../calls/call.ts';
 import { readAnswers } from '../calls/client-answers.ts';

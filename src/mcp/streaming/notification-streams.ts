@@ -5,7 +5,7 @@ import type { UserContext } from '../../http/endpoint/message.ts';
 import { SharedTimer, type Wait } from '../../platform/clock.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { nameOwner } from '../../store/owner.ts';
+import { nameOwner } from '../../store/keys.ts';
 import type { Callers } from '../calls/call.ts';
 import type { OutgoingMessage } from '../protocol/json-rpc.ts';
 import { type EventChannel, PlainChannel } from './event-queue.ts';

@@ -5,7 +5,7 @@ import type { ClientAuthMethod } from '../../http/oauth-client/client-authentica
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { removeUnseen } from '../../platform/invisible.ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { nameOwner } from '../../store/owner.ts';
+import { nameOwner } from '../../store/keys.ts';
 import type { Owner } from '../../store/store.ts';
 
 /** The way to log in at a server: its `auth` of the type `oauth`. */

@@ -6,7 +6,7 @@ import type { CancelSignal } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { nameOwner } from '../../store/owner.ts';
+import { nameOwner } from '../../store/keys.ts';
 import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
 import type { ClientCapabilities } from '../catalog/client-requests.ts';
 import type { ListName } from '../protocol/list-kinds.ts';

@@ -5,6 +5,7 @@ import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { normalizeHost } from '../address.ts';
 import type { Clock } from '../clock.ts';
 import { getErrorCode, isNobodyThere, isShortage } from '../error-code.ts';
+import { type PooledConnection, readInto } from './connection.ts';
 
 /** The other end of connections, and how to get there. */
 export interface Destination {
@@ -31,12 +32,8 @@ interface PendingConnection {
   readonly clock: Clock;
   /** Ends the connection while it is opened. */
   readonly signal: AbortSignal;
-  readonly reader: ConnectionReader;
-}
-
-interface ConnectionReader {
-  /** Receives what the server sends; the bytes are valid until it returns. */
-  receive(bytes: Buffer): void;
+  /** Receives what the server sends. */
+  readonly reader: PooledConnection;
 }
 
 /** Returns a function that opens connections. TLS resumes the session of an earlier connection, which saves a round trip. */
@@ -87,7 +84,7 @@ export function createConnect(
 
   async function openThrough(
     tunnelling: NonNullable<Destination['openTunnel']>,
-    reader: ConnectionReader,
+    reader: PooledConnection,
     signal: AbortSignal,
   ): Promise<Socket> {
     const tunnel = await tunnelling(signal);
@@ -115,20 +112,6 @@ const NO_ANSWER = 'the server took too long to connect';
 
 /** TCP keep-alive: a firewall that has forgotten an idle connection shows before the next request. */
 const KEPT_ALIVE = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 };
-
-/**
- * Read buffer of all connections: Node's own reads allocate 64 KiB each, and most answers are a kilobyte. Bytes that are kept are
- * copied before the next read.
- */
-const shared = Buffer.allocUnsafeSlow(65_536);
-
-const readInto = (reader: ConnectionReader) => ({
-  buffer: shared,
-  callback(length: number) {
-    reader.receive(shared.subarray(0, length));
-    return true;
-  },
-});
 
 /** Runs the task after a time, and after what has arrived by then is read: the process may have been paused. Returns its cancel function. */
 function afterReading(clock: Clock, ms: number, task: () => void): () => void {

@@ -67,6 +67,7 @@ export class PooledConnection implements SentRequest {
     );
   }
 
+  /** The bytes are valid until it returns. */
   receive(bytes: Buffer): void {
     if (this.isOver) return;
     try {
@@ -169,6 +170,21 @@ export class PooledConnection implements SentRequest {
     this.owner.forget(this);
   }
 }
+
+/**
+ * Read buffer of all connections: Node's own reads allocate 64 KiB each, and most answers are a kilobyte. Bytes that are kept are
+ * copied before the next read.
+ */
+const shared = Buffer.allocUnsafeSlow(65_536);
+
+/** The option `onread` of the connection's socket. */
+export const readInto = (connection: PooledConnection) => ({
+  buffer: shared,
+  callback(length: number) {
+    connection.receive(shared.subarray(0, length));
+    return true;
+  },
+});
 
 const toError = (thrown: unknown) => (thrown instanceof Error ? thrown : new Error(String(thrown)));
 

@@ -15,7 +15,7 @@ import { type HttpPool, PoolClosed } from '../../platform/http-client/http-pool.
 import { cutPieces, isObject, type JsonObject } from '../../platform/json.ts';
 import { createGrowingBuffer, type GrowingBuffer } from '../../platform/memory/user-budgets.ts';
 import { hasByteOrderMark } from '../../platform/text.ts';
-import { nameOwner } from '../../store/owner.ts';
+import { nameOwner } from '../../store/keys.ts';
 import { parseServerBytes, parseServerJson } from '../messages/server-message.ts';
 import { PacedStream } from '../transport/message-pace.ts';
 import {

@@ -11,7 +11,7 @@ import { hashSha256 } from '../../platform/ids.ts';
 import { isObject } from '../../platform/json.ts';
 import { readExact } from '../../platform/noted-json.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
-import { nameOwner } from '../../store/owner.ts';
+import { nameOwner } from '../../store/keys.ts';
 import { createReplicas, type Replicas } from '../../store/replicas/replicas.ts';
 import { readServerMessage, type ServerRequest } from '../messages/server-message.ts';
 import type { HeldStream, ProcessShare } from '../transport/process-share.ts';

@@ -10,7 +10,7 @@ import {
   type UpstreamRequest,
 } from '../../mcp/upstream/upstream.ts';
 import type { Deadline } from '../../platform/clock.ts';
-import { nameOwner } from '../../store/owner.ts';
+import { nameOwner } from '../../store/keys.ts';
 import {
   readChange,
   readEchoedNumber,

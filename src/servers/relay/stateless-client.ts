@@ -16,7 +16,7 @@ import {
 } from '../../mcp/upstream/server-request.ts';
 import { UpstreamError, type UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import { nameOwner } from '../../store/owner.ts';
+import { nameOwner } from '../../store/keys.ts';
 import {
   addAnswers,
   NO_ANSWERS,

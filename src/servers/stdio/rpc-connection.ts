@@ -12,7 +12,7 @@ import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { type Clock, Deadline } from '../../platform/clock.ts';
 import { decodeUtf8, isObject, type JsonObject } from '../../platform/json.ts';
-import { nameOwner } from '../../store/owner.ts';
+import { nameOwner } from '../../store/keys.ts';
 import {
   parseServerJson,
   readChange,

@@ -19,7 +19,7 @@ import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import { nameOwner } from '../../store/owner.ts';
+import { nameOwner } from '../../store/keys.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { type EndReason, startChild } from './child.ts';
 import type { FirstRequest, Program } from './program.ts';

@@ -35,7 +35,10 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
   const dueKeys: Database<true, DueKey> = root.openDB({ name: 'values-due' });
   const listed: Database<true, ListedKey> = root.openDB({ name: 'listed-values' });
 
-  const grantVersions = createBoundedMap<string, KnownVersion>('storedVersions');
+  const grantVersions = createBoundedMap<
+    string,
+    { readonly version: string; readonly expiresAt: number }
+  >('storedVersions');
   /** The number of pending changes of a key: until they are on disk, reads return the value before them. */
   const pendingChanges = new Map<string, number>();
 
@@ -193,9 +196,4 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
 function parseRecent(text: string | undefined) {
   const recent: unknown = text === undefined ? [] : JSON.parse(text);
   return isStringArray(recent) ? recent : [];
-}
-
-interface KnownVersion {
-  readonly version: string;
-  readonly expiresAt: number;
 }

@@ -43,8 +43,11 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
     );
   }
   server.unref();
-  return () => new Promise((resolve) => server.close(() => resolve()));
+  return () => closeServer(server);
 }
+
+const closeServer = (server: Server) =>
+  new Promise<void>((resolve) => server.close(() => resolve()));
 
 /**
  * Takes over a dead lock. If two processes do this at the same moment, the one whose socket remains holds the folder. Each first
@@ -53,7 +56,6 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
 async function takeOver(server: Server, path: string) {
   // Not longer than the lock's own name, or the path could become too long.
   const ownPath = path.replace(/sock$/, randomBytes(2).toString('hex'));
-  const close = () => new Promise<void>((resolve) => server.close(() => resolve()));
   await listen(server, ownPath);
   server.unref();
   const ours = await readInode(ownPath);
@@ -64,13 +66,13 @@ async function takeOver(server: Server, path: string) {
     await pause(SETTLE_MS);
   }
   if (!(await isOurs())) {
-    await close();
+    await closeServer(server);
     return undefined;
   }
   return async function release() {
     // The server knows the socket by its first name, and does not remove the new one.
     if (await isOurs()) await rm(path, { force: true });
-    await close();
+    await closeServer(server);
   };
 }
 

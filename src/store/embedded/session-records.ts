@@ -1,12 +1,12 @@
 // Stores sessions in lmdb until they expire. Reads see touches (below) that are not on disk yet.
 import type { Database } from 'lmdb';
 import type { Clock } from '../../platform/clock.ts';
-import { buildSessionKey } from '../keys.ts';
-import { readOwner } from '../owner.ts';
-import type { SessionRecord } from '../store.ts';
+import { buildSessionKey, isOwnedBy, readOwner } from '../keys.ts';
+import type { SessionAccess, SessionRecord } from '../store.ts';
 import type { OpenFolder } from './folder.ts';
 import {
   createTimeBucket,
+  ENTRY_LENGTH,
   type ExpiringRecord,
   openTouchLog,
   readExpiring,
@@ -28,6 +28,12 @@ export interface StoredSession {
   readonly expiresAt: number;
   /** The place of its times, if it was touched. */
   readonly touched: TimesPlace;
+}
+
+/** The record with the time of the last access, which touches change elsewhere. */
+export function toRecord({ record, touched }: StoredSession): SessionRecord {
+  const lastAccessedAt = readLastAccess(touched);
+  return lastAccessedAt === undefined ? record : { ...record, lastAccessedAt };
 }
 
 /** Returns the expiry of a session in epoch milliseconds. */
@@ -55,21 +61,25 @@ export function openSessionRecords(folder: OpenFolder, clock: Clock, sessionKeyP
 
   return {
     /**
-     * Finds a session; undefined if there is none, or it has expired.
+     * Reads a session, and slides it if its owner's request asks for that: in memory now, on disk a second later. Undefined if there is
+     * none, or it has expired.
      *
      * @throws Error if the record is damaged, or of a later version.
      */
-    find(id: string) {
+    access({ sessionId: id, owner, slideSeconds }: SessionAccess): SessionRecord | undefined {
       ensureOpen();
+      const now = clock.now();
       const cached = cache.get(id);
       const session = cached ?? read(id);
       if (session === undefined) return undefined;
-      if (readTouchedExpiry(session.touched, session.expiresAt) <= clock.now()) return undefined;
-      if (cached === undefined) cache.put(id, session.touched.key, session);
-      return session;
+      const { record, touched, expiresAt } = session;
+      if (readTouchedExpiry(touched, expiresAt) <= now) return undefined;
+      if (cached === undefined) cache.put(id, touched.key, session);
+      if (slideSeconds === undefined || !isOwnedBy(record, owner)) return toRecord(session);
+      times.set(touched, now, now + slideSeconds * 1000);
+      // A copy: all calls in the session share the record.
+      return { ...record, lastAccessedAt: now };
     },
-    /** Sets the times of a session; they are on disk a second later. */
-    touch: times.set,
 
     /** Finds a session without the cache; in a transaction it sees all writes so far. */
     findInTransaction(id: string) {
@@ -197,7 +207,8 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
   let cancelCommit = () => {};
 
   for (const { sequence: logged, touches } of log.read()) {
-    for (const { key, lastAccessedAt, expiresAt } of touches) {
+    for (let at = 0; at < touches.length; at += ENTRY_LENGTH) {
+      const [key = 0, lastAccessedAt = 0, expiresAt = 0] = touches.subarray(at, at + ENTRY_LENGTH);
       const place = locateKey(key);
       setTimes(place, lastAccessedAt, expiresAt);
       markChanged(place.bucket);
@@ -251,8 +262,9 @@ function openTouchedTimes({ root, write }: OpenFolder, clock: Clock) {
       const touches = keys.flatMap((key) => {
         const place = locateKey(key);
         const lastAccessedAt = readLastAccess(place);
-        if (lastAccessedAt === undefined) return [];
-        return [{ key, lastAccessedAt, expiresAt: readTouchedExpiry(place, 0) }];
+        return lastAccessedAt === undefined
+          ? []
+          : [key, lastAccessedAt, readTouchedExpiry(place, 0)];
       });
       log.put(sequence - 1, touches);
       log.removeBefore(oldest);

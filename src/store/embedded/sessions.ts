@@ -2,23 +2,12 @@
 import type { Database, RootDatabase } from 'lmdb';
 import type { Clock } from '../../platform/clock.ts';
 import { isObject } from '../../platform/json.ts';
-import { hashOwner, isOwnedBy, readOwner } from '../owner.ts';
+import { hashOwner, isOwnedBy, readOwner } from '../keys.ts';
 import type { PageRequest } from '../page.ts';
-import type { ListedSession, Owner, SessionAccess, SessionRecord, Sessions } from '../store.ts';
+import type { ListedSession, Owner, Sessions } from '../store.ts';
 import type { OpenFolder } from './folder.ts';
-import { getExpiry, openSessionRecords, type StoredSession } from './session-records.ts';
-import { readKeyPage, readLastAccess } from './time-buckets.ts';
-
-interface EmbeddedSessions extends Sessions {
-  /**
-   * Reads a session, and slides it (`SessionAccess`) if its owner's request asks for that: in memory now, on disk a second later.
-   *
-   * @throws Error if the record is damaged, or of a later version.
-   */
-  accessSession(access: SessionAccess): SessionRecord | undefined;
-  /** Commits touches that are only in memory. */
-  close(): Promise<void>;
-}
+import { getExpiry, openSessionRecords, type StoredSession, toRecord } from './session-records.ts';
+import { readKeyPage } from './time-buckets.ts';
 
 /** A few milliseconds of work: requests run in between. */
 const SWEEP_BATCH = 500;
@@ -26,11 +15,7 @@ const SWEEP_BATCH = 500;
 /** Sessions of one user that are read together. */
 const MAX_BATCH = 500;
 
-export function createEmbeddedSessions(
-  folder: OpenFolder,
-  clock: Clock,
-  sessionKeyPrefix: string,
-): EmbeddedSessions {
+export function createEmbeddedSessions(folder: OpenFolder, clock: Clock, sessionKeyPrefix: string) {
   const { root, write, ensureOpen } = folder;
   const records = openSessionRecords(folder, clock, sessionKeyPrefix);
   const index = openSessionIndex(root);
@@ -65,16 +50,7 @@ export function createEmbeddedSessions(
     return false;
   }
 
-  return {
-    accessSession({ sessionId: id, owner, slideSeconds }) {
-      const session = records.find(id);
-      if (session === undefined) return undefined;
-      if (slideSeconds !== undefined && isOwnedBy(session.record, owner)) {
-        const now = clock.now();
-        records.touch(session.touched, now, now + slideSeconds * 1000);
-      }
-      return toRecord(session);
-    },
+  const port: Sessions = {
     async createSession(session, ttlSeconds, userMax = 0) {
       const endedIds = await write(() => {
         const { sessionId: id } = session;
@@ -131,8 +107,9 @@ export function createEmbeddedSessions(
       const { entries, next } = index.readPage(request, owner);
       return { items: entries.flatMap(({ id }) => readListed(id) ?? []), next };
     },
-    close: records.close,
   };
+  /** `close` commits touches that are only in memory. */
+  return { ...port, accessSession: records.access, close: records.close };
 
   /** Undefined also for a damaged session, which must not hide all others. */
   function readListed(id: string): ListedSession | undefined {
@@ -177,12 +154,6 @@ export function createEmbeddedSessions(
     }
     return ended;
   }
-}
-
-/** Copies the record, which all calls in the session share. */
-function toRecord({ record, touched }: StoredSession) {
-  const lastAccessedAt = readLastAccess(touched);
-  return lastAccessedAt === undefined ? record : { ...record, lastAccessedAt };
 }
 
 // The index: sessions by the time they are due, all of them and those of each user. The times may lag behind touches; they are

@@ -5,7 +5,7 @@ import type { Database, RootDatabase } from 'lmdb';
 import { findNextPlace, type PageRequest, type TimedEntry } from '../page.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../records.ts';
 
-/** Entries in a row: the session's key, its last access, its expiry. */
+/** Entries in a row. */
 export interface TimeBucket {
   readonly id: number;
   values: Float64Array;
@@ -27,17 +27,17 @@ export interface TimesPlace {
   touchedIn: number;
 }
 
-const ENTRY_LENGTH = 3;
+/** Numbers of an entry: the session's key, its last access, its expiry. */
+export const ENTRY_LENGTH = 3;
 const LAST_ACCESSED_AT = 1;
 const EXPIRES_AT = 2;
 const BYTES = Float64Array.BYTES_PER_ELEMENT;
+const NO_BYTES = new Uint8Array();
 
 /** Creates a bucket from its bytes on disk, if there are any. */
 export function createTimeBucket(id: number, bytes: Uint8Array | undefined): TimeBucket {
-  const entries = bytes === undefined ? 0 : Math.floor(bytes.length / (ENTRY_LENGTH * BYTES));
-  const length = entries * ENTRY_LENGTH;
-  const values = new Float64Array(length + ENTRY_LENGTH);
-  if (bytes) new Uint8Array(values.buffer).set(bytes.subarray(0, length * BYTES));
+  const values = readEntries(bytes ?? NO_BYTES, ENTRY_LENGTH);
+  const length = values.length - ENTRY_LENGTH;
   return { id, values, length, isChanged: false, changedIn: 0 };
 }
 
@@ -99,13 +99,6 @@ function hasEntry(place: TimesPlace) {
 // The log: all touches of one second in one record. If more buckets have changed than a commit writes, the others follow in the
 // next seconds; until then a restart finds their touches here.
 
-interface LoggedTouch {
-  /** The key of the session's entry in its bucket. */
-  readonly key: number;
-  readonly lastAccessedAt: number;
-  readonly expiresAt: number;
-}
-
 /** Call functions that write inside a transaction. */
 export function openTouchLog(root: RootDatabase) {
   const records: Database<Buffer, number> = root.openDB({
@@ -114,16 +107,9 @@ export function openTouchLog(root: RootDatabase) {
   });
 
   return {
-    put(sequence: number, touches: readonly LoggedTouch[]) {
-      const values = new Float64Array(touches.length * ENTRY_LENGTH);
-      let at = 0;
-      for (const { key, lastAccessedAt, expiresAt } of touches) {
-        values[at] = key;
-        values[at + 1] = lastAccessedAt;
-        values[at + 2] = expiresAt;
-        at += ENTRY_LENGTH;
-      }
-      records.put(sequence, Buffer.from(values.buffer));
+    /** Touches are entries as in a bucket. */
+    put(sequence: number, touches: readonly number[]) {
+      records.put(sequence, Buffer.from(Float64Array.from(touches).buffer));
     },
     /** Removes older touches, which are in their buckets by now. */
     removeBefore(sequence: number) {
@@ -133,20 +119,17 @@ export function openTouchLog(root: RootDatabase) {
     read: () =>
       [...records.getRange()].map(({ key, value }) => ({
         sequence: key,
-        touches: readTouches(value),
+        touches: readEntries(value, 0),
       })),
   };
 }
 
-function readTouches(bytes: Buffer): readonly LoggedTouch[] {
-  const values = new Float64Array(Math.floor(bytes.length / BYTES));
-  new Uint8Array(values.buffer).set(bytes.subarray(0, values.byteLength));
-  const touches: LoggedTouch[] = [];
-  for (let at = 0; at + ENTRY_LENGTH <= values.length; at += ENTRY_LENGTH) {
-    const [key = 0, lastAccessedAt = 0, expiresAt = 0] = values.subarray(at, at + ENTRY_LENGTH);
-    touches.push({ key, lastAccessedAt, expiresAt });
-  }
-  return touches;
+/** Reads whole entries, and leaves room for more. */
+function readEntries(bytes: Uint8Array, room: number) {
+  const length = Math.floor(bytes.length / (ENTRY_LENGTH * BYTES)) * ENTRY_LENGTH;
+  const values = new Float64Array(length + room);
+  new Uint8Array(values.buffer).set(bytes.subarray(0, length * BYTES));
+  return values;
 }
 
 // Entries of lmdb with times: records with an expiry, and keys with a time in them, read page by page.

@@ -217,18 +217,18 @@ function createDeadline() {
       const operation: PendingOperation = {
         ticks: 0,
         expire() {
-          link.remove();
+          pending.remove(link);
           reject(onTimeout());
         },
       };
       const link = pending.add(operation);
       work.then(
         (result) => {
-          link.remove();
+          pending.remove(link);
           resolve(result);
         },
         (error: unknown) => {
-          link.remove();
+          pending.remove(link);
           reject(error);
         },
       );

@@ -4,8 +4,7 @@
 import type { Redis } from 'ioredis';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { type Clock, type Moment, measureSince, takeMoment } from '../../platform/clock.ts';
-import { buildSessionKey } from '../keys.ts';
-import { isOwnedBy } from '../owner.ts';
+import { buildSessionKey, isOwnedBy } from '../keys.ts';
 import {
   type Admission,
   GRANT_VERSION_LENGTH,

@@ -1,6 +1,12 @@
 // §2.1: implements the port Sessions on Redis: sessions and their index, on a single server and on a cluster.
-import { buildSessionIndexKey, buildSessionKey, buildUserSessionsKey } from '../keys.ts';
-import { hashOwner, type OwnedRecord, readOwner } from '../owner.ts';
+import {
+  buildSessionIndexKey,
+  buildSessionKey,
+  buildUserSessionsKey,
+  hashOwner,
+  type OwnedRecord,
+  readOwner,
+} from '../keys.ts';
 import type { TimedEntry } from '../page.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../records.ts';
 import type { ListedSession, Owner, SessionRecord, Sessions } from '../store.ts';

@@ -5,7 +5,7 @@ import { createNameAudience } from '../../../src/mcp/upstream/upstream.ts';
 import { hashSha256 } from '../../../src/platform/ids.ts';
 import { nameSharer } from '../../../src/servers/http/server-session.ts';
 import { findOwner, findProcessKey } from '../../../src/servers/stdio/server-run.ts';
-import { nameOwner } from '../../../src/store/owner.ts';
+import { nameOwner } from '../../../src/store/keys.ts';
 import { NO_CAPABILITIES, statelessCaller } from '../../support/upstreams/requests.ts';
 import { userWith } from '../../support/upstreams/rules.ts';
 

@@ -1,12 +1,18 @@
 // §26.3: who has much to ask a guard about waits for itself.
 import { expect, test } from 'vitest';
 import { Cancellation } from '../../../src/platform/cancellation.ts';
-import { createFairQueue } from '../../../src/platform/work-queue.ts';
+import { createWorkQueue } from '../../../src/platform/work-queue.ts';
 
-const OPTIONS = { maxRunning: 4, maxRunningOfOne: 2, maxWaiting: 10, maxWaitingOfOne: 5 };
+const OPTIONS = {
+  maxRunning: 4,
+  maxRunningOfOne: 2,
+  maxWaiting: 10,
+  maxWaitingOfOne: 5,
+  createRefusal: () => new Error('too much of it waits'),
+};
 
 function startWork() {
-  const queue = createFairQueue(OPTIONS);
+  const queue = createWorkQueue(OPTIONS);
   const started: string[] = [];
   const ends: (() => void)[] = [];
   const ask = (owner: string, name: string, signal?: Cancellation) =>
@@ -15,8 +21,7 @@ function startWork() {
         started.push(name);
         return new Promise<void>((resolve) => void ends.push(resolve));
       },
-      owner,
-      signal,
+      { owner, ...(signal && { signal }) },
     );
   const endFirst = async () => {
     ends.shift()?.();

@@ -46,20 +46,13 @@ test('what was removed, or is in another list, is not removed again', () => {
   expect([...other.list]).toEqual(['c']);
 });
 
-test('a link takes its value out of whichever list it is in, once', () => {
-  const { list, links } = fill('a', 'b', 'c');
-  links[1]?.remove();
-  links[1]?.remove();
-  expect([...list]).toEqual(['a', 'c']);
-  expect(list.size).toBe(2);
-});
-
-test('the oldest value that is looked for is found', () => {
-  const { list, links } = fill('a', 'b', 'bb');
-  expect(list.find((value) => value.startsWith('b'))).toBe('b');
-  links[1]?.remove();
-  expect(list.find((value) => value.startsWith('b'))).toBe('bb');
-  expect(list.find((value) => value === 'b')).toBeUndefined();
+test('the first is the oldest', () => {
+  const { list, links } = fill('a', 'b');
+  expect(list.first?.value).toBe('a');
+  list.remove(links[0]);
+  expect(list.first?.value).toBe('b');
+  list.remove(links[1]);
+  expect(list.first).toBeUndefined();
 });
 
 test('the value at hand may be removed', () => {
