@@ -18,7 +18,7 @@ import {
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { OwnTokens } from '../grants/grants.ts';
 import { createCheckTokenUser } from '../identity/login-policy.ts';
-import { listForeignClaims } from './claims.ts';
+import { failToken } from './jws.ts';
 import { type KeySet, type KeySetFacts, openKeySet } from './key-set.ts';
 import {
   describeMachineSubject,
@@ -26,8 +26,12 @@ import {
   type MachineClients,
 } from './machine-clients.ts';
 import { createOwnTokenVerifier } from './own-tokens.ts';
-import { failToken } from './parse-token.ts';
-import { createTokenVerifier, type TokenInspection, type TokenVerifier } from './token-verifier.ts';
+import {
+  createTokenVerifier,
+  listForeignClaims,
+  type TokenInspection,
+  type TokenVerifier,
+} from './token-verifier.ts';
 
 export interface Auth {
   /**

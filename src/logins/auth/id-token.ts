@@ -6,11 +6,10 @@ import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import type { UserIdentity } from '../grants/grant.ts';
-import { type ForeignClaim, findForeignClaim, readSubject } from './claims.ts';
 import type { VerificationKey } from './jwk.ts';
+import { cutFound, type FoundAndExpected, type ParsedToken } from './jws.ts';
 import type { KeySet } from './key-set.ts';
 import { describeMachineSubject, MACHINE_SUBJECT_PREFIX } from './machine-clients.ts';
-import { cutFound, type FoundAndExpected, type ParsedToken } from './parse-token.ts';
 import {
   checkAudience,
   checkExpiry,
@@ -25,6 +24,7 @@ import {
   type ProviderTokenRules,
   requireSigner,
 } from './provider-token.ts';
+import { type ForeignClaim, findForeignClaim, readSubject } from './token-verifier.ts';
 
 export interface IdTokenClaims extends JsonObject {
   readonly iss: string;
@@ -97,7 +97,7 @@ export function createIdTokenVerifier(clock: Clock, keySet: KeySet, rules: Provi
 
 interface Checks extends ExpectedClaims, ExpectedIdToken {
   readonly token: ParsedToken;
-  readonly signer: VerificationKey | undefined;
+  readonly signer: VerificationKey;
 }
 
 type Check = (kind: ProviderTokenKind, claims: JsonObject, checks: Checks) => void;
@@ -141,7 +141,7 @@ const checkNonce: Check = (_kind, { nonce }, { nonce: sent }) => {
 
 /** OpenID Connect Core §3.1.3.6. */
 const checkAccessTokenHash: Check = (_kind, { at_hash: found }, { accessToken, token, signer }) => {
-  if (found === undefined || accessToken === undefined || signer === undefined) return;
+  if (found === undefined || accessToken === undefined) return;
   const hash = token.algorithm.hash(accessToken, signer.key);
   const expected = hash.subarray(0, hash.length / 2).toString('base64url');
   if (found === expected) return;

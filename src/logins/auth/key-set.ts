@@ -64,6 +64,8 @@ interface KeySetSource {
   readonly metadata: ProviderMetadata | undefined;
   /** The owner, for the log; defaults to the provider. */
   readonly owner?: { readonly name: string; readonly advice: string };
+  /** The most candidates for one token; all by default. */
+  readonly maxCandidates?: number;
 }
 
 const PROVIDER = {
@@ -100,7 +102,7 @@ export const NO_KEYS: KeySet = {
 
 export function createKeySet(
   { fetch, clock, log, metrics }: FetchRuntime,
-  { url, metadata, owner = PROVIDER }: KeySetSource,
+  { url, metadata, owner = PROVIDER, maxCandidates }: KeySetSource,
 ): KeySet {
   let keys: readonly VerificationKey[] | undefined;
   let fetchedFrom: string | undefined;
@@ -135,6 +137,7 @@ export function createKeySet(
     const { usable, listed } = parseKeySet(body);
     log.debug('The key set was fetched.', { usable: usable.length, listed });
     keys = usable;
+    keySet.isFetched = true;
     fetchedAt = clock.now();
   }
 
@@ -144,11 +147,15 @@ export function createKeySet(
       // A provider that stalls would stall the next fetch, too: no caller waits for both.
       if (!running.ok) failUnavailable(running.cause);
       // It may have begun before the key was published: only the named key settles it.
-      const named = selectCandidates(keys, hint).filter(({ kid }) => kid !== undefined);
+      const named = selectCandidates(keys, hint, maxCandidates).filter(
+        ({ kid }) => kid !== undefined,
+      );
       if (hint.kid !== undefined && named.length > 0) return named;
     }
     const outcome = await refresher.refreshLater();
-    return outcome.ok ? selectCandidates(keys, hint) : failUnavailable(outcome.cause);
+    return outcome.ok
+      ? selectCandidates(keys, hint, maxCandidates)
+      : failUnavailable(outcome.cause);
   }
 
   async function limitWaiting<Found>(wait: () => Promise<Found>) {
@@ -161,12 +168,13 @@ export function createKeySet(
     }
   }
 
-  return {
+  const keySet = {
+    isFetched: false,
     start() {
       refresher.refresh();
     },
-    find(hint) {
-      const found = selectCandidates(keys, hint);
+    find(hint: KeyHint) {
+      const found = selectCandidates(keys, hint, maxCandidates);
       metrics.recordKeySetLookup(found.length > 0);
       return found;
     },
@@ -177,10 +185,7 @@ export function createKeySet(
         const outcome = await (refresher.running ?? refresher.refreshLater());
         if (!outcome.ok && keys === undefined) failUnavailable(outcome.cause);
       }),
-    findAfterRefresh: (hint) => limitWaiting(() => refreshAndFind(hint)),
-    get isFetched() {
-      return keys !== undefined;
-    },
+    findAfterRefresh: (hint: KeyHint) => limitWaiting(() => refreshAndFind(hint)),
     describe: () => ({
       url: fetchedFrom,
       keys: (keys ?? []).map(({ kid, algorithms }) => ({ kid, algorithms: [...algorithms] })),
@@ -190,16 +195,18 @@ export function createKeySet(
     }),
     close: refresher.close,
   };
+  return keySet;
 }
 
 const ACCEPT_JSON = { headers: { Accept: 'application/jwk-set+json, application/json' } };
 
 const failUnavailable = (cause: unknown): never => fail('key_set_unavailable', { cause });
 
-/** Selects the keys with the same ID, or if there are none, those without an ID; for a token without a kid, all keys. */
+/** Selects the keys with the same ID, or if there are none, those without an ID; for a token without a kid, all keys. `most` is their limit. */
 export function selectCandidates(
   keys: readonly VerificationKey[] = [],
   { alg, kid }: KeyHint,
+  most = Number.POSITIVE_INFINITY,
 ): readonly VerificationKey[] {
   const named: VerificationKey[] = [];
   const unnamed: VerificationKey[] = [];
@@ -208,7 +215,8 @@ export function selectCandidates(
     if (kid === undefined || key.kid === kid) named.push(key);
     else if (key.kid === undefined) unnamed.push(key);
   }
-  return named.length > 0 ? named : unnamed;
+  const candidates = named.length > 0 ? named : unnamed;
+  return candidates.length > most ? candidates.slice(0, most) : candidates;
 }
 
 // Fetches, one at a time and few, however many callers want one.

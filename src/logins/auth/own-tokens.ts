@@ -18,9 +18,9 @@ import {
   MAX_TOKEN_LENGTH,
   unmaskScopes,
 } from '../grants/token-codec.ts';
-import { describeClaims } from './claims.ts';
+import { failToken } from './jws.ts';
 import { type MachineClient, type MachineClients, mayOperate } from './machine-clients.ts';
-import { failToken } from './parse-token.ts';
+import { describeClaims } from './token-verifier.ts';
 
 /** A grant as this process read it last, and who that is. */
 interface KnownGrant {

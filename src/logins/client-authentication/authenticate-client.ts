@@ -13,7 +13,7 @@ import { quote } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildAssertionKey } from '../../store/keys.ts';
 import { claimOnce } from '../../store/records.ts';
-import { computeNotedSeconds } from '../auth/claims.ts';
+import { findSigner, type ParsedToken, verifySignature } from '../auth/jws.ts';
 import {
   createKeySet,
   type FetchRuntime,
@@ -22,8 +22,7 @@ import {
   selectCandidates,
 } from '../auth/key-set.ts';
 import type { MachineClient, MachineClients } from '../auth/machine-clients.ts';
-import type { ParsedToken } from '../auth/parse-token.ts';
-import { findSigner, verifySignature } from '../auth/token-verifier.ts';
+import { computeNotedSeconds } from '../auth/token-verifier.ts';
 import { isSecretOf } from './machine-client-shape.ts';
 import {
   type ClientAssertionRules,
@@ -123,13 +122,12 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
 
   async function checkSignature({ id, credentials }: ProvenClient, token: ParsedToken) {
     if (credentials.kind === 'keys') {
-      const signer = findClientSigner(token, selectCandidates(credentials.keys, token));
-      if (signer === undefined) failSignature(id, token);
+      const tried = selectCandidates(credentials.keys, token, MAX_TRIED_KEYS);
+      if (findSigner(token, tried) === undefined) failSignature(id, token);
     }
     if (credentials.kind !== 'keysUrl') return;
-    const keySet = keySets.get(credentials.url);
     try {
-      await verifySignature(token, { keySet, findSigner: findClientSigner });
+      await verifySignature(token, keySets.get(credentials.url));
     } catch (thrown) {
       const { row, failure } = toGatewayError(thrown);
       if (row.status === 401) failSignature(id, token);
@@ -200,9 +198,6 @@ const describeExpected = (client: ProvenClient | undefined, what: string) => {
 /** Per client: a client with thousands of keys, in its document perhaps, must not slow down others. */
 const MAX_TRIED_KEYS = 16;
 
-const findClientSigner: typeof findSigner = (token, keys) =>
-  findSigner(token, keys.slice(0, MAX_TRIED_KEYS));
-
 const failUsed = (clientId: string): never =>
   failClient(clientId, { found: 'a jti that was used', expected: 'a new one' });
 
@@ -232,6 +227,7 @@ export function createClientKeySets(runtime: FetchRuntime, machineClients: Machi
         name: `The key set of a client (${stripUri(url)})`,
         advice: 'Check its "jwksUri" in the configuration file, and the outbound network.',
       },
+      maxCandidates: MAX_TRIED_KEYS,
     });
     keySet.start();
     byUrl.set(url, keySet);

@@ -3,14 +3,14 @@
 import { failRequest, type RequestParameters } from '../../http/endpoint/parameters.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import { isTime } from '../auth/claims.ts';
 import {
   createTokenParser,
   failToken,
   type ParsedToken,
+  readPayload,
   type TokenForm,
-} from '../auth/parse-token.ts';
-import { readPayload } from '../auth/token-verifier.ts';
+} from '../auth/jws.ts';
+import { isTime } from '../auth/token-verifier.ts';
 
 export type ClientCredentials =
   | {

@@ -9,9 +9,9 @@ import type { JsonObject } from '../../platform/json.ts';
 import { truncateForLog } from '../../platform/log.ts';
 import { buildUserAssertionKey } from '../../store/keys.ts';
 import { claimOnce } from '../../store/records.ts';
-import { computeNotedSeconds } from '../auth/claims.ts';
 import type { KeyHint } from '../auth/key-set.ts';
 import type { MachineClient } from '../auth/machine-clients.ts';
+import { computeNotedSeconds } from '../auth/token-verifier.ts';
 import type { Broker } from '../broker/open-broker.ts';
 import {
   coversResource,
