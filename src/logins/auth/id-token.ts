@@ -26,11 +26,6 @@ import {
 } from './provider-token.ts';
 import { type ForeignClaim, findForeignClaim, readSubject } from './token-verifier.ts';
 
-export interface IdTokenClaims extends JsonObject {
-  readonly iss: string;
-  readonly sub: string;
-}
-
 export interface ExpectedIdToken {
   /** The value that the authorization request sent; undefined where there was none, as at a renewal. */
   readonly nonce: string | undefined;
@@ -78,7 +73,10 @@ export function createIdTokenVerifier(clock: Clock, keySet: KeySet, rules: Provi
      * @throws GatewayError `unusable_id_token`, whose facts are member, found and expected; `invalid_grant`, with the same
      * facts, where it belongs to another login; `key_set_unavailable`.
      */
-    async verify(idToken: string, expected: ExpectedIdToken): Promise<IdTokenClaims> {
+    async verify(
+      idToken: string,
+      expected: ExpectedIdToken,
+    ): Promise<JsonObject & Readonly<Record<'iss' | 'sub', string>>> {
       const { token, claims } = readToken(idToken);
       const signer = await requireSigner(KIND, token, keySet);
       const checks = { ...rules, ...expected, token, signer, now: clock.now() / 1000 };
@@ -103,7 +101,7 @@ interface Checks extends ExpectedClaims, ExpectedIdToken {
 type Check = (kind: ProviderTokenKind, claims: JsonObject, checks: Checks) => void;
 
 /** Marks of other tokens that the provider signs with the same keys (RFC 8417 §2.2, Keycloak, Amazon Cognito). */
-const FOREIGN_CLAIMS: readonly Omit<ForeignClaim, 'advice'>[] = [
+const FOREIGN_CLAIMS: readonly ForeignClaim[] = [
   { claim: 'events', kind: 'a security event or logout token' },
   { claim: 'typ', value: 'Bearer', kind: 'an access token' },
   { claim: 'typ', value: 'Refresh', kind: 'a refresh token' },

@@ -75,8 +75,6 @@ const KIND: ProviderTokenKind = {
   fail: failLogoutToken,
 };
 
-export type LogoutTokenVerifier = ReturnType<typeof createLogoutTokenVerifier>;
-
 /**
  * Does not check for repetition. Everything else is checked before the signature, so that no one can cause a key to be fetched for a token
  * that is not a logout token anyway.

@@ -25,11 +25,12 @@ import type { MachineClient, MachineClients } from '../auth/machine-clients.ts';
 import { computeNotedSeconds } from '../auth/token-verifier.ts';
 import { isSecretOf } from './machine-client-shape.ts';
 import {
+  type AssertionCredentials,
   type ClientAssertionRules,
-  type ClientCredentials,
   createReadAssertion,
   hasTriedBasic,
   readCredentials,
+  type SecretCredentials,
 } from './read-credentials.ts';
 
 /** The part of a client that authentication needs. */
@@ -40,16 +41,6 @@ interface AuthenticatingClients<Client extends ProvenClient> {
   find(id: string): Client | undefined;
   /** Finds any other client by its metadata document, with the key that `hint` names. */
   findByDocument?(id: string, hint: KeyHint): Promise<Client | undefined>;
-}
-
-interface AuthenticatedClient<Client extends ProvenClient> {
-  readonly client: Client;
-  /**
-   * To be called before anything is issued: an assertion is accepted once, on all replicas together.
-   *
-   * @throws GatewayError `unauthenticated_machine`, or the store's error.
-   */
-  useUp(): Promise<void>;
 }
 
 export type ClientAuthentication<Client extends ProvenClient = MachineClient> = ReturnType<
@@ -71,19 +62,23 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
   clients: AuthenticatingClients<Client>,
 ) {
   const readAssertion = createReadAssertion(rules);
-  const judged = new WeakMap<RequestBody, Promise<AuthenticatedClient<Client>>>();
+  const judged = new WeakMap<RequestBody, ReturnType<typeof judge>>();
 
-  function checkSecret({ clientId, secret }: BySecret): AuthenticatedClient<Client> {
+  function checkSecret({ clientId, secret }: SecretCredentials) {
     const client = clients.find(clientId);
     const hash = client?.credentials.kind === 'secret' ? client.credentials.hash : undefined;
     if (isSecretOf(secret, hash) && client !== undefined) return { client, useUp: async () => {} };
     return failClient(clientId, {
       found: client?.credentials.kind === 'secret' ? 'another secret' : 'a secret',
-      expected: describeExpected(client, 'its secret'),
+      expected: describeExpected(client),
     });
   }
 
-  async function checkAssertion({ clientId, assertion: text, assertionType }: ByAssertion) {
+  async function checkAssertion({
+    clientId,
+    assertion: text,
+    assertionType,
+  }: AssertionCredentials) {
     if (assertionType !== ASSERTION_TYPE)
       failClient(clientId, {
         found: `client_assertion_type ${truncateForLog(assertionType ?? '')}`,
@@ -96,7 +91,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     if (client === undefined || client.credentials.kind === 'secret')
       return failClient(sub, {
         found: 'an assertion',
-        expected: describeExpected(client, 'its keys'),
+        expected: describeExpected(client),
       });
     await checkSignature(client, token);
     const key = buildAssertionKey(hashSha256(JSON.stringify([sub, jti])));
@@ -148,7 +143,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
           found: credentials === undefined ? 'no credentials' : 'malformed credentials',
           expected: 'a secret or an assertion',
         });
-      return credentials.method === 'private_key_jwt'
+      return 'assertion' in credentials
         ? await checkAssertion(credentials)
         : checkSecret(credentials);
     } catch (thrown) {
@@ -162,7 +157,9 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
 
   return {
     /**
-     * Without effect. A used assertion is refused here, too: it counts for its sender, not for its client.
+     * Without effect. A used assertion is refused here, too: it counts for its sender, not for its client. `useUp` is to be called
+     * before anything is issued: an assertion is accepted once, on all replicas together; it throws `unauthenticated_machine`, or the
+     * store's error.
      *
      * @throws GatewayError `oauth_invalid_request`, `unauthenticated_machine` or `client_keys_unavailable`.
      */
@@ -175,7 +172,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     findBySecret({ parameters, authorization }: AuthenticationRequest): Client | undefined {
       try {
         const credentials = readCredentials(parameters, authorization);
-        return typeof credentials === 'object' && credentials.method !== 'private_key_jwt'
+        return typeof credentials === 'object' && 'secret' in credentials
           ? checkSecret(credentials).client
           : undefined;
       } catch {
@@ -185,14 +182,9 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
   };
 }
 
-type ByAssertion = Extract<ClientCredentials, { method: 'private_key_jwt' }>;
-type BySecret = Exclude<ClientCredentials, ByAssertion>;
-
-const describeExpected = (client: ProvenClient | undefined, what: string) => {
+const describeExpected = (client: ProvenClient | undefined) => {
   if (client === undefined) return 'a client of the configuration file';
-  const { kind } = client.credentials;
-  const isRightKind = (kind === 'secret') === (what === 'its secret');
-  return isRightKind ? what : kind === 'secret' ? 'its secret' : 'an assertion by its key';
+  return client.credentials.kind === 'secret' ? 'its secret' : 'an assertion by its key';
 };
 
 /** Per client: a client with thousands of keys, in its document perhaps, must not slow down others. */
@@ -214,7 +206,7 @@ const failClient = (clientId: string | undefined, facts: JsonObject): never =>
 
 // RFC 7517: key sets of clients that publish them. One per client, so that a slow host delays no other client.
 
-export type ClientKeySets = ReturnType<typeof createClientKeySets>;
+type ClientKeySets = ReturnType<typeof createClientKeySets>;
 
 export function createClientKeySets(runtime: FetchRuntime, machineClients: MachineClients) {
   const byUrl = new Map<string, KeySet>();

@@ -30,8 +30,7 @@ import { ClientDocumentRefused } from '../client-id-metadata/client-document.ts'
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
 import { createGrantId, nameUser } from '../grants/grant.ts';
 import { MAX_SCOPES, MAX_TOKEN_RESOURCES } from '../grants/token-codec.ts';
-import { readGroups } from '../identity/groups.ts';
-import { checkClaimSize } from '../identity/identity.ts';
+import { checkClaimSize, readGroups } from '../identity/identity.ts';
 import { type Assertion, failMember, type VerifyAssertion } from './assertion.ts';
 
 export function createJwtBearerGrant(
