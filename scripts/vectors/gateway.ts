@@ -2,13 +2,9 @@
 import type { JsonWebKey } from 'node:crypto';
 import { GatewayError } from '../../src/errors/gateway-error.ts';
 import { createAuthenticate, createChallenge } from '../../src/http/endpoint/bearer.ts';
+import { ACCESS_TOKEN, createTokenParser, verifySignature } from '../../src/logins/auth/jws.ts';
 import { createKeySet } from '../../src/logins/auth/key-set.ts';
-import { createTokenParser } from '../../src/logins/auth/parse-token.ts';
-import {
-  createTokenVerifier,
-  findSigner,
-  verifySignature,
-} from '../../src/logins/auth/token-verifier.ts';
+import { createTokenVerifier } from '../../src/logins/auth/token-verifier.ts';
 import { type Clock, systemClock } from '../../src/platform/clock.ts';
 import type { Log } from '../../src/platform/log.ts';
 import { noMetrics } from '../../src/telemetry/metrics/metrics.ts';
@@ -48,11 +44,10 @@ export function createTokenChecks(keys: readonly JsonWebKey[]): TokenChecks {
   };
   const { verify } = createTokenVerifier(clock, keySet, rules);
   const authenticate = createAuthenticate(verify, createChallenge(AUDIENCE, 'proxy'));
-  const parseToken = createTokenParser(MAX_TOKEN_BYTES);
+  const parseToken = createTokenParser(MAX_TOKEN_BYTES, ACCESS_TOKEN);
 
   return {
-    signature: (jws) =>
-      getVerdict(async () => verifySignature(parseToken(jws), { keySet, findSigner })),
+    signature: (jws) => getVerdict(async () => verifySignature(parseToken(jws), keySet)),
     bearer: (token) =>
       getVerdict(async () =>
         authenticate({

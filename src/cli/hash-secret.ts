@@ -1,10 +1,10 @@
 // `postern clients hash`: hashes the secret of a client that authenticates as itself, for the configuration file.
 import {
-  generateClientSecret,
   hashForFile,
   MAX_SECRET_LENGTH,
   MIN_SECRET_LENGTH,
 } from '../logins/client-authentication/machine-client-shape.ts';
+import { generateSecret } from '../platform/ids.ts';
 
 import { UsageError } from './command-line/errors.ts';
 import type { Flags, Invocation, Texts } from './command-line/invocation.ts';
@@ -16,7 +16,7 @@ export async function hashSecret(
   { process, console }: Invocation,
 ): Promise<void> {
   const given = await readSecretOption('--secret', value, file, process);
-  const secret = given === undefined ? generateClientSecret() : requireRandom(given);
+  const secret = given === undefined ? generateSecret() : requireRandom(given);
   const secretSha256 = hashForFile(secret);
   // A secret given by the user is not printed.
   const shown = given === undefined ? { secret, secretSha256 } : { secretSha256 };

@@ -9,9 +9,9 @@ import type {
 import { createExpiringMap } from '../platform/bounded-map.ts';
 import { createSingleFlight } from '../platform/single-flight.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import type { ConnectionPlace, StoredConnection } from './connection-record.ts';
+import type { ConnectionPlace } from './connection-record.ts';
 import { findRenewalTime, type KeptConnections } from './kept-connections.ts';
-import { describeMissing, FORCED_AGAIN_MS, findLoginNeed, type TokenRenewal } from './renewal.ts';
+import { FORCED_AGAIN_MS, findLoginNeed, MISSING, type TokenRenewal } from './renewal.ts';
 import { readBearerChallenge } from './servers/authorization-server.ts';
 
 /** A model retries at once: after a failure, the authorization server is left alone for so long. */
@@ -31,13 +31,8 @@ export function createConnectionAccess(
 
   async function load(place: ConnectionPlace, server: ConnectionServer): Promise<Access> {
     const reading = known.beginReading();
-    let stored: StoredConnection | undefined;
-    try {
-      stored = await records.read(place);
-    } catch {
-      return describeUnreadable(server);
-    }
-    if (stored === undefined) return describeMissing();
+    const stored = await records.read(place);
+    if (stored === undefined) return MISSING;
     const { record } = stored;
     const needed = findLoginNeed(record, server);
     if (needed !== undefined) return needed;
@@ -68,7 +63,7 @@ export function createConnectionAccess(
     if (!isSame(access)) return access;
     // Continue with it if the server accepts the token, was asked recently, or another token may be available soon.
     const stored = await records.read(place);
-    if (stored === undefined) return describeMissing();
+    if (stored === undefined) return MISSING;
     const { record } = stored;
     const now = clock.now();
     const { forced, askedAt, refreshToken } = record;
@@ -89,7 +84,12 @@ export function createConnectionAccess(
     getAccess(owner, server) {
       const place = findPlace(owner, server.name);
       const found = known.get(place, server) ?? failures.get(place.hash);
-      return found ?? loads.run(`${place.hash} ${server.url}`, () => load(place, server));
+      return (
+        found ??
+        loads.run(`${place.hash} ${server.url}`, () =>
+          load(place, server).catch(() => describeUnreadable(server)),
+        )
+      );
     },
     peekConnectionId: (owner, server) =>
       known.get(findPlace(owner, server.name), server)?.connectionId,

@@ -251,18 +251,19 @@ export function createConnecting(
     tokens: ServerTokens,
     requireLogin: () => Promise<void>,
   ) {
+    const { serverOrigin, issuer, client, tokenUrl, revocationUrl, resource } = login;
     const place = findPlace(login.owner, login.server);
     const now = clock.now();
     const reading = known.beginReading();
     const made = {
       id: randomBytes(CONNECTION_ID_BYTES).toString('base64url'),
       state: 'active',
-      serverOrigin: login.serverOrigin,
-      issuer: login.issuer,
-      client: login.client,
-      tokenUrl: login.tokenUrl,
-      revocationUrl: login.revocationUrl,
-      resource: login.resource,
+      serverOrigin,
+      issuer,
+      client,
+      tokenUrl,
+      revocationUrl,
+      resource,
       ...describeTokens(tokens, now),
       refreshToken: tokens.refreshToken,
       scopes: tokens.scopes ?? login.scopes,

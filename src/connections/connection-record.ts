@@ -291,7 +291,7 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal) {
     },
     async *listOfServer(server: string) {
       for await (const { owner } of readList(buildServerConnectionsKey(hashSha256(server)))) {
-        const read = readOwner(owner);
+        const read = readConnectionOwner(owner);
         if (read !== undefined) yield read;
       }
     },
@@ -317,7 +317,8 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal) {
   }
 }
 
-function readOwner(owner: unknown): ConnectionOwner | undefined {
+/** Undefined for anything else. */
+export function readConnectionOwner(owner: unknown): ConnectionOwner | undefined {
   if (owner === 'shared') return owner;
   if (!isObject(owner) || typeof owner.sub !== 'string') return undefined;
   return typeof owner.issuer === 'string'

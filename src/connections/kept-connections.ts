@@ -26,6 +26,7 @@ import {
   createConnectionRecords,
   createPlaces,
   type FindPlace,
+  readConnectionOwner,
 } from './connection-record.ts';
 
 export type KeptConnections = ReturnType<typeof createKeptConnections>;
@@ -76,10 +77,9 @@ export const isConnectionMessage = (value: unknown): value is ConnectionMessage 
   isObject(value) &&
   typeof value.from === 'string' &&
   (typeof value.released === 'string' ||
-    (isOwner(value.owner) && typeof value.server === 'string' && CHANGES.has(value.change)));
-
-const isOwner = (value: unknown) =>
-  value === 'shared' || (isObject(value) && typeof value.sub === 'string');
+    (readConnectionOwner(value.owner) !== undefined &&
+      typeof value.server === 'string' &&
+      CHANGES.has(value.change)));
 
 type Listener = (place: ConnectionPlace, change: ConnectionChange) => void;
 

@@ -79,7 +79,7 @@ export function createRenewal(
   ): Promise<Access | undefined> {
     const reading = known.beginReading();
     const stored = await records.read(place);
-    if (stored === undefined) return describeMissing();
+    if (stored === undefined) return MISSING;
     const { record } = stored;
     const needed = findLoginNeed(record, server);
     if (needed !== undefined) return needed;
@@ -102,7 +102,7 @@ export function createRenewal(
     refused: string | undefined,
   ): Promise<Access> {
     const stored = await records.read(place);
-    if (stored === undefined) return describeMissing();
+    if (stored === undefined) return MISSING;
     const { record } = stored;
     if (newTokens.hasUnsaved(record)) return useNew(place, server, record, undefined);
     const now = clock.now();
@@ -215,7 +215,7 @@ export function createRenewal(
     metrics.recordUpstreamTokenRefresh(server.name, 'failed');
     const reading = known.beginReading();
     const stored = await records.read(place);
-    if (stored === undefined) return describeMissing();
+    if (stored === undefined) return MISSING;
     const { record } = stored;
     const needed = findLoginNeed(record, server);
     if (needed !== undefined) return needed;
@@ -240,11 +240,7 @@ export function createRenewal(
   return { renew, requireLogin };
 }
 
-export const describeMissing = (): Access => ({
-  kind: 'missing',
-  reason: undefined,
-  scopes: undefined,
-});
+export const MISSING: Access = { kind: 'missing', reason: undefined, scopes: undefined };
 
 /** Undefined if the connection can be used. */
 export function findLoginNeed(record: ConnectionRecord, server: ConnectionServer) {

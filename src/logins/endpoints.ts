@@ -14,9 +14,10 @@ import {
   createJsonReply,
   type GatewayRequest,
   getHeader,
+  type Reply,
   type RequestBody,
 } from '../http/endpoint/message.ts';
-import type { OwnPages } from '../http/endpoint/own-pages.ts';
+import type { Browser, OwnPages } from '../http/endpoint/own-pages.ts';
 import { parseBody } from '../http/endpoint/parameters.ts';
 import { type ErrorFormat, JSONRPC, OAUTH } from '../http/endpoint/render-error.ts';
 import {
@@ -25,9 +26,12 @@ import {
 } from '../http/oauth-client/provider-metadata.ts';
 import { algorithms } from './auth/jwk.ts';
 import type { FindMachineLogin } from './broker/client-credentials.ts';
-import type { RedirectToProvider } from './consent/consent.ts';
+import type { Approval } from './consent/browser.ts';
 import { type LoginIndex, readAskedTokens } from './refresh/recent-answers.ts';
-import type { ReadAuthorizationRequest } from './request/authorization-request.ts';
+import type {
+  AuthorizationRequest,
+  ReadAuthorizationRequest,
+} from './request/authorization-request.ts';
 import { JWT_BEARER, readAskedFacts } from './request/login-facts.ts';
 
 type Judge = PublicEndpoint['judge'];
@@ -37,7 +41,12 @@ export interface ModeAtEndpoints {
   /** `iss` of replies to clients (RFC 9207), if the gateway is the issuer. */
   readonly issuer?: string;
   readonly readRequest: ReadAuthorizationRequest;
-  readonly redirectToProvider: RedirectToProvider;
+  /** Sends an approved request's browser to the provider. Without `approval` there was no consent page. */
+  readonly redirectToProvider: (
+    request: AuthorizationRequest,
+    browser: Browser,
+    approval?: Approval,
+  ) => Promise<Reply>;
   /** @throws GatewayError for an invalid request. */
   readonly token: Judge;
   /** Refreshes are counted by login, so that one client's storm costs no other client anything. */
@@ -228,7 +237,7 @@ export function createServerMetadata(
   { server, oauth }: Config,
   providerMetadata: ProviderMetadata | undefined,
   isOffered: () => Promise<boolean>,
-  hasMachineClients: () => boolean = () => false,
+  hasMachineClients: () => boolean,
 ) {
   const { baseUrl } = server;
   const { provider, endpoints } = oauth;

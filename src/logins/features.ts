@@ -18,9 +18,8 @@ import {
 import { openBroker } from './broker/open-broker.ts';
 import type { ListShownTools } from './consent/consent-page.ts';
 import { openOwnTokens } from './grants/grants.ts';
-import { createLoginFailures } from './login-failures.ts';
 import { createAuthorizationEndpoints } from './oauth.ts';
-import { listLoginObservers, observeLogins } from './request/login-facts.ts';
+import { createLoginFailures, listLoginObservers, observeLogins } from './request/login-facts.ts';
 
 /** The rest of the gateway, as logins know it. */
 interface Surroundings {
@@ -117,7 +116,6 @@ export const broker = defineFeature({
     const opened =
       tokens &&
       openBroker(runtime, tokens, needs, {
-        urls: needs.serverUrls,
         hasConnections: () => servedFile.listConnectionServers().length > 0,
         connections: connections?.connections,
         listNamedClaims: () => [

@@ -12,8 +12,11 @@ import type { Runtime } from '../runtime/runtime.ts';
 import type { SealedStore } from '../store/records.ts';
 import { warnOfForeignSecrets } from '../store/seal/secrets.ts';
 import { createAccountEndpoints } from './account/account.ts';
-import { createBrowserSessions } from './account/browser-sessions.ts';
-import { createBeginLogin, createFinishPageLogin } from './account/page-logins.ts';
+import {
+  createBeginLogin,
+  createBrowserSessions,
+  createFinishPageLogin,
+} from './account/browser-sessions.ts';
 import type { ProviderAccess } from './auth/auth.ts';
 import { createAuthorizationCodeGrant } from './broker/authorization-code.ts';
 import { createCallback } from './broker/callback.ts';
@@ -21,7 +24,7 @@ import {
   createClientCredentialsGrant,
   createFindMachineLogin,
 } from './broker/client-credentials.ts';
-import { chooseProviderScope, sendToProvider } from './broker/login.ts';
+import { chooseProviderScope, listGrantedScopes, sendToProvider } from './broker/login.ts';
 import type { Broker } from './broker/open-broker.ts';
 import { createProviderLogout } from './broker/provider-logout.ts';
 import { createRefreshIndex, createRefreshTokenGrant } from './broker/refresh-token.ts';
@@ -39,7 +42,7 @@ import {
 } from './client-id-metadata/client-documents.ts';
 import { createDocumentOffer, createUncheckedOffer } from './client-id-metadata/document-offer.ts';
 import { createRegister } from './clients/registration.ts';
-import { createConsent, type RedirectToProvider } from './consent/consent.ts';
+import { createConsent } from './consent/consent.ts';
 import type { ListShownTools } from './consent/consent-page.ts';
 import {
   createDiscoveryEndpoints,
@@ -55,7 +58,6 @@ import {
   createJwtBearerGrant,
 } from './id-jag/jwt-bearer.ts';
 import { createParties, type Parties } from './parties.ts';
-import { listGrantedScopes } from './provider/provider-parameters.ts';
 import { createProxy } from './proxy.ts';
 import { addToRedirectUri, selectRedirectUriRules } from './redirect-uri.ts';
 import {
@@ -222,7 +224,7 @@ function createBrokerMode(
 /**
  * RFC 6749 §4.1.2.1: once client and redirect URI are valid, the client is told of an invalid request.
  */
-export function createBrokerRequestReader(
+function createBrokerRequestReader(
   runtime: BrokerRuntime,
   { clients, browsers, approvals }: Parties,
 ): ReadAuthorizationRequest {
@@ -272,7 +274,7 @@ export function createBrokerRequestReader(
   }
 }
 
-export const createBrokerRedirect = (broker: Broker): RedirectToProvider =>
+const createBrokerRedirect = (broker: Broker): ModeAtEndpoints['redirectToProvider'] =>
   async function redirectToProvider(request, browser, approval) {
     const { query, parameters, redirectUri, client, clientId } = request;
     if (client === undefined) fail('unknown_client');

@@ -2,11 +2,11 @@
 
 import { parseScope } from '../config/rules.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import { listGrantedScopes } from './broker/login.ts';
 import type { Logouts } from './broker/logouts.ts';
 import type { ClientDocuments } from './client-id-metadata/client-documents.ts';
 import { createClients, createRegisteredClients } from './clients/clients.ts';
 import { createApprovals, createBrowsers } from './consent/browser.ts';
-import { listGrantedScopes } from './provider/provider-parameters.ts';
 
 export type Parties = ReturnType<typeof createParties>;
 

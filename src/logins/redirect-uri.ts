@@ -34,10 +34,11 @@ export interface RedirectUriRules {
   readonly baseUrl: string;
   /** Private-use schemes (RFC 8252 §7.1), without the colon. */
   readonly schemes: readonly string[];
-  /** True if `http://[::1]` is equivalent to 127.0.0.1. */
-  readonly allowsIpv6Loopback: boolean;
-  /** Parameters of the response are not allowed in its query: a client may take the first. */
-  readonly refusesResponseParameters: boolean;
+  /**
+   * In broker mode `http://[::1]` is equivalent to 127.0.0.1, and parameters of the response are not allowed in the query: a client may
+   * take the first.
+   */
+  readonly isBroker: boolean;
 }
 
 type RedirectUriConfig = Pick<BrokerConfig | ProxyConfig, 'mode' | 'redirectUris'>;
@@ -48,8 +49,7 @@ export const selectRedirectUriRules = (
 ): RedirectUriRules => ({
   baseUrl,
   schemes: redirectUris.schemes,
-  allowsIpv6Loopback: mode === 'broker',
-  refusesResponseParameters: mode === 'broker',
+  isBroker: mode === 'broker',
 });
 
 /** RFC 6749 §4.1.2, RFC 9207 §2. */
@@ -57,8 +57,8 @@ const RESPONSE_PARAMETERS = ['code', 'state', 'iss', 'error', 'error_description
 
 const IPV6_LOOPBACK = '[::1]';
 
-const listHttpHosts = ({ allowsIpv6Loopback }: RedirectUriRules): readonly string[] =>
-  LOOPBACK_HOSTS.filter((host) => allowsIpv6Loopback || host !== IPV6_LOOPBACK);
+const listHttpHosts = ({ isBroker }: RedirectUriRules): readonly string[] =>
+  LOOPBACK_HOSTS.filter((host) => isBroker || host !== IPV6_LOOPBACK);
 
 export function describeRedirectUriRules(rules: RedirectUriRules): string {
   const hosts = listHttpHosts(rules);
@@ -87,8 +87,7 @@ function findRedirectUriProblem(uri: string, rules: RedirectUriRules): string | 
   const [, authority = ''] = /^[^:]*:\/*([^/?]*)/.exec(uri) ?? [];
   if (url.username || url.password || authority.includes('@')) return 'has user info';
   const parameter =
-    rules.refusesResponseParameters &&
-    RESPONSE_PARAMETERS.find((name) => url.searchParams.has(name));
+    rules.isBroker && RESPONSE_PARAMETERS.find((name) => url.searchParams.has(name));
   if (parameter) return `has the parameter ${parameter}, which the response sets`;
   if (rules.schemes.includes(url.protocol.slice(0, -1)))
     return url.href === uri ? undefined : 'is not in its normal form';

@@ -1,7 +1,7 @@
 // What two replicas change at the same moment: neither undoes what the other has done.
 import { describe, expect, test } from 'vitest';
 import { createLinkedResources } from '../../src/catalog/linked-resources.ts';
-import { createFlightRecords } from '../../src/logins/broker/renewal.ts';
+import { createRunOnce } from '../../src/logins/broker/renewal.ts';
 import {
   createClientDirectory,
   createRegisteredClients,
@@ -214,28 +214,39 @@ describe('what is renewed', () => {
 
 test('§17 the end of slow work leaves the lock of another replica, which began meanwhile', async () => {
   const clock = manualClock();
-  let atRead = async () => {};
-  const { store, remove } = await wrapStore(
-    (real) => ({
-      async get(key) {
-        const value = await real.get(key);
-        await atRead();
-        return value;
+  const { store, remove } = await wrapStore(() => ({}), clock);
+  const begun: string[] = [];
+  const endings: (() => void)[] = [];
+  const begin = (name: string) =>
+    createRunOnce<string>({ store, seal: SEAL }, clock)(
+      'work',
+      () => {
+        begun.push(name);
+        return new Promise((resolve) => endings.push(() => resolve(`of the ${name}`)));
       },
-    }),
-    clock,
-  );
-  const records = createFlightRecords<string>({ store, seal: SEAL });
-  expect(await records.lockOrRead('work', 'lock of the slow one')).toBe('locked');
-  async function begin() {
-    atRead = async () => {};
-    clock.advance(31_000);
-    expect(await records.lockOrRead('work', 'lock of the next')).toBe('locked');
-  }
-  atRead = begin;
-  await records.release('work', 'lock of the slow one');
-  await atRead();
-  expect(await records.lockOrRead('work', 'lock of the third')).toBeUndefined();
+      () => name !== 'slow',
+    );
+  const slow = begin('slow');
+  await expect.poll(() => begun).toEqual(['slow']);
+  clock.advance(31_000);
+  const next = begin('next');
+  await expect.poll(() => begun).toEqual(['slow', 'next']);
+  endings[0]?.();
+  expect(await slow).toBe('of the slow');
+  const third = begin('third');
+  endings[1]?.();
+  expect(await next).toBe('of the next');
+  let answer: string | undefined;
+  void third.then((result) => {
+    answer = result;
+  });
+  await expect
+    .poll(() => {
+      clock.advance(50);
+      return answer;
+    })
+    .toBe('of the next');
+  expect(begun).toEqual(['slow', 'next']);
   await store.close();
   await remove();
 });

@@ -6,8 +6,7 @@ import {
   buildProviderRequest,
   chooseProviderScope,
 } from '../../logins/broker/login.ts';
-import { createCodeChallenge } from '../../logins/provider/provider-parameters.ts';
-import { generateSecret } from '../../platform/ids.ts';
+import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { quote } from '../../platform/text.ts';
 import {
   type Advice,
@@ -274,7 +273,7 @@ function buildProxyRequest({ config: { oauth } }: SettingsAtHand): string | unde
     ['response_type', 'code'],
     ['scope', 'openid'],
     ['state', generateSecret()],
-    ['code_challenge', createCodeChallenge(generateSecret())],
+    ['code_challenge', hashSha256(generateSecret())],
     ['code_challenge_method', 'S256'],
   ]);
 }

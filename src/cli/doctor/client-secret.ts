@@ -4,7 +4,7 @@ import type { ProviderClientConfig } from '../../config/groups/provider.ts';
 
 import { GatewayError } from '../../errors/gateway-error.ts';
 import { authenticateClient, createProviderApi } from '../../http/oauth-client/provider-api.ts';
-import { buildCallbackUrl } from '../../logins/provider/provider-parameters.ts';
+import { buildCallbackUrl } from '../../logins/broker/login.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import {
   type Advice,

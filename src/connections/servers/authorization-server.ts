@@ -237,15 +237,10 @@ export const isSameIssuer = (one: string, other: string): boolean =>
 // before it was compared with the request.
 
 /** The login that waits for the response. */
-export interface AwaitedResponse {
+export interface AwaitedResponse
+  extends Pick<AuthorizationServer, 'issuer' | 'isIssuerKnown' | 'sendsIssuer' | 'tokenUrl'> {
   /** Name of the server. */
   readonly server: string;
-  readonly issuer: string;
-  /** True if `issuer` comes from the metadata of the authorization server. */
-  readonly isIssuerKnown: boolean;
-  /** RFC 9207 §3: whether its metadata promise `iss` in the response. */
-  readonly sendsIssuer: boolean;
-  readonly tokenUrl: string;
 }
 
 /** The code; undefined if the user declined there. @throws ConnectionProblem */
@@ -347,7 +342,6 @@ export function readBearerChallenge(header: string | undefined) {
   const scopes = cleanScopes(read('scope')?.split(' ') ?? []);
   return {
     metadata: read('resource_metadata'),
-    error: read('error'),
     scopes: scopes.length === 0 ? undefined : scopes,
   };
 }

@@ -2,7 +2,12 @@
 
 import type { PublicEndpoint } from '../../http/endpoint/endpoint.ts';
 import { escapeHtml } from '../../http/endpoint/html-page.ts';
-import { createRedirectReply, type Reply, type RequestBody } from '../../http/endpoint/message.ts';
+import {
+  createRedirectReply,
+  type GatewayRequest,
+  type Reply,
+  type RequestBody,
+} from '../../http/endpoint/message.ts';
 import {
   createShowApp,
   listAppRows,
@@ -66,7 +71,7 @@ export function createAccountEndpoints(
     });
   }
 
-  async function get(query: string, cookie: string | undefined): Promise<Reply> {
+  async function get({ query }: GatewayRequest, cookie: string | undefined): Promise<Reply> {
     const parameters = parseQuery(query, () => {});
     const problem = parameters.get('error');
     if (problem !== undefined) return renderLoginFailed(config.server.displayName, problem, url);
@@ -88,7 +93,11 @@ export function createAccountEndpoints(
       : beginLogin(cookie, { page: '/account', isFresh: false });
   }
 
-  async function post(body: RequestBody, cookie: string | undefined, ip: string): Promise<Reply> {
+  async function post(
+    { clientIp: ip }: GatewayRequest,
+    cookie: string | undefined,
+    body: RequestBody,
+  ): Promise<Reply> {
     const parameters = parseBody(body, checkFieldName);
     const found = await browserSessions.find(cookie);
     // The session is over: the next visitor logs in first.
@@ -158,10 +167,7 @@ export function createAccountEndpoints(
   }
 
   const serve = createOwnPageEndpoint(browserSessions, 'account');
-  return [
-    serve('GET', '/account', ({ query }, cookie) => get(query, cookie)),
-    serve('POST', '/account', ({ clientIp }, cookie, body) => post(body, cookie, clientIp)),
-  ];
+  return [serve('GET', '/account', get), serve('POST', '/account', post)];
 }
 
 /** The provider may ask for confirmation. */

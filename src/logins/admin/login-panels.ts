@@ -12,15 +12,15 @@ import type { AdminTable } from '../../http/endpoint/admin-table.ts';
 import { isRegisteredClientId } from '../../platform/ids.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { KeySetFacts } from '../auth/key-set.ts';
+import type { KeySet } from '../auth/key-set.ts';
 import { createClientDirectory } from '../clients/clients.ts';
-import type { LoginFailures } from '../login-failures.ts';
+import type { LoginFailures } from '../request/login-facts.ts';
 
 export function createLoginPanels(
   { store }: Runtime,
   { list: listFailures }: LoginFailures,
   issuer: string,
-  describeKeySet: () => KeySetFacts,
+  describeKeySet: KeySet['describe'],
 ): readonly AdminPanel[] {
   const clients = createClientDirectory(store);
   const renderKnown = (time: number | undefined) =>

@@ -1,5 +1,4 @@
 // §5: opens authentication: key set → token verifier → bearer token check.
-import type { RequiredAuthConfig } from '../../config/groups/provider.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import {
   type AuthRequest,
@@ -18,16 +17,20 @@ import {
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { OwnTokens } from '../grants/grants.ts';
 import { createCheckTokenUser } from '../identity/login-policy.ts';
-import { listForeignClaims } from './claims.ts';
-import { type KeySet, type KeySetFacts, openKeySet } from './key-set.ts';
+import { failToken } from './jws.ts';
+import { type KeySet, openKeySet } from './key-set.ts';
 import {
   describeMachineSubject,
   MACHINE_SUBJECT_PREFIX,
   type MachineClients,
 } from './machine-clients.ts';
 import { createOwnTokenVerifier } from './own-tokens.ts';
-import { failToken } from './parse-token.ts';
-import { createTokenVerifier, type TokenInspection, type TokenVerifier } from './token-verifier.ts';
+import {
+  createTokenVerifier,
+  listForeignClaims,
+  type TokenInspection,
+  type TokenVerifier,
+} from './token-verifier.ts';
 
 export interface Auth {
   /**
@@ -60,7 +63,7 @@ export interface Auth {
   /** Returns the headers of a 401 at a path; undefined if no login is required. */
   readonly getChallenge: GetChallenge | undefined;
   /** Undefined if no login is required. */
-  readonly describeKeySet: (() => KeySetFacts) | undefined;
+  readonly describeKeySet: KeySet['describe'] | undefined;
   readonly readiness: Readonly<Record<string, () => Promise<void>>>;
   close(): void;
 }
@@ -88,8 +91,6 @@ interface AuthSources {
   /** Replaces the provider's key set. */
   readonly keySet?: KeySet | undefined;
 }
-
-type AuthRuntime = Pick<Runtime, 'config' | 'fetch' | 'clock' | 'log' | 'metrics'>;
 
 type OwnTokenAccess = ReturnType<typeof openOwnTokenAccess>;
 
@@ -137,52 +138,6 @@ function createVerify(
     isOwnToken(token) ? ownTokens.verify(token, beforeFetch, path) : verifyUser(token, beforeFetch);
 }
 
-export function createAuth(
-  runtime: AuthRuntime,
-  { provider, clockToleranceSeconds, signatureMemory }: RequiredAuthConfig,
-  getChallenge: GetChallenge,
-  sources: AuthSources & { readonly keySet: KeySet },
-): Auth {
-  const { server, http } = runtime.config;
-  const { issuer, audience, audienceClaim, quirks } = provider;
-  const { keySet, ownTokens, isServerAudience, onRefusal } = sources;
-  const verifier = createTokenVerifier(runtime.clock, keySet, {
-    issuer,
-    baseUrl: server.baseUrl,
-    audience,
-    audienceClaim,
-    foreignClaims: listForeignClaims(quirks),
-    isServerAudience,
-    maxTokenBytes: http.maxTokenBytes,
-    signatureMemory,
-    clockToleranceSeconds,
-  });
-  const verify = createVerify(verifier.verify, ownTokens);
-  // Times nothing without metrics.
-  const recording = server.metricsEnabled ? runtime : undefined;
-  keySet.start();
-  return {
-    authenticate: createAuthenticate(verify, getChallenge, onRefusal, recording),
-    reload: ownTokens?.reload,
-    inspectToken: verifier.inspect,
-    verifyToken: (token) => verifier.verify(token, refuseFetch),
-    getChallenge,
-    describeKeySet: keySet.describe,
-    // The gateway's own tokens are valid even if the provider is down.
-    readiness:
-      ownTokens === undefined
-        ? {
-            async keySet() {
-              if (!keySet.isFetched) throw new Error('The key set was never fetched');
-            },
-          }
-        : {},
-    close: keySet.close,
-  };
-}
-
-const refuseFetch = async (): Promise<void> => fail('key_set_unavailable');
-
 // For the composition root: provider metadata and authentication.
 
 export interface ProviderAccess {
@@ -195,25 +150,58 @@ export interface ProviderAccess {
 
 /** Opens provider metadata and authentication. `isServer` returns true for names below `/mcp/`. */
 export function createProviderAccess(
-  runtime: AuthRuntime,
+  runtime: Pick<Runtime, 'config' | 'fetch' | 'clock' | 'log' | 'metrics'>,
   isServer: (name: string) => boolean,
   sources: AuthSources,
 ): ProviderAccess {
-  const { server, auth, oauth } = runtime.config;
+  const { server, http, auth, oauth } = runtime.config;
+  const { ownTokens, isServerAudience, onRefusal } = sources;
   const provider = auth.required ? auth.provider : oauth.provider;
   if (provider === undefined) return { metadata: undefined, keySet: undefined, auth: disabledAuth };
   const metadata = openProviderMetadata(runtime, provider);
-  if (!auth.required && sources.ownTokens === undefined)
+  if (!auth.required && ownTokens === undefined)
     return { metadata, keySet: undefined, auth: disabledAuth };
   const keySet = sources.keySet ?? openKeySet(runtime, { url: provider.jwksUrl, metadata });
-  if (!auth.required) {
-    keySet.start();
-    return { metadata, keySet, auth: { ...disabledAuth, close: keySet.close } };
-  }
+  keySet.start();
+  if (!auth.required) return { metadata, keySet, auth: { ...disabledAuth, close: keySet.close } };
+  const { issuer, audience, audienceClaim, quirks } = provider;
+  const verifier = createTokenVerifier(runtime.clock, keySet, {
+    issuer,
+    baseUrl: server.baseUrl,
+    audience,
+    audienceClaim,
+    foreignClaims: listForeignClaims(quirks),
+    isServerAudience,
+    maxTokenBytes: http.maxTokenBytes,
+    signatureMemory: auth.signatureMemory,
+    clockToleranceSeconds: auth.clockToleranceSeconds,
+  });
+  const verify = createVerify(verifier.verify, ownTokens);
   const getChallenge = createChallenge(server.baseUrl, oauth.mode, isServer);
+  // Times nothing without metrics.
+  const recording = server.metricsEnabled ? runtime : undefined;
   return {
     metadata,
     keySet,
-    auth: createAuth(runtime, auth, getChallenge, { ...sources, keySet }),
+    auth: {
+      authenticate: createAuthenticate(verify, getChallenge, onRefusal, recording),
+      reload: ownTokens?.reload,
+      inspectToken: verifier.inspect,
+      verifyToken: (token) => verifier.verify(token, refuseFetch),
+      getChallenge,
+      describeKeySet: keySet.describe,
+      // The gateway's own tokens are valid even if the provider is down.
+      readiness:
+        ownTokens === undefined
+          ? {
+              async keySet() {
+                if (!keySet.isFetched) throw new Error('The key set was never fetched');
+              },
+            }
+          : {},
+      close: keySet.close,
+    },
   };
 }
+
+const refuseFetch = async (): Promise<void> => fail('key_set_unavailable');

@@ -6,11 +6,10 @@ import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import type { UserIdentity } from '../grants/grant.ts';
-import { type ForeignClaim, findForeignClaim, readSubject } from './claims.ts';
 import type { VerificationKey } from './jwk.ts';
+import { cutFound, type FoundAndExpected, type ParsedToken } from './jws.ts';
 import type { KeySet } from './key-set.ts';
 import { describeMachineSubject, MACHINE_SUBJECT_PREFIX } from './machine-clients.ts';
-import { cutFound, type FoundAndExpected, type ParsedToken } from './parse-token.ts';
 import {
   checkAudience,
   checkExpiry,
@@ -25,11 +24,7 @@ import {
   type ProviderTokenRules,
   requireSigner,
 } from './provider-token.ts';
-
-export interface IdTokenClaims extends JsonObject {
-  readonly iss: string;
-  readonly sub: string;
-}
+import { type ForeignClaim, findForeignClaim, readSubject } from './token-verifier.ts';
 
 export interface ExpectedIdToken {
   /** The value that the authorization request sent; undefined where there was none, as at a renewal. */
@@ -78,7 +73,10 @@ export function createIdTokenVerifier(clock: Clock, keySet: KeySet, rules: Provi
      * @throws GatewayError `unusable_id_token`, whose facts are member, found and expected; `invalid_grant`, with the same
      * facts, where it belongs to another login; `key_set_unavailable`.
      */
-    async verify(idToken: string, expected: ExpectedIdToken): Promise<IdTokenClaims> {
+    async verify(
+      idToken: string,
+      expected: ExpectedIdToken,
+    ): Promise<JsonObject & Readonly<Record<'iss' | 'sub', string>>> {
       const { token, claims } = readToken(idToken);
       const signer = await requireSigner(KIND, token, keySet);
       const checks = { ...rules, ...expected, token, signer, now: clock.now() / 1000 };
@@ -97,13 +95,13 @@ export function createIdTokenVerifier(clock: Clock, keySet: KeySet, rules: Provi
 
 interface Checks extends ExpectedClaims, ExpectedIdToken {
   readonly token: ParsedToken;
-  readonly signer: VerificationKey | undefined;
+  readonly signer: VerificationKey;
 }
 
 type Check = (kind: ProviderTokenKind, claims: JsonObject, checks: Checks) => void;
 
 /** Marks of other tokens that the provider signs with the same keys (RFC 8417 §2.2, Keycloak, Amazon Cognito). */
-const FOREIGN_CLAIMS: readonly Omit<ForeignClaim, 'advice'>[] = [
+const FOREIGN_CLAIMS: readonly ForeignClaim[] = [
   { claim: 'events', kind: 'a security event or logout token' },
   { claim: 'typ', value: 'Bearer', kind: 'an access token' },
   { claim: 'typ', value: 'Refresh', kind: 'a refresh token' },
@@ -141,7 +139,7 @@ const checkNonce: Check = (_kind, { nonce }, { nonce: sent }) => {
 
 /** OpenID Connect Core §3.1.3.6. */
 const checkAccessTokenHash: Check = (_kind, { at_hash: found }, { accessToken, token, signer }) => {
-  if (found === undefined || accessToken === undefined || signer === undefined) return;
+  if (found === undefined || accessToken === undefined) return;
   const hash = token.algorithm.hash(accessToken, signer.key);
   const expected = hash.subarray(0, hash.length / 2).toString('base64url');
   if (found === expected) return;

@@ -139,14 +139,6 @@ function isRsa({ asymmetricKeyType: type, asymmetricKeyDetails: details = {} }: 
   );
 }
 
-const isOnCurve =
-  (curve: string) =>
-  ({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject) =>
-    type === 'ec' && details?.namedCurve === curve;
-
-const isEdwards = ({ asymmetricKeyType: type }: KeyObject) =>
-  type === 'ed25519' || type === 'ed448';
-
 /** RFC 8017 §8.1.2, §8.2.2: as long as the modulus. OpenSSL would take one without its leading zeros, too. */
 function createRsa(bits: number, padding?: SigningOptions): Algorithm {
   const rsa = createAlgorithm(isRsa, `sha${bits}`, padding);
@@ -167,7 +159,17 @@ const createRsaPss = (bits: number) =>
 
 // RFC 7518 §3.4: r and s side by side, of fixed length.
 const createEcdsa = (bits: number, curve: string) =>
-  createAlgorithm(isOnCurve(curve), `sha${bits}`, { dsaEncoding: 'ieee-p1363' });
+  createAlgorithm(
+    ({ asymmetricKeyType: type, asymmetricKeyDetails: details }) =>
+      type === 'ec' && details?.namedCurve === curve,
+    `sha${bits}`,
+    { dsaEncoding: 'ieee-p1363' },
+  );
+
+const edDsa = createAlgorithm(
+  ({ asymmetricKeyType: type }) => type === 'ed25519' || type === 'ed448',
+  null,
+);
 
 export const algorithms: ReadonlyMap<string, Algorithm> = new Map([
   ['RS256', createRsa(256)],
@@ -179,5 +181,5 @@ export const algorithms: ReadonlyMap<string, Algorithm> = new Map([
   ['ES256', createEcdsa(256, 'prime256v1')],
   ['ES384', createEcdsa(384, 'secp384r1')],
   ['ES512', createEcdsa(512, 'secp521r1')],
-  ['EdDSA', createAlgorithm(isEdwards, null)],
+  ['EdDSA', edDsa],
 ]);

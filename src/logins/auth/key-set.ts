@@ -5,7 +5,7 @@ import {
   IssuerMismatch,
   type ProviderMetadata,
 } from '../../http/oauth-client/provider-metadata.ts';
-import { type Clock, computePauseMs } from '../../platform/clock.ts';
+import { type Clock, computePauseMs, pause } from '../../platform/clock.ts';
 import { fetchWithLimits } from '../../platform/fetch-with-limits.ts';
 import { describeCause } from '../../platform/log.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
@@ -19,43 +19,7 @@ export interface KeyHint {
   readonly kid: string | undefined;
 }
 
-export interface KeySet {
-  /** Starts fetching, and refreshing in the background. */
-  start(): void;
-  /**
-   * Resolves once there is a key set.
-   *
-   * @throws GatewayError `key_set_unavailable` if the provider is unavailable.
-   */
-  waitForKeys(): Promise<void>;
-  /** Finds candidates among the keys at hand; never waits. */
-  find(hint: KeyHint): readonly VerificationKey[];
-  /**
-   * Finds candidates after a refresh that began after the call. Single flight: concurrent callers share one refresh.
-   *
-   * @throws GatewayError `key_set_unavailable` if the provider is unavailable: the key may or may not be known there.
-   */
-  findAfterRefresh(hint: KeyHint): Promise<readonly VerificationKey[]>;
-  /** True once a key set was fetched. */
-  readonly isFetched: boolean;
-  describe(): KeySetFacts;
-  close(): void;
-}
-
-/** For operators. Times are epoch milliseconds. */
-export interface KeySetFacts {
-  /** The URL of the last fetch; undefined until it is known. */
-  readonly url: string | undefined;
-  readonly keys: readonly {
-    readonly kid?: string | undefined;
-    readonly algorithms: readonly string[];
-  }[];
-  readonly fetchedAt: number | undefined;
-  /** The time of the next fetch; undefined during a fetch. */
-  readonly nextFetchAt: number | undefined;
-  /** The error of the last fetch; undefined if it succeeded. */
-  readonly problem: string | undefined;
-}
+export type KeySet = ReturnType<typeof createKeySet>;
 
 interface KeySetSource {
   /** `OIDC_JWKS_URL`; if undefined, the provider's metadata has the URL. */
@@ -64,6 +28,8 @@ interface KeySetSource {
   readonly metadata: ProviderMetadata | undefined;
   /** The owner, for the log; defaults to the provider. */
   readonly owner?: { readonly name: string; readonly advice: string };
+  /** The most candidates for one token; all by default. */
+  readonly maxCandidates?: number;
 }
 
 const PROVIDER = {
@@ -100,29 +66,25 @@ export const NO_KEYS: KeySet = {
 
 export function createKeySet(
   { fetch, clock, log, metrics }: FetchRuntime,
-  { url, metadata, owner = PROVIDER }: KeySetSource,
-): KeySet {
+  { url, metadata, owner = PROVIDER, maxCandidates }: KeySetSource,
+) {
   let keys: readonly VerificationKey[] | undefined;
   let fetchedFrom: string | undefined;
   let fetchedAt: number | undefined;
   let problem: string | undefined;
   let waiting = 0;
-  let isFailing = false;
   const refresher = createKeySetRefresher(clock, load, reportOutcome);
 
   /** Counts every fetch, and logs once that fetches fail, and once that they succeed again. */
-  function reportOutcome(outcome: RefreshOutcome) {
-    const wasFailing = isFailing;
-    isFailing = !outcome.ok;
-    problem = outcome.ok ? undefined : describeCause(outcome.cause);
-    metrics.recordKeySetRefresh(outcome.ok ? 'success' : 'error');
-    if (outcome.ok) {
+  function reportOutcome(failure: RefreshFailure | undefined) {
+    const wasFailing = problem !== undefined;
+    problem = failure && describeCause(failure.cause);
+    metrics.recordKeySetRefresh(failure ? 'error' : 'success');
+    if (failure === undefined) {
       if (wasFailing) log.info(`${owner.name} can be fetched again.`);
-    } else if (!wasFailing && !(outcome.cause instanceof IssuerMismatch)) {
+    } else if (!wasFailing && !(failure.cause instanceof IssuerMismatch)) {
       const meanwhile = keys ? 'the last one stays in use' : 'no token can be checked until it is';
-      log.error(`${owner.name} cannot be fetched; ${meanwhile}. ${owner.advice}`, {
-        cause: outcome.cause,
-      });
+      log.error(`${owner.name} cannot be fetched; ${meanwhile}. ${owner.advice}`, failure);
     }
   }
 
@@ -131,24 +93,27 @@ export function createKeySet(
     if (jwksUrl === undefined) throw new Error('there is no URL of the key set');
     fetchedFrom = stripUri(jwksUrl);
     const { status, body } = await fetchWithLimits(fetch, jwksUrl, ACCEPT_JSON, LIMITS);
-    if (status !== 200) throw new Error(`${stripUri(jwksUrl)} answered ${status}`);
+    if (status !== 200) throw new Error(`${fetchedFrom} answered ${status}`);
     const { usable, listed } = parseKeySet(body);
     log.debug('The key set was fetched.', { usable: usable.length, listed });
     keys = usable;
+    keySet.isFetched = true;
     fetchedAt = clock.now();
   }
 
   async function refreshAndFind(hint: KeyHint) {
     if (refresher.running) {
-      const running = await refresher.running;
+      const failure = await refresher.running;
       // A provider that stalls would stall the next fetch, too: no caller waits for both.
-      if (!running.ok) failUnavailable(running.cause);
+      if (failure) failUnavailable(failure.cause);
       // It may have begun before the key was published: only the named key settles it.
-      const named = selectCandidates(keys, hint).filter(({ kid }) => kid !== undefined);
+      const named = selectCandidates(keys, hint, maxCandidates).filter(
+        ({ kid }) => kid !== undefined,
+      );
       if (hint.kid !== undefined && named.length > 0) return named;
     }
-    const outcome = await refresher.refreshLater();
-    return outcome.ok ? selectCandidates(keys, hint) : failUnavailable(outcome.cause);
+    const failure = await refresher.refreshLater();
+    return failure ? failUnavailable(failure.cause) : selectCandidates(keys, hint, maxCandidates);
   }
 
   async function limitWaiting<Found>(wait: () => Promise<Found>) {
@@ -161,45 +126,63 @@ export function createKeySet(
     }
   }
 
-  return {
+  const keySet = {
+    /** True once a key set was fetched. */
+    isFetched: false,
+    /** Starts fetching, and refreshing in the background. */
     start() {
       refresher.refresh();
     },
-    find(hint) {
-      const found = selectCandidates(keys, hint);
+    /** Finds candidates among the keys at hand; never waits. */
+    find(hint: KeyHint): readonly VerificationKey[] {
+      const found = selectCandidates(keys, hint, maxCandidates);
       metrics.recordKeySetLookup(found.length > 0);
       return found;
     },
-    waitForKeys: () =>
+    /**
+     * Resolves once there is a key set.
+     *
+     * @throws GatewayError `key_set_unavailable` if the provider is unavailable.
+     */
+    waitForKeys: (): Promise<void> =>
       limitWaiting(async () => {
         // They may have arrived while the caller was counted.
         if (keys !== undefined) return;
-        const outcome = await (refresher.running ?? refresher.refreshLater());
-        if (!outcome.ok && keys === undefined) failUnavailable(outcome.cause);
+        const failure = await (refresher.running ?? refresher.refreshLater());
+        if (failure && keys === undefined) failUnavailable(failure.cause);
       }),
-    findAfterRefresh: (hint) => limitWaiting(() => refreshAndFind(hint)),
-    get isFetched() {
-      return keys !== undefined;
-    },
+    /**
+     * Finds candidates after a refresh that began after the call. Single flight: concurrent callers share one refresh.
+     *
+     * @throws GatewayError `key_set_unavailable` if the provider is unavailable: the key may or may not be known there.
+     */
+    findAfterRefresh: (hint: KeyHint): Promise<readonly VerificationKey[]> =>
+      limitWaiting(() => refreshAndFind(hint)),
+    /** For operators. Times are epoch milliseconds. */
     describe: () => ({
+      /** The URL of the last fetch; undefined until it is known. */
       url: fetchedFrom,
       keys: (keys ?? []).map(({ kid, algorithms }) => ({ kid, algorithms: [...algorithms] })),
       fetchedAt,
+      /** The time of the next fetch; undefined during a fetch. */
       nextFetchAt: refresher.nextAt,
+      /** The error of the last fetch; undefined if it succeeded. */
       problem,
     }),
     close: refresher.close,
   };
+  return keySet;
 }
 
 const ACCEPT_JSON = { headers: { Accept: 'application/jwk-set+json, application/json' } };
 
 const failUnavailable = (cause: unknown): never => fail('key_set_unavailable', { cause });
 
-/** Selects the keys with the same ID, or if there are none, those without an ID; for a token without a kid, all keys. */
+/** Selects the keys with the same ID, or if there are none, those without an ID; for a token without a kid, all keys. `most` is their limit. */
 export function selectCandidates(
   keys: readonly VerificationKey[] = [],
   { alg, kid }: KeyHint,
+  most = Number.POSITIVE_INFINITY,
 ): readonly VerificationKey[] {
   const named: VerificationKey[] = [];
   const unnamed: VerificationKey[] = [];
@@ -208,12 +191,13 @@ export function selectCandidates(
     if (kid === undefined || key.kid === kid) named.push(key);
     else if (key.kid === undefined) unnamed.push(key);
   }
-  return named.length > 0 ? named : unnamed;
+  const candidates = named.length > 0 ? named : unnamed;
+  return candidates.length > most ? candidates.slice(0, most) : candidates;
 }
 
 // Fetches, one at a time and few, however many callers want one.
 
-type RefreshOutcome = { readonly ok: true } | { readonly ok: false; readonly cause: unknown };
+type RefreshFailure = Readonly<Record<'cause', unknown>>;
 
 const REFRESH_EVERY_MS = 600_000;
 /** At most one fetch in this time, however many unknown key IDs arrive. */
@@ -221,17 +205,17 @@ const COOL_DOWN_MS = 2000;
 /** A service without keys is not ready: it must soon notice that the provider is back. */
 const BACK_OFF = { firstMs: 2 * COOL_DOWN_MS, longestMs: 10_000 };
 
-/** An error of `load` is the cause of a failure. */
+/** A fetch resolves to undefined if it succeeds; an error of `load` is the cause of its failure. */
 function createKeySetRefresher(
   clock: Clock,
   load: () => Promise<void>,
-  onOutcome: (outcome: RefreshOutcome) => void,
+  onOutcome: (failure: RefreshFailure | undefined) => void,
 ) {
   let lastStart = Number.NEGATIVE_INFINITY;
-  let lastOutcome: RefreshOutcome | undefined;
+  let lastFailure: RefreshFailure | undefined;
   let failures = 0;
-  let running: Promise<RefreshOutcome> | undefined;
-  let next: Promise<RefreshOutcome> | undefined;
+  let running: Promise<RefreshFailure | undefined> | undefined;
+  let next: Promise<RefreshFailure | undefined> | undefined;
   let nextAt: number | undefined;
   let cancelRefresh = () => {};
   let isClosed = false;
@@ -241,35 +225,31 @@ function createKeySetRefresher(
     return running;
   }
 
-  async function fetchAndPlan(): Promise<RefreshOutcome> {
+  async function fetchAndPlan() {
     lastStart = clock.monotonic();
-    const outcome = await load().then(
-      (): RefreshOutcome => ({ ok: true }),
-      (cause: unknown): RefreshOutcome => ({ ok: false, cause }),
+    lastFailure = await load().then(
+      () => undefined,
+      (cause: unknown) => ({ cause }),
     );
     running = undefined;
-    lastOutcome = outcome;
     // A fetch that ends because of a shutdown is not a failure.
-    if (!isClosed) onOutcome(outcome);
-    failures = outcome.ok ? 0 : failures + 1;
+    if (!isClosed) onOutcome(lastFailure);
+    failures = lastFailure ? failures + 1 : 0;
     cancelRefresh();
-    const waitMs = outcome.ok ? REFRESH_EVERY_MS : computePauseMs(BACK_OFF, failures);
+    const waitMs = lastFailure ? computePauseMs(BACK_OFF, failures) : REFRESH_EVERY_MS;
     nextAt = clock.now() + waitMs;
     if (!isClosed) cancelRefresh = clock.after(waitMs, refresh);
-    return outcome;
+    return lastFailure;
   }
 
   return {
     /** Fetches now, unless a fetch is running; its outcome decides the time of the next one. */
     refresh,
     /** Fetches after this call, and so sees keys that the provider has published by now. */
-    refreshLater(): Promise<RefreshOutcome> {
+    async refreshLater() {
       const sinceLast = clock.monotonic() - lastStart;
-      if (lastOutcome?.ok === false && sinceLast < COOL_DOWN_MS)
-        return Promise.resolve(lastOutcome);
-      next ??= new Promise<void>((due) => {
-        clock.after(Math.max(0, COOL_DOWN_MS - sinceLast), due);
-      }).then(() => {
+      if (lastFailure && sinceLast < COOL_DOWN_MS) return lastFailure;
+      next ??= pause(clock, Math.max(0, COOL_DOWN_MS - sinceLast)).then(() => {
         next = undefined;
         return refresh();
       });

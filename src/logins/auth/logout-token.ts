@@ -5,9 +5,8 @@ import type { Clock } from '../../platform/clock.ts';
 import { isObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import type { UserIdentity } from '../grants/grant.ts';
-import { formatSeconds, readSubject } from './claims.ts';
+import { cutFound, type FoundAndExpected, findSignerAtHand } from './jws.ts';
 import type { KeySet } from './key-set.ts';
-import { cutFound, type FoundAndExpected } from './parse-token.ts';
 import {
   type ClaimCheck,
   checkAudience,
@@ -23,7 +22,7 @@ import {
   readTime,
   requireSigner,
 } from './provider-token.ts';
-import { findSigner, isSignedAtHand } from './token-verifier.ts';
+import { formatSeconds, readSubject } from './token-verifier.ts';
 
 /** The user or the session that the provider has logged out: `user`, `sid`, or both are there. */
 export interface LogoutToken {
@@ -76,8 +75,6 @@ const KIND: ProviderTokenKind = {
   fail: failLogoutToken,
 };
 
-export type LogoutTokenVerifier = ReturnType<typeof createLogoutTokenVerifier>;
-
 /**
  * Does not check for repetition. Everything else is checked before the signature, so that no one can cause a key to be fetched for a token
  * that is not a logout token anyway.
@@ -119,10 +116,8 @@ export function createLogoutTokenVerifier(clock: Clock, keySet: KeySet, rules: P
     /** Undefined where a key that is not at hand may have signed it. */
     verifyAtHand(text: string) {
       const { token, logoutToken } = read(text);
-      const isSigned = nameMember(KIND, 'signature', () =>
-        isSignedAtHand(token, { keySet, findSigner }),
-      );
-      return isSigned ? logoutToken : undefined;
+      const signer = nameMember(KIND, 'signature', () => findSignerAtHand(token, keySet));
+      return signer && logoutToken;
     },
     /** @throws GatewayError `key_set_unavailable`, too. */
     async verify(text: string) {

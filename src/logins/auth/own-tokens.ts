@@ -18,27 +18,17 @@ import {
   MAX_TOKEN_LENGTH,
   unmaskScopes,
 } from '../grants/token-codec.ts';
-import { describeClaims } from './claims.ts';
+import { failToken } from './jws.ts';
 import { type MachineClient, type MachineClients, mayOperate } from './machine-clients.ts';
-import { failToken } from './parse-token.ts';
+import { describeClaims } from './token-verifier.ts';
 
 /** A grant as this process read it last, and who that is. */
-interface KnownGrant {
+interface KnownGrant extends Pick<StoredGrant, 'grant' | 'version'> {
   /** Users by the scopes of a token, of which most grants have one kind. */
   readonly users: Map<number, UserContext>;
-  createUser(scopeMask: number, client: MachineClient | undefined): UserContext;
   /** The client that logged in as itself, as the configuration file had it when the users were made. */
   usersOf: MachineClient | undefined;
-  /**
-   * As the file has it now. Asked at each call: replicas load the file at different times, and a client must be out at each that knows.
-   *
-   * @throws GatewayError `token_revoked` where it is gone, or another now.
-   */
-  requireMachineClient(): MachineClient | undefined;
-  /** An assertion of the user's issuer stands behind it (ID-JAG). */
-  readonly isAsserted: boolean;
   readonly userKey: string;
-  readonly generation: number;
   /** It was noted that the tokens of this generation are in use. */
   isUseNoted: boolean;
 }
@@ -60,18 +50,53 @@ export function createOwnTokenVerifier(
   /** The scopes of the token by which a user came. */
   const scopeMasks = new WeakMap<UserContext, number>();
 
+  /**
+   * The client that logged in as itself, as the file has it now. Asked at each call: replicas load the file at different times, and a
+   * client must be out at each that knows.
+   *
+   * @throws GatewayError `token_revoked` where it is gone, or another now.
+   */
+  function requireMachineClient({ grant }: KnownGrant): MachineClient | undefined {
+    const mark = getClientMark(grant);
+    if (mark === undefined) return undefined;
+    const found = machineClients.find(grant.client.id);
+    return found?.mark === mark ? found : fail('token_revoked');
+  }
+
   function findUser(entry: KnownGrant, scopeMask: number) {
-    const client = entry.requireMachineClient();
+    const client = requireMachineClient(entry);
     const { users } = entry;
     // Its groups and its limit are those of the file that is served.
     if (client !== entry.usersOf) users.clear();
     entry.usersOf = client;
     const found = users.get(scopeMask);
     if (found !== undefined) return found;
-    const user = entry.createUser(scopeMask, client);
+    const user = createUser(entry, scopeMask);
     users.set(scopeMask, user);
     scopeMasks.set(user, scopeMask);
     return user;
+  }
+
+  function createUser({ grant, version, usersOf }: KnownGrant, scopeMask: number): UserContext {
+    const { id, user, client } = grant;
+    const endsAt = grants.computeAgeEnd(grant);
+    const check = { id, clientId: client.id, key: buildGrantKey(id), version, endsAt };
+    const scope = unmaskScopes(grant.scopes, scopeMask).join(' ');
+    // The use of a token was granted here: the provider's word is about its own tokens.
+    const { scp: _, ...claims } = grant.claims;
+    // With an assertion of the issuer it is a person who calls, whichever client it is that authenticated.
+    if (usersOf === undefined || grant.assertion !== undefined)
+      return {
+        ...describeClaims(user.sub, { ...claims, scope }),
+        ...(user.issuer !== issuer && { issuer: user.issuer }),
+        grant: check,
+      };
+    const { groups, rateLimit: maxCalls } = usersOf;
+    return {
+      ...describeClaims(user.sub, { ...claims, groups, scope }),
+      issuer: user.issuer,
+      grant: { ...check, isMachine: true, maxCalls },
+    };
   }
 
   function open(token: string, path: string): AccessToken {
@@ -109,42 +134,15 @@ export function createOwnTokenVerifier(
       : assertionIssuers.includes(user.issuer);
 
   function remember({ grant, version }: StoredGrant): KnownGrant {
-    const { id, user, client, issued, replaced } = grant;
-    const endsAt = grants.computeAgeEnd(grant);
-    const check = { id, clientId: client.id, key: buildGrantKey(id), version, endsAt };
-    // The use of a token was granted here: the provider's word is about its own tokens.
-    const { scp: _, ...claims } = grant.claims;
     const entry: KnownGrant = {
+      grant,
+      version,
       users: new Map(),
       usersOf: undefined,
-      requireMachineClient() {
-        const mark = getClientMark(grant);
-        if (mark === undefined) return undefined;
-        const found = machineClients.find(client.id);
-        return found?.mark === mark ? found : fail('token_revoked');
-      },
-      createUser(scopeMask, machine) {
-        const scope = unmaskScopes(grant.scopes, scopeMask).join(' ');
-        // With an assertion of the issuer it is a person who calls, whichever client it is that authenticated.
-        if (machine === undefined || grant.assertion !== undefined)
-          return {
-            ...describeClaims(user.sub, { ...claims, scope }),
-            ...(user.issuer !== issuer && { issuer: user.issuer }),
-            grant: check,
-          };
-        const { groups, rateLimit: maxCalls } = machine;
-        return {
-          ...describeClaims(user.sub, { ...claims, groups, scope }),
-          issuer: user.issuer,
-          grant: { ...check, isMachine: true, maxCalls },
-        };
-      },
-      isAsserted: grant.assertion !== undefined,
-      userKey: hashUser(user),
-      generation: issued.generation,
-      isUseNoted: issued.isUsed || replaced === undefined,
+      userKey: hashUser(grant.user),
+      isUseNoted: grant.issued.isUsed || grant.replaced === undefined,
     };
-    known.set(id, entry);
+    known.set(grant.id, entry);
     return entry;
   }
 
@@ -154,7 +152,9 @@ export function createOwnTokenVerifier(
     grants
       .update(id, (grant) => {
         const { isUsed, generation } = grant.issued;
-        return isUsed || generation !== entry.generation ? undefined : noteFirstUse(grant);
+        return isUsed || generation !== entry.grant.issued.generation
+          ? undefined
+          : noteFirstUse(grant);
       })
       .then(
         (stored) => stored && remember(stored),
@@ -169,16 +169,17 @@ export function createOwnTokenVerifier(
     if (opened.userKey !== entry.userKey) failUnknown('');
     if (ADMIN.test(path)) {
       // Nobody logged in: a client says that an operator wants it, and has no page to show them what.
-      if (entry.isAsserted)
+      if (entry.grant.assertion !== undefined)
         failToken(
           'The token was given for an assertion (ID-JAG), which does not serve operators. Log in as an operator.',
           { found: 'a token given for an assertion', expected: 'a token of a login' },
           'invalid_audience',
         );
-      const client = entry.requireMachineClient();
+      const client = requireMachineClient(entry);
       if (client !== undefined && !mayOperate(client, baseUrl)) failResource(baseUrl, path);
     }
-    if (!entry.isUseNoted && opened.generation === entry.generation) noteUse(opened.grantId, entry);
+    if (!entry.isUseNoted && opened.generation === entry.grant.issued.generation)
+      noteUse(opened.grantId, entry);
     return findUser(entry, opened.scopeMask);
   }
 
@@ -193,8 +194,8 @@ export function createOwnTokenVerifier(
       const opened = open(token, path);
       const entry = known.get(opened.grantId);
       // A token of a pair that this process has not heard of: that it is in use has to be noted.
-      const isKnown = entry !== undefined && opened.generation <= entry.generation;
-      if (isKnown) return admit(opened, entry, path);
+      if (entry !== undefined && opened.generation <= entry.grant.issued.generation)
+        return admit(opened, entry, path);
       return (async () => {
         await beforeFetch?.();
         return admit(opened, await read(opened.grantId), path);

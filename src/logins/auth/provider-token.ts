@@ -5,16 +5,17 @@ import { GatewayError } from '../../errors/gateway-error.ts';
 import { describeIssuerMismatch } from '../../http/oauth-client/provider-metadata.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import { adviseOnClocks, describeWrong, formatSeconds, isTime } from './claims.ts';
 import type { VerificationKey } from './jwk.ts';
-import type { KeySet } from './key-set.ts';
 import {
   createTokenParser,
   type FoundAndExpected,
   type ParsedToken,
+  readPayload,
   type TokenForm,
-} from './parse-token.ts';
-import { findSigner, readPayload, verifySignature } from './token-verifier.ts';
+  verifySignature,
+} from './jws.ts';
+import type { KeySet } from './key-set.ts';
+import { adviseOnClocks, describeWrong, formatSeconds, isTime } from './token-verifier.ts';
 
 /** A kind of token that a provider signs: its form, and how a refusal speaks of it. */
 export interface ProviderTokenKind {
@@ -53,19 +54,12 @@ export function createReadToken(kind: ProviderTokenKind) {
 }
 
 /** The key that made the signature. @throws GatewayError as the kind fails, or `key_set_unavailable`. */
-export async function requireSigner(kind: ProviderTokenKind, token: ParsedToken, keySet: KeySet) {
-  let signer: VerificationKey | undefined;
-  const findAndNote: typeof findSigner = (signed, keys) => {
-    signer = findSigner(signed, keys);
-    return signer;
-  };
-  try {
-    await verifySignature(token, { keySet, findSigner: findAndNote });
-  } catch (thrown) {
-    failAs(kind, 'signature', thrown);
-  }
-  return signer;
-}
+export const requireSigner = (
+  kind: ProviderTokenKind,
+  token: ParsedToken,
+  keySet: KeySet,
+): Promise<VerificationKey> =>
+  verifySignature(token, keySet).catch((thrown: unknown) => failAs(kind, 'signature', thrown));
 
 // Code that is shared with access tokens speaks of "the token", which is this one, and calls it invalid.
 
@@ -119,7 +113,7 @@ export const checkAudience: ClaimCheck = (kind, { aud }, { clientId }) => {
 export const checkExpiry: ClaimCheck = (kind, { exp }, { now, clockToleranceSeconds }) => {
   const at = readTime(kind, 'exp', exp);
   if (now < at + clockToleranceSeconds) return;
-  const advice = adviseOnClocks(now - at, clockToleranceSeconds, 'new');
+  const advice = adviseOnClocks(now - at, clockToleranceSeconds, true);
   kind.fail('exp', `The ${kind.name} expired ${formatSeconds(now - at)} ago.${advice}`, {
     found: at,
     expected: `more than ${now - clockToleranceSeconds}`,
@@ -140,7 +134,7 @@ function checkPast(
   { now, clockToleranceSeconds }: ExpectedClaims,
 ) {
   if (now >= at - clockToleranceSeconds) return;
-  const advice = adviseOnClocks(at - now, clockToleranceSeconds, 'new');
+  const advice = adviseOnClocks(at - now, clockToleranceSeconds, true);
   kind.fail(
     member,
     `The ${member} claim of the ${kind.name} lies ${formatSeconds(at - now)} ahead.${advice}`,

@@ -1,16 +1,26 @@
-// §5.2, §5.4: verifies tokens, first the signature, then the claims, on every request.
+// §5.2–§5.4: verifies access tokens, first the signature, then the claims, on every request; and what claims of all kinds of tokens
+// have in common.
 
-import { type GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
-import type { UserContext } from '../../http/endpoint/message.ts';
+import type { ProviderConfig, RequiredAuthConfig } from '../../config/groups/provider.ts';
+import { fail, type GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
+import { readEmail, type UserContext } from '../../http/endpoint/message.ts';
+import { describeIssuerMismatch } from '../../http/oauth-client/provider-metadata.ts';
 import { readUnverifiedClaims } from '../../http/oauth-client/token-answer.ts';
-import { type BoundedMap, createBoundedMap } from '../../platform/bounded-map.ts';
+import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { parseObject } from '../../platform/json.ts';
+import { isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import { type ClaimRules, readUserContext, type TokenAge } from './claims.ts';
 import type { VerificationKey } from './jwk.ts';
+import {
+  ACCESS_TOKEN,
+  createTokenParser,
+  failToken,
+  fetchSigner,
+  findSignerAtHand,
+  type ParsedToken,
+  readPayload,
+} from './jws.ts';
 import type { KeySet } from './key-set.ts';
-import { createTokenParser, failToken, type ParsedToken } from './parse-token.ts';
 
 export interface TokenInspection {
   /** The user that the token names, for the log; may be set for a token with a problem, too. */
@@ -22,7 +32,15 @@ export interface TokenInspection {
   readonly problem: GatewayError | undefined;
 }
 
-interface TokenRules extends ClaimRules {
+interface TokenRules
+  extends Pick<ProviderConfig, 'issuer' | 'audience' | 'audienceClaim'>,
+    Pick<RequiredAuthConfig, 'clockToleranceSeconds'> {
+  /** `BASE_URL`, the name of the gateway, also towards servers (§18.6). No user may have it. */
+  readonly baseUrl: string;
+  /** Claims that only tokens of another kind have. */
+  readonly foreignClaims: readonly ForeignClaim[];
+  /** Returns true for the audience of a server behind the gateway, which is accepted, too (§18.2). */
+  readonly isServerAudience: (audience: string) => boolean;
   /** `MAX_TOKEN_BYTES`. */
   readonly maxTokenBytes: number;
   /** `TOKEN_SIGNATURE_MEMORY`: the number of tokens with a valid signature that are remembered. */
@@ -32,20 +50,35 @@ interface TokenRules extends ClaimRules {
 export type TokenVerifier = ReturnType<typeof createTokenVerifier>;
 
 export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRules) {
-  const { maxTokenBytes, signatureMemory } = rules;
-  const memory =
+  const { issuer, signatureMemory } = rules;
+  const signers =
     signatureMemory > 0 ? createBoundedMap<string, string>(signatureMemory) : undefined;
-  // The form of a known token is not checked again. Its signature is: its key may be gone.
-  const isKnown = memory && ((token: ParsedToken) => memory.peek(token.getDigest()) !== undefined);
-  const parseToken = createTokenParser(maxTokenBytes, undefined, isKnown);
-  const signatures = {
-    keySet,
-    findSigner: memory === undefined ? findSigner : rememberSigners(findSigner, memory),
-  };
+  const parseToken = createTokenParser(rules.maxTokenBytes, ACCESS_TOKEN, signers);
 
-  function readUser(parsed: ParsedToken, age: TokenAge): UserContext {
-    const user = readUserContext(readPayload(parsed), rules, clock.now(), age);
-    user.token = parsed.text;
+  /**
+   * Reads the user of a token with a valid signature; without `signer`, of a token that its issuer has just sent. A signature that was
+   * found valid is remembered: others may become so, by new keys.
+   *
+   * @throws GatewayError with the reason of §7.1.
+   */
+  function readUser(token: ParsedToken, signer?: VerificationKey): UserContext {
+    const { digest, signedBy } = token;
+    if (digest !== undefined && signer !== undefined && signer.identity !== signedBy)
+      signers?.set(digest, signer.identity);
+    const claims = readPayload(token);
+    const { iss } = claims;
+    if (iss !== issuer)
+      failToken(
+        `${describeIssuerMismatch('iss claim of the token', iss, issuer)} (OIDC_ISSUER).`,
+        { found: iss, expected: issuer },
+        'invalid_issuer',
+      );
+    const foreign = findForeignClaim(claims, rules.foreignClaims);
+    if (foreign !== undefined) failKind(foreign);
+    checkAudience[rules.audienceClaim](claims, rules);
+    checkTimes(claims, rules.clockToleranceSeconds, clock.now() / 1000, signer === undefined);
+    const user = describeClaims(readSubject(claims, rules.baseUrl), claims);
+    user.token = token.text;
     return user;
   }
 
@@ -55,23 +88,23 @@ export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRu
      *
      * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`, at once or by the promise.
      */
-    verify(token: string, beforeFetch?: () => Promise<void>): UserContext | Promise<UserContext> {
-      const parsed = parseToken(token);
-      const verifying = verifySignature(parsed, signatures, beforeFetch);
-      return verifying === undefined
-        ? readUser(parsed, 'unknown')
-        : verifying.then(() => readUser(parsed, 'unknown'));
+    verify(text: string, beforeFetch?: () => Promise<void>): UserContext | Promise<UserContext> {
+      const token = parseToken(text);
+      const signer = keySet.isFetched ? findSignerAtHand(token, keySet) : undefined;
+      return signer === undefined
+        ? fetchSigner(token, keySet, beforeFetch).then((fetched) => readUser(token, fetched))
+        : readUser(token, signer);
     },
     /**
      * Checks form and claims as `verify` does, and neither checks nor remembers the signature. For tokens that came from the
      * provider itself, by TLS; never to admit a caller. Does not throw.
      */
-    inspect(token: string): TokenInspection {
+    inspect(text: string): TokenInspection {
       try {
-        const { sub } = readUser(parseToken(token), 'new');
+        const { sub } = readUser(parseToken(text));
         return { sub, problem: undefined };
       } catch (thrown) {
-        const { sub } = readUnverifiedClaims(token) ?? {};
+        const { sub } = readUnverifiedClaims(text) ?? {};
         const isNamed = typeof sub === 'string' && sub !== '';
         return { sub: isNamed ? sub : undefined, problem: toGatewayError(thrown) };
       }
@@ -79,98 +112,193 @@ export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRu
   };
 }
 
-/** The trusted keys, and the function that finds the signer among them. */
-interface SignatureCheck {
-  readonly keySet: KeySet;
-  readonly findSigner: FindSigner;
+type Writable<T> = { -readonly [Name in keyof T]: T[Name] };
+
+/** §2.3: describes a user by its claims. Optional claims of another type are left out, not refused. */
+export function describeClaims(sub: string, claims: JsonObject): Writable<UserContext> {
+  const user: Writable<UserContext> = { sub, ...readEmail(claims), claims };
+  const { name, groups } = claims;
+  if (typeof name === 'string') user.name = name;
+  if (isStringArray(groups)) user.groups = groups;
+  return user;
 }
 
-/**
- * Verifies the signature: undefined if the keys at hand suffice, else a promise, since they are fetched first.
- *
- * @throws GatewayError `invalid_token` or `key_set_unavailable`, at once or by the promise.
- */
-export function verifySignature(
-  token: ParsedToken,
-  check: SignatureCheck,
-  beforeFetch = async () => {},
-): Promise<void> | undefined {
-  if (check.keySet.isFetched && isSignedAtHand(token, check)) return undefined;
-  return verifyAfterFetch(token, check, beforeFetch);
+function failKind({ claim, value, kind, advice = 'Send the access token.' }: ForeignClaim): never {
+  const found = value === undefined ? claim : `${claim} ${value}`;
+  return failToken(`The token is ${kind}: it has the claim ${found}. ${advice}`, {
+    found: `${kind} (${found})`,
+    expected: 'an access token',
+  });
 }
 
-async function verifyAfterFetch(
-  token: ParsedToken,
-  check: SignatureCheck,
-  beforeFetch: () => Promise<void>,
-) {
-  const { keySet, findSigner: find } = check;
-  if (!keySet.isFetched) {
-    await beforeFetch();
-    await keySet.waitForKeys();
-    if (isSignedAtHand(token, check)) return;
+const checkAudience: Readonly<
+  Record<TokenRules['audienceClaim'], (claims: JsonObject, rules: TokenRules) => void>
+> = {
+  aud({ aud }, { audience, isServerAudience }) {
+    if (includesOneOf(aud, audience)) return;
+    const isOfServer = (one: unknown) => typeof one === 'string' && isServerAudience(one);
+    if (![aud].flat().some(isOfServer)) failAudience('aud', aud, audience);
+  },
+  // Amazon Cognito: an access token names its client in client_id, and has an aud only if it was issued for one resource. An ID
+  // token names the client in aud, and grants no access.
+  client_id({ client_id: client, aud, token_use: use }, { audience }) {
+    if (!includesOneOf(client, audience)) failAudience('client_id', client, audience);
+    if (aud !== undefined && !includesOneOf(aud, audience)) failAudience('aud', aud, audience);
+    if (use !== 'access')
+      failToken(`The token_use claim of the token is ${quote(use)} and must be "access".`, {
+        found: use,
+        expected: 'access',
+      });
+  },
+};
+
+function failAudience(claim: string, found: unknown, expected: readonly string[]): never {
+  const allowed = `one of ${expected.map((name) => quote(name)).join(', ')} (OIDC_AUDIENCE)`;
+  const details = describeWrong(`${claim} claim of the token`, found, `name ${allowed}`);
+  return failToken(details, { found, expected }, 'invalid_audience');
+}
+
+/** Describes something that is missing or wrong. */
+export const describeWrong = (what: string, found: unknown, mustBe: string): string =>
+  found === undefined
+    ? `The ${what} is missing; it must ${mustBe}.`
+    : `The ${what} is ${quote(found)} and must ${mustBe}.`;
+
+/** All lone surrogates are encoded as U+FFFD: two subjects could share one key. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
+/** @throws GatewayError `missing_claim` or `invalid_token`. */
+export function readSubject({ sub }: JsonObject, baseUrl: string): string {
+  if (typeof sub === 'string' && sub !== '' && !LONE_SURROGATE.test(sub)) {
+    // A server may compare addresses in any case, and without slashes at the end.
+    const isGateway =
+      sub.slice(0, baseUrl.length).toLowerCase() === baseUrl.toLowerCase() &&
+      /^\/*$/.test(sub.slice(baseUrl.length));
+    if (isGateway)
+      failToken(
+        `The sub claim of the token is ${quote(sub)}, which is what this gateway is called.`,
+        { found: sub, expected: 'a user' },
+      );
+    return sub;
   }
-  await beforeFetch();
-  if (find(token, await keySet.findAfterRefresh(token)) === undefined) failSignature(token);
+  const details = describeWrong('sub claim of the token', sub, 'be a non-empty string');
+  return failToken(details, { found: sub, expected: 'a non-empty string' }, 'missing_claim');
 }
 
+function includesOneOf(aud: unknown, audience: readonly string[]) {
+  for (const allowed of audience)
+    if (allowed === aud || (Array.isArray(aud) && aud.includes(allowed))) return true;
+  return false;
+}
+
+// RFC 7519 §4.1.4, §4.1.5: exp and nbf, with advice if a clock may be wrong.
+
+/** A smaller difference may be clock skew. */
+const MAX_CLOCK_DIFFERENCE_SECONDS = 600;
+
 /**
- * Returns true if a key at hand made the signature, false if a newer key may have made it.
+ * `tolerance` and `now` in seconds, the latter since the epoch. `isNew`: the provider has just issued it.
  *
- * @throws GatewayError `invalid_token` if no key did.
+ * @throws GatewayError `expired_token`, or `invalid_token`.
  */
-export function isSignedAtHand(token: ParsedToken, { keySet, findSigner: find }: SignatureCheck) {
-  const known = keySet.find(token);
-  if (find(token, known) !== undefined) return true;
-  // A known kid settles it, so that forged tokens cannot flood the provider. Without a known kid, the key may be new at the
-  // provider.
-  const isSettled = token.kid !== undefined && known.some(({ kid }) => kid === token.kid);
-  return isSettled ? failSignature(token) : false;
+function checkTimes(claims: JsonObject, tolerance: number, now: number, isNew: boolean) {
+  const exp = readTime('exp', claims.exp);
+  if (now >= exp + tolerance)
+    fail('expired_token', {
+      details: `The token expired ${formatSeconds(now - exp)} ago.${adviseOnClocks(now - exp, tolerance, isNew)}`,
+      facts: { exp, now },
+    });
+  if (claims.nbf === undefined) return;
+  const nbf = readTime('nbf', claims.nbf);
+  if (now < nbf - tolerance)
+    fail('invalid_token', {
+      details: `The token is not valid yet: its nbf claim lies ${formatSeconds(nbf - now)} ahead.${adviseOnClocks(nbf - now, tolerance, isNew)}`,
+      facts: { nbf, now },
+    });
 }
 
-const failSignature = ({ kid }: ParsedToken): never =>
-  failToken('The signature of the token is not valid.', {
-    found: `a signature that no key of the provider made (kid ${quote(kid)})`,
-    expected: 'a signature by a key of the key set',
-  });
-
-export const readPayload = (token: ParsedToken) =>
-  parseObject(token.decodePayload()) ??
-  failToken('The payload of the token is not a JSON object.', {
-    found: 'a malformed payload',
-    expected: 'a JSON object',
-  });
-
-// §5.2: finds the key that signed a token. The result depends on the token and the key only, so it may be remembered; checks
-// that depend on anything else (issuer, audience, times, kind of token) are never cached.
-
-type FindSigner = typeof findSigner;
-
-/** Finds the key that made the signature. */
-export function findSigner(token: ParsedToken, keys: readonly VerificationKey[]) {
-  const { text, alg, algorithm } = token;
-  const signature = token.decodeSignature();
-  // RFC 7515 §5.2: the signing input is header and payload, as sent.
-  const signingInput = Buffer.from(text.slice(0, text.lastIndexOf('.')), 'latin1');
-  return keys.find(
-    ({ key, algorithms }) => algorithms.has(alg) && algorithm.verify(signingInput, key, signature),
-  );
+function readTime(claim: string, found: unknown) {
+  if (typeof found === 'number' && Number.isFinite(found)) return found;
+  const details = describeWrong(`${claim} claim of the token`, found, 'be a number');
+  return failToken(details, { found, expected: 'a number of seconds' });
 }
+
+export const isTime = (value: unknown): value is number => Number.isFinite(value);
+
+/** Longer than a request takes from the check of its token to the note that it was used. */
+const SLOW_REQUEST_SECONDS = 60;
 
 /**
- * Caches `check` for valid tokens, as long as the key that signed them is among the keys. `identities` maps the SHA-256 of each
- * valid token to the identity of its key. Failures are never remembered: there may be new keys.
+ * Computes for how long the use of a single-use token is noted. Its times refuse it from `acceptedUntil` on (epoch seconds); a
+ * request that was checked just before must find the note, too.
  */
-export function rememberSigners(
-  check: FindSigner,
-  identities: BoundedMap<string, string>,
-): FindSigner {
-  return function findRememberedSigner(token, keys) {
-    const digest = token.getDigest();
-    const identity = identities.get(digest);
-    if (identity !== undefined) for (const key of keys) if (key.identity === identity) return key;
-    const signer = check(token, keys);
-    if (signer !== undefined) identities.set(digest, signer.identity);
-    return signer;
-  };
+export const computeNotedSeconds = (acceptedUntil: number, nowMs: number): number =>
+  Math.max(0, Math.ceil(acceptedUntil - nowMs / 1000)) + SLOW_REQUEST_SECONDS;
+
+export function formatSeconds(difference: number): string {
+  const seconds = Math.ceil(difference);
+  return seconds === 1 ? '1 second' : `${seconds} seconds`;
+}
+
+export function adviseOnClocks(difference: number, tolerance: number, isNew: boolean): string {
+  if (!isNew && difference >= MAX_CLOCK_DIFFERENCE_SECONDS) return '';
+  return ` If it was issued just now, the clock of the provider or of this service is wrong: compare them (OIDC_CLOCK_TOLERANCE_SECONDS allows ${formatSeconds(tolerance)}).`;
+}
+
+// A provider signs tokens of many kinds with the same keys. These claims and the typ header distinguish access tokens.
+
+/** A claim that access tokens do not have. */
+export interface ForeignClaim {
+  readonly claim: string;
+  /** The claim is foreign only with this value; undefined for any value. */
+  readonly value?: string;
+  /** The kind of token that has it. */
+  readonly kind: string;
+  /** Advice on the token to send instead; by default, the access token. */
+  readonly advice?: string;
+}
+
+const NOT_BOUND =
+  'Only plain bearer tokens are accepted: switch off DPoP and certificate-bound tokens for this client at the provider.';
+
+/** RFC 8417 §2.2, RFC 7800 §3.1, and the `typ` claim that Keycloak writes. */
+const NEVER_IN_ACCESS_TOKENS: readonly ForeignClaim[] = [
+  { claim: 'events', kind: 'a security event or logout token' },
+  { claim: 'cnf', kind: 'a token bound to a key of its client', advice: NOT_BOUND },
+  { claim: 'typ', value: 'Refresh', kind: 'a refresh token' },
+  { claim: 'typ', value: 'Offline', kind: 'a refresh token' },
+  { claim: 'typ', value: 'Logout', kind: 'a logout token' },
+];
+
+/** OpenID Connect Core §3.1.3.6, §3.3.2.11, FAPI 1.0 part 2 §5.1, and Keycloak's `typ`. */
+const ID_TOKEN_CLAIMS: readonly ForeignClaim[] = [
+  { claim: 'at_hash', kind: 'an ID token' },
+  { claim: 'c_hash', kind: 'an ID token' },
+  { claim: 's_hash', kind: 'an ID token' },
+  { claim: 'typ', value: 'ID', kind: 'an ID token' },
+];
+
+/** Lists the claims that are refused from this provider. */
+export function listForeignClaims({
+  opaqueAccessTokens,
+  accessTokenHashes = [],
+}: ProviderConfig['quirks']): readonly ForeignClaim[] {
+  if (opaqueAccessTokens) return NEVER_IN_ACCESS_TOKENS;
+  return [
+    ...NEVER_IN_ACCESS_TOKENS,
+    ...ID_TOKEN_CLAIMS.filter(({ claim }) => !accessTokenHashes.includes(claim)),
+  ];
+}
+
+/** Finds the first foreign claim of a token. A loop, since every call runs it. */
+export function findForeignClaim(
+  claims: JsonObject,
+  foreignClaims: readonly ForeignClaim[],
+): ForeignClaim | undefined {
+  for (const foreign of foreignClaims) {
+    const { claim, value } = foreign;
+    if (value === undefined ? Object.hasOwn(claims, claim) : claims[claim] === value)
+      return foreign;
+  }
+  return undefined;
 }

@@ -23,7 +23,7 @@ import {
 import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
 import { truncateForLog } from '../../platform/log.ts';
 import { toErrorDescription, toSentence } from '../../platform/text.ts';
-import type { FinishPageLogin } from '../account/page-logins.ts';
+import type { FinishPageLogin } from '../account/browser-sessions.ts';
 import { nameUser, type UserIdentity } from '../grants/grant.ts';
 import type { LoginRefusal } from '../identity/login-policy.ts';
 import type { Parties } from '../parties.ts';
@@ -42,6 +42,12 @@ export function createCallback(
   const { codes, endpoints, logins, providerLogins } = broker;
   const { oauth, baseUrl } = broker.runtime;
   const { logouts, tellProviderInTurn } = broker.ends;
+
+  /** The authorization response (RFC 6749 §4.1.2). */
+  const buildAnswerUrl = ({ redirectUri, state }: Login, pairs: Pairs) =>
+    addToRedirectUri(redirectUri, [...pairs, ['state', state], ['iss', baseUrl]]);
+  const respond = (login: Login, pairs: Pairs) => createRedirectReply(buildAnswerUrl(login, pairs));
+  const buildAuthorizeUrl = (query: string) => `${baseUrl}/oauth/authorize?${query}`;
 
   return async function callback({ query, headers }: GatewayRequest): Promise<JudgedRequest> {
     const cookie = getHeader({ headers }, 'cookie');
@@ -164,19 +170,6 @@ export function createCallback(
         logLevel: 'warn',
       },
     };
-  }
-
-  /** The authorization response (RFC 6749 §4.1.2). */
-  function buildAnswerUrl({ redirectUri, state }: Login, pairs: Pairs) {
-    return addToRedirectUri(redirectUri, [...pairs, ['state', state], ['iss', baseUrl]]);
-  }
-
-  function respond(login: Login, pairs: Pairs) {
-    return createRedirectReply(buildAnswerUrl(login, pairs));
-  }
-
-  function buildAuthorizeUrl(query: string) {
-    return `${baseUrl}/oauth/authorize?${query}`;
   }
 }
 

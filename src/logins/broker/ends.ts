@@ -104,14 +104,12 @@ export function createLoginEnds(
     const belongs = createFilter(selection);
     const turns = createTurns(clock);
     const ids: string[] = [];
-    // A filter needs the grants themselves. Without one, grants that cannot be read here end, too.
-    const pages =
-      belongs === undefined
-        ? readPages((request) => grants.listIds(request, owner))
-        : readPages(async (request) => {
-            const { items, next } = await grants.list(request, owner);
-            return { items: items.filter(belongs).map(({ id }) => id), next };
-          });
+    const pages = readPages(async (request) => {
+      // Without a filter, grants that cannot be read here end, too.
+      if (belongs === undefined) return grants.listIds(request, owner);
+      const { items, next } = await grants.list(request, owner);
+      return { items: items.filter(belongs).map(({ id }) => id), next };
+    });
     for await (const page of pages) {
       ids.push(...page);
       if (turns.isOver()) await turns.next();

@@ -1,19 +1,17 @@
 // Login in progress at the provider, of a client or for a page of the gateway's own: its record, and the request to the provider, with the
 // gateway's own state, PKCE and callback.
 
+import type { BrokerConfig } from '../../config/groups/oauth.ts';
+import { DEFAULT_SCOPES, parseScope } from '../../config/rules.ts';
 import { createRedirectReply, type Reply } from '../../http/endpoint/message.ts';
 import type { Browser } from '../../http/endpoint/own-pages.ts';
+import type { FormPair } from '../../http/oauth-client/client-authentication.ts';
 import type { ProviderEndpoints } from '../../http/oauth-client/provider-metadata.ts';
-import { generateSecret } from '../../platform/ids.ts';
+import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { createSecretRecords, type SecretRecords } from '../../store/records.ts';
 import type { Approval } from '../consent/browser.ts';
 import type { Grant } from '../grants/grant.ts';
-import {
-  buildCallbackUrl,
-  buildProviderScope,
-  createCodeChallenge,
-  type ProviderParametersConfig,
-} from '../provider/provider-parameters.ts';
+import { MAX_SCOPES } from '../grants/token-codec.ts';
 import type { BrokerRuntime } from './runtime.ts';
 
 /** The user has ten minutes to log in. */
@@ -113,7 +111,7 @@ export async function sendToProvider(
   return createRedirectReply(buildLoginRequest(url, request, more), browser.headers);
 }
 
-export interface LoginsUnderWay {
+interface LoginsUnderWay {
   readonly runtime: BrokerRuntime;
   readonly logins: SecretRecords<Login>;
   readonly endpoints: ProviderEndpoints;
@@ -140,7 +138,8 @@ export const buildLoginRequest = (
     ['response_type', 'code'],
     ['scope', scope],
     ['state', state],
-    ['code_challenge', createCodeChallenge(codeVerifier)],
+    // RFC 7636 §4.2.
+    ['code_challenge', hashSha256(codeVerifier)],
     ['code_challenge_method', 'S256'],
     ['nonce', nonce],
     ...more,
@@ -164,3 +163,53 @@ export async function chooseProviderScope(
 }
 
 const OFFLINE_ACCESS = 'offline_access';
+
+// Parameters of requests to the provider.
+
+export type ProviderParametersConfig = Pick<
+  BrokerConfig,
+  'provider' | 'allowedScopes' | 'addedScopes'
+>;
+
+export const buildCallbackUrl = (baseUrl: string): string => `${baseUrl}/oauth/callback`;
+
+/** The scopes that the provider is asked for; `requestedScope` as the client sent it. */
+export function buildProviderScope(
+  config: ProviderParametersConfig,
+  requestedScope: string | undefined,
+): string {
+  const { ownScopesOnly = false } = config.provider.quirks;
+  const requested = ownScopesOnly ? [] : selectAllowedScopes(config, requestedScope);
+  return [...new Set([...requested, ...listOwnScopes(config)])].join(' ');
+}
+
+/** The scopes that a client is granted, and its user is shown: those that it asked for, then the added ones, each once. */
+export function listGrantedScopes(
+  config: ProviderParametersConfig,
+  requestedScope: string | undefined,
+): readonly string[] {
+  const requested = selectAllowedScopes(config, requestedScope);
+  const granted = requested.length > 0 ? requested : DEFAULT_SCOPES;
+  // If there are too many, the added ones stay: rules may rely on them.
+  const kept = [...new Set([...config.addedScopes, ...granted])].slice(0, MAX_SCOPES);
+  return [...new Set([...granted, ...kept])].filter((name) => kept.includes(name));
+}
+
+/** Further parameters of a refresh. RFC 6749 §6: `scope` is optional, but some providers require it. */
+export function buildRefreshParameters(config: ProviderParametersConfig): readonly FormPair[] {
+  const { refreshNeedsScope = false } = config.provider.quirks;
+  return refreshNeedsScope ? [['scope', listOwnScopes(config).join(' ')]] : [];
+}
+
+/** Whatever clients ask for, the provider must identify the user, by scopes that it knows. */
+const listOwnScopes = ({ addedScopes, provider }: ProviderParametersConfig) =>
+  provider.quirks.ownScopesOnly ? addedScopes : [...new Set([...DEFAULT_SCOPES, ...addedScopes])];
+
+/** A client must not get more than the gateway's own client may have. */
+const selectAllowedScopes = (
+  { allowedScopes }: ProviderParametersConfig,
+  scope: string | undefined,
+): readonly string[] =>
+  [...new Set(parseScope(scope))]
+    .filter((name) => allowedScopes.includes('*') || allowedScopes.includes(name))
+    .slice(0, MAX_SCOPES);

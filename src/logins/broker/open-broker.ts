@@ -22,7 +22,7 @@ export type Broker = ReturnType<typeof openBroker>;
 export function openBroker(
   gatewayRuntime: Runtime,
   ownTokens: OwnTokens,
-  { metadata, keySet, machineClients }: BrokerNeeds,
+  { metadata, keySet, serverUrls, machineClients }: BrokerNeeds,
   servers: ServersOfBroker,
 ) {
   const { config, clock, loginSeal } = gatewayRuntime;
@@ -34,7 +34,7 @@ export function openBroker(
   const runtime: BrokerRuntime = {
     ...gatewayRuntime,
     baseUrl,
-    serverUrls: servers.urls,
+    serverUrls,
     servers,
     oauth,
     loginSeal,
@@ -76,6 +76,8 @@ export function openBroker(
   };
 }
 
-interface BrokerNeeds extends Pick<ProviderAccess, 'metadata' | 'keySet'> {
+interface BrokerNeeds
+  extends Pick<ProviderAccess, 'metadata' | 'keySet'>,
+    Pick<BrokerRuntime, 'serverUrls'> {
   readonly machineClients: MachineClients;
 }

@@ -23,11 +23,7 @@ import { createReadGithubIdentity, createRevokeGithubToken } from '../identity/g
 import { readText } from '../identity/identity.ts';
 import { createFindLoginRefusal } from '../identity/login-policy.ts';
 import { createReadIdentity } from '../identity/read-identity.ts';
-import {
-  buildCallbackUrl,
-  buildRefreshParameters,
-  type ProviderTokenResponse,
-} from '../provider/provider-parameters.ts';
+import { buildCallbackUrl, buildRefreshParameters } from './login.ts';
 import type { BrokerRuntime } from './runtime.ts';
 
 export type ProviderLogins = ReturnType<typeof createProviderLogins>;
@@ -149,8 +145,9 @@ const OF_CLIENT_OR_USER = new Set([
 // RFC 6749 §5.1: validates the provider's token response, member by member. Errors name the member, for whoever has to fix it.
 
 /** The provider's response: its tokens are valid, whatever user they belong to. */
-export interface ProviderAnswer {
-  readonly answer: ProviderTokenResponse;
+interface ProviderAnswer {
+  /** RFC 6749 §5.1. */
+  readonly answer: JsonObject;
   readonly tokens: ProviderTokens;
   /** Why the response is unusable. Its refresh token is valid all the same, and the former one may be worthless. */
   readonly problem: GatewayError | undefined;

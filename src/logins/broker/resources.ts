@@ -59,19 +59,16 @@ export function readResourceIndicators(
   parameters: RequestParameters,
   { baseUrl, serverUrls }: OwnResources,
 ): readonly string[] {
-  const resources = listNamedResources(parameters);
-  const accepted = [baseUrl, `${baseUrl}/`, `${baseUrl}/mcp`, `${baseUrl}/mcp/`];
-  for (const resource of resources) {
-    if (accepted.includes(resource) || serverUrls.isResource(resource)) continue;
-    fail('invalid_target', { details: `The resource must be ${baseUrl}/mcp or ${baseUrl}.` });
-  }
-  return resources;
-}
-
-/** As sent. */
-function listNamedResources({ pairs }: RequestParameters): readonly string[] {
   const resources: string[] = [];
-  for (const [name, value] of pairs) if (name === 'resource') resources.push(value);
+  for (const [name, resource] of parameters.pairs) {
+    if (name !== 'resource') continue;
+    const isAccepted =
+      [baseUrl, `${baseUrl}/`, `${baseUrl}/mcp`, `${baseUrl}/mcp/`].includes(resource) ||
+      serverUrls.isResource(resource);
+    if (!isAccepted)
+      fail('invalid_target', { details: `The resource must be ${baseUrl}/mcp or ${baseUrl}.` });
+    resources.push(resource);
+  }
   return resources;
 }
 
@@ -86,8 +83,8 @@ export function readMachineResources(
   { resources }: MachineClient,
 ): readonly string[] {
   const admin = `${own.baseUrl}/admin`;
-  const named = listNamedResources(parameters);
-  const asked = [...new Set(named.map((one) => toCanonical(one, own)))];
+  const named = parameters.pairs.filter(([name]) => name === 'resource');
+  const asked = [...new Set(named.map(([, one]) => toCanonical(one, own)))];
   const granted =
     resources?.map((one) => toCanonical(toUrl(one, own), own)) ?? getDefaultResources(own);
   if (asked.length === 0) return granted;

@@ -1,7 +1,6 @@
 // The runtime of broker mode: an authorization server in front of the provider's (§5.11).
 
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
-import type { ServerUrls } from '../../config/server-urls.ts';
 import type { Connections } from '../../mcp/upstream/connections.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import type { Seal } from '../../store/seal/seal.ts';
@@ -19,7 +18,6 @@ export interface BrokerRuntime extends Runtime, OwnResources {
 
 /** The servers behind the gateway, as logins know them. */
 export interface ServersOfBroker {
-  readonly urls: ServerUrls;
   /** Claims that rules name at the moment. */
   readonly listNamedClaims: () => readonly string[];
   /** True if users need a connection for one of the servers. */

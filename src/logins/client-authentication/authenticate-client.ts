@@ -13,7 +13,7 @@ import { quote } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildAssertionKey } from '../../store/keys.ts';
 import { claimOnce } from '../../store/records.ts';
-import { computeNotedSeconds } from '../auth/claims.ts';
+import { findSigner, type ParsedToken, verifySignature } from '../auth/jws.ts';
 import {
   createKeySet,
   type FetchRuntime,
@@ -22,15 +22,15 @@ import {
   selectCandidates,
 } from '../auth/key-set.ts';
 import type { MachineClient, MachineClients } from '../auth/machine-clients.ts';
-import type { ParsedToken } from '../auth/parse-token.ts';
-import { findSigner, verifySignature } from '../auth/token-verifier.ts';
+import { computeNotedSeconds } from '../auth/token-verifier.ts';
 import { isSecretOf } from './machine-client-shape.ts';
 import {
+  type AssertionCredentials,
   type ClientAssertionRules,
-  type ClientCredentials,
   createReadAssertion,
   hasTriedBasic,
   readCredentials,
+  type SecretCredentials,
 } from './read-credentials.ts';
 
 /** The part of a client that authentication needs. */
@@ -41,16 +41,6 @@ interface AuthenticatingClients<Client extends ProvenClient> {
   find(id: string): Client | undefined;
   /** Finds any other client by its metadata document, with the key that `hint` names. */
   findByDocument?(id: string, hint: KeyHint): Promise<Client | undefined>;
-}
-
-interface AuthenticatedClient<Client extends ProvenClient> {
-  readonly client: Client;
-  /**
-   * To be called before anything is issued: an assertion is accepted once, on all replicas together.
-   *
-   * @throws GatewayError `unauthenticated_machine`, or the store's error.
-   */
-  useUp(): Promise<void>;
 }
 
 export type ClientAuthentication<Client extends ProvenClient = MachineClient> = ReturnType<
@@ -72,19 +62,23 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
   clients: AuthenticatingClients<Client>,
 ) {
   const readAssertion = createReadAssertion(rules);
-  const judged = new WeakMap<RequestBody, Promise<AuthenticatedClient<Client>>>();
+  const judged = new WeakMap<RequestBody, ReturnType<typeof judge>>();
 
-  function checkSecret({ clientId, secret }: BySecret): AuthenticatedClient<Client> {
+  function checkSecret({ clientId, secret }: SecretCredentials) {
     const client = clients.find(clientId);
     const hash = client?.credentials.kind === 'secret' ? client.credentials.hash : undefined;
     if (isSecretOf(secret, hash) && client !== undefined) return { client, useUp: async () => {} };
     return failClient(clientId, {
       found: client?.credentials.kind === 'secret' ? 'another secret' : 'a secret',
-      expected: describeExpected(client, 'its secret'),
+      expected: describeExpected(client),
     });
   }
 
-  async function checkAssertion({ clientId, assertion: text, assertionType }: ByAssertion) {
+  async function checkAssertion({
+    clientId,
+    assertion: text,
+    assertionType,
+  }: AssertionCredentials) {
     if (assertionType !== ASSERTION_TYPE)
       failClient(clientId, {
         found: `client_assertion_type ${truncateForLog(assertionType ?? '')}`,
@@ -97,7 +91,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     if (client === undefined || client.credentials.kind === 'secret')
       return failClient(sub, {
         found: 'an assertion',
-        expected: describeExpected(client, 'its keys'),
+        expected: describeExpected(client),
       });
     await checkSignature(client, token);
     const key = buildAssertionKey(hashSha256(JSON.stringify([sub, jti])));
@@ -123,13 +117,12 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
 
   async function checkSignature({ id, credentials }: ProvenClient, token: ParsedToken) {
     if (credentials.kind === 'keys') {
-      const signer = findClientSigner(token, selectCandidates(credentials.keys, token));
-      if (signer === undefined) failSignature(id, token);
+      const tried = selectCandidates(credentials.keys, token, MAX_TRIED_KEYS);
+      if (findSigner(token, tried) === undefined) failSignature(id, token);
     }
     if (credentials.kind !== 'keysUrl') return;
-    const keySet = keySets.get(credentials.url);
     try {
-      await verifySignature(token, { keySet, findSigner: findClientSigner });
+      await verifySignature(token, keySets.get(credentials.url));
     } catch (thrown) {
       const { row, failure } = toGatewayError(thrown);
       if (row.status === 401) failSignature(id, token);
@@ -150,7 +143,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
           found: credentials === undefined ? 'no credentials' : 'malformed credentials',
           expected: 'a secret or an assertion',
         });
-      return credentials.method === 'private_key_jwt'
+      return 'assertion' in credentials
         ? await checkAssertion(credentials)
         : checkSecret(credentials);
     } catch (thrown) {
@@ -164,7 +157,9 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
 
   return {
     /**
-     * Without effect. A used assertion is refused here, too: it counts for its sender, not for its client.
+     * Without effect. A used assertion is refused here, too: it counts for its sender, not for its client. `useUp` is to be called
+     * before anything is issued: an assertion is accepted once, on all replicas together; it throws `unauthenticated_machine`, or the
+     * store's error.
      *
      * @throws GatewayError `oauth_invalid_request`, `unauthenticated_machine` or `client_keys_unavailable`.
      */
@@ -177,7 +172,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
     findBySecret({ parameters, authorization }: AuthenticationRequest): Client | undefined {
       try {
         const credentials = readCredentials(parameters, authorization);
-        return typeof credentials === 'object' && credentials.method !== 'private_key_jwt'
+        return typeof credentials === 'object' && 'secret' in credentials
           ? checkSecret(credentials).client
           : undefined;
       } catch {
@@ -187,21 +182,13 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
   };
 }
 
-type ByAssertion = Extract<ClientCredentials, { method: 'private_key_jwt' }>;
-type BySecret = Exclude<ClientCredentials, ByAssertion>;
-
-const describeExpected = (client: ProvenClient | undefined, what: string) => {
+const describeExpected = (client: ProvenClient | undefined) => {
   if (client === undefined) return 'a client of the configuration file';
-  const { kind } = client.credentials;
-  const isRightKind = (kind === 'secret') === (what === 'its secret');
-  return isRightKind ? what : kind === 'secret' ? 'its secret' : 'an assertion by its key';
+  return client.credentials.kind === 'secret' ? 'its secret' : 'an assertion by its key';
 };
 
 /** Per client: a client with thousands of keys, in its document perhaps, must not slow down others. */
 const MAX_TRIED_KEYS = 16;
-
-const findClientSigner: typeof findSigner = (token, keys) =>
-  findSigner(token, keys.slice(0, MAX_TRIED_KEYS));
 
 const failUsed = (clientId: string): never =>
   failClient(clientId, { found: 'a jti that was used', expected: 'a new one' });
@@ -219,7 +206,7 @@ const failClient = (clientId: string | undefined, facts: JsonObject): never =>
 
 // RFC 7517: key sets of clients that publish them. One per client, so that a slow host delays no other client.
 
-export type ClientKeySets = ReturnType<typeof createClientKeySets>;
+type ClientKeySets = ReturnType<typeof createClientKeySets>;
 
 export function createClientKeySets(runtime: FetchRuntime, machineClients: MachineClients) {
   const byUrl = new Map<string, KeySet>();
@@ -232,6 +219,7 @@ export function createClientKeySets(runtime: FetchRuntime, machineClients: Machi
         name: `The key set of a client (${stripUri(url)})`,
         advice: 'Check its "jwksUri" in the configuration file, and the outbound network.',
       },
+      maxCandidates: MAX_TRIED_KEYS,
     });
     keySet.start();
     byUrl.set(url, keySet);

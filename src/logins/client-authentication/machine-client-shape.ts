@@ -17,7 +17,7 @@ import type { Problem } from '../../config/problem.ts';
 import { httpUrl, isScopeToken, type Rule, textWith } from '../../config/rules.ts';
 import { isSafeForTokens } from '../../platform/address.ts';
 import { getMessage } from '../../platform/error-code.ts';
-import { generateSecret, hashSha256, isEqualSecret } from '../../platform/ids.ts';
+import { hashSha256, isEqualSecret } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { parseKeySet, type VerificationKey } from '../auth/jwk.ts';
@@ -253,8 +253,6 @@ export function completeClients(
 export const MIN_SECRET_LENGTH = 32;
 /** Longer values are files, not secrets. */
 export const MAX_SECRET_LENGTH = 1024;
-
-export const generateClientSecret = generateSecret;
 
 /** In the configuration file: hexadecimal, as other programs print it. */
 export const hashForFile = (secret: string): string =>

@@ -3,28 +3,22 @@
 import { failRequest, type RequestParameters } from '../../http/endpoint/parameters.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import { isTime } from '../auth/claims.ts';
-import {
-  createTokenParser,
-  failToken,
-  type ParsedToken,
-  type TokenForm,
-} from '../auth/parse-token.ts';
-import { readPayload } from '../auth/token-verifier.ts';
+import { createTokenParser, failToken, readPayload, type TokenForm } from '../auth/jws.ts';
+import { isTime } from '../auth/token-verifier.ts';
 
-export type ClientCredentials =
-  | {
-      readonly method: 'client_secret_basic' | 'client_secret_post';
-      readonly clientId: string;
-      readonly secret: string;
-    }
-  | {
-      readonly method: 'private_key_jwt';
-      /** `client_id` is optional: the assertion names the client, too. */
-      readonly clientId: string | undefined;
-      readonly assertion: string;
-      readonly assertionType: string | undefined;
-    };
+export interface SecretCredentials {
+  readonly clientId: string;
+  readonly secret: string;
+}
+
+export interface AssertionCredentials {
+  /** `client_id` is optional: the assertion names the client, too. */
+  readonly clientId: string | undefined;
+  readonly assertion: string;
+  readonly assertionType: string | undefined;
+}
+
+type Credentials = SecretCredentials | AssertionCredentials | 'malformed';
 
 /** `WWW-Authenticate`, if the client used the header (RFC 6749 §5.2). */
 export const hasTriedBasic = (authorization: string | undefined): boolean =>
@@ -49,7 +43,7 @@ const PROOFS = ['client_secret', 'client_assertion', 'client_assertion_type'] as
 export function readCredentials(
   parameters: RequestParameters,
   authorization: string | undefined,
-): ClientCredentials | 'malformed' | undefined {
+): Credentials | undefined {
   const clientId = parameters.get('client_id');
   const secret = parameters.get('client_secret');
   const assertion = parameters.get('client_assertion');
@@ -61,21 +55,13 @@ export function readCredentials(
       'The request authenticates its client in more than one way (Authorization, client_secret, client_assertion). Use one.',
     );
   if (authorization !== undefined) return readBasic(authorization, clientId);
-  if (secret !== undefined)
-    return clientId === undefined
-      ? 'malformed'
-      : { method: 'client_secret_post', clientId, secret };
+  if (secret !== undefined) return clientId === undefined ? 'malformed' : { clientId, secret };
   if (!hasAssertion) return undefined;
-  return assertion === undefined
-    ? 'malformed'
-    : { method: 'private_key_jwt', clientId, assertion, assertionType };
+  return assertion === undefined ? 'malformed' : { clientId, assertion, assertionType };
 }
 
 /** RFC 7617, with both halves encoded as a form (RFC 6749 §2.3.1). */
-function readBasic(
-  authorization: string,
-  clientId: string | undefined,
-): ClientCredentials | 'malformed' {
+function readBasic(authorization: string, clientId: string | undefined): Credentials {
   const [, encoded = ''] = /^Basic +([A-Za-z0-9+/_-]+={0,2})$/i.exec(authorization) ?? [];
   const text = Buffer.from(encoded, 'base64').toString('utf8');
   const colon = text.indexOf(':');
@@ -85,7 +71,7 @@ function readBasic(
   if (!isRight) return 'malformed';
   if (clientId !== undefined && clientId !== id)
     failRequest('The client_id does not match the Authorization header.');
-  return { method: 'client_secret_basic', clientId: id, secret };
+  return { clientId: id, secret };
 }
 
 /** Undefined if it is not encoded so. */
@@ -99,15 +85,6 @@ function decodeForm(text: string) {
 
 // RFC 7523 §2.2, §3: client assertions. `aud` must be our issuer and nothing else, as in the corrected text (draft-ietf-oauth-rfc7523bis):
 // an assertion for another server must be worthless here, and vice versa.
-
-export interface ClientAssertion {
-  readonly token: ParsedToken;
-  /** `iss` and `sub`. */
-  readonly clientId: string;
-  readonly jti: string;
-  /** Epoch seconds. */
-  readonly exp: number;
-}
 
 export interface ClientAssertionRules {
   /** Our issuer: `BASE_URL`. */
@@ -135,8 +112,8 @@ const CLIENT_ASSERTION: TokenForm = {
 export function createReadAssertion({ issuer, clockToleranceSeconds }: ClientAssertionRules) {
   const parse = createTokenParser(MAX_BYTES, CLIENT_ASSERTION);
 
-  /** `now` in epoch milliseconds. */
-  return function readAssertion(text: string, nowMs: number): ClientAssertion {
+  /** `nowMs` in epoch milliseconds, `exp` in seconds. `clientId` is `iss` and `sub`. */
+  return function readAssertion(text: string, nowMs: number) {
     const token = parse(text);
     const claims = readPayload(token);
     const now = nowMs / 1000;
@@ -171,8 +148,9 @@ const readTime = (name: string, claims: JsonObject) => {
   return isTime(value) ? value : failClaim(name, value, 'a number of seconds');
 };
 
+/** The client learns nothing of it. */
 const failClaim = (name: string, found: unknown, expected: unknown): never =>
-  failToken(`The ${name} of the client assertion is ${quote(found)}, and must be ${expected}.`, {
+  failToken('A claim of the client assertion is wrong.', {
     found: `${name} ${quote(found, 200)}`,
     expected: `${name} ${expected}`,
   });

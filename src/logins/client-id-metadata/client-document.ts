@@ -34,28 +34,15 @@ export const createUnreachableError = (host: string, what: string, cause: unknow
 // §4 of the draft, RFC 7591 §2: members of a document.
 
 /** Members that the gateway uses; wire names, as in a registered client. */
-export type ClientDocument = PublicClientDocument | KeyedClientDocument;
-
-interface CommonDocument {
+export type ClientDocument = {
   /** The URL of the document. */
   readonly client_id: string;
   readonly client_name?: string;
-}
-
-/** Describes a client for logins of users. */
-export interface PublicClientDocument extends CommonDocument {
-  readonly client_uri?: string;
-  /** Never fetched by the gateway. */
-  readonly logo_uri?: string;
-  readonly redirect_uris: readonly string[];
-  readonly token_endpoint_auth_method: 'none';
-}
-
-/** Describes a client that authenticates, for assertions about its users (ID-JAG). */
-export interface KeyedClientDocument extends CommonDocument {
-  readonly token_endpoint_auth_method: typeof KEYED;
-  readonly keys: DocumentKeySource;
-}
+} & (
+  | { readonly token_endpoint_auth_method: 'none'; readonly redirect_uris: readonly string[] }
+  /** A client that authenticates, for assertions about its users (ID-JAG). */
+  | { readonly token_endpoint_auth_method: typeof KEYED; readonly keys: DocumentKeySource }
+);
 
 /** RFC 7591 §2: `jwks` or `jwks_uri`, and not both. */
 export type DocumentKeySource =
@@ -86,7 +73,7 @@ export function parseClientDocument(
   const problems = isKeyed ? KEYED_PROBLEMS : DOCUMENT_PROBLEMS;
   const [, problem] = problems.find(([applies]) => applies(members, clientId)) ?? [];
   if (problem !== undefined) failMembers(clientId, problem);
-  const { client_name: name, client_uri, logo_uri } = members;
+  const { client_name: name } = members;
   const isName = typeof name === 'string' && name !== '' && name.length <= MAX_CLIENT_NAME;
   const common = { client_id: clientId, ...(isName && { client_name: name }) };
   if (isKeyed) {
@@ -96,8 +83,6 @@ export function parseClientDocument(
   const list = parseRedirectUris(members.redirect_uris, rules.redirectUris);
   return {
     ...common,
-    ...(isWebUrl(client_uri) && { client_uri }),
-    ...(isWebUrl(logo_uri) && { logo_uri }),
     redirect_uris: list.uris ?? failMembers(clientId, `is not usable: ${list.problem}`),
     token_endpoint_auth_method: 'none',
   };
@@ -165,13 +150,6 @@ const DOCUMENT_PROBLEMS: DocumentProblems = [
 /** Absent and `null` mean the default, which includes it. */
 const isWithout = (value: unknown, wanted: string) =>
   value != null && !(Array.isArray(value) && value.includes(wanted));
-
-// Pages link to these: javascript:, data: and white space must be rejected.
-const isWebUrl = (value: unknown): value is string =>
-  typeof value === 'string' &&
-  value.length <= MAX_URI &&
-  /^https:\/\/[\x21-\x7E]+$/.test(value) &&
-  URL.canParse(value);
 
 const failMembers = (clientId: string, problem: string): never =>
   failDocument(`The client's metadata document ${clientId} ${problem}.`);

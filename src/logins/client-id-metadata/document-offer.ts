@@ -10,7 +10,7 @@ import {
   openPublicConnection,
 } from '../../platform/outbound/public-network.ts';
 
-export interface DocumentOffer {
+interface DocumentOffer {
   /**
    * Waits for the first check, up to 5 s: clients cache the metadata for minutes, and a guess would be wrong for some of them.
    */
@@ -82,17 +82,15 @@ async function probeHosts(
   clock: Clock,
   closing: AbortSignal,
 ) {
-  const attempts = hosts.map((host) => ({ host, abort: new AbortController() }));
-  const abortAll = (reason?: Error) => {
-    for (const { abort } of attempts) abort.abort(reason);
-  };
+  const abort = new AbortController();
+  const { signal } = abort;
   const tooLate = new Error(`no TLS connection within ${TIMEOUT_MS / 1000} s`);
-  const cancel = clock.after(TIMEOUT_MS, () => abortAll(tooLate));
-  const onClose = () => abortAll();
+  const cancel = clock.after(TIMEOUT_MS, () => abort.abort(tooLate));
+  const onClose = () => abort.abort();
   closing.addEventListener('abort', onClose);
   try {
     await Promise.any(
-      attempts.map(({ host, abort: { signal } }) =>
+      hosts.map((host) =>
         Promise.race([
           openPublicConnection(host, HTTPS_PORT, network, signal),
           rejectOnAbort(signal),
@@ -107,7 +105,7 @@ async function probeHosts(
     cancel();
     closing.removeEventListener('abort', onClose);
     // Closes open connections.
-    abortAll();
+    abort.abort();
   }
 }
 

@@ -16,29 +16,12 @@ import { createNameCheck, failRequest, parseBody } from '../../http/endpoint/par
 import { generateSecret, isEqualSecret } from '../../platform/ids.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { createSecretRecords, type SealedStore } from '../../store/records.ts';
+import type { ModeAtEndpoints } from '../endpoints.ts';
 import type { Parties } from '../parties.ts';
 import { addToRedirectUri } from '../redirect-uri.ts';
-import type {
-  AuthorizationRequest,
-  ReadAuthorizationRequest,
-} from '../request/authorization-request.ts';
+import type { AuthorizationRequest } from '../request/authorization-request.ts';
 import { addFacts, readAskedFacts } from '../request/login-facts.ts';
-import type { Approval } from './browser.ts';
 import { type ListShownTools, renderConsentPage } from './consent-page.ts';
-
-/** Sends an approved request's browser to the provider. Without `approval` there was no consent page. */
-export type RedirectToProvider = (
-  request: AuthorizationRequest,
-  browser: Browser,
-  approval?: Approval,
-) => Promise<Reply>;
-
-/** The part of a mode that the consent page needs. `issuer` is the `iss` of replies to clients (RFC 9207). */
-interface AskingMode {
-  readonly readRequest: ReadAuthorizationRequest;
-  readonly redirectToProvider: RedirectToProvider;
-  readonly issuer?: string;
-}
 
 /** Fields of the page's form. */
 const checkFieldName = createNameCheck(['request', 'csrf', 'decision']);
@@ -50,7 +33,7 @@ const MAX_QUERY = 4096;
 export function createConsent(
   runtime: Runtime & SealedStore,
   { browsers, approvals, listScopes }: Parties,
-  { readRequest, redirectToProvider, issuer }: AskingMode,
+  { readRequest, redirectToProvider, issuer }: ModeAtEndpoints,
   listTools: ListShownTools | undefined,
 ) {
   const { server, oauth } = runtime.config;

@@ -44,8 +44,6 @@ const RESOURCE_BYTES = 8;
 const ACCESS_BYTES = GRANT_BYTES + USER_BYTES + 16;
 const REFRESH_BYTES = GRANT_BYTES + 4;
 
-export type TokenCodec = ReturnType<typeof createTokenCodec>;
-
 /** `baseUrl` is `BASE_URL`: a gateway at another address reads none of these tokens, even with the same secret. */
 export function createTokenCodec(seal: Seal, baseUrl: string) {
   const access = createTokenSeal(seal, 'postern access token', baseUrl);

@@ -12,7 +12,6 @@ import { isSafeForTokens } from '../../platform/address.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
 import { quote } from '../../platform/text.ts';
-import { isTime, readSubject } from '../auth/claims.ts';
 import { createKeySet, type FetchRuntime, type KeySet } from '../auth/key-set.ts';
 import { MACHINE_SUBJECT_PREFIX } from '../auth/machine-clients.ts';
 import {
@@ -21,6 +20,7 @@ import {
   type ProviderTokenKind,
   requireSigner,
 } from '../auth/provider-token.ts';
+import { isTime, readSubject } from '../auth/token-verifier.ts';
 import type { BrokerRuntime } from '../broker/runtime.ts';
 import type { UserIdentity } from '../grants/grant.ts';
 

@@ -9,9 +9,9 @@ import type { JsonObject } from '../../platform/json.ts';
 import { truncateForLog } from '../../platform/log.ts';
 import { buildUserAssertionKey } from '../../store/keys.ts';
 import { claimOnce } from '../../store/records.ts';
-import { computeNotedSeconds } from '../auth/claims.ts';
 import type { KeyHint } from '../auth/key-set.ts';
 import type { MachineClient } from '../auth/machine-clients.ts';
+import { computeNotedSeconds } from '../auth/token-verifier.ts';
 import type { Broker } from '../broker/open-broker.ts';
 import {
   coversResource,
@@ -30,8 +30,7 @@ import { ClientDocumentRefused } from '../client-id-metadata/client-document.ts'
 import type { ClientDocuments } from '../client-id-metadata/client-documents.ts';
 import { createGrantId, nameUser } from '../grants/grant.ts';
 import { MAX_SCOPES, MAX_TOKEN_RESOURCES } from '../grants/token-codec.ts';
-import { readGroups } from '../identity/groups.ts';
-import { checkClaimSize } from '../identity/identity.ts';
+import { checkClaimSize, readGroups } from '../identity/identity.ts';
 import { type Assertion, failMember, type VerifyAssertion } from './assertion.ts';
 
 export function createJwtBearerGrant(

@@ -10,7 +10,6 @@ import { type RevokeTokens, requireClientId } from '../../http/oauth-client/prov
 import { findGithubApi } from '../../http/oauth-client/provider-metadata.ts';
 import {
   type Fetch,
-  FetchError,
   type FetchedResponse,
   fetchWithLimits,
 } from '../../platform/fetch-with-limits.ts';
@@ -18,7 +17,7 @@ import { isObject, type JsonObject, parseJson } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { createWarnOnce } from '../../platform/throttle.ts';
 import type { BrokerRuntime } from '../broker/runtime.ts';
-import { checkClaimSize, failIdentity, readText } from './identity.ts';
+import { askApi, checkClaimSize, failIdentity, readText } from './identity.ts';
 import type { ReadIdentity } from './read-identity.ts';
 
 /** `listNamedClaims` returns claims that rules name at the moment. */
@@ -182,26 +181,20 @@ type GithubAnswer =
   /** The app lacks a scope or a permission. */
   | { readonly kind: 'forbidden'; readonly status: number };
 
-const API_LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
 const PAGE_ITEMS = 100;
 /** A user in more than a thousand teams would exceed the size of a grant, too. */
 const MAX_PAGES = 10;
 
 /** `apiUrl` has no slash at the end. */
 function createGithubApi(apiUrl: string, fetch: Fetch) {
-  async function ask(url: string, accessToken: string) {
-    const headers = {
-      ...HEADERS,
-      Authorization: `Bearer ${accessToken}`,
-      'X-GitHub-Api-Version': '2022-11-28',
-    };
-    try {
-      return await fetchWithLimits(fetch, url, { headers }, API_LIMITS);
-    } catch (cause) {
-      if (cause instanceof FetchError) fail('upstream_failed', { cause });
-      throw cause;
-    }
-  }
+  const ask = (url: string, accessToken: string) =>
+    askApi(fetch, url, {
+      headers: {
+        ...HEADERS,
+        Authorization: `Bearer ${accessToken}`,
+        'X-GitHub-Api-Version': '2022-11-28',
+      },
+    });
 
   return {
     /** @throws GatewayError `upstream_failed` if a later try may succeed. */

@@ -14,8 +14,7 @@ import { compileGlob } from '../../platform/glob.ts';
 import { UNSEEN } from '../../platform/invisible.ts';
 import { isScalar, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote, shorten } from '../../platform/text.ts';
-import { readGroups } from './groups.ts';
-import { findClaim, type Identity, readText } from './identity.ts';
+import { findClaim, type Identity, readGroups, readText } from './identity.ts';
 
 /** Refusal of a user whom the provider knows: the client is told `access_denied`. */
 export interface LoginRefusal {
@@ -25,16 +24,15 @@ export interface LoginRefusal {
   renderPage(retryUrl: string, clientUrl: string): Reply;
 }
 
-/** Undefined for a user who may log in. Called at each login, and again at each renewal. */
-export type FindLoginRefusal = (
-  identity: Pick<Identity, 'user' | 'claims'>,
-) => LoginRefusal | undefined;
-
 /** `service` is `SERVICE_DISPLAY_NAME`. */
-export function createFindLoginRefusal(config: IdentityConfig, service: string): FindLoginRefusal {
+export function createFindLoginRefusal(config: IdentityConfig, service: string) {
   const findProblem = createFindProblem(config);
 
-  return function findLoginRefusal({ user, claims }) {
+  /** Undefined for a user who may log in. Called at each login, and again at each renewal. */
+  return function findLoginRefusal({
+    user,
+    claims,
+  }: Pick<Identity, 'user' | 'claims'>): LoginRefusal | undefined {
     const problem = findProblem(claims);
     if (problem === undefined) return undefined;
     const { forLog, advice } = problem;
@@ -73,17 +71,27 @@ export function createCheckTokenUser(config: IdentityConfig) {
 }
 
 /** The first list that does not match. */
-function createFindProblem(config: IdentityConfig): FindProblem {
+function createFindProblem(config: IdentityConfig) {
   const { allowedEmails, allowedGroups, allowedClaims } = config;
-  const findProblems = [
-    ...(allowedEmails.length > 0 ? [createEmailCheck(config)] : []),
-    ...(allowedGroups.length > 0 ? [createGroupCheck(config)] : []),
-    ...new Map(allowedClaims.map(([name]) => [name, createClaimCheck(name, config)])).values(),
-  ];
-  return function findFirst(claims) {
-    for (const findProblem of findProblems) {
-      const problem = findProblem(claims);
-      if (problem !== undefined) return problem;
+  const findEmailProblem = allowedEmails.length > 0 ? createEmailCheck(config) : undefined;
+  const claimNames = [...new Set(allowedClaims.map(([name]) => name))];
+
+  return function findProblem(claims: JsonObject): Problem | undefined {
+    const problem = findEmailProblem?.(claims);
+    if (problem !== undefined) return problem;
+    if (allowedGroups.length > 0 && !isInAllowedGroup(claims, config))
+      return {
+        forLog: `LOGIN_ALLOWED_GROUPS allows ${allowedGroups.join(', ')}; the groups of the user (OIDC_GROUPS_CLAIM=${config.groupsClaim}) are ${quote(claims.groups)}.`,
+        advice: ASK_ADMINISTRATOR,
+      };
+    for (const name of claimNames) {
+      const allowed = allowedClaims.filter(([one]) => one === name);
+      const found = findClaim(claims, name);
+      if (allowed.some(([, value]) => hasValue(found, value))) continue;
+      return {
+        forLog: `LOGIN_ALLOWED_CLAIMS allows ${allowed.map((pair) => pair.join('=')).join(', ')}; the claim of the user is ${quote(found)}.`,
+        advice: ASK_ADMINISTRATOR,
+      };
     }
     return undefined;
   };
@@ -95,15 +103,20 @@ interface Problem {
   readonly advice: string;
 }
 
-type FindProblem = (claims: JsonObject) => Problem | undefined;
+const isInAllowedGroup = ({ groups }: JsonObject, { allowedGroups }: IdentityConfig) =>
+  isStringArray(groups) && groups.some((group) => allowedGroups.includes(group));
+
+/** In a list, one is enough. */
+const hasValue = (found: unknown, value: string) =>
+  [found].flat().some((one) => isScalar(one) && String(one) === value);
 
 const ASK_ADMINISTRATOR =
   'If you have another account, use that one. Otherwise ask the administrator of this gateway for access.';
 
-function createEmailCheck({ allowedEmails, emailAuthority }: IdentityConfig): FindProblem {
+function createEmailCheck({ allowedEmails, emailAuthority }: IdentityConfig) {
   const globs = allowedEmails.map((glob) => compileGlob(lowerAscii(glob)));
 
-  return function findEmailProblem(claims) {
+  return function findEmailProblem(claims: JsonObject): Problem | undefined {
     const { email, emailVerified = false } = readEmail(claims);
     const address = lowerAscii(email ?? '');
     // With several @, readers disagree on the domain.
@@ -132,33 +145,6 @@ function createEmailCheck({ allowedEmails, emailAuthority }: IdentityConfig): Fi
 
 /** Only ASCII letters: some others become ASCII in lower case, which would match another address. */
 const lowerAscii = (text: string) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
-
-function createGroupCheck({ allowedGroups, groupsClaim }: IdentityConfig): FindProblem {
-  return function findGroupProblem({ groups }) {
-    const found = isStringArray(groups) ? groups : [];
-    if (found.some((group) => allowedGroups.includes(group))) return undefined;
-    return {
-      forLog: `LOGIN_ALLOWED_GROUPS allows ${allowedGroups.join(', ')}; the groups of the user (OIDC_GROUPS_CLAIM=${groupsClaim}) are ${quote(groups)}.`,
-      advice: ASK_ADMINISTRATOR,
-    };
-  };
-}
-
-function createClaimCheck(claim: string, { allowedClaims }: IdentityConfig): FindProblem {
-  const allowed = allowedClaims.filter(([name]) => name === claim);
-  return function findClaimProblem(claims) {
-    const found = findClaim(claims, claim);
-    const list: readonly unknown[] = Array.isArray(found) ? found : [found];
-    const isAllowed = allowed.some(([, value]) =>
-      list.some((one) => isScalar(one) && String(one) === value),
-    );
-    if (isAllowed) return undefined;
-    return {
-      forLog: `LOGIN_ALLOWED_CLAIMS allows ${allowed.map((pair) => pair.join('=')).join(', ')}; the claim of the user is ${quote(found)}.`,
-      advice: ASK_ADMINISTRATOR,
-    };
-  };
-}
 
 /** Characters. */
 const MAX_WHO = 200;

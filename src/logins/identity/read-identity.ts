@@ -13,16 +13,17 @@ import { createWarnOnce } from '../../platform/throttle.ts';
 import type { IdTokenVerifier } from '../auth/id-token.ts';
 import type { BrokerRuntime } from '../broker/runtime.ts';
 import type { UserIdentity } from '../grants/grant.ts';
-import type { ProviderTokenResponse } from '../provider/provider-parameters.ts';
-import { askForGroups, findOverageEndpoint, readGroups } from './groups.ts';
 import {
+  askForGroups,
   checkClaimSize,
   type ExpectedIdentity,
   failIdentity,
   findClaim,
+  findOverageEndpoint,
   type Identity,
   joinClaims,
   mergeRenewedClaims,
+  readGroups,
   readText,
 } from './identity.ts';
 
@@ -33,7 +34,7 @@ import {
  * `upstream_failed` or `key_set_unavailable` if a later try may succeed.
  */
 export type ReadIdentity = (
-  answer: ProviderTokenResponse,
+  answer: JsonObject,
   expected: ExpectedIdentity,
 ) => Promise<Identity | undefined>;
 

@@ -42,8 +42,6 @@ test('§14 client documents: a client is known by the document at its URL', asyn
   expect(await documents.find(id)).toEqual({
     client_id: id,
     client_name: 'Café 𝄞 <b>',
-    client_uri: 'https://client.example/',
-    logo_uri: 'https://logo.example/logo.png',
     redirect_uris: [REDIRECT],
     token_endpoint_auth_method: 'none',
   });

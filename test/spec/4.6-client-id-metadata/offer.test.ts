@@ -37,7 +37,7 @@ function start(hosts: readonly string[] = HOSTS, network: Network = host.network
     OAUTH_CLIENT_ID: 'client-1',
   });
   const provider = { issuer: 'https://id.example', get: () => Promise.reject(new Error('down')) };
-  const server = createServerMetadata(config, provider, offer.isOffered);
+  const server = createServerMetadata(config, provider, offer.isOffered, () => false);
   return {
     close: offer.close,
     async supported(document: 'getMetadata' | 'getOpenidConfiguration' = 'getMetadata') {

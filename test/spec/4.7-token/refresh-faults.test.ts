@@ -1,6 +1,6 @@
 // Faults of the store, and of a replica, while one of many does what all wait for.
 import { expect, test } from 'vitest';
-import { createFlightRecords, createRunOnce } from '../../../src/logins/broker/renewal.ts';
+import { createRunOnce } from '../../../src/logins/broker/renewal.ts';
 import { createSeal } from '../../../src/store/seal/seal.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
@@ -12,7 +12,7 @@ test('§13 refresh: a failure that comes late does not end the work of another r
   const clock = manualClock(1_800_000_000_000);
   const { store, remove } = await wrapStore(() => ({}), clock);
   closeAfterTest({ close: () => store.close().then(remove) });
-  const startReplica = () => createRunOnce(createFlightRecords<string>({ store, seal }), clock);
+  const startReplica = () => createRunOnce<string>({ store, seal }, clock);
   let failSlow = (_: Error) => {};
   let endNext = (_: string) => {};
   const slowWork = new Promise<string>((_, reject) => {

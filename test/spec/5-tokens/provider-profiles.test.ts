@@ -5,10 +5,7 @@ import { loadConfig } from '../../../src/config/load.ts';
 import { ConfigError } from '../../../src/config/problem.ts';
 import { PROVIDERS, type Provider } from '../../../src/config/provider-profiles.ts';
 import { createReader } from '../../../src/config/setting.ts';
-import {
-  buildProviderScope,
-  buildRefreshParameters,
-} from '../../../src/logins/provider/provider-parameters.ts';
+import { buildProviderScope, buildRefreshParameters } from '../../../src/logins/broker/login.ts';
 import { INITIALIZE_REQUEST, startGateway } from '../../support/gateway/gateway.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
 import { startIssuer } from '../../support/oauth/issuer.ts';

@@ -1,14 +1,8 @@
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
-import { beforeEach, describe, expect, test } from 'vitest';
-import { parseKeySet } from '../../../src/logins/auth/jwk.ts';
-import type { KeySet } from '../../../src/logins/auth/key-set.ts';
-import { createTokenParser, type ParsedToken } from '../../../src/logins/auth/parse-token.ts';
-import {
-  createTokenVerifier,
-  findSigner,
-  rememberSigners,
-} from '../../../src/logins/auth/token-verifier.ts';
-import { createBoundedMap } from '../../../src/platform/bounded-map.ts';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { algorithms, parseKeySet } from '../../../src/logins/auth/jwk.ts';
+import { NO_KEYS } from '../../../src/logins/auth/key-set.ts';
+import { createTokenVerifier } from '../../../src/logins/auth/token-verifier.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import { INITIALIZE_REQUEST } from '../../support/gateway/gateway.ts';
 import { seriesOf } from '../../support/gateway/metrics.ts';
@@ -209,114 +203,111 @@ describe.each(['4096', '1', '0'])('with TOKEN_SIGNATURE_MEMORY=%s', (entries) =>
 });
 
 describe('which signatures are remembered', () => {
-  const parse = createTokenParser(16_384);
-  const tokenOf = (sub: string, header: object = {}) => parse(signToken({ sub }, header));
+  const CLAIMS = { iss: 'https://login.example', aud: AUDIENCE, exp: NOW_SECONDS + 60 };
+  const tokenOf = (sub: string) => signToken({ ...CLAIMS, sub });
+  const forgedOf = (sub: string) => signToken({ ...CLAIMS, sub }, {}, theirs.privateKey);
   const readKeys = (...jwks: readonly object[]) =>
     parseKeySet(Buffer.from(JSON.stringify({ keys: jwks }))).usable;
   const keys = readKeys({ ...OURS, kid: 'a' });
 
-  /** A memory of so many entries, and how many signatures were checked for it. */
+  /** A verifier that remembers so many tokens, with the keys that `find` returns, and no others to fetch. */
+  const createVerifier = (signatureMemory: number, find = () => keys) =>
+    createTokenVerifier(
+      manualClock(NOW_SECONDS * 1000),
+      { ...NO_KEYS, find, findAfterRefresh: async () => find() },
+      {
+        issuer: CLAIMS.iss,
+        baseUrl: 'https://gateway.example',
+        audience: [AUDIENCE],
+        audienceClaim: 'aud',
+        foreignClaims: [],
+        isServerAudience: () => false,
+        clockToleranceSeconds: 0,
+        maxTokenBytes: 16_384,
+        signatureMemory,
+      },
+    );
+
+  /** Says of a token whether it is accepted, and whether its signature was checked for that. */
   function createMemory(maxEntries: number) {
-    const memory = { checks: 0, find: rememberSigners(check, createBoundedMap(maxEntries)) };
-    function check(...args: Parameters<typeof findSigner>) {
-      memory.checks += 1;
-      return findSigner(...args);
-    }
-    /** Whether it was accepted, and whether its signature was checked for that. */
-    return (token: ParsedToken, set = keys) => {
-      const before = memory.checks;
-      const isAccepted = memory.find(token, set) !== undefined;
-      return `${isAccepted ? 'accepted' : 'refused'}${memory.checks > before ? ', checked' : ''}`;
+    const checking = vi.spyOn(algorithms.get('RS256') ?? expect.fail(), 'verify');
+    let current = keys;
+    const { verify } = createVerifier(maxEntries, () => current);
+    return async (token: string, set = keys) => {
+      current = set;
+      checking.mockClear();
+      const verdict = await (async () => verify(token))().then(
+        () => 'accepted',
+        () => 'refused',
+      );
+      return `${verdict}${checking.mock.calls.length > 0 ? ', checked' : ''}`;
     };
   }
 
-  test('§5.2 one that was found good is not checked again', () => {
+  test('§5.2 one that was found good is not checked again', async () => {
     const judge = createMemory(4);
-    const token = tokenOf('one');
-    expect([judge(token), judge(token), judge(tokenOf('one'))]).toEqual([
-      'accepted, checked',
-      'accepted',
-      'accepted',
-    ]);
+    expect(await judge(tokenOf('one'))).toBe('accepted, checked');
+    expect(await judge(tokenOf('one'))).toBe('accepted');
+    expect(await judge(tokenOf('one'))).toBe('accepted');
   });
 
-  test('§5.2 one that was found bad is checked each time', () => {
+  test('§5.2 one that was found bad is checked each time', async () => {
     const judge = createMemory(4);
-    const forged = parse(signToken({ sub: 'one' }, {}, theirs.privateKey));
-    expect([judge(forged), judge(forged)]).toEqual(['refused, checked', 'refused, checked']);
+    const forged = forgedOf('one');
+    expect(await judge(forged)).toBe('refused, checked');
+    expect(await judge(forged)).toBe('refused, checked');
   });
 
-  test('§5.2 the least recently used one is forgotten first', () => {
+  test('§5.2 the least recently used one is forgotten first', async () => {
     const judge = createMemory(2);
     const [one, two, three] = [tokenOf('one'), tokenOf('two'), tokenOf('three')];
-    judge(one);
-    judge(two);
-    expect(judge(one)).toBe('accepted');
-    expect(judge(three)).toBe('accepted, checked');
-    expect([judge(one), judge(three)]).toEqual(['accepted', 'accepted']);
-    expect(judge(two)).toBe('accepted, checked');
-    expect([judge(three), judge(two)]).toEqual(['accepted', 'accepted']);
-    expect(judge(one)).toBe('accepted, checked');
+    await judge(one);
+    await judge(two);
+    expect(await judge(one)).toBe('accepted');
+    expect(await judge(three)).toBe('accepted, checked');
+    expect(await judge(one)).toBe('accepted');
+    expect(await judge(three)).toBe('accepted');
+    expect(await judge(two)).toBe('accepted, checked');
+    expect(await judge(three)).toBe('accepted');
+    expect(await judge(two)).toBe('accepted');
+    expect(await judge(one)).toBe('accepted, checked');
   });
 
-  test('§5.2 a memory that is full holds as many as it may', () => {
+  test('§5.2 a memory that is full holds as many as it may', async () => {
     const judge = createMemory(3);
-    const tokens = ['one', 'two', 'three', 'four', 'five'].map((sub) => tokenOf(sub));
-    for (const token of tokens) judge(token);
-    expect(tokens.slice(2).map((token) => judge(token))).toEqual(
-      Array.from({ length: 3 }, () => 'accepted'),
-    );
+    const tokens = ['one', 'two', 'three', 'four', 'five'].map(tokenOf);
+    for (const token of tokens) await judge(token);
+    for (const token of tokens.slice(2)) expect(await judge(token)).toBe('accepted');
   });
 
-  test('§5.2 it counts while a key of the same thumbprint, kid and alg is in the set, read anew or not', () => {
+  test('§5.2 it counts while a key of the same thumbprint, kid and alg is in the set, read anew or not', async () => {
     const judge = createMemory(4);
     const token = tokenOf('one');
-    judge(token);
-    expect(judge(token, readKeys({ ...OURS, kid: 'a', use: 'sig' }))).toBe('accepted');
-    expect(judge(token, readKeys({ ...THEIRS, kid: 'a' }, { ...OURS, kid: 'a' }))).toBe('accepted');
-    expect(judge(token, readKeys({ ...THEIRS, kid: 'a' }))).toBe('refused, checked');
+    await judge(token);
+    expect(await judge(token, readKeys({ ...OURS, kid: 'a', use: 'sig' }))).toBe('accepted');
+    expect(await judge(token, readKeys({ ...THEIRS, kid: 'a' }, { ...OURS, kid: 'a' }))).toBe(
+      'accepted',
+    );
+    expect(await judge(token, readKeys({ ...THEIRS, kid: 'a' }))).toBe('refused, checked');
     // It comes back.
-    expect(judge(token, keys)).toBe('accepted');
+    expect(await judge(token, keys)).toBe('accepted');
   });
 
   test.each([
     { what: 'kid', jwk: { ...OURS, kid: 'b' } },
     { what: 'alg', jwk: { ...OURS, kid: 'a', alg: 'RS256' } },
-  ])('§5.2 the same key with another $what is another key: it is checked anew', ({ jwk }) => {
+  ])('§5.2 the same key with another $what is another key: it is checked anew', async ({ jwk }) => {
     const judge = createMemory(4);
     const token = tokenOf('one');
-    judge(token);
-    expect(judge(token, readKeys(jwk))).toBe('accepted, checked');
-    expect(judge(token, readKeys(jwk))).toBe('accepted');
+    await judge(token);
+    expect(await judge(token, readKeys(jwk))).toBe('accepted, checked');
+    expect(await judge(token, readKeys(jwk))).toBe('accepted');
   });
 
   test('§5.2 a token that was only inspected is not remembered', () => {
-    const keySet: KeySet = {
-      start() {},
-      waitForKeys: () => Promise.reject(new Error('no key may be looked for')),
-      find: () => keys,
-      findAfterRefresh: () => Promise.reject(new Error('no key may be looked for')),
-      isFetched: true,
-      describe: () => {
-        throw new Error('nobody asks');
-      },
-      close() {},
-    };
-    const { inspect, verify } = createTokenVerifier(manualClock(NOW_SECONDS * 1000), keySet, {
-      issuer: 'https://login.example',
-      baseUrl: AUDIENCE,
-      audience: [AUDIENCE],
-      audienceClaim: 'aud',
-      foreignClaims: [],
-      isServerAudience: () => false,
-      clockToleranceSeconds: 0,
-      maxTokenBytes: 16_384,
-      signatureMemory: 4,
-    });
-    const claims = { iss: 'https://login.example', aud: AUDIENCE, exp: NOW_SECONDS + 60 };
-    const good = signToken({ ...claims, sub: 'good' });
-    const forged = signToken({ ...claims, sub: 'forged' }, {}, theirs.privateKey);
-    expect(verify(good)).toMatchObject({ sub: 'good' });
+    const { inspect, verify } = createVerifier(4);
+    expect(verify(tokenOf('good'))).toMatchObject({ sub: 'good' });
+    const forged = forgedOf('forged');
     expect(inspect(forged)).toEqual({ sub: 'forged', problem: undefined });
     expect(() => verify(forged)).toThrow('The signature of the token is not valid.');
   });

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
-import { createChallenge } from '../../../src/http/endpoint/bearer.ts';
-import { createAuth } from '../../../src/logins/auth/auth.ts';
+import { createProviderAccess } from '../../../src/logins/auth/auth.ts';
 import { noMetrics } from '../../../src/telemetry/metrics/metrics.ts';
 import { type ManualClock, manualClock } from '../../support/gateway/clock.ts';
 import {
@@ -286,7 +285,6 @@ describe('inspectToken: the same judgement without the signature', () => {
       BASE_URL: gateway.baseUrl,
       METRICS_ENABLED: 'false',
     });
-    if (!config.auth.required) throw new Error('OIDC_ISSUER was set');
     const { log } = collectLog();
     const keySet = {
       start() {},
@@ -300,10 +298,8 @@ describe('inspectToken: the same judgement without the signature', () => {
       close() {},
     };
     const runtime = { config, fetch, clock, log, metrics: noMetrics };
-    return createAuth(runtime, config.auth, createChallenge(gateway.baseUrl, 'proxy'), {
-      keySet,
-      isServerAudience: () => false,
-    });
+    return createProviderAccess(runtime, () => false, { keySet, isServerAudience: () => false })
+      .auth;
   };
 
   test('§5.2 a good token: no problem, and its sub', async () => {

@@ -34,6 +34,5 @@ export async function startClientDocuments(
 export const redirectUris: RedirectUriRules = {
   baseUrl: 'https://gw.example',
   schemes: [],
-  allowsIpv6Loopback: false,
-  refusesResponseParameters: false,
+  isBroker: false,
 };

@@ -1,11 +1,13 @@
-// RFC 7515 §5.2: parses the compact serialization of tokens, strictly.
+// RFC 7515 §5.2: parses the compact serialization of tokens, strictly, and finds the key that signed one.
 
 import type { ErrorKey } from '../../errors/catalogue.ts';
 import { fail } from '../../errors/gateway-error.ts';
+import type { BoundedMap } from '../../platform/bounded-map.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { parseObject } from '../../platform/json.ts';
 import { MAX_QUOTED, quote } from '../../platform/text.ts';
-import { type Algorithm, algorithms } from './jwk.ts';
+import { type Algorithm, algorithms, type VerificationKey } from './jwk.ts';
+import type { KeySet } from './key-set.ts';
 
 interface TokenHeader {
   readonly alg: string;
@@ -13,8 +15,16 @@ interface TokenHeader {
   readonly algorithm: Algorithm;
 }
 
-/** Returns true if a token with this text was valid before. */
-type IsKnownToken = (token: ParsedToken) => boolean;
+/** A token of the right form, whose signature is not checked yet. */
+export interface ParsedToken extends TokenHeader {
+  /** The token as sent. */
+  readonly text: string;
+  readonly payload: Buffer;
+  /** The SHA-256 of the text, if signers are remembered. */
+  readonly digest: string | undefined;
+  /** The identity of the key that signed it, if that is remembered. */
+  readonly signedBy: string | undefined;
+}
 
 /** The form of one kind of token, checked before its signature, and advice for tokens of another form. */
 export interface TokenForm {
@@ -36,7 +46,7 @@ export interface TokenForm {
   };
 }
 
-const ACCESS_TOKEN: TokenForm = {
+export const ACCESS_TOKEN: TokenForm = {
   lengthSetting: ' (MAX_TOKEN_BYTES)',
   kind: 'an access token',
   // RFC 9068 §2.1.
@@ -53,13 +63,13 @@ const ACCESS_TOKEN: TokenForm = {
 };
 
 /**
- * Creates the parser. It refuses tokens of more than `maxBytes` before anything else. The parts of a known token are not checked
- * again: the same text has the same form.
+ * Creates the parser. It refuses tokens of more than `maxBytes` before anything else. `signers` has the identity of the key that
+ * signed a token, by the SHA-256 of the token: the parts of such a token are not checked again, since the same text has the same form.
  */
 export function createTokenParser(
   maxBytes: number,
-  form: TokenForm = ACCESS_TOKEN,
-  isKnown: IsKnownToken = () => false,
+  form: TokenForm,
+  signers?: BoundedMap<string, string>,
 ) {
   /** Tokens of one key have the same header: it is parsed only if it differs from the last one. */
   let lastHeader: { readonly text: string; readonly header: TokenHeader } | undefined;
@@ -82,61 +92,18 @@ export function createTokenParser(
       // A copy: a substring would keep the text of the whole token in memory.
       lastHeader = { text: bytes.toString('base64url'), header: parseHeader(bytes, form) };
     }
-    const token = new ParsedToken(text, lastHeader.header, headerEnd, payloadEnd);
-    if (!isKnown(token)) token.checkParts();
-    return token;
+    const { alg, kid, algorithm } = lastHeader.header;
+    const payloadText = text.slice(headerEnd + 1, payloadEnd);
+    const digest = signers && hashSha256(text);
+    const signedBy = digest && signers?.get(digest);
+    if (signedBy !== undefined) {
+      const payload = Buffer.from(payloadText, 'base64url');
+      return { text, alg, kid, algorithm, payload, digest, signedBy };
+    }
+    const payload = decodeBase64url(payloadText, 'payload');
+    decodeBase64url(text.slice(payloadEnd + 1), 'signature');
+    return { text, alg, kid, algorithm, payload, digest, signedBy };
   };
-}
-
-/**
- * A token of the right form, whose signature is not checked yet. Payload and signature are decoded on demand: a known token's
- * signature is never needed, and decoding it was a third of its check.
- */
-export class ParsedToken implements TokenHeader {
-  /** The token as sent. */
-  readonly text: string;
-  readonly alg: string;
-  readonly kid: string | undefined;
-  readonly algorithm: Algorithm;
-  private readonly headerEnd: number;
-  private readonly payloadEnd: number;
-  private digest: string | undefined;
-  private payload: Buffer | undefined;
-  private signature: Buffer | undefined;
-
-  constructor(text: string, header: TokenHeader, headerEnd: number, payloadEnd: number) {
-    this.text = text;
-    this.alg = header.alg;
-    this.kid = header.kid;
-    this.algorithm = header.algorithm;
-    this.headerEnd = headerEnd;
-    this.payloadEnd = payloadEnd;
-    this.digest = undefined;
-    this.payload = undefined;
-    this.signature = undefined;
-  }
-
-  /** @throws GatewayError `invalid_token`. */
-  checkParts() {
-    const { text, headerEnd, payloadEnd } = this;
-    this.payload = decodeBase64url(text.slice(headerEnd + 1, payloadEnd), 'payload');
-    this.signature = decodeBase64url(text.slice(payloadEnd + 1), 'signature');
-  }
-
-  /** Returns the SHA-256 of the text, by which the token is remembered. */
-  getDigest() {
-    this.digest ??= hashSha256(this.text);
-    return this.digest;
-  }
-
-  decodePayload() {
-    const { text, headerEnd, payloadEnd } = this;
-    return this.payload ?? Buffer.from(text.slice(headerEnd + 1, payloadEnd), 'base64url');
-  }
-
-  decodeSignature() {
-    return this.signature ?? Buffer.from(this.text.slice(this.payloadEnd + 1), 'base64url');
-  }
 }
 
 function parseHeader(bytes: Buffer, form: TokenForm): TokenHeader {
@@ -190,6 +157,81 @@ function failAlgorithm(alg: string, { advice }: TokenForm): never {
 
 const failMalformed = (details: string): never =>
   failToken(details, { found: 'a malformed token', expected: 'a signed JWT (RFC 7519)' });
+
+/** @throws GatewayError `invalid_token`. */
+export const readPayload = ({ payload }: ParsedToken) =>
+  parseObject(payload) ??
+  failToken('The payload of the token is not a JSON object.', {
+    found: 'a malformed payload',
+    expected: 'a JSON object',
+  });
+
+// §5.2: finds the key that signed a token. The result depends on the token and the key only, so it may be remembered; checks
+// that depend on anything else (issuer, audience, times, kind of token) are never cached.
+
+/** Finds the key that made the signature. A remembered signer counts as long as it is among the keys. */
+export function findSigner(
+  { text, alg, algorithm, signedBy }: ParsedToken,
+  keys: readonly VerificationKey[],
+): VerificationKey | undefined {
+  if (signedBy !== undefined) for (const key of keys) if (key.identity === signedBy) return key;
+  const inputEnd = text.lastIndexOf('.');
+  // RFC 7515 §5.2: the signing input is header and payload, as sent.
+  const signingInput = Buffer.from(text.slice(0, inputEnd), 'latin1');
+  const signature = Buffer.from(text.slice(inputEnd + 1), 'base64url');
+  return keys.find(
+    ({ key, algorithms: usable }) =>
+      usable.has(alg) && algorithm.verify(signingInput, key, signature),
+  );
+}
+
+/**
+ * Finds the key at hand that made the signature; undefined if a newer key may have made it.
+ *
+ * @throws GatewayError `invalid_token` if no key did.
+ */
+export function findSignerAtHand(token: ParsedToken, keySet: KeySet): VerificationKey | undefined {
+  const known = keySet.find(token);
+  const signer = findSigner(token, known);
+  if (signer !== undefined) return signer;
+  // A known kid settles it, so that forged tokens cannot flood the provider. Without a known kid, the key may be new at the
+  // provider.
+  const isSettled = token.kid !== undefined && known.some(({ kid }) => kid === token.kid);
+  return isSettled ? failSignature(token) : undefined;
+}
+
+/**
+ * Fetches keys, and finds the one that made the signature. `beforeFetch` is called before each fetch.
+ *
+ * @throws GatewayError `invalid_token` or `key_set_unavailable`.
+ */
+export async function fetchSigner(
+  token: ParsedToken,
+  keySet: KeySet,
+  beforeFetch = async () => {},
+): Promise<VerificationKey> {
+  if (!keySet.isFetched) {
+    await beforeFetch();
+    await keySet.waitForKeys();
+    const signer = findSignerAtHand(token, keySet);
+    if (signer !== undefined) return signer;
+  }
+  await beforeFetch();
+  return findSigner(token, await keySet.findAfterRefresh(token)) ?? failSignature(token);
+}
+
+/** Finds the key that made the signature, and fetches keys if need be. @throws GatewayError as `fetchSigner`. */
+export const verifySignature = async (
+  token: ParsedToken,
+  keySet: KeySet,
+): Promise<VerificationKey> =>
+  (keySet.isFetched ? findSignerAtHand(token, keySet) : undefined) ?? fetchSigner(token, keySet);
+
+const failSignature = ({ kid }: ParsedToken): never =>
+  failToken('The signature of the token is not valid.', {
+    found: `a signature that no key of the provider made (kid ${quote(kid)})`,
+    expected: 'a signature by a key of the key set',
+  });
 
 // Refusals of tokens, with the found and the expected value for the bearer and for the log. Never put a token, or a part of one,
 // here.
