@@ -124,13 +124,14 @@ function computeSignature({ status, location }: ProbeAnswer) {
 export async function checkAuthorizationRequest(
   url: string,
   probe: Probe,
-  unreachable: Advice & Pick<Finding, 'what'>,
+  unreachable: string,
+  advice: Advice,
 ): Promise<Found> {
   try {
     return judgeAuthorization(await askAuthorization(url, probe), url);
   } catch (error) {
     const { text } = describeNetworkFailure(error, url);
-    return failure('provider.reachable', { ...unreachable, what: `${unreachable.what} ${text}` });
+    return failure('provider.reachable', `${unreachable} ${text}`, advice);
   }
 }
 
@@ -148,40 +149,49 @@ function judgeAuthorization(outcome: AuthorizationOutcome, url: string): Finding
         `The provider knows the client ${quote(clientId)} and its redirect URI ${redirectUri}.`,
       );
     case 'redirect-uri-unknown':
-      return failure(CHECK, {
-        what: `The provider does not know the redirect URI ${redirectUri}.`,
+      return failure(CHECK, `The provider does not know the redirect URI ${redirectUri}.`, {
         why: `It says: ${outcome.said}`,
         setting: 'BASE_URL',
         remedy: `register exactly ${redirectUri} for the client ${quote(clientId)} at the provider. If the address is not yours, correct BASE_URL.`,
       });
     case 'client-unknown':
-      return failure('provider.client-id', {
-        what: `The provider does not know the client ${quote(clientId)}, or does not let it log users in.`,
-        why: `It says: ${outcome.said}`,
-        setting: 'OAUTH_CLIENT_ID',
-        remedy:
-          'set it to the client ID as the provider shows it, and check that OIDC_ISSUER names the tenant or realm in which the client is.',
-      });
+      return failure(
+        'provider.client-id',
+        `The provider does not know the client ${quote(clientId)}, or does not let it log users in.`,
+        {
+          why: `It says: ${outcome.said}`,
+          setting: 'OAUTH_CLIENT_ID',
+          remedy:
+            'set it to the client ID as the provider shows it, and check that OIDC_ISSUER names the tenant or realm in which the client is.',
+        },
+      );
     case 'refused':
-      return failure('provider.authorization-request', {
-        what: `The provider refuses the gateway's authorization request: ${outcome.said}`,
-        ...(REFUSALS[outcome.error] ?? {
+      return failure(
+        'provider.authorization-request',
+        `The provider refuses the gateway's authorization request: ${outcome.said}`,
+        REFUSALS[outcome.error] ?? {
           setting: 'OAUTH_ADDED_SCOPES, OAUTH_ADDED_PARAMETERS',
           remedy: "compare the gateway's request with the client's settings at the provider.",
-        }),
-      });
+        },
+      );
     case 'error-page':
-      return failure('provider.authorization-request', {
-        what: 'The provider shows an error page instead of a login page.',
-        why: `It says: ${outcome.said}`,
-        setting: 'OAUTH_CLIENT_ID',
-        remedy: `check the client ${quote(clientId)} and its redirect URI ${redirectUri} at the provider.`,
-      });
+      return failure(
+        'provider.authorization-request',
+        'The provider shows an error page instead of a login page.',
+        {
+          why: `It says: ${outcome.said}`,
+          setting: 'OAUTH_CLIENT_ID',
+          remedy: `check the client ${quote(clientId)} and its redirect URI ${redirectUri} at the provider.`,
+        },
+      );
     case 'not-told':
-      return unknown(CHECK, {
-        what: `whether ${host} knows the redirect URI ${redirectUri}: it only reports this after a login.`,
-        remedy: 'compare it with the one registered at the provider, character by character.',
-      });
+      return unknown(
+        CHECK,
+        `whether ${host} knows the redirect URI ${redirectUri}: it only reports this after a login.`,
+        {
+          remedy: 'compare it with the one registered at the provider, character by character.',
+        },
+      );
   }
 }
 
@@ -222,8 +232,8 @@ export const authorizationCheck = defineProviderCheck(
       nonce: generateSecret(),
     };
     const url = buildLoginRequest(authorizationUrl, login, oauth.addedParameters);
-    return checkAuthorizationRequest(url, probe, {
-      what: "The provider's authorization endpoint cannot be reached.",
+    const unreachable = "The provider's authorization endpoint cannot be reached.";
+    return checkAuthorizationRequest(url, probe, unreachable, {
       setting: 'OAUTH_AUTHORIZATION_URL',
       remedy: 'remove it, so that the discovery document names the endpoint, or correct it.',
     });
@@ -242,13 +252,16 @@ export const proxyRedirectsCheck = defineCheck({
     const unknownUris = await findClientsOwnRedirects(settings);
     return unknownUris.size === 0
       ? ok('provider.redirect-uri', 'The provider knows the redirect URIs of all known clients.')
-      : warning('provider.redirect-uri', {
-          what: `The provider does not know the redirect URIs ${[...unknownUris].join(', ')}.`,
-          why: 'In proxy mode it has to know those of every client that your users have.',
-          setting: 'OAUTH_MODE',
-          remedy:
-            'set OAUTH_MODE=broker: the provider then has to know one, <BASE_URL>/oauth/callback. Or register those that your users need.',
-        });
+      : warning(
+          'provider.redirect-uri',
+          `The provider does not know the redirect URIs ${[...unknownUris].join(', ')}.`,
+          {
+            why: 'In proxy mode it has to know those of every client that your users have.',
+            setting: 'OAUTH_MODE',
+            remedy:
+              'set OAUTH_MODE=broker: the provider then has to know one, <BASE_URL>/oauth/callback. Or register those that your users need.',
+          },
+        );
   },
 });
 
