@@ -26,7 +26,7 @@ import {
 } from './groups/store.ts';
 import { auditSettings } from './groups/telemetry.ts';
 import { describeMisspelled, findMisspelledVariables, findRemovedSettings } from './misspelled.ts';
-import { ConfigError, formatProblem, type Problem } from './problem.ts';
+import { ConfigError, formatProblem } from './problem.ts';
 import { describeInvalid } from './rules.ts';
 import {
   createReader,
@@ -101,7 +101,7 @@ type FindProblem = (given: Given) => string | false | undefined;
 /** The placeholder in the README and other examples. */
 const PLACEHOLDER = '…';
 
-function findInvalidValue(setting: Setting<unknown>, env: Env): Problem | undefined {
+function findInvalidValue(setting: Setting<unknown>, env: Env) {
   const { rule } = setting;
   const given = findVariable(setting, env);
   if (given?.text === PLACEHOLDER)

@@ -9,16 +9,7 @@ import {
 import { createCodeChallenge } from '../../logins/provider/provider-parameters.ts';
 import { generateSecret } from '../../platform/ids.ts';
 import { quote } from '../../platform/text.ts';
-import {
-  type Advice,
-  defineCheck,
-  type Finding,
-  type Found,
-  failure,
-  ok,
-  unknown,
-  warning,
-} from './finding.ts';
+import { type Advice, defineCheck, type Found, failure, ok, unknown, warning } from './finding.ts';
 import {
   describeNetworkFailure,
   type Probe,
@@ -95,7 +86,7 @@ function judgeReturn(parameters: URLSearchParams) {
 }
 
 /** Extracts the message of an error page, or from its URL; undefined if there is no error. */
-function readErrorText({ status, text, location }: ProbeAnswer): string | undefined {
+function readErrorText({ status, text, location }: ProbeAnswer) {
   if (location !== undefined) {
     // Some providers redirect to an error page with the message in its URL; Google encodes it in base64.
     const { pathname, searchParams } = location;
@@ -138,7 +129,7 @@ export async function checkAuthorizationRequest(
 const CHECK = 'provider.redirect-uri';
 
 /** `url` is the authorization request. */
-function judgeAuthorization(outcome: AuthorizationOutcome, url: string): Finding {
+function judgeAuthorization(outcome: AuthorizationOutcome, url: string) {
   const { searchParams, host } = new URL(url);
   const redirectUri = searchParams.get('redirect_uri') ?? '';
   const clientId = searchParams.get('client_id') ?? '';
@@ -276,7 +267,7 @@ export async function findClientsOwnRedirects(
 }
 
 /** Builds the request of a client that the gateway redirects to the provider; undefined if it redirects none. */
-function buildProxyRequest({ config: { oauth } }: SettingsAtHand): string | undefined {
+function buildProxyRequest({ config: { oauth } }: SettingsAtHand) {
   const { authorizationUrl } = oauth.endpoints;
   const { id } = oauth.providerClient;
   if (oauth.mode === 'broker' || authorizationUrl === undefined || id === undefined)

@@ -9,7 +9,6 @@ import { generateSecret } from '../../platform/ids.ts';
 import {
   type Advice,
   defineCheck,
-  type Finding,
   failure,
   LOGIN_NEEDS_STORE,
   ok,
@@ -118,7 +117,7 @@ function judgeAcceptance(
   url: string,
   form: Form,
   refusal: Asked,
-): Finding {
+) {
   const status = refusal?.status ?? 200;
   if (status === 429 || status >= 500)
     return failure(ENDPOINT_CHECK, `The provider's token endpoint answers ${status}.`, {
@@ -150,7 +149,7 @@ function judgeAcceptance(
     : ok(CHECK, `The provider accepts the client ${id} and its secret.`);
 }
 
-function adviseOnSecret({ secret }: ProviderClientConfig): string {
+function adviseOnSecret({ secret }: ProviderClientConfig) {
   if (secret === undefined) return 'the client needs a secret: set OAUTH_CLIENT_SECRET to it.';
   if (/^["']|["']$/.test(secret))
     return 'the secret begins or ends with a quotation mark, which some tools take as a part of the value: remove it.';

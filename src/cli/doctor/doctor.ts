@@ -220,11 +220,7 @@ async function compareWithSettings(
 const nameFamily = (check: string) => check.replace(/^token\..*/, 'token');
 
 /** Checks a gateway that responds: all of `checks`, unless it sends clients to another address. */
-async function walkGateway(
-  walk: Walk,
-  checks: readonly Check<Walk>[],
-  report: Report,
-): Promise<readonly Finding[]> {
+async function walkGateway(walk: Walk, checks: readonly Check<Walk>[], report: Report) {
   const entry = await runChecks(ENTRY_CHECKS, walk, report);
   if (hasFailed(entry, BASE_URL_CHECK)) return entry;
   const possible = hasFailed(entry, STORE_CHECK) ? leaveOutStore(checks) : checks;
@@ -233,7 +229,7 @@ async function walkGateway(
 
 /** Replaces checks that require the store by one finding per unknown result. */
 const leaveOutStore = (checks: readonly Check<Walk>[]) =>
-  checks.flatMap((check, index): Check<Walk> | [] => {
+  checks.flatMap((check, index) => {
     const { section, needsStore } = check;
     if (needsStore === undefined) return check;
     if (checks.findIndex((one) => one.needsStore === needsStore) < index) return [];

@@ -192,7 +192,7 @@ function renderSummary(findings: readonly Finding[]) {
 const ROOTS = [/^settings(\.|$)/, /^store(\.|$)/, /^gateway\.(reachable|certificate)$/, /^/];
 
 /** One sentence: what to fix first, and how. Undefined if nothing failed. */
-function renderStart(findings: readonly Finding[]): string | undefined {
+function renderStart(findings: readonly Finding[]) {
   const failures = findings.filter(({ status }) => status === 'failure');
   const first = ROOTS.map((name) => failures.find(({ check }) => name.test(check))).find(Boolean);
   // The correct value of an invalid setting may be under a misspelled name.

@@ -159,7 +159,7 @@ export const registrationCheck = defineCheck({
   },
 });
 
-function tellRegistration(registration: ProbeRegistration | undefined): Finding {
+function tellRegistration(registration: ProbeRegistration | undefined) {
   switch (registration?.kind) {
     case undefined:
       return warning(REGISTRATION_CHECK, 'The metadata names no registration_endpoint.', {
@@ -300,7 +300,7 @@ const OBSTACLES: readonly Obstacle[] = [
   },
 ];
 
-function judgeClients(facts: ClientFacts): Found {
+function judgeClients(facts: ClientFacts) {
   const found = new Map<Obstacle | undefined, KnownClient[]>();
   for (const client of KNOWN_CLIENTS) {
     const obstacle = OBSTACLES.find(({ isMet }) => isMet(client, facts));

@@ -18,7 +18,7 @@ import { createOutbound, NoAnswer } from '../../connections/servers/outbound.ts'
 import { ConnectionProblem, type ConnectionServer } from '../../mcp/upstream/connections.ts';
 import { describeCause } from '../../platform/log.ts';
 import { createPublicNetwork, HostNotPublic } from '../../platform/outbound/public-network.ts';
-import { type Finding, failure, ok, type Row, warning } from './finding.ts';
+import { failure, ok, type Row, warning } from './finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
 const CHECK = 'server.login';
@@ -82,7 +82,7 @@ const BECOMES_KNOWN = {
 function tellClient(
   { name }: ConnectionServer,
   { at: { issuer }, client, isAmbiguous, redirectUri: uri }: FoundPlace,
-): Finding {
+) {
   if (isAmbiguous) {
     return failure(
       CHECK,
@@ -107,10 +107,7 @@ function tellClient(
   );
 }
 
-function tellPkce(
-  { name, auth }: ConnectionServer,
-  { at: { issuer }, takesS256 }: FoundPlace,
-): Finding | undefined {
+function tellPkce({ name, auth }: ConnectionServer, { at: { issuer }, takesS256 }: FoundPlace) {
   if (takesS256 === true || !auth.pkce) return undefined;
   // If the operator named the endpoints, there is no metadata to read.
   const hasNoMetadata =

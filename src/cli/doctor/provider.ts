@@ -11,7 +11,7 @@ import { FetchError } from '../../platform/fetch-with-limits.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
 import { describeCause } from '../../platform/log.ts';
 import { quote } from '../../platform/text.ts';
-import { defineCheck, type Finding, failure, ok, unknown, warning } from './finding.ts';
+import { defineCheck, failure, ok, unknown, warning } from './finding.ts';
 import { describeNetworkFailure, type FailureKind, type Probe } from './instruments.ts';
 import {
   defineDocumentCheck,
@@ -48,7 +48,7 @@ export const discoveryCheck = defineCheck({
 });
 
 /** Contacts a provider whose endpoints are known without a document. A refusal counts as a response. */
-async function checkProviderReach(probe: Probe, { metadata }: ProviderAtHand): Promise<Finding> {
+async function checkProviderReach(probe: Probe, { metadata }: ProviderAtHand) {
   const { issuer, userinfo_endpoint: url = issuer } = await metadata.get();
   try {
     await probe(url);
@@ -63,7 +63,7 @@ async function checkProviderReach(probe: Probe, { metadata }: ProviderAtHand): P
 }
 
 /** Explains why the document of this issuer could not be used. */
-async function explain(error: unknown, issuer: string, probe: Probe): Promise<Finding> {
+async function explain(error: unknown, issuer: string, probe: Probe) {
   const url = buildDiscoveryUrl(issuer);
   if (error instanceof IssuerMismatch) {
     const foundIssuer = (await probe(url)).json?.issuer;
@@ -105,7 +105,7 @@ const REMEDIES: Readonly<Record<FailureKind, string>> = {
   other: 'check that the URL is that of the provider.',
 };
 
-function explainNetwork(error: unknown, url: string, setting: string): Finding {
+function explainNetwork(error: unknown, url: string, setting: string) {
   const { kind, text } = describeNetworkFailure(error, url);
   return failure('provider.reachable', `The provider cannot be reached. ${text}`, {
     why: 'No user can log in, and a gateway that starts now cannot verify tokens.',
@@ -215,7 +215,7 @@ const NEED_NO_SCOPE: ReadonlySet<Provider> = new Set(['keycloak', 'google', 'cog
 function judgeRefreshTokens(
   { scopes_supported: scopes = [] }: ProviderDocument,
   { provider, addedScopes, tokens }: BrokerConfig,
-): Finding {
+) {
   const isAsked = [...scopes, ...addedScopes].includes('offline_access');
   if (isAsked || NEED_NO_SCOPE.has(provider.name)) {
     const how = isAsked
@@ -262,11 +262,7 @@ export const providerLogoutCheck = defineDocumentCheck((document, oauth, { confi
 
 const BACKCHANNEL_CHECK = 'provider.backchannel-logout';
 
-function judgeBackchannel(
-  document: ProviderDocument,
-  baseUrl: string,
-  ends: 'session' | 'all',
-): Finding {
+function judgeBackchannel(document: ProviderDocument, baseUrl: string, ends: 'session' | 'all') {
   if (document.backchannel_logout_supported !== true)
     return ok(
       BACKCHANNEL_CHECK,
@@ -301,7 +297,7 @@ function judgeClock(
   offset: number | undefined,
   toleranceSeconds: number,
   other: 'this machine' | 'the gateway',
-): Finding {
+) {
   if (offset === undefined)
     return unknown(
       CLOCK_CHECK,

@@ -37,7 +37,7 @@ import {
   findProgramUserProblems,
   warnOfOwnUser,
 } from '../setup/program-users.ts';
-import { defineCheck, type Finding, failure, ok, unknown, warning } from './finding.ts';
+import { defineCheck, failure, ok, unknown, warning } from './finding.ts';
 import { createCollectingLog, type LogEntry } from './instruments.ts';
 import { checkLogins } from './logins.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
@@ -209,11 +209,7 @@ const IDLE_CHECKS = {
 } as const;
 
 /** `tools` are the lists of the servers that responded, by server name. */
-async function checkLists(
-  setup: Setup,
-  config: Config,
-  tools: ReadonlyMap<string, FetchedList>,
-): Promise<readonly Finding[]> {
+async function checkLists(setup: Setup, config: Config, tools: ReadonlyMap<string, FetchedList>) {
   const { costs, idle } = await measureFile(setup, config, tools);
   const advice = { setting: 'POSTERN_CONFIG' };
   return [
@@ -248,7 +244,7 @@ async function checkIsolation(
   upstream: Upstream,
   tools: FetchedList,
   signal: AbortSignal,
-): Promise<Finding | undefined> {
+) {
   if (describeServer(config).asking === undefined) return undefined;
   const seen = new Set(tools.items.map(({ name }) => name));
   // Some programs cannot run twice; that is not a mistake in the settings.

@@ -154,7 +154,7 @@ export async function readSettings(env: Env, report: Report) {
 }
 
 /** If a missing setting is misspelled, only the misspelling is reported, as the first finding. */
-function explainProblems(problems: readonly string[], env: Env): readonly Finding[] {
+function explainProblems(problems: readonly string[], env: Env) {
   const misspelled = findMisspelledVariables(env);
   const told = misspelled.map(describeMisspelled);
   const isAbout = (problem: string, { nearest }: MisspelledVariable) =>
@@ -183,7 +183,7 @@ const refuse = (problem: string) =>
   failure('settings', problem, { setting: /^([A-Z][A-Z0-9_]+)\b/.exec(problem)?.[1] });
 
 /** Outside of the gateway's folder, the user probably wants to check a running gateway. */
-const mentionUrl = (finding: Finding): Finding => ({
+const mentionUrl = (finding: Finding) => ({
   ...finding,
   ...(finding.what.startsWith(describeMissing('OIDC_ISSUER')) && {
     remedy:
@@ -365,7 +365,7 @@ export const machineClientsCheck = defineCheck({
   },
 });
 
-async function checkKeys(id: string, url: string, fetch: Fetch): Promise<Finding> {
+async function checkKeys(id: string, url: string, fetch: Fetch) {
   try {
     const { status, body } = await fetchWithLimits(fetch, url, {}, KEYS_LIMITS);
     if (status !== 200) throw new Error(`it answered ${status}`);

@@ -11,7 +11,7 @@ import type { GrantCount } from '../../store/redis/examine.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import { createLoginSeal, HOW_TO_CHANGE_SECRET } from '../../store/seal/secrets.ts';
 import type { RedisServerFacts } from '../../store/store.ts';
-import { defineCheck, type Finding, type Found, failure, ok, unknown, warning } from './finding.ts';
+import { defineCheck, failure, ok, unknown, warning } from './finding.ts';
 import { findBrokerConfig, type SettingsAtHand } from './settings-at-hand.ts';
 
 export const storeCheck = defineCheck({
@@ -23,7 +23,7 @@ export const storeCheck = defineCheck({
   },
 });
 
-async function checkFolder({ dataDir }: StoreOf<'embedded'>): Promise<Finding> {
+async function checkFolder({ dataDir }: StoreOf<'embedded'>) {
   try {
     // The first start creates the folder. Until then, its closest existing parent has to be writable.
     await access(findExisting(resolve(dataDir)), constants.R_OK | constants.W_OK | constants.X_OK);
@@ -46,7 +46,7 @@ const findExisting = (path: string): string =>
 async function checkRedis(
   { config, clock, log }: SettingsAtHand,
   { url, reads }: RedisStoreConfig,
-): Promise<Found> {
+) {
   // Loading the driver takes as long as loading everything else.
   const { examineRedis } = await import('../../store/redis/examine.ts');
   const { stateSecret } = config.oauth;
@@ -156,7 +156,7 @@ const REASONS: readonly (readonly [sign: RegExp, what: string, remedy: string])[
   ],
 ];
 
-function explainUnreachable(said: string, url: string): Finding {
+function explainUnreachable(said: string, url: string) {
   // A server with TLS does not respond to plain connections, and vice versa.
   const silence = /^rediss/.test(url)
     ? 'check that Redis runs and can be reached from here. If it has no TLS, write redis:// instead of rediss://.'
@@ -170,7 +170,7 @@ function explainUnreachable(said: string, url: string): Finding {
   });
 }
 
-function judgeKind({ mode, version }: RedisServerFacts, primaries: number, url: string): Finding {
+function judgeKind({ mode, version }: RedisServerFacts, primaries: number, url: string) {
   const isCluster = /[?&]cluster=true/.test(url);
   const kind = isCluster ? 'Cluster' : /^rediss?\+sentinel:/.test(url) ? 'Sentinel' : 'one server';
   if (mode === 'sentinel')
@@ -189,7 +189,7 @@ function judgeKind({ mode, version }: RedisServerFacts, primaries: number, url: 
   return ok('store', `${version ?? 'Redis'} answers (${kind}${count}).`);
 }
 
-function judgeEviction(servers: readonly RedisServerFacts[]): Finding {
+function judgeEviction(servers: readonly RedisServerFacts[]) {
   const policies = [...new Set(servers.map(({ evictionPolicy }) => evictionPolicy))];
   const wrong = policies.find((policy) => policy !== undefined && policy !== 'noeviction');
   if (wrong !== undefined)
@@ -209,7 +209,7 @@ function judgeEviction(servers: readonly RedisServerFacts[]): Finding {
     : ok('store.eviction', 'Redis evicts nothing when its memory is full (noeviction).');
 }
 
-function judgePersistence({ persistence }: RedisServerFacts): Finding {
+function judgePersistence({ persistence }: RedisServerFacts) {
   switch (persistence) {
     case 'none':
       return warning('store.persistence', 'Redis keeps nothing on disk.', {
@@ -235,7 +235,7 @@ const SLOW_MS = 20;
 // Determines which of the secrets in OAUTH_STATE_SECRET sealed a record, which is visible without opening the record.
 
 /** A sample of records of unfinished logins. Without any, other replicas remain unknown; a single process has none. */
-function judgeLogins(records: readonly string[], seal: Seal): Finding | undefined {
+function judgeLogins(records: readonly string[], seal: Seal) {
   if (records.length === 0) return undefined;
   const foreign = records.filter((record) => seal.namesForeignSecret(record));
   return foreign.length > 0
@@ -257,7 +257,7 @@ function judgeLogins(records: readonly string[], seal: Seal): Finding | undefine
 const GRANTS_CHECK = 'store.secrets';
 
 /** With several secrets: whether the older ones can be removed. */
-function judgeGrants(count: GrantCount | undefined): Finding {
+function judgeGrants(count: GrantCount | undefined) {
   if (count === undefined)
     return unknown(
       GRANTS_CHECK,

@@ -92,7 +92,7 @@ const INITIALIZE: JsonObject = {
   clientInfo: { name: 'postern doctor', version: '1' },
 };
 
-function judgeTools(answer: ProbeAnswer): Finding {
+function judgeTools(answer: ProbeAnswer) {
   const { status, json } = answer;
   const tools = isObject(json?.result) ? json.result.tools : undefined;
   if (status === 429)
@@ -154,11 +154,7 @@ export const tokenCheck = defineCheck({
   },
 });
 
-function explainOwnRefusal(
-  error: unknown,
-  token: string,
-  { provider, keySet }: ProviderAtHand,
-): Finding {
+function explainOwnRefusal(error: unknown, token: string, { provider, keySet }: ProviderAtHand) {
   if (!(error instanceof GatewayError)) return failure('token', describeCause(error));
   const { name, audience } = provider;
   const { check, ...advice } = adviseOnToken(error.key, token, name, audience);
@@ -187,7 +183,7 @@ function judgeOwnToken(
   token: string,
   { stateSecret }: BrokerConfig,
   { config: { server }, clock }: SettingsAtHand,
-): Finding {
+) {
   const url = server.baseUrl;
   const secrets = stateSecret.kind === 'given' ? stateSecret.secrets : undefined;
   const found = inspectOwnToken(token, secrets, url);
@@ -285,7 +281,7 @@ function adviseOnToken(
   token: string,
   provider: Provider = 'generic',
   [expected = 'what the gateway expects']: readonly string[] = [],
-): Advice & { readonly check?: string } {
+) {
   const parts = readTokenParts(token);
   if (parts === undefined)
     return {
@@ -410,7 +406,7 @@ function describeToken(token: string, now: number) {
 const MIN_SECONDS = 600;
 
 /** No finding for a token without an issue time. */
-function judgeLifetime(token: string): Finding | undefined {
+function judgeLifetime(token: string) {
   const { iat, exp } = readTokenParts(token)?.claims ?? {};
   if (typeof iat !== 'number' || typeof exp !== 'number' || exp - iat >= MIN_SECONDS)
     return undefined;

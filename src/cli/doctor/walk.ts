@@ -7,11 +7,10 @@ import { isOnThisMachine } from '../../platform/address.ts';
 import type { FetchHeaders } from '../../platform/fetch-with-limits.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import { defineCheck, type Finding, failure, ok, warning } from './finding.ts';
+import { defineCheck, failure, ok, warning } from './finding.ts';
 import type { Instruments, ProbeAnswer } from './instruments.ts';
 import {
   LOOPBACK_REDIRECT_URI,
-  type LoginClient,
   logInAsClient,
   MCP_CALL,
   readErrorData,
@@ -107,7 +106,7 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
   });
 
   /** The client that doctor registered, or else the default client of every gateway. */
-  const findClient = memoize(async (): Promise<LoginClient | undefined> => {
+  const findClient = memoize(async () => {
     const registration = await register();
     if (registration?.kind === 'registered')
       return { clientId: registration.clientId, redirectUri: LOOPBACK_REDIRECT_URI };
@@ -145,7 +144,7 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
 }
 
 /** RFC 9728 §3.1, with and without the path of the resource. */
-function listResourceMetadataUrls(endpoint: string): readonly string[] {
+function listResourceMetadataUrls(endpoint: string) {
   const { origin, pathname } = new URL(endpoint);
   const wellKnown = `${origin}/.well-known/oauth-protected-resource`;
   return [`${wellKnown}${pathname}`, wellKnown];
@@ -224,11 +223,7 @@ export const serverMetadataCheck = defineCheck({
 const describePlace = ({ url, status }: ProbeAnswer) => `${url} (${status})`;
 
 /** `lacksKeys`: a previous finding says that the gateway cannot reach the provider. */
-function explainMissing(
-  found: readonly ProbeAnswer[],
-  baseUrl: string,
-  lacksKeys: boolean,
-): Finding {
+function explainMissing(found: readonly ProbeAnswer[], baseUrl: string, lacksKeys: boolean) {
   const failed = found.find(({ status }) => status >= 500);
   const said = failed?.json?.error_description;
   if (failed !== undefined)
@@ -300,7 +295,7 @@ function judgeDocument(
   { resource, authorization_servers: servers }: JsonObject,
   { endpoint, baseUrl }: Walk,
   url: string,
-): Finding {
+) {
   if (!isStringArray(servers) || servers.length === 0)
     return failure(RESOURCE_CHECK, `${url} names no authorization server.`);
   if (resource === endpoint)
@@ -373,7 +368,7 @@ export const corsCheck = defineCheck({
 });
 
 /** Undefined if a browser would allow the call. */
-async function findProblem({ endpoint, probe }: Walk, origin: string): Promise<string | undefined> {
+async function findProblem({ endpoint, probe }: Walk, origin: string) {
   const { status, headers } = await probe(endpoint, {
     method: 'OPTIONS',
     headers: {
