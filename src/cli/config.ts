@@ -150,7 +150,7 @@ function describeValue({ value, fingerprint }: DescribedSetting) {
   return (value ?? '(not set)') || '(none)';
 }
 
-function renderFile({ file, settings }: ConfigReport): readonly string[] {
+function renderFile({ file, settings }: ConfigReport) {
   if (file === undefined) {
     const named = settings.find(({ variable }) => variable === 'POSTERN_CONFIG')?.value;
     return named

@@ -3,7 +3,7 @@
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Env } from '../config/setting.ts';
-import { describeAddress, type NamedPath, renderServerJson } from '../pages/server-card.ts';
+import { describeAddress, renderServerJson } from '../pages/server-card.ts';
 import { isLoopbackHost } from '../platform/address.ts';
 import { suggestName } from '../platform/nearest-name.ts';
 import { PACKAGE_VERSION } from '../platform/own-files.ts';
@@ -41,7 +41,7 @@ export async function exportServerJson(
 }
 
 /** @throws UsageError if the file has neither a server nor a view with this name. */
-async function findPath(name: string, config: Config, env: Env): Promise<NamedPath> {
+async function findPath(name: string, config: Config, env: Env) {
   const { configFile: path } = config.server;
   if (path === undefined)
     throw new UsageError(

@@ -47,22 +47,15 @@ export async function lock(
   const lockPath = findLockPath(path);
   const former = readLockFile(lockPath);
   const caller = user ? { ...GATEWAY_CALLER, user } : GATEWAY_CALLER;
-  const found = await askServers(
-    file,
-    process,
-    TIME_LIMIT_MS,
-    async (config, openOne): Promise<FoundServer> => {
-      if (needsUser(config) && user === undefined) return { config, server: undefined };
-      try {
-        const server = await openOne(config, (upstream, signal) =>
-          readAll(upstream, caller, signal),
-        );
-        return { config, server };
-      } catch (error) {
-        return { config, server: undefined, problem: describeError(error) };
-      }
-    },
-  );
+  const found = await askServers(file, process, TIME_LIMIT_MS, async (config, openOne) => {
+    if (needsUser(config) && user === undefined) return { config, server: undefined };
+    try {
+      const server = await openOne(config, (upstream, signal) => readAll(upstream, caller, signal));
+      return { config, server };
+    } catch (error) {
+      return { config, server: undefined, problem: describeError(error) };
+    }
+  });
   const result = compare(lockPath, former, found);
   const updated = updateLockFile(
     former,

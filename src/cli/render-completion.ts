@@ -111,7 +111,7 @@ end
 complete -c postern -f
 ${all.flatMap(renderFishCommand).join('\n')}`;
 
-function renderFishCommand({ name, words, options }: CommandCompletions): readonly string[] {
+function renderFishCommand({ name, words, options }: CommandCompletions) {
   const exactly = `-n ${quoteForFish(`__postern_is ${quoteForFish(name)}`)}`;
   const within = `-n ${quoteForFish(`__postern_is ${quoteForFish(name === '' ? '' : `${name}( .*)?`)}`)}`;
   return [

@@ -36,7 +36,7 @@ export async function runPostern(invocation: Invocation): Promise<void> {
  * Parses arguments and runs their command. Throws mistakes as UsageError, and commander's own error with exit code 0 if only help
  * was printed.
  */
-function createProgram(invocation: Invocation): Program {
+function createProgram(invocation: Invocation) {
   const program = new Program(PACKAGE_NAME)
     .description(TAGLINE)
     .usage('[COMMAND] [options]')
@@ -75,7 +75,7 @@ function createProgram(invocation: Invocation): Program {
   }
   return program;
 
-  function findOrAddGroup(name: string): Program {
+  function findOrAddGroup(name: string) {
     const present = program.commands.find((command) => command.name() === name);
     if (present !== undefined) return present;
     const group = program
@@ -139,7 +139,7 @@ function createValueOption(
   program: Program,
   flag: string,
   row: Extract<OptionRow, { readonly example: string }>,
-): Option {
+) {
   const option = new Option(`${flag} <${row.value}>`, row.summary);
   const refuse = (message: string) => new UsageError(message, describePath(program).join(' '));
   function read(value: string) {

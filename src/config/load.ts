@@ -1,4 +1,4 @@
-import { isLoopbackHost } from '../platform/address.ts';
+import { isSafeForTokens } from '../platform/address.ts';
 import { REGISTERED_CLIENT_PREFIX } from '../platform/ids.ts';
 import { freezeDeep } from '../platform/json.ts';
 import { type Config, readConfig, SETTINGS } from './config.ts';
@@ -26,7 +26,7 @@ import {
 } from './groups/store.ts';
 import { auditSettings } from './groups/telemetry.ts';
 import { describeMisspelled, findMisspelledVariables, findRemovedSettings } from './misspelled.ts';
-import { ConfigError, formatProblem, type Problem } from './problem.ts';
+import { ConfigError, formatProblem } from './problem.ts';
 import { describeInvalid } from './rules.ts';
 import {
   createReader,
@@ -35,6 +35,7 @@ import {
   hideSecrets,
   isDefault,
   type Read,
+  readAll,
   type Setting,
 } from './setting.ts';
 
@@ -45,9 +46,9 @@ import {
  */
 export function loadConfig(env: Env): Config {
   const read = createReader(env);
-  const isMissing: IsMissing = (setting) => findVariable(setting, env) === undefined;
+  const given = readGiven(read, env);
   const invalid = SETTINGS.flatMap((setting) => findInvalidValue(setting, env) ?? []);
-  const contradictions = PROBLEM_FINDERS.flatMap((find) => find(read, isMissing) || []);
+  const contradictions = PROBLEM_FINDERS.flatMap((find) => find(given) || []);
   const problems = [
     ...findRemovedSettings(env),
     ...invalid,
@@ -65,16 +66,42 @@ export function loadConfig(env: Env): Config {
 
 // Problems with the settings, one sentence each: invalid values, and combinations that are not allowed.
 
-/** True if no variable is set. An invalid value is reported separately, and its setting does not count as missing. */
-type IsMissing = (setting: Setting<unknown>) => boolean;
+/** What the finders look at: the groups that several of them need, and the rest by `read`. Invalid values read as the default. */
+type Given = ReturnType<typeof readGiven>;
+
+function readGiven(read: Read, env: Env) {
+  const provider = readAll(providerSettings, read);
+  const profile = readProfile(read);
+  const store = readStoreConfig(read);
+  /** True if no variable is set. An invalid value is reported separately, and its setting does not count as missing. */
+  const isMissing = (setting: Setting<unknown>) => findVariable(setting, env) === undefined;
+  return {
+    read,
+    isMissing,
+    authRequired: read(serverSettings.authRequired),
+    baseUrl: read(serverSettings.baseUrl),
+    isBroker: isBrokerMode(read),
+    clientId: read(clientId),
+    tokens: readAll(ownTokenSettings, read),
+    idJag: readAll(idJagSettings, read),
+    admin: readAll(adminSettings, read),
+    store,
+    isShared: isSharedStore(store),
+    provider,
+    profile,
+    isGithub: profile.login === 'github',
+    providerName: `OIDC_PROVIDER=${provider.provider}`,
+    hasNoIssuer: isMissing(providerSettings.issuer) && provider.issuer === undefined,
+  };
+}
 
 /** Returns a sentence about an invalid combination of settings, or nothing. */
-type FindProblem = (read: Read, isMissing: IsMissing) => string | false | undefined;
+type FindProblem = (given: Given) => string | false | undefined;
 
 /** The placeholder in the README and other examples. */
 const PLACEHOLDER = '…';
 
-function findInvalidValue(setting: Setting<unknown>, env: Env): Problem | undefined {
+function findInvalidValue(setting: Setting<unknown>, env: Env) {
   const { rule } = setting;
   const given = findVariable(setting, env);
   if (given?.text === PLACEHOLDER)
@@ -89,14 +116,13 @@ function findInvalidValue(setting: Setting<unknown>, env: Env): Problem | undefi
 }
 
 const PROBLEM_FINDERS: readonly FindProblem[] = [
-  (read, isMissing) =>
-    read(serverSettings.authRequired) &&
-    hasNoIssuer(read, isMissing) &&
+  ({ authRequired, hasNoIssuer }) =>
+    authRequired &&
+    hasNoIssuer &&
     'OIDC_ISSUER is missing: set it to the issuer URL of your OpenID provider, for example OIDC_ISSUER=https://id.example.com (or set AUTH_REQUIRED=false for local development). To try Postern without a provider, run: postern dev',
 
   // The endpoint is BASE_URL/mcp, so the address would end in /mcp/mcp.
-  (read) => {
-    const baseUrl = read(serverSettings.baseUrl);
+  ({ baseUrl }) => {
     const right = baseUrl.replace(/([^/])(\/mcp)+$/, '$1');
     return (
       right !== baseUrl &&
@@ -105,39 +131,35 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
   },
 
   // RFC 8414 §2: an issuer uses https; http is accepted on this machine.
-  (read) => {
-    const baseUrl = read(serverSettings.baseUrl);
-    const { protocol, hostname } = new URL(baseUrl);
-    return !isBrokerMode(read) || protocol === 'https:' || isLoopbackHost(hostname)
-      ? undefined
-      : `BASE_URL: ${JSON.stringify(baseUrl)} is not valid with OAUTH_MODE=broker. It must be https, or http on localhost, 127.0.0.1 or [::1].`;
-  },
+  ({ isBroker, baseUrl }) =>
+    isBroker &&
+    !isSafeForTokens(baseUrl) &&
+    `BASE_URL: ${JSON.stringify(baseUrl)} is not valid with OAUTH_MODE=broker. It must be https, or http on localhost, 127.0.0.1 or [::1].`,
 
-  (read, isMissing) =>
-    isBrokerMode(read) &&
+  ({ isBroker, isMissing }) =>
+    isBroker &&
     isMissing(clientId) &&
     'OAUTH_CLIENT_ID is missing: OAUTH_MODE=broker needs a client that is registered at the provider, for example OAUTH_CLIENT_ID=postern',
 
-  (read, isMissing) =>
-    isBrokerMode(read) &&
-    !read(serverSettings.authRequired) &&
-    hasNoIssuer(read, isMissing) &&
+  ({ isBroker, authRequired, hasNoIssuer }) =>
+    isBroker &&
+    !authRequired &&
+    hasNoIssuer &&
     'OIDC_ISSUER is missing: OAUTH_MODE=broker needs it, for example OIDC_ISSUER=https://id.example.com.',
 
-  (read, isMissing) =>
-    isSharedStore(readStoreConfig(read)) &&
+  ({ isShared, read, isMissing }) =>
+    isShared &&
     needsStateSecret(read(mode), read(consentSettings.kind)) &&
     isMissing(stateSecrets) &&
     'OAUTH_STATE_SECRET is missing: all replicas need the same secret of at least 32 bytes, for example the output of openssl rand -base64 48. This adds one to .env: echo "OAUTH_STATE_SECRET=$(openssl rand -base64 48)" >> .env',
 
-  (read) =>
+  ({ isShared, read }) =>
     read(serverSettings.workers) !== 1 &&
-    !isSharedStore(readStoreConfig(read)) &&
+    !isShared &&
     `WORKERS: ${read(serverSettings.workers)} needs REDIS_URL. Without Redis, sessions and registered clients are kept in DATA_DIR, which only one process can use. Remove WORKERS, or set REDIS_URL, for example REDIS_URL=redis://localhost:6379`,
 
-  (read) => {
+  ({ store, read }) => {
     if (read(storeSettings.reads) !== 'tracked') return undefined;
-    const store = readStoreConfig(read);
     if (store.kind !== 'redis')
       return 'STORE_READS: tracked needs REDIS_URL. Without Redis, sessions and logins are read from the memory of the one process anyway. Remove STORE_READS, or set REDIS_URL, for example REDIS_URL=redis://localhost:6379';
     return (
@@ -146,66 +168,60 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     );
   },
 
-  (read) => {
+  ({ isShared, read }) => {
     const limits = readLimitsConfig(read);
     return (
       limits.enabled &&
       limits.counting === 'leased' &&
-      !isSharedStore(readStoreConfig(read)) &&
+      !isShared &&
       'RATE_LIMIT_COUNTING: "leased" needs REDIS_URL: it is for processes that share windows. Without Redis there is one process, which counts in its memory. Remove RATE_LIMIT_COUNTING, or set REDIS_URL, for example REDIS_URL=redis://localhost:6379'
     );
   },
 
-  (read) =>
+  ({ read }) =>
     ![siteSettings.logoUrl, siteSettings.logoFile].map(read).includes(undefined) &&
     'SERVICE_LOGO_URL and SERVICE_LOGO_FILE are both set. There is one logo: remove one of them.',
 
-  (read, isMissing) =>
+  ({ read, isMissing }) =>
     read(auditSettings.required) &&
     isMissing(auditSettings.destination) &&
     'AUDIT_LOG is missing: AUDIT_REQUIRED=true needs it. Set AUDIT_LOG=stdout, or AUDIT_LOG=file:/var/log/postern/audit.log.',
 
-  (read, isMissing) =>
+  ({ read, isMissing }) =>
     read(auditSettings.claims) &&
     isMissing(auditSettings.destination) &&
     'AUDIT_LOG is missing: AUDIT_CLAIMS=true needs it. Set AUDIT_LOG=stdout, or AUDIT_LOG=file:/var/log/postern/audit.log.',
 
-  (read) =>
-    read(adminSettings.groups).length > 0 &&
-    !read(serverSettings.authRequired) &&
+  ({ admin, authRequired }) =>
+    admin.groups.length > 0 &&
+    !authRequired &&
     "ADMIN_GROUPS: the operators' page needs a login, and with AUTH_REQUIRED=false there is none. Remove ADMIN_GROUPS, or set AUTH_REQUIRED=true.",
 
-  (read) => {
-    const isOffered =
-      isBrokerMode(read) ||
-      [providerClientSettings.authorizationUrl, providerClientSettings.tokenUrl, clientId].every(
-        (setting) => read<string | undefined>(setting) !== undefined,
-      );
-    return (
-      read(adminSettings.groups).length > 0 &&
-      read(adminSettings.clients).length === 0 &&
-      !isOffered &&
-      "ADMIN_GROUPS: no user can log in to the operators' page, because clients of this gateway get their tokens elsewhere. Set OAUTH_AUTHORIZATION_URL, OAUTH_TOKEN_URL and OAUTH_CLIENT_ID (or OAUTH_MODE=broker), or name in ADMIN_CLIENTS the clients whose tokens its API accepts."
-    );
-  },
+  ({ admin, isBroker, read }) =>
+    admin.groups.length > 0 &&
+    admin.clients.length === 0 &&
+    !isBroker &&
+    [providerClientSettings.authorizationUrl, providerClientSettings.tokenUrl, clientId]
+      .map(read)
+      .includes(undefined) &&
+    "ADMIN_GROUPS: no user can log in to the operators' page, because clients of this gateway get their tokens elsewhere. Set OAUTH_AUTHORIZATION_URL, OAUTH_TOKEN_URL and OAUTH_CLIENT_ID (or OAUTH_MODE=broker), or name in ADMIN_CLIENTS the clients whose tokens its API accepts.",
 
-  (read) => {
-    const own = read(clientId);
-    const wrong = read(adminSettings.clients).find(
+  ({ admin, clientId: own }) => {
+    const wrong = admin.clients.find(
       (client) => client === own || client.startsWith(REGISTERED_CLIENT_PREFIX),
     );
     if (wrong !== undefined)
       return `ADMIN_CLIENTS: ${JSON.stringify(wrong)} is ${wrong === own ? 'the client through which all MCP clients log in (OAUTH_CLIENT_ID)' : 'a client that registered itself here'}: any of its tokens could end sessions. Name clients at the provider that only operators use.`;
     return (
-      read(adminSettings.clients).length > 0 &&
-      read(adminSettings.groups).length === 0 &&
+      admin.clients.length > 0 &&
+      admin.groups.length === 0 &&
       'ADMIN_GROUPS is missing: ADMIN_CLIENTS names the clients of operators, and ADMIN_GROUPS their groups. Set it to those groups, for example ADMIN_GROUPS=operators'
     );
   },
 
   // Rejects settings without effect. A line copied from .env.example with its default is harmless.
-  (read, isMissing) => {
-    if (!isBrokerMode(read)) {
+  ({ isBroker, tokens, read, isMissing }) => {
+    if (!isBroker) {
       const useless = OF_OWN_TOKENS.find((setting) => !isDefault(setting, read));
       return (
         useless &&
@@ -215,170 +231,144 @@ const PROBLEM_FINDERS: readonly FindProblem[] = [
     const useless = OF_PROVIDER_TOKENS.find((setting) => !isMissing(setting));
     return (
       useless &&
-      !read(ownTokenSettings.acceptsProviderTokens) &&
+      !tokens.acceptsProviderTokens &&
       `${useless.variable} has no effect: the gateway issues its own tokens, whatever the provider's are like. Remove it. To accept tokens from the provider in addition to its own, set OAUTH_ACCEPT_PROVIDER_TOKENS=true.`
     );
   },
 
   // ID_JAG.
 
-  (read) =>
-    isBrokerMode(read) &&
-    !read(idJagSettings.isEnabled) &&
+  ({ isBroker, idJag, read }) =>
+    isBroker &&
+    !idJag.isEnabled &&
     !isDefault(idJagSettings.issuers, read) &&
     'ID_JAG_ISSUERS has no effect without ID_JAG=true: no assertion is accepted. Set ID_JAG=true, or remove ID_JAG_ISSUERS.',
 
   // The gateway cannot be the identity provider of its own users.
-  (read) => {
-    const baseUrl = read(serverSettings.baseUrl);
-    const own = read(idJagSettings.issuers).find(
-      (issuer) => issuer.replace(/\/+$/, '') === baseUrl,
-    );
+  ({ idJag, baseUrl }) => {
+    const own = idJag.issuers.find((issuer) => issuer.replace(/\/+$/, '') === baseUrl);
     return (
-      read(idJagSettings.isEnabled) &&
+      idJag.isEnabled &&
       own !== undefined &&
       `ID_JAG_ISSUERS: ${JSON.stringify(own)} is this gateway (BASE_URL), which issues no such assertions. Name the identity provider of your users.`
     );
   },
 
-  (read, isMissing) =>
-    isBrokerMode(read) &&
-    read(ownTokenSettings.acceptsProviderTokens) &&
+  ({ isBroker, tokens, isMissing }) =>
+    isBroker &&
+    tokens.acceptsProviderTokens &&
     isMissing(providerSettings.audience) &&
     'OIDC_AUDIENCE is missing: OAUTH_ACCEPT_PROVIDER_TOKENS=true accepts tokens from the provider that name it. Set it to the audience of your service accounts, for example OIDC_AUDIENCE=https://mcp.example.com/mcp',
 
-  (read) =>
+  ({ read }) =>
     read(outboundSettings.httpsProxy) !== undefined &&
     read(clientSettings.allowedHosts).includes('*') &&
     'CIMD_ALLOWED_HOSTS: * cannot be used with HTTPS_PROXY or HTTP_PROXY, because the proxy resolves the host names, so the gateway cannot refuse addresses inside your network. List the hosts.',
 
-  (read) =>
-    isBrokerMode(read) &&
-    !read(ownTokenSettings.acceptsProviderTokens) &&
+  ({ isBroker, tokens, read }) =>
+    isBroker &&
+    !tokens.acceptsProviderTokens &&
     read(loginPolicySettings.exemptClients).length > 0 &&
     'LOGIN_EXEMPT_CLIENTS has no effect without OAUTH_ACCEPT_PROVIDER_TOKENS=true: it applies to tokens from the provider, and none are accepted. Remove it.',
 
   // Refuses to start, with the reason, with a combination that can never work with the provider.
-  (read) => {
-    const profile = readProfile(read);
-    const form = (isBrokerMode(read) ? profile.loginIssuer : undefined) ?? profile.issuer;
-    const issuer = read(providerSettings.issuer);
+  ({ isBroker, profile, provider: { issuer }, providerName }) => {
+    const required = (isBroker ? profile.loginIssuer : undefined) ?? profile.issuer;
     // An issuer on this machine is a stand-in: it behaves like the provider, but has another address.
-    if (form === undefined || issuer === undefined || isStandIn(issuer)) return undefined;
-    return form.form.test(issuer)
-      ? undefined
-      : `OIDC_ISSUER: ${JSON.stringify(issuer)} cannot work with ${nameProvider(read)}: ${form.why}.`;
+    return (
+      required !== undefined &&
+      issuer !== undefined &&
+      !(isSafeForTokens(issuer) && new URL(issuer).protocol === 'http:') &&
+      !required.form.test(issuer) &&
+      `OIDC_ISSUER: ${JSON.stringify(issuer)} cannot work with ${providerName}: ${required.why}.`
+    );
   },
 
-  (read, isMissing) => {
-    const { ownTokensOnly } = readProfile(read);
+  ({ isBroker, tokens, profile: { ownTokensOnly }, providerName, isMissing }) => {
     // The setting that would let tokens from the provider in.
     const inProxyMode = isMissing(mode) ? 'OAUTH_MODE (proxy)' : 'OAUTH_MODE=proxy';
-    const beside =
-      read(ownTokenSettings.acceptsProviderTokens) && 'OAUTH_ACCEPT_PROVIDER_TOKENS=true';
-    const wrong = isBrokerMode(read) ? beside : inProxyMode;
+    const beside = tokens.acceptsProviderTokens && 'OAUTH_ACCEPT_PROVIDER_TOKENS=true';
+    const wrong = isBroker ? beside : inProxyMode;
     return (
       ownTokensOnly !== undefined &&
       wrong &&
-      `${wrong} cannot work with ${nameProvider(read)}: ${ownTokensOnly}, so the gateway could not verify its tokens. Set OAUTH_MODE=broker, where clients get the gateway's own tokens, and remove OAUTH_ACCEPT_PROVIDER_TOKENS.`
+      `${wrong} cannot work with ${providerName}: ${ownTokensOnly}, so the gateway could not verify its tokens. Set OAUTH_MODE=broker, where clients get the gateway's own tokens, and remove OAUTH_ACCEPT_PROVIDER_TOKENS.`
     );
   },
 
   // OIDC_PROVIDER=github, which has no discovery, no key set and no ID tokens.
 
   // A line copied from .env.example with its default is harmless.
-  (read) =>
-    !isGithub(read) &&
+  ({ isGithub, read }) =>
+    !isGithub &&
     !isDefault(providerSettings.githubUrl, read) &&
     'GITHUB_URL has no effect without OIDC_PROVIDER=github. Set OIDC_PROVIDER=github, or remove GITHUB_URL.',
 
-  (read) => {
-    const issuer = read(providerSettings.issuer);
-    const url = read(providerSettings.githubUrl);
-    return (
-      isGithub(read) &&
-      issuer !== url &&
-      `OIDC_ISSUER: ${JSON.stringify(issuer)} cannot work with OIDC_PROVIDER=github, whose issuer is GITHUB_URL (${url}). Remove OIDC_ISSUER; for a GitHub Enterprise Server set GITHUB_URL to its address.`
-    );
-  },
+  ({ isGithub, provider: { issuer, githubUrl } }) =>
+    isGithub &&
+    issuer !== githubUrl &&
+    `OIDC_ISSUER: ${JSON.stringify(issuer)} cannot work with OIDC_PROVIDER=github, whose issuer is GITHUB_URL (${githubUrl}). Remove OIDC_ISSUER; for a GitHub Enterprise Server set GITHUB_URL to its address.`,
 
   // Access tokens are sent to this URL, and its unsigned responses identify the user.
-  (read) => {
-    const url = read(providerSettings.githubUrl);
-    const { protocol, hostname, pathname } = new URL(url);
-    if (!isGithub(read)) return undefined;
-    if (protocol !== 'https:' && !isLoopbackHost(hostname))
-      return `GITHUB_URL: ${JSON.stringify(url)} is not valid. It must be https, or http on localhost, 127.0.0.1 or [::1].`;
+  ({ isGithub, provider: { githubUrl } }) => {
+    if (!isGithub) return undefined;
+    if (!isSafeForTokens(githubUrl))
+      return `GITHUB_URL: ${JSON.stringify(githubUrl)} is not valid. It must be https, or http on localhost, 127.0.0.1 or [::1].`;
     return (
-      pathname !== '/' &&
-      `GITHUB_URL: ${JSON.stringify(url)} is not valid. It must be the address of GitHub itself, without a path, for example https://github.example.com.`
+      new URL(githubUrl).pathname !== '/' &&
+      `GITHUB_URL: ${JSON.stringify(githubUrl)} is not valid. It must be the address of GitHub itself, without a path, for example https://github.example.com.`
     );
   },
 
-  (read, isMissing) =>
-    isGithub(read) &&
-    isBrokerMode(read) &&
+  ({ isGithub, isBroker, isMissing }) =>
+    isGithub &&
+    isBroker &&
     isMissing(providerClientSettings.secret) &&
     'OAUTH_CLIENT_SECRET is missing: GitHub issues no tokens without the secret of the OAuth app or GitHub App.',
 
-  (read) =>
-    isGithub(read) &&
-    read(idJagSettings.isEnabled) &&
-    read(idJagSettings.issuers).includes(read(providerSettings.githubUrl)) &&
+  ({ isGithub, idJag, provider }) =>
+    isGithub &&
+    idJag.isEnabled &&
+    idJag.issuers.includes(provider.githubUrl) &&
     'ID_JAG=true cannot work with only OIDC_PROVIDER=github: GitHub issues no such assertions. Name the identity provider that issues them in ID_JAG_ISSUERS, or remove ID_JAG.',
 
-  (read, isMissing) => {
-    const useless = isGithub(read) && USELESS_WITH_GITHUB.find((setting) => !isMissing(setting));
+  ({ isGithub, isMissing }) => {
+    const useless = isGithub && USELESS_WITH_GITHUB.find((setting) => !isMissing(setting));
     return (
       useless &&
       `${useless.variable} has no effect with OIDC_PROVIDER=github, which has neither ID tokens nor a userinfo or revocation endpoint: the gateway asks GitHub's API. Remove it.`
     );
   },
 
-  (read) =>
-    needsReadableTokens(read) &&
-    read(providerSettings.audience).length === 0 &&
-    `OIDC_AUDIENCE is missing: ${explainClientAudience(read)}. Set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to the audience of the tokens, for example OAUTH_CLIENT_ID=postern`,
+  // In proxy mode, clients present tokens from the provider.
+  ({ authRequired, isBroker, provider: { audience, audienceClaim }, providerName }) => {
+    const reason =
+      audienceClaim === 'client_id'
+        ? 'OIDC_AUDIENCE_CLAIM=client_id compares it with the client that the token was issued to'
+        : `tokens of ${providerName} name the client`;
+    return (
+      authRequired &&
+      !isBroker &&
+      audience.length === 0 &&
+      `OIDC_AUDIENCE is missing: ${reason}. Set OAUTH_CLIENT_ID to that client, or OIDC_AUDIENCE to the audience of the tokens, for example OAUTH_CLIENT_ID=postern`
+    );
+  },
 
-  (read) =>
-    needsReadableTokens(read) &&
-    readProfile(read).quirks.opaqueAccessTokens &&
-    `OAUTH_MODE=proxy cannot work with ${nameProvider(read)}: clients would get its access tokens, which are opaque, so the gateway cannot verify them. Set OAUTH_MODE=broker, where clients get the gateway's own tokens.`,
+  ({ authRequired, isBroker, profile, providerName }) =>
+    authRequired &&
+    !isBroker &&
+    profile.quirks.opaqueAccessTokens &&
+    `OAUTH_MODE=proxy cannot work with ${providerName}: clients would get its access tokens, which are opaque, so the gateway cannot verify them. Set OAUTH_MODE=broker, where clients get the gateway's own tokens.`,
 ];
-
-/** An invalid value is reported separately. */
-const hasNoIssuer = (read: Read, isMissing: IsMissing): boolean =>
-  isMissing(providerSettings.issuer) && read(providerSettings.issuer) === undefined;
-
-const isStandIn = (issuer: string): boolean => {
-  const { protocol, hostname } = new URL(issuer);
-  return protocol === 'http:' && isLoopbackHost(hostname);
-};
 
 /** Settings that describe tokens from the provider. */
-const OF_PROVIDER_TOKENS: readonly Setting<unknown>[] = [
-  providerSettings.audience,
-  providerSettings.audienceClaim,
-];
+const OF_PROVIDER_TOKENS = [providerSettings.audience, providerSettings.audienceClaim];
 
 const OF_OWN_TOKENS: readonly Setting<unknown>[] = [
-  ...Object.values(loginPolicySettings),
-  ...Object.values(idJagSettings),
-  ...Object.values(ownTokenSettings),
-];
-
-/** True if clients present tokens from the provider. */
-const needsReadableTokens = (read: Read): boolean =>
-  read(serverSettings.authRequired) && !isBrokerMode(read);
-
-const nameProvider = (read: Read): string => `OIDC_PROVIDER=${read(providerSettings.provider)}`;
-
-const explainClientAudience = (read: Read): string =>
-  read(providerSettings.audienceClaim) === 'client_id'
-    ? 'OIDC_AUDIENCE_CLAIM=client_id compares it with the client that the token was issued to'
-    : `tokens of ${nameProvider(read)} name the client`;
-
-const isGithub = (read: Read): boolean => readProfile(read).login === 'github';
+  loginPolicySettings,
+  idJagSettings,
+  ownTokenSettings,
+].flatMap((group) => Object.values(group));
 
 const USELESS_WITH_GITHUB: readonly Setting<unknown>[] = [
   providerSettings.jwksUrl,

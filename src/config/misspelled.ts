@@ -38,7 +38,7 @@ const OURS = /^(OIDC|OAUTH|DCR|CIMD)_/;
 const SERVICE_LINK =
   /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)?)$/;
 
-function findNearestSetting(variable: string): string | undefined {
+function findNearestSetting(variable: string) {
   if (SERVICE_LINK.test(variable)) return undefined;
   const upper = variable.toUpperCase();
   const whole = NAMES.find((name) => isWithoutLastWord(upper, name));
@@ -58,14 +58,14 @@ function findNearestSetting(variable: string): string | undefined {
 }
 
 /** The maximum edit distance between the two names; negative if they are unrelated. */
-function countAllowed(name: string, longest: number, ours: string | undefined): number {
+function countAllowed(name: string, longest: number, ours: string | undefined) {
   if (ours !== undefined) return name.startsWith(ours) ? Number.POSITIVE_INFINITY : -1;
   // One edit per four characters. Short names such as HOST resemble too many others.
   return name.length > 4 ? longest / 4 : -1;
 }
 
 /** `MCP_RATE_LIMIT` for `MCP_RATE_LIMIT_MAX`; a single word is too ambiguous. */
-const isWithoutLastWord = (variable: string, name: string): boolean =>
+const isWithoutLastWord = (variable: string, name: string) =>
   name.startsWith(variable) &&
   variable.includes('_') &&
   /^_[A-Z]+$/.test(name.slice(variable.length));
@@ -81,7 +81,7 @@ const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
     "this setting no longer exists. With OAUTH_MODE=broker clients get the gateway's own tokens, so the audience of the provider's tokens does not matter. Remove it.",
 };
 
-const isRemovedSetting = (variable: string): boolean => Object.hasOwn(REMOVED_SETTINGS, variable);
+const isRemovedSetting = (variable: string) => Object.hasOwn(REMOVED_SETTINGS, variable);
 
 /** An empty variable counts as unset. */
 export const findRemovedSettings = (env: Env): readonly Problem[] =>

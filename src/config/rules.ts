@@ -144,7 +144,7 @@ export const names = (what: string): Rule<readonly string[]> => {
 /**
  * RFC 4514: LDAP and Active Directory name groups this way. Splitting such a name at its commas would give three useless groups.
  */
-const isDistinguishedName = (text: string): boolean => /,\s*(cn|ou|dc|o|c|l|st|uid)=/i.test(text);
+const isDistinguishedName = (text: string) => /,\s*(cn|ou|dc|o|c|l|st|uid)=/i.test(text);
 
 /** An empty variable counts as unset, so this word stands for an empty list. */
 export const NONE = 'none';

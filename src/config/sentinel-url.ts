@@ -82,7 +82,7 @@ export function requireSentinelUrl(text: string): SentinelUrl {
 export const formatAddress = ({ host, port }: SentinelAddress): string =>
   host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 
-function parseAddress(text: string): SentinelAddress | undefined {
+function parseAddress(text: string) {
   const [, ipv6, name, port = String(SENTINEL_PORT)] =
     /^(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::(\d{1,5}))?$/i.exec(text) ?? [];
   const host = ipv6 ?? name;
@@ -96,5 +96,4 @@ function splitOnce(text: string, separator: string): readonly [string, string] {
   return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + separator.length)];
 }
 
-const decodeGiven = (text: string): string | undefined =>
-  text === '' ? undefined : decodeURIComponent(text);
+const decodeGiven = (text: string) => (text === '' ? undefined : decodeURIComponent(text));

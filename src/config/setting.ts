@@ -84,7 +84,7 @@ export function readAll<Rows extends Readonly<Record<string, Setting<unknown>>>>
   return Object.fromEntries(values);
 }
 
-const readDefault = <T>(setting: Setting<T>, read: Read): T =>
+const readDefault = <T>(setting: Setting<T>, read: Read) =>
   'compute' in setting.default ? setting.default.compute(read) : setting.default.value;
 
 /** True if the value equals the default. */

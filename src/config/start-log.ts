@@ -105,11 +105,11 @@ const PUBLIC_RISKS: readonly FindRisk[] = [
 ];
 
 /** True if strangers can register or bring their own client. */
-const isOpen = ({ registration, clientIdMetadata }: OAuthConfig): boolean =>
+const isOpen = ({ registration, clientIdMetadata }: OAuthConfig) =>
   registration.accessToken === undefined || clientIdMetadata.allowedHosts.length > 0;
 
 /** At info if OAUTH_MODE=proxy is set explicitly: such a service may only verify tokens issued elsewhere. */
-function logWhoCanLogIn(oauth: ProxyConfig, log: Log): void {
+function logWhoCanLogIn(oauth: ProxyConfig, log: Log) {
   const needed = {
     OAUTH_AUTHORIZATION_URL: oauth.endpoints.authorizationUrl,
     OAUTH_TOKEN_URL: oauth.endpoints.tokenUrl,
@@ -130,8 +130,8 @@ function logWhoCanLogIn(oauth: ProxyConfig, log: Log): void {
   }
 }
 
-const isPlainHttp = (url: string | undefined): boolean =>
+const isPlainHttp = (url: string | undefined) =>
   url !== undefined && new URL(url).protocol === 'http:';
 
 /** `0.0.0.0`, `::`, and the long forms of the latter. */
-const isEveryAddress = (host: string): boolean => /^(0\.0\.0\.0|[0:]+)$/.test(host);
+const isEveryAddress = (host: string) => /^(0\.0\.0\.0|[0:]+)$/.test(host);

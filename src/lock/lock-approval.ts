@@ -80,7 +80,7 @@ export function createLockApproval(
     return file ?? fail('lock_not_approvable');
   }
 
-  function selectServers(names: Iterable<string>): readonly ApprovableServer[] {
+  function selectServers(names: Iterable<string>) {
     const servers = getServers();
     return [...new Set(names)].map((name) => servers.get(name) ?? fail('server_not_found'));
   }
@@ -296,7 +296,7 @@ export function createLockPanels(
 const DIGEST = /^[\w-]{43}$/;
 
 /** One line each: texts of the audit log are short. */
-const describeApproved = ({ server, kind, name, change }: LockedChange): AdminWork => ({
+const describeApproved = ({ server, kind, name, change }: LockedChange) => ({
   action: `approve_${change}`,
   target: kind,
   server,
@@ -311,10 +311,10 @@ const describeApproved = ({ server, kind, name, change }: LockedChange): AdminWo
 const MAX_CHARACTERS = 1_000_000;
 
 /** A review that is too long to be shown has no digest, so it cannot be approved here. */
-function renderReviews(reviews: readonly ReviewedServer[]): readonly JsonObject[] {
+function renderReviews(reviews: readonly ReviewedServer[]) {
   let left = MAX_CHARACTERS;
 
-  function renderReview(review: DescribedServer): JsonObject {
+  function renderReview(review: DescribedServer) {
     const { server, digest, differences } = review;
     const shown: JsonObject[] = [];
     let characters = 0;
@@ -331,7 +331,7 @@ function renderReviews(reviews: readonly ReviewedServer[]): readonly JsonObject[
   return reviews.map((one) => ('problem' in one ? { ...one } : renderReview(one)));
 }
 
-const describeLength = (servers: number): string =>
+const describeLength = (servers: number) =>
   servers > 1
     ? 'has changed more than can be shown together with the others: approve it by itself'
     : `has changed more than the ${MAX_CHARACTERS} characters that can be shown here: approve it by the command`;
@@ -363,7 +363,7 @@ export const renderDifference = (
   })),
 });
 
-function renderText(side: 'before' | 'now', value: unknown, extent: Extent): JsonObject {
+function renderText(side: 'before' | 'now', value: unknown, extent: Extent) {
   if (value === undefined) return {};
   const text = typeof value === 'string' ? value : renderJson(value, extent);
   return text.length <= extent.characters

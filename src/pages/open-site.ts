@@ -102,7 +102,7 @@ function listSiteFacts({ server, auth, oauth, admin }: Config, logo: string | un
 /** Cached: anybody may ask, and it may need requests to servers. */
 const KEPT_MS = 60_000;
 
-function createGetPublicTools({ clock, log }: Runtime, listTools: ListTools): GetPublicTools {
+function createGetPublicTools({ clock, log }: Runtime, listTools: ListTools) {
   let kept: { readonly tools: ReturnType<GetPublicTools>; readonly until: number } | undefined;
 
   async function load() {
@@ -202,14 +202,14 @@ const MAX_LENGTH = 255;
 const DOMAIN =
   /^(?:https?|wss?):\/\/(?:\*\.)?[a-z\d](?:[a-z\d.-]*[a-z\d])?(?::\d{1,5})?(?:\/[\w.~/-]*)?$/i;
 
-const directive = (name: string, ...sources: readonly string[]): string =>
+const directive = (name: string, ...sources: readonly string[]) =>
   [name, ...(sources.length === 0 ? ["'none'"] : sources)].join(' ');
 
 /**
  * The gateway's own origin is in none of them: an app gets nothing from there except through the playground. A page that the app navigates
  * to is in a frame, too, and so subject to `frame-src`.
  */
-function createPolicy(query: URLSearchParams): string {
+function createPolicy(query: URLSearchParams) {
   // Domains that the app declares, one per parameter. Invalid ones are left out, and so not allowed.
   const read = (kind: 'connect' | 'resource' | 'frame' | 'base') =>
     query

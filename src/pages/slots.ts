@@ -28,7 +28,7 @@ export function createFillSlots(values: SlotValues): FillSlots {
  * A URL may have characters with a meaning in HTML or in a JavaScript string. Percent-encoding keeps the meaning of the URL, and has none
  * in either language.
  */
-const toInertText = (text: string): string =>
+const toInertText = (text: string) =>
   text.replace(/[^\w\-.~:/?#[\]@!()*+,;=%$]/g, (sign) =>
     encodeURIComponent(sign).replace("'", '%27'),
   );

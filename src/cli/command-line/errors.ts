@@ -86,7 +86,7 @@ export function endWithError(error: unknown, { process, console }: Invocation): 
   else process.exit(error instanceof UsageError ? 2 : 1);
 }
 
-function describeError(error: unknown): readonly string[] {
+function describeError(error: unknown) {
   if (error instanceof UsageError) {
     const { message, command } = error;
     // The full help would scroll the message off the screen.
@@ -105,6 +105,6 @@ function describeError(error: unknown): readonly string[] {
   return ['Postern cannot start because of an unexpected error:', `  - ${String(error)}`];
 }
 
-function formatBullets(lines: readonly string[]): readonly string[] {
+function formatBullets(lines: readonly string[]) {
   return lines.map((line) => `  - ${line}`);
 }

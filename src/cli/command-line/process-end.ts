@@ -16,7 +16,7 @@ const REPEATED_INTERRUPT_MS = 200;
 export function handleProcessEnd(log: Log, close: () => Promise<void>): void {
   let first: { readonly signal: string; readonly at: number } | undefined;
 
-  async function onSignal(signal: 'SIGTERM' | 'SIGINT'): Promise<void> {
+  async function onSignal(signal: 'SIGTERM' | 'SIGINT') {
     const at = systemClock.monotonic();
     if (first === undefined) {
       first = { signal, at };
@@ -71,7 +71,7 @@ export function handleWorkerEnd(log: Log, close: () => Promise<void>): void {
 }
 
 /** Resolves to the exit code. */
-async function closeAll(log: Log, close: () => Promise<void>): Promise<number> {
+async function closeAll(log: Log, close: () => Promise<void>) {
   try {
     await stayAlive(close());
     return 0;
@@ -111,7 +111,7 @@ const THREADS_MS = 1000;
 const LOOK_MS = 10;
 
 /** Exits immediately unless a thread is at work. */
-async function end(code: number, log: Log): Promise<void> {
+async function end(code: number, log: Log) {
   holdWritesBack();
   const latest = systemClock.monotonic() + THREADS_MS;
   let work = findThreadWork();
@@ -129,7 +129,7 @@ async function end(code: number, log: Log): Promise<void> {
   process.abort();
 }
 
-function findThreadWork(): string | undefined {
+function findThreadWork() {
   if (hasWritesUnderWay()) return 'a write to store.mdb in DATA_DIR';
   const kinds = process.getActiveResourcesInfo();
   if (kinds.some((kind) => kind.startsWith('FSReq'))) return 'work on a file or folder';

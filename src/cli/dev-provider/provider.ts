@@ -122,7 +122,7 @@ const TEXT = {
 const loadPackage = () => import('oidc-provider');
 
 /** Suppresses the notices of oidc-provider about production and Node.js versions, which do not apply here. */
-async function silenceNotices<Result>(run: () => Promise<Result>): Promise<Result> {
+async function silenceNotices<Result>(run: () => Promise<Result>) {
   const { info, warn } = console;
   console.info = () => {};
   console.warn = () => {};
@@ -142,11 +142,7 @@ export const TOKEN_PATH = '/token-for/';
 const NAME = /^[\w.@-]{1,100}$/;
 
 /** The access token that a login under this name would yield; undefined for an invalid name. */
-async function issueToken(
-  provider: Provider,
-  settings: DevProviderSettings,
-  name: string,
-): Promise<string | undefined> {
+async function issueToken(provider: Provider, settings: DevProviderSettings, name: string) {
   if (!NAME.test(name)) return undefined;
   const client = await provider.Client.find(settings.client.id);
   if (client === undefined) throw new Error(`There is no client ${settings.client.id}`);
@@ -357,7 +353,7 @@ export async function logIn(
   }
 }
 
-async function readForm(req: IncomingMessage): Promise<URLSearchParams> {
+async function readForm(req: IncomingMessage) {
   let form = '';
   for await (const chunk of req) {
     form += chunk;
@@ -434,7 +430,7 @@ function createAccounts() {
 }
 
 /** `developers, operators`; empty if nothing is typed. */
-const parseGroups = (text: string): readonly string[] =>
+const parseGroups = (text: string) =>
   text
     .split(',')
     .map((group) => group.trim())

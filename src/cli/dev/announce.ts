@@ -154,7 +154,7 @@ export function createBanner(
 }
 
 /** One line per server, in the order of the file. */
-function describeServers(url: string, configFile: BannerFacts['configFile']): readonly string[] {
+function describeServers(url: string, configFile: BannerFacts['configFile']) {
   if (configFile === undefined)
     return ['none (--config FILE puts your MCP servers behind the gateway)'];
   const { servers } = configFile.setup.file;

@@ -118,7 +118,7 @@ async function summarize(gateway: Gateway, catalog: Catalog, setup: Setup | unde
 }
 
 /** Chooses the mode as the service will: settings for one mode are rejected in the other. */
-function chooseMode(environment: Env): Env {
+function chooseMode(environment: Env) {
   const { AUTH_REQUIRED, OIDC_ISSUER, OAUTH_CLIENT_ID, OIDC_AUDIENCE } = environment;
   const hasLogin = OIDC_ISSUER === undefined || OAUTH_CLIENT_ID !== undefined;
   if (AUTH_REQUIRED === 'false' || !hasLogin) return {};
@@ -147,11 +147,7 @@ async function openSetup(environment: Env, preview: Config) {
   return { config, login };
 }
 
-const loadWithDevProvider = (
-  environment: Env,
-  issuer: string,
-  audience: readonly string[],
-): Config =>
+const loadWithDevProvider = (environment: Env, issuer: string, audience: readonly string[]) =>
   loadConfig({
     ...DEV_DEFAULTS,
     ...BROKER,
@@ -166,7 +162,7 @@ const loadWithDevProvider = (
   });
 
 /** Accepts the provider's tokens besides the gateway's own, so that curl can get one without a browser. */
-function acceptProviderTokens(environment: Env, audience: readonly string[]): Env {
+function acceptProviderTokens(environment: Env, audience: readonly string[]) {
   const { OAUTH_MODE, OAUTH_ACCEPT_PROVIDER_TOKENS } = environment;
   const issuesOwn = (OAUTH_MODE || 'broker') === 'broker';
   return issuesOwn && !OAUTH_ACCEPT_PROVIDER_TOKENS
@@ -262,8 +258,8 @@ async function listenOnFreePort(server: Server, port: number) {
 }
 
 /** False if the port is in use. */
-const tryListen = (server: Server, port: number): Promise<boolean> =>
-  new Promise((resolve, reject) => {
+const tryListen = (server: Server, port: number) =>
+  new Promise<boolean>((resolve, reject) => {
     const onError = (error: Error) =>
       getErrorCode(error) === 'EADDRINUSE' ? resolve(false) : reject(error);
     server.once('error', onError);

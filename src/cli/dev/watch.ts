@@ -2,7 +2,7 @@
 // it loses a file that an editor replaces with a new one, as many editors do.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { type Dirent, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Texts } from '../command-line/invocation.ts';
@@ -128,7 +128,7 @@ function listCode(folder: string, dataDir: string): readonly string[] {
 const LEFT_OUT = /^(node_modules|\..+)$/;
 
 /** Empty if the folder does not exist. */
-function listEntries(folder: string): readonly Dirent[] {
+function listEntries(folder: string) {
   try {
     return readdirSync(folder, { withFileTypes: true });
   } catch {
@@ -139,11 +139,7 @@ function listEntries(folder: string): readonly Dirent[] {
 /**
  * Resolves to the changed files, relative to this folder, once two scans in a row are equal: editors and git write several files.
  */
-async function waitForChange(
-  files: WatchedFiles,
-  before: Stamps,
-  isDown: () => boolean,
-): Promise<readonly string[]> {
+async function waitForChange(files: WatchedFiles, before: Stamps, isDown: () => boolean) {
   for (let [last, tookMs] = [before, 0]; ; ) {
     // Scanning a folder with very many files takes time.
     await pause(Math.max(LOOK_EVERY_MS, 20 * tookMs));
@@ -159,7 +155,7 @@ async function waitForChange(
   }
 }
 
-const listChanged = (before: Stamps, now: Stamps): readonly string[] =>
+const listChanged = (before: Stamps, now: Stamps) =>
   [...new Set([...before.keys(), ...now.keys()])].filter(
     (path) => before.get(path) !== now.get(path),
   );

@@ -8,16 +8,7 @@ import {
 } from '../../logins/broker/login.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { quote } from '../../platform/text.ts';
-import {
-  type Advice,
-  defineCheck,
-  type Finding,
-  type Found,
-  failure,
-  ok,
-  unknown,
-  warning,
-} from './finding.ts';
+import { type Advice, defineCheck, type Found, failure, ok, unknown, warning } from './finding.ts';
 import {
   describeNetworkFailure,
   type Probe,
@@ -94,7 +85,7 @@ function judgeReturn(parameters: URLSearchParams) {
 }
 
 /** Extracts the message of an error page, or from its URL; undefined if there is no error. */
-function readErrorText({ status, text, location }: ProbeAnswer): string | undefined {
+function readErrorText({ status, text, location }: ProbeAnswer) {
   if (location !== undefined) {
     // Some providers redirect to an error page with the message in its URL; Google encodes it in base64.
     const { pathname, searchParams } = location;
@@ -123,20 +114,21 @@ function computeSignature({ status, location }: ProbeAnswer) {
 export async function checkAuthorizationRequest(
   url: string,
   probe: Probe,
-  unreachable: Advice & Pick<Finding, 'what'>,
+  unreachable: string,
+  advice: Advice,
 ): Promise<Found> {
   try {
     return judgeAuthorization(await askAuthorization(url, probe), url);
   } catch (error) {
     const { text } = describeNetworkFailure(error, url);
-    return failure('provider.reachable', { ...unreachable, what: `${unreachable.what} ${text}` });
+    return failure('provider.reachable', `${unreachable} ${text}`, advice);
   }
 }
 
 const CHECK = 'provider.redirect-uri';
 
 /** `url` is the authorization request. */
-function judgeAuthorization(outcome: AuthorizationOutcome, url: string): Finding {
+function judgeAuthorization(outcome: AuthorizationOutcome, url: string) {
   const { searchParams, host } = new URL(url);
   const redirectUri = searchParams.get('redirect_uri') ?? '';
   const clientId = searchParams.get('client_id') ?? '';
@@ -147,40 +139,49 @@ function judgeAuthorization(outcome: AuthorizationOutcome, url: string): Finding
         `The provider knows the client ${quote(clientId)} and its redirect URI ${redirectUri}.`,
       );
     case 'redirect-uri-unknown':
-      return failure(CHECK, {
-        what: `The provider does not know the redirect URI ${redirectUri}.`,
+      return failure(CHECK, `The provider does not know the redirect URI ${redirectUri}.`, {
         why: `It says: ${outcome.said}`,
         setting: 'BASE_URL',
         remedy: `register exactly ${redirectUri} for the client ${quote(clientId)} at the provider. If the address is not yours, correct BASE_URL.`,
       });
     case 'client-unknown':
-      return failure('provider.client-id', {
-        what: `The provider does not know the client ${quote(clientId)}, or does not let it log users in.`,
-        why: `It says: ${outcome.said}`,
-        setting: 'OAUTH_CLIENT_ID',
-        remedy:
-          'set it to the client ID as the provider shows it, and check that OIDC_ISSUER names the tenant or realm in which the client is.',
-      });
+      return failure(
+        'provider.client-id',
+        `The provider does not know the client ${quote(clientId)}, or does not let it log users in.`,
+        {
+          why: `It says: ${outcome.said}`,
+          setting: 'OAUTH_CLIENT_ID',
+          remedy:
+            'set it to the client ID as the provider shows it, and check that OIDC_ISSUER names the tenant or realm in which the client is.',
+        },
+      );
     case 'refused':
-      return failure('provider.authorization-request', {
-        what: `The provider refuses the gateway's authorization request: ${outcome.said}`,
-        ...(REFUSALS[outcome.error] ?? {
+      return failure(
+        'provider.authorization-request',
+        `The provider refuses the gateway's authorization request: ${outcome.said}`,
+        REFUSALS[outcome.error] ?? {
           setting: 'OAUTH_ADDED_SCOPES, OAUTH_ADDED_PARAMETERS',
           remedy: "compare the gateway's request with the client's settings at the provider.",
-        }),
-      });
+        },
+      );
     case 'error-page':
-      return failure('provider.authorization-request', {
-        what: 'The provider shows an error page instead of a login page.',
-        why: `It says: ${outcome.said}`,
-        setting: 'OAUTH_CLIENT_ID',
-        remedy: `check the client ${quote(clientId)} and its redirect URI ${redirectUri} at the provider.`,
-      });
+      return failure(
+        'provider.authorization-request',
+        'The provider shows an error page instead of a login page.',
+        {
+          why: `It says: ${outcome.said}`,
+          setting: 'OAUTH_CLIENT_ID',
+          remedy: `check the client ${quote(clientId)} and its redirect URI ${redirectUri} at the provider.`,
+        },
+      );
     case 'not-told':
-      return unknown(CHECK, {
-        what: `whether ${host} knows the redirect URI ${redirectUri}: it only reports this after a login.`,
-        remedy: 'compare it with the one registered at the provider, character by character.',
-      });
+      return unknown(
+        CHECK,
+        `whether ${host} knows the redirect URI ${redirectUri}: it only reports this after a login.`,
+        {
+          remedy: 'compare it with the one registered at the provider, character by character.',
+        },
+      );
   }
 }
 
@@ -221,8 +222,8 @@ export const authorizationCheck = defineProviderCheck(
       nonce: generateSecret(),
     };
     const url = buildLoginRequest(authorizationUrl, login, oauth.addedParameters);
-    return checkAuthorizationRequest(url, probe, {
-      what: "The provider's authorization endpoint cannot be reached.",
+    const unreachable = "The provider's authorization endpoint cannot be reached.";
+    return checkAuthorizationRequest(url, probe, unreachable, {
       setting: 'OAUTH_AUTHORIZATION_URL',
       remedy: 'remove it, so that the discovery document names the endpoint, or correct it.',
     });
@@ -241,13 +242,16 @@ export const proxyRedirectsCheck = defineCheck({
     const unknownUris = await findClientsOwnRedirects(settings);
     return unknownUris.size === 0
       ? ok('provider.redirect-uri', 'The provider knows the redirect URIs of all known clients.')
-      : warning('provider.redirect-uri', {
-          what: `The provider does not know the redirect URIs ${[...unknownUris].join(', ')}.`,
-          why: 'In proxy mode it has to know those of every client that your users have.',
-          setting: 'OAUTH_MODE',
-          remedy:
-            'set OAUTH_MODE=broker: the provider then has to know one, <BASE_URL>/oauth/callback. Or register those that your users need.',
-        });
+      : warning(
+          'provider.redirect-uri',
+          `The provider does not know the redirect URIs ${[...unknownUris].join(', ')}.`,
+          {
+            why: 'In proxy mode it has to know those of every client that your users have.',
+            setting: 'OAUTH_MODE',
+            remedy:
+              'set OAUTH_MODE=broker: the provider then has to know one, <BASE_URL>/oauth/callback. Or register those that your users need.',
+          },
+        );
   },
 });
 
@@ -262,7 +266,7 @@ export async function findClientsOwnRedirects(
 }
 
 /** Builds the request of a client that the gateway redirects to the provider; undefined if it redirects none. */
-function buildProxyRequest({ config: { oauth } }: SettingsAtHand): string | undefined {
+function buildProxyRequest({ config: { oauth } }: SettingsAtHand) {
   const { authorizationUrl } = oauth.endpoints;
   const { id } = oauth.providerClient;
   if (oauth.mode === 'broker' || authorizationUrl === undefined || id === undefined)

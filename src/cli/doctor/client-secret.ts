@@ -9,7 +9,6 @@ import { generateSecret } from '../../platform/ids.ts';
 import {
   type Advice,
   defineCheck,
-  type Finding,
   failure,
   LOGIN_NEEDS_STORE,
   ok,
@@ -50,24 +49,23 @@ export const clientCheck = defineProviderCheck(
         authMethod: providerClient.authMethod === 'post' ? 'basic' : 'post',
       } as const;
       if (providerClient.secret !== undefined && !isRefused(await ask(settings, other, url, form)))
-        return failure(CHECK, {
-          what: 'The provider expects the client secret to be sent another way.',
+        return failure(CHECK, 'The provider expects the client secret to be sent another way.', {
           why,
           setting: 'OAUTH_CLIENT_AUTH',
           remedy: `set OAUTH_CLIENT_AUTH=${other.authMethod}. With it, the provider accepted the secret just now.`,
         });
-      return failure(CHECK, {
-        what: "The provider does not accept the gateway's client ID and secret.",
+      return failure(CHECK, "The provider does not accept the gateway's client ID and secret.", {
         why,
         setting: 'OAUTH_CLIENT_SECRET, OAUTH_CLIENT_ID',
         remedy: adviseOnSecret(providerClient),
       });
     } catch (error) {
       const cause = error instanceof GatewayError ? error.cause : error;
-      return failure(ENDPOINT_CHECK, {
-        what: `The provider's token endpoint cannot be reached. ${describeNetworkFailure(cause, url).text}`,
-        ...CORRECT_URL,
-      });
+      return failure(
+        ENDPOINT_CHECK,
+        `The provider's token endpoint cannot be reached. ${describeNetworkFailure(cause, url).text}`,
+        CORRECT_URL,
+      );
     }
   },
 );
@@ -119,37 +117,39 @@ function judgeAcceptance(
   url: string,
   form: Form,
   refusal: Asked,
-): Finding {
+) {
   const status = refusal?.status ?? 200;
   if (status === 429 || status >= 500)
-    return failure(ENDPOINT_CHECK, {
-      what: `The provider's token endpoint answers ${status}.`,
+    return failure(ENDPOINT_CHECK, `The provider's token endpoint answers ${status}.`, {
       why: refusal?.message,
       remedy: "check the provider's log.",
     });
   if (status === 404)
-    return failure(ENDPOINT_CHECK, {
-      what: `There is no token endpoint at ${url} (404).`,
-      ...CORRECT_URL,
-    });
+    return failure(ENDPOINT_CHECK, `There is no token endpoint at ${url} (404).`, CORRECT_URL);
   const isAboutCode = form.some(([name]) => name === 'code');
   if (isAboutCode && INCONCLUSIVE_HOSTS.test(new URL(url).hostname))
-    return unknown(CHECK, {
-      what: 'whether the provider accepts the client secret: it may look at the code first.',
-      why: refusal?.message,
-      remedy: 'log in once: if the secret is wrong, the gateway log then says so.',
-    });
+    return unknown(
+      CHECK,
+      'whether the provider accepts the client secret: it may look at the code first.',
+      {
+        why: refusal?.message,
+        remedy: 'log in once: if the secret is wrong, the gateway log then says so.',
+      },
+    );
   return secret === undefined
-    ? warning(CHECK, {
-        what: `The provider accepts the client ${id} without a secret: it is a public client.`,
-        why: 'This works. With a secret, no other party can redeem the codes of your users.',
-        setting: 'OAUTH_CLIENT_SECRET',
-        remedy: 'make the client confidential at the provider, and set its secret.',
-      })
+    ? warning(
+        CHECK,
+        `The provider accepts the client ${id} without a secret: it is a public client.`,
+        {
+          why: 'This works. With a secret, no other party can redeem the codes of your users.',
+          setting: 'OAUTH_CLIENT_SECRET',
+          remedy: 'make the client confidential at the provider, and set its secret.',
+        },
+      )
     : ok(CHECK, `The provider accepts the client ${id} and its secret.`);
 }
 
-function adviseOnSecret({ secret }: ProviderClientConfig): string {
+function adviseOnSecret({ secret }: ProviderClientConfig) {
   if (secret === undefined) return 'the client needs a secret: set OAUTH_CLIENT_SECRET to it.';
   if (/^["']|["']$/.test(secret))
     return 'the secret begins or ends with a quotation mark, which some tools take as a part of the value: remove it.';
@@ -176,11 +176,14 @@ export const clientSecretCheck = defineCheck({
     // A replica that does not know doctor's client rejects that one, which says nothing about the gateway's own client.
     if (login?.kind === 'client-forgotten') return [];
     if (await walk.issuesOwnTokens())
-      return unknown(CHECK, {
-        what: "whether the provider accepts the gateway's client ID and secret: when it issues its own tokens, the gateway asks the provider only when a user logs in.",
-        remedy:
-          'run postern doctor without a URL where the settings of the gateway are, or log in once: if the secret is wrong, the client and the log then say so.',
-      });
+      return unknown(
+        CHECK,
+        "whether the provider accepts the gateway's client ID and secret: when it issues its own tokens, the gateway asks the provider only when a user logs in.",
+        {
+          remedy:
+            'run postern doctor without a URL where the settings of the gateway are, or log in once: if the secret is wrong, the client and the log then say so.',
+        },
+      );
     const answer = await walk.probe(url, {
       method: 'POST',
       headers: { 'Content-Type': 'application/x-www-form-urlencoded', Accept: 'application/json' },
@@ -191,20 +194,24 @@ export const clientSecretCheck = defineCheck({
       }).toString(),
     });
     if (answer.status === 429)
-      return unknown(CHECK, {
-        what: "whether the provider accepts the gateway's client: the gateway has received too many requests for tokens (429).",
-        ...adviseOnLimit(answer, 'OAUTH_REFRESH'),
-      });
+      return unknown(
+        CHECK,
+        "whether the provider accepts the gateway's client: the gateway has received too many requests for tokens (429).",
+        adviseOnLimit(answer, 'OAUTH_REFRESH'),
+      );
     const said = readError(answer);
     const providerHost = login?.kind === 'at-provider' ? new URL(login.url).hostname : '';
     if (/own client|invalid_client|unauthorized_client|access_denied/.test(said))
-      return failure(CHECK, {
-        what: "The provider does not accept the gateway's own client ID and secret.",
-        why: `The gateway says: ${said}`,
-        setting: 'OAUTH_CLIENT_SECRET, OAUTH_CLIENT_ID, OAUTH_CLIENT_AUTH',
-        remedy:
-          "copy the secret's value from the provider once more, without quotation marks. If it is right, the provider expects it to be sent the other way: OAUTH_CLIENT_AUTH=post or basic.",
-      });
+      return failure(
+        CHECK,
+        "The provider does not accept the gateway's own client ID and secret.",
+        {
+          why: `The gateway says: ${said}`,
+          setting: 'OAUTH_CLIENT_SECRET, OAUTH_CLIENT_ID, OAUTH_CLIENT_AUTH',
+          remedy:
+            "copy the secret's value from the provider once more, without quotation marks. If it is right, the provider expects it to be sent the other way: OAUTH_CLIENT_AUTH=post or basic.",
+        },
+      );
     if (answer.status === 400 && !INCONCLUSIVE_HOSTS.test(providerHost))
       return ok(CHECK, "The provider accepts the gateway's own client ID and secret.");
     if (answer.status === 400)
@@ -212,8 +219,7 @@ export const clientSecretCheck = defineCheck({
         CHECK,
         `whether ${providerHost} accepts the gateway's client secret: it may look at the token first.`,
       );
-    return failure(ENDPOINT_CHECK, {
-      what: `The token endpoint of the provider cannot be used: ${said}.`,
+    return failure(ENDPOINT_CHECK, `The token endpoint of the provider cannot be used: ${said}.`, {
       remedy: "see the gateway's log.",
     });
   },

@@ -145,12 +145,15 @@ async function diagnoseSettings(
           reachCheck.section,
           // Before the first start, no response is expected; a response from another server is a failure.
           finding.check === REACHABLE && !runs
-            ? unknown('gateway.running', {
-                what: `what clients see, as no gateway answers at ${walk.baseUrl}.`,
-                why: finding.what,
-                remedy:
-                  'start it (postern start), and run this again. If it runs already, correct BASE_URL, or the proxy in front of it.',
-              })
+            ? unknown(
+                'gateway.running',
+                `what clients see, as no gateway answers at ${walk.baseUrl}.`,
+                {
+                  why: finding.what,
+                  remedy:
+                    'start it (postern start), and run this again. If it runs already, correct BASE_URL, or the proxy in front of it.',
+                },
+              )
             : finding,
         );
       if (runs) await askRunningGateway(walk, own, report);
@@ -168,7 +171,8 @@ async function diagnoseSettings(
 async function askRunningGateway(walk: Walk, own: readonly Finding[], report: Report) {
   if (!own.some(isInTheWay)) {
     const walked = await walkGateway(walk, GATEWAY_CHECKS, report);
-    if (!lacksStore(walked)) await compareWithSettings(walk, BACKGROUND_CHECKS, own, report);
+    if (!hasFailed(walked, STORE_CHECK))
+      await compareWithSettings(walk, BACKGROUND_CHECKS, own, report);
     return;
   }
   await walkGateway(walk, [...READING_CHECKS, WITHOUT_LOGIN], report);
@@ -180,8 +184,7 @@ async function askRunningGateway(walk: Walk, own: readonly Finding[], report: Re
 const WITHOUT_LOGIN: Check<Walk> = {
   section: 'Login',
   run: async () =>
-    unknown('login', {
-      what: 'whether clients can register and log in at the gateway that runs.',
+    unknown('login', 'whether clients can register and log in at the gateway that runs.', {
       why: 'Skipped: it counts towards rate limits, and the failures above would prevent it.',
       remedy: 'fix the failures above, restart the gateway, and run this again.',
     }),
@@ -203,8 +206,7 @@ async function compareWithSettings(
     report(
       section,
       known === 'ok'
-        ? failure('gateway.settings', {
-            what: `The running gateway has other settings. ${finding.what}`,
+        ? failure('gateway.settings', `The running gateway has other settings. ${finding.what}`, {
             why: 'With the settings at hand this works.',
             remedy:
               'restart the gateway. If that does not help, it reads its settings from elsewhere.',
@@ -218,31 +220,25 @@ async function compareWithSettings(
 const nameFamily = (check: string) => check.replace(/^token\..*/, 'token');
 
 /** Checks a gateway that responds: all of `checks`, unless it sends clients to another address. */
-async function walkGateway(
-  walk: Walk,
-  checks: readonly Check<Walk>[],
-  report: Report,
-): Promise<readonly Finding[]> {
+async function walkGateway(walk: Walk, checks: readonly Check<Walk>[], report: Report) {
   const entry = await runChecks(ENTRY_CHECKS, walk, report);
-  const isElsewhere = hasFailure(entry.filter(({ check }) => check === BASE_URL_CHECK));
-  if (isElsewhere) return entry;
-  if (!lacksStore(entry)) return [...entry, ...(await runChecks(checks, walk, report))];
-  // One finding per unknown result.
-  const told = new Set<string>();
-  const possible = checks.flatMap((check) => {
-    const { section, needsStore } = check;
-    if (needsStore === undefined) return [check];
-    if (told.has(needsStore)) return [];
-    told.add(needsStore);
-    const run = async () =>
-      unknown('not-tried', `${needsStore}. Not tried: the store does not answer.`);
-    return [{ section, run }];
-  });
+  if (hasFailed(entry, BASE_URL_CHECK)) return entry;
+  const possible = hasFailed(entry, STORE_CHECK) ? leaveOutStore(checks) : checks;
   return [...entry, ...(await runChecks(possible, walk, report))];
 }
 
-const lacksStore = (findings: readonly Finding[]) =>
-  findings.some(({ check, status }) => check === STORE_CHECK && status === 'failure');
+/** Replaces checks that require the store by one finding per unknown result. */
+const leaveOutStore = (checks: readonly Check<Walk>[]) =>
+  checks.flatMap((check, index) => {
+    const { section, needsStore } = check;
+    if (needsStore === undefined) return check;
+    if (checks.findIndex((one) => one.needsStore === needsStore) < index) return [];
+    const what = `${needsStore}. Not tried: the store does not answer.`;
+    return { section, run: async () => unknown('not-tried', what) };
+  });
+
+const hasFailed = (findings: readonly Finding[], name: string) =>
+  findings.some(({ check, status }) => check === name && status === 'failure');
 
 // The checks in order; for a running gateway, in the order in which a client makes these requests.
 

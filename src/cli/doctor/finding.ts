@@ -47,11 +47,7 @@ export type Found = Row | readonly Row[];
 /** Creates findings with one status: the observation, optionally with advice. */
 const createFindingOf =
   (status: Status) =>
-  (check: string, seen: string | (Pick<Finding, 'what'> & Advice)): Finding => ({
-    check,
-    status,
-    ...(typeof seen === 'string' ? { what: seen } : seen),
-  });
+  (check: string, what: string, advice?: Advice): Finding => ({ check, status, what, ...advice });
 
 export const ok = createFindingOf('ok');
 export const warning = createFindingOf('warning');
@@ -193,13 +189,12 @@ function renderSummary(findings: readonly Finding[]) {
 }
 
 /** Failures that block all else come first; others follow in the order in which they were found. */
-const ROOTS = [/^settings(\.|$)/, /^store(\.|$)/, /^gateway\.(reachable|certificate)$/];
+const ROOTS = [/^settings(\.|$)/, /^store(\.|$)/, /^gateway\.(reachable|certificate)$/, /^/];
 
 /** One sentence: what to fix first, and how. Undefined if nothing failed. */
-function renderStart(findings: readonly Finding[]): string | undefined {
+function renderStart(findings: readonly Finding[]) {
   const failures = findings.filter(({ status }) => status === 'failure');
-  const root = ROOTS.map((name) => failures.find(({ check }) => name.test(check))).find(Boolean);
-  const first = root ?? failures[0];
+  const first = ROOTS.map((name) => failures.find(({ check }) => name.test(check))).find(Boolean);
   // The correct value of an invalid setting may be under a misspelled name.
   const misspelled = findings.find(
     ({ check, setting }) =>
@@ -229,15 +224,8 @@ const MAX_TEXT = 2000;
 
 /** Wraps at spaces; a long URL stays whole, so that it can be copied. */
 function wrap(text: string, indent: number) {
-  const lines: string[] = [];
-  let line = '';
   // Text from servers and tokens is escaped and shortened, so that it cannot take over the terminal.
   const visible = shorten(text, MAX_TEXT).replace(/[\p{Cc}\p{Cf}]+/gu, ' ');
-  for (const word of visible.split(' ')) {
-    if (line !== '' && line.length + word.length + 1 > WIDTH - indent) {
-      lines.push(line);
-      line = word;
-    } else line = line === '' ? word : `${line} ${word}`;
-  }
-  return [...lines, line].join(`\n${' '.repeat(indent)}`);
+  const lines = new RegExp(`(.{1,${WIDTH - indent}}|[^ ]+)(?: |$)`, 'gs');
+  return visible.replace(lines, `$1\n${' '.repeat(indent)}`).trimEnd();
 }

@@ -101,7 +101,7 @@ function readConsentForm({ status, text, url }: ProbeAnswer) {
   return { action: new URL(action, url).href, body: form.toString() };
 }
 
-export type ProbeRegistration = Awaited<ReturnType<typeof register>>;
+export type ProbeRegistration = Awaited<ReturnType<typeof registerClient>>;
 
 /** Doctor's redirect URI; no program listens there, and no request is sent there. */
 export const LOOPBACK_REDIRECT_URI = 'http://127.0.0.1:33418/callback';
@@ -114,7 +114,7 @@ const EDITOR_REDIRECT_URI = `${EDITOR_SCHEME}://anysphere.cursor-mcp/oauth/callb
  * Registers once: only few registrations are allowed per hour. `refusesEditors`: the settings at hand refuse an editor's scheme,
  * so it is not tried. @throws FetchError
  */
-export async function register(url: string, probe: Probe, refusesEditors: boolean) {
+export async function registerClient(url: string, probe: Probe, refusesEditors: boolean) {
   const send = (...redirectUris: readonly string[]) =>
     probe(url, {
       method: 'POST',

@@ -43,31 +43,37 @@ export const loginCheck = defineCheck({
           `A login leads to ${new URL(outcome.url).host}${outcome.hasConsentPage ? ', through the consent page' : ''}.`,
         );
       case 'page-forgotten':
-        return failure('replicas.secret', {
-          what: 'The consent page counts as expired a moment after it was shown.',
-          why: `The replica that got the answer cannot decrypt what the replica that showed the page has stored: their secrets differ. It says: ${outcome.said}`,
-          setting: 'OAUTH_STATE_SECRET',
-          remedy: `set the same list of secrets on all replicas, and the same REDIS_URL. ${HOW_TO_CHANGE_SECRET}`,
-        });
+        return failure(
+          'replicas.secret',
+          'The consent page counts as expired a moment after it was shown.',
+          {
+            why: `The replica that got the answer cannot decrypt what the replica that showed the page has stored: their secrets differ. It says: ${outcome.said}`,
+            setting: 'OAUTH_STATE_SECRET',
+            remedy: `set the same list of secrets on all replicas, and the same REDIS_URL. ${HOW_TO_CHANGE_SECRET}`,
+          },
+        );
       case 'client-forgotten':
-        return failure('replicas.store', {
-          what: 'The client that was registered a moment ago is unknown.',
-          why: `The replica that was asked has another store than the one that registered it. It says: ${outcome.said}`,
-          setting: 'REDIS_URL',
-          remedy:
-            'several replicas need the same REDIS_URL: without it each keeps its clients and sessions for itself.',
-        });
+        return failure(
+          'replicas.store',
+          'The client that was registered a moment ago is unknown.',
+          {
+            why: `The replica that was asked has another store than the one that registered it. It says: ${outcome.said}`,
+            setting: 'REDIS_URL',
+            remedy:
+              'several replicas need the same REDIS_URL: without it each keeps its clients and sessions for itself.',
+          },
+        );
       case 'limited':
-        return unknown(LOGIN_CHECK, {
-          what: 'whether a login works: the gateway has received too many logins (429).',
-          ...outcome.advice,
-        });
+        return unknown(
+          LOGIN_CHECK,
+          'whether a login works: the gateway has received too many logins (429).',
+          outcome.advice,
+        );
       case 'refused': {
         const { said } = outcome;
         const [, setting, remedy = "see the gateway's log."] =
           ADVICE.find(([sign]) => sign.test(said)) ?? [];
-        return failure(LOGIN_CHECK, {
-          what: `The gateway refuses a login: ${said}`,
+        return failure(LOGIN_CHECK, `The gateway refuses a login: ${said}`, {
           setting,
           remedy,
         });
@@ -108,8 +114,8 @@ export const providerLoginCheck = defineCheck({
   async run({ logIn, probe }: Walk) {
     const outcome = await logIn();
     if (outcome?.kind !== 'at-provider') return [];
-    return checkAuthorizationRequest(outcome.url, probe, {
-      what: 'The login leads to a provider that does not answer here.',
+    const unreachable = 'The login leads to a provider that does not answer here.';
+    return checkAuthorizationRequest(outcome.url, probe, unreachable, {
       setting: 'OIDC_ISSUER',
       remedy:
         "start the provider, or check that users' browsers can reach it; the gateway may reach it through another route.",
@@ -131,27 +137,32 @@ export const registrationCheck = defineCheck({
       tellRegistration(registration),
       registration?.kind === 'registered' &&
         registration.refusedSchemes !== undefined &&
-        warning('registration.schemes', {
-          what: `Editors with their own callback scheme (cursor://) cannot register: ${registration.refusedSchemes}`,
-          setting: 'OAUTH_REDIRECT_SCHEMES',
-          remedy:
-            'list the schemes: OAUTH_REDIRECT_SCHEMES=cursor,vscode. Or set OAUTH_MODE=broker, which allows them.',
-        }),
+        warning(
+          'registration.schemes',
+          `Editors with their own callback scheme (cursor://) cannot register: ${registration.refusedSchemes}`,
+          {
+            setting: 'OAUTH_REDIRECT_SCHEMES',
+            remedy:
+              'list the schemes: OAUTH_REDIRECT_SCHEMES=cursor,vscode. Or set OAUTH_MODE=broker, which allows them.',
+          },
+        ),
       document.client_id_metadata_document_supported === true
         ? ok('client-documents', 'Clients may also use a client ID metadata document.')
-        : ok('client-documents', {
-            what: 'Client ID metadata documents are not offered, so clients register instead.',
-            why: 'They are offered if CIMD_ALLOWED_HOSTS names hosts and the gateway can reach one of them.',
-          }),
+        : ok(
+            'client-documents',
+            'Client ID metadata documents are not offered, so clients register instead.',
+            {
+              why: 'They are offered if CIMD_ALLOWED_HOSTS names hosts and the gateway can reach one of them.',
+            },
+          ),
     ];
   },
 });
 
-function tellRegistration(registration: ProbeRegistration | undefined): Finding {
+function tellRegistration(registration: ProbeRegistration | undefined) {
   switch (registration?.kind) {
     case undefined:
-      return warning(REGISTRATION_CHECK, {
-        what: 'The metadata names no registration_endpoint.',
+      return warning(REGISTRATION_CHECK, 'The metadata names no registration_endpoint.', {
         why: 'Clients that register by themselves need a client ID instead. A Postern gateway always names one.',
         remedy: 'check that this is the gateway, and that no proxy in front changes the document.',
       });
@@ -161,20 +172,23 @@ function tellRegistration(registration: ProbeRegistration | undefined): Finding 
         `Clients can register: this check did, as "postern doctor" (${registration.clientId}), which has no rights and expires by itself.`,
       );
     case 'token-needed':
-      return warning(REGISTRATION_CHECK, {
-        what: 'Registration needs a token (DCR_ACCESS_TOKEN), which few clients send.',
-        setting: 'DCR_ACCESS_TOKEN',
-        remedy:
-          'remove it to let clients register themselves, or give each client a client ID that you registered.',
-      });
+      return warning(
+        REGISTRATION_CHECK,
+        'Registration needs a token (DCR_ACCESS_TOKEN), which few clients send.',
+        {
+          setting: 'DCR_ACCESS_TOKEN',
+          remedy:
+            'remove it to let clients register themselves, or give each client a client ID that you registered.',
+        },
+      );
     case 'limited':
-      return unknown(REGISTRATION_CHECK, {
-        what: 'whether clients can register: the gateway has received too many registrations (429).',
-        ...registration.advice,
-      });
+      return unknown(
+        REGISTRATION_CHECK,
+        'whether clients can register: the gateway has received too many registrations (429).',
+        registration.advice,
+      );
     case 'refused':
-      return failure(REGISTRATION_CHECK, {
-        what: `Clients cannot register: ${registration.said}.`,
+      return failure(REGISTRATION_CHECK, `Clients cannot register: ${registration.said}.`, {
         remedy: "see the gateway's log.",
       });
   }
@@ -286,7 +300,7 @@ const OBSTACLES: readonly Obstacle[] = [
   },
 ];
 
-function judgeClients(facts: ClientFacts): Found {
+function judgeClients(facts: ClientFacts) {
   const found = new Map<Obstacle | undefined, KnownClient[]>();
   for (const client of KNOWN_CLIENTS) {
     const obstacle = OBSTACLES.find(({ isMet }) => isMet(client, facts));
@@ -301,7 +315,7 @@ function judgeClients(facts: ClientFacts): Found {
       const clients = found.get(obstacle);
       const { check, what, isByDesign, isMet: _isMet, ...advice } = obstacle;
       const judge = isByDesign ? ok : warning;
-      return clients && judge(check, { what: `${what}: ${listNames(clients)}.`, ...advice });
+      return clients && judge(check, `${what}: ${listNames(clients)}.`, advice);
     }),
   ];
 }

@@ -18,7 +18,7 @@ import { createOutbound, NoAnswer } from '../../connections/servers/outbound.ts'
 import { ConnectionProblem, type ConnectionServer } from '../../mcp/upstream/connections.ts';
 import { describeCause } from '../../platform/log.ts';
 import { createPublicNetwork, HostNotPublic } from '../../platform/outbound/public-network.ts';
-import { type Finding, failure, ok, type Row, warning } from './finding.ts';
+import { failure, ok, type Row, warning } from './finding.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
 
 const CHECK = 'server.login';
@@ -44,8 +44,7 @@ export async function checkLogins(
   };
   return found.flatMap(({ server, login }) => {
     if (login.kind === 'problem')
-      return failure(CHECK, {
-        what: `Users cannot connect to ${login.message}`,
+      return failure(CHECK, `Users cannot connect to ${login.message}`, {
         why: login.cause === undefined ? undefined : describeCause(login.cause),
         setting: LOGIN_SETTING,
         remedy: adviseOnLogin(server.name, login),
@@ -54,8 +53,7 @@ export async function checkLogins(
     const foreign = findForeignEndpoints(server, login.at, [...provider, ...others]);
     return foreign === undefined
       ? [tellClient(server, login), tellPkce(server, login)]
-      : failure(CHECK, {
-          what: `Users cannot connect to ${foreign.message}`,
+      : failure(CHECK, `Users cannot connect to ${foreign.message}`, {
           setting: LOGIN_SETTING,
           remedy: 'ask its operator for the reason first.',
         });
@@ -84,47 +82,56 @@ const BECOMES_KNOWN = {
 function tellClient(
   { name }: ConnectionServer,
   { at: { issuer }, client, isAmbiguous, redirectUri: uri }: FoundPlace,
-): Finding {
+) {
   if (isAmbiguous) {
-    return failure(CHECK, {
-      what: `Users cannot connect to ${name}: its client has the redirect URI of all servers, and ${issuer} does not promise to say in its responses who it is (RFC 9207).`,
-      setting: LOGIN_SETTING,
-      remedy: `add the redirect URI ${uri} to the client there, and remove "redirectUri" from the "auth" of ${name}.`,
-    });
+    return failure(
+      CHECK,
+      `Users cannot connect to ${name}: its client has the redirect URI of all servers, and ${issuer} does not promise to say in its responses who it is (RFC 9207).`,
+      {
+        setting: LOGIN_SETTING,
+        remedy: `add the redirect URI ${uri} to the client there, and remove "redirectUri" from the "auth" of ${name}.`,
+      },
+    );
   }
   if (client !== 'nobody') {
     const needed = client === 'configured' ? `. Its redirect URI there must be ${uri}` : '';
     return ok(CHECK, `Users of ${name} log in at ${issuer}. ${BECOMES_KNOWN[client]}${needed}.`);
   }
-  return failure(CHECK, {
-    what: `Users cannot connect to ${name}: ${issuer} lets no client register itself.`,
-    setting: LOGIN_SETTING,
-    remedy: `create a client there with the redirect URI ${uri}, and set its "clientId" (and "clientSecret") in the "auth" of ${name}.`,
-  });
+  return failure(
+    CHECK,
+    `Users cannot connect to ${name}: ${issuer} lets no client register itself.`,
+    {
+      setting: LOGIN_SETTING,
+      remedy: `create a client there with the redirect URI ${uri}, and set its "clientId" (and "clientSecret") in the "auth" of ${name}.`,
+    },
+  );
 }
 
-function tellPkce(
-  { name, auth }: ConnectionServer,
-  { at: { issuer }, takesS256 }: FoundPlace,
-): Finding | undefined {
+function tellPkce({ name, auth }: ConnectionServer, { at: { issuer }, takesS256 }: FoundPlace) {
   if (takesS256 === true || !auth.pkce) return undefined;
   // If the operator named the endpoints, there is no metadata to read.
   const hasNoMetadata =
     auth.authorizationServer !== undefined && 'tokenUrl' in auth.authorizationServer;
   if (hasNoMetadata) return undefined;
   if (takesS256 === undefined)
-    return warning(CHECK, {
-      what: `${issuer}, where users of ${name} log in, does not say whether it supports PKCE with S256.`,
-      why: 'The gateway sends it anyway, and most servers accept it.',
-    });
-  return failure(CHECK, {
-    what: `${issuer}, where users of ${name} log in, does not support PKCE with S256.`,
-    setting: LOGIN_SETTING,
-    remedy:
-      auth.clientSecret !== undefined
-        ? `add "pkce": false to the "auth" of ${name}: its client secret protects the code.`
-        : `create a client with a secret there, and set "clientId", "clientSecret" and "pkce": false in the "auth" of ${name}.`,
-  });
+    return warning(
+      CHECK,
+      `${issuer}, where users of ${name} log in, does not say whether it supports PKCE with S256.`,
+      {
+        why: 'The gateway sends it anyway, and most servers accept it.',
+      },
+    );
+  return failure(
+    CHECK,
+    `${issuer}, where users of ${name} log in, does not support PKCE with S256.`,
+    {
+      setting: LOGIN_SETTING,
+      remedy:
+        auth.clientSecret !== undefined
+          ? `add "pkce": false to the "auth" of ${name}: its client secret protects the code.`
+          : `create a client with a secret there, and set "clientId", "clientSecret" and "pkce": false in the "auth" of ${name}.`,
+    },
+  );
 }
 
 // §24.6: how users would log in at a server, determined as the gateway does when a user connects. Nothing is registered.

@@ -11,7 +11,7 @@ import { FetchError } from '../../platform/fetch-with-limits.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
 import { describeCause } from '../../platform/log.ts';
 import { quote } from '../../platform/text.ts';
-import { defineCheck, type Finding, failure, ok, unknown, warning } from './finding.ts';
+import { defineCheck, failure, ok, unknown, warning } from './finding.ts';
 import { describeNetworkFailure, type FailureKind, type Probe } from './instruments.ts';
 import {
   defineDocumentCheck,
@@ -48,7 +48,7 @@ export const discoveryCheck = defineCheck({
 });
 
 /** Contacts a provider whose endpoints are known without a document. A refusal counts as a response. */
-async function checkProviderReach(probe: Probe, { metadata }: ProviderAtHand): Promise<Finding> {
+async function checkProviderReach(probe: Probe, { metadata }: ProviderAtHand) {
   const { issuer, userinfo_endpoint: url = issuer } = await metadata.get();
   try {
     await probe(url);
@@ -63,24 +63,30 @@ async function checkProviderReach(probe: Probe, { metadata }: ProviderAtHand): P
 }
 
 /** Explains why the document of this issuer could not be used. */
-async function explain(error: unknown, issuer: string, probe: Probe): Promise<Finding> {
+async function explain(error: unknown, issuer: string, probe: Probe) {
   const url = buildDiscoveryUrl(issuer);
   if (error instanceof IssuerMismatch) {
     const foundIssuer = (await probe(url)).json?.issuer;
     const isSlash = String(foundIssuer).replace(/\/$/, '') === issuer.replace(/\/$/, '');
-    return failure('provider.issuer', {
-      what: `The provider calls itself ${quote(foundIssuer)}, and OIDC_ISSUER is ${quote(issuer)}.`,
-      why: `Issuers are compared character by character${isSlash ? ', and a slash at the end counts' : ''}: the gateway uses no document, and accepts no token, of another issuer.`,
-      setting: 'OIDC_ISSUER',
-      remedy: `set OIDC_ISSUER=${String(foundIssuer)} if this is the right provider.`,
-    });
+    return failure(
+      'provider.issuer',
+      `The provider calls itself ${quote(foundIssuer)}, and OIDC_ISSUER is ${quote(issuer)}.`,
+      {
+        why: `Issuers are compared character by character${isSlash ? ', and a slash at the end counts' : ''}: the gateway uses no document, and accepts no token, of another issuer.`,
+        setting: 'OIDC_ISSUER',
+        remedy: `set OIDC_ISSUER=${String(foundIssuer)} if this is the right provider.`,
+      },
+    );
   }
   if (error instanceof FetchError) return explainNetwork(error, url, 'OIDC_ISSUER');
-  return failure(DISCOVERY_CHECK, {
-    what: `The provider's discovery document cannot be used: ${describeCause(error)}.`,
-    setting: 'OIDC_ISSUER',
-    remedy: `open ${url} in a browser: it must show a JSON document. A 404 means that the issuer's path (tenant, realm, letter case) is wrong.`,
-  });
+  return failure(
+    DISCOVERY_CHECK,
+    `The provider's discovery document cannot be used: ${describeCause(error)}.`,
+    {
+      setting: 'OIDC_ISSUER',
+      remedy: `open ${url} in a browser: it must show a JSON document. A 404 means that the issuer's path (tenant, realm, letter case) is wrong.`,
+    },
+  );
 }
 
 const REMEDIES: Readonly<Record<FailureKind, string>> = {
@@ -99,10 +105,9 @@ const REMEDIES: Readonly<Record<FailureKind, string>> = {
   other: 'check that the URL is that of the provider.',
 };
 
-function explainNetwork(error: unknown, url: string, setting: string): Finding {
+function explainNetwork(error: unknown, url: string, setting: string) {
   const { kind, text } = describeNetworkFailure(error, url);
-  return failure('provider.reachable', {
-    what: `The provider cannot be reached. ${text}`,
+  return failure('provider.reachable', `The provider cannot be reached. ${text}`, {
     why: 'No user can log in, and a gateway that starts now cannot verify tokens.',
     setting: kind === 'proxy' ? 'HTTPS_PROXY' : setting,
     remedy: REMEDIES[kind],
@@ -120,11 +125,14 @@ export const keySetCheck = defineProviderCheck('Identity provider', async (_sett
     const cause = error instanceof GatewayError ? error.cause : error;
     if (cause instanceof FetchError)
       return { ...explainNetwork(cause, url, 'OIDC_JWKS_URL'), check: 'provider.key-set' };
-    return failure('provider.key-set', {
-      what: `The provider's key set cannot be used: ${describeCause(cause)}.`,
-      setting: 'OIDC_JWKS_URL',
-      remedy: `open ${url} in a browser: it must show a JSON document with keys. authentik needs a signing key for this.`,
-    });
+    return failure(
+      'provider.key-set',
+      `The provider's key set cannot be used: ${describeCause(cause)}.`,
+      {
+        setting: 'OIDC_JWKS_URL',
+        remedy: `open ${url} in a browser: it must show a JSON document with keys. authentik needs a signing key for this.`,
+      },
+    );
   }
 });
 
@@ -140,16 +148,22 @@ export const capabilitiesCheck = defineProviderCheck(
     return [
       secret !== undefined &&
         lacks(json, 'token_endpoint_auth_methods_supported', method) &&
-        warning('provider.client-auth', {
-          what: `The provider does not list ${method} as a way to send the secret.`,
-          setting: 'OAUTH_CLIENT_AUTH',
-          remedy: `set OAUTH_CLIENT_AUTH=${otherMethod}.`,
-        }),
+        warning(
+          'provider.client-auth',
+          `The provider does not list ${method} as a way to send the secret.`,
+          {
+            setting: 'OAUTH_CLIENT_AUTH',
+            remedy: `set OAUTH_CLIENT_AUTH=${otherMethod}.`,
+          },
+        ),
       lacks(json, 'code_challenge_methods_supported', 'S256') &&
-        warning('provider.pkce', {
-          what: 'The provider does not list PKCE with S256, which the gateway sends.',
-          remedy: 'use a provider, or a version of it, that supports PKCE (RFC 7636).',
-        }),
+        warning(
+          'provider.pkce',
+          'The provider does not list PKCE with S256, which the gateway sends.',
+          {
+            remedy: 'use a provider, or a version of it, that supports PKCE (RFC 7636).',
+          },
+        ),
     ];
   },
 );
@@ -171,16 +185,14 @@ export const loginAbilitiesCheck = defineDocumentCheck((document, oauth, { acces
   return [
     // OpenID Connect Core §3.1.2.1. However, a provider may omit the scope from its list (Discovery §3).
     scopes?.includes('openid') === false &&
-      warning('provider.openid', {
-        what: 'The provider does not list the scope openid.',
+      warning('provider.openid', 'The provider does not list the scope openid.', {
         why: 'Without it there is no ID token, which identifies the user: every login would fail.',
         setting: 'OIDC_ISSUER',
         remedy:
           'check that it is the issuer of an OpenID provider, and not of an authorization server for APIs only; or allow the scope openid there.',
       }),
     listed?.some((name) => algorithms.has(name)) === false &&
-      failure('provider.id-token', {
-        what: `The provider signs ID tokens with ${listed.join(', ')} only.`,
+      failure('provider.id-token', `The provider signs ID tokens with ${listed.join(', ')} only.`, {
         why: 'The gateway verifies them with the public keys of the provider, and does not support such an algorithm.',
         setting: 'OIDC_ISSUER',
         remedy: `have the provider sign ID tokens with a key pair, for example RS256 (${[...algorithms.keys()].join(', ')}). In authentik, choose a signing key.`,
@@ -203,7 +215,7 @@ const NEED_NO_SCOPE: ReadonlySet<Provider> = new Set(['keycloak', 'google', 'cog
 function judgeRefreshTokens(
   { scopes_supported: scopes = [] }: ProviderDocument,
   { provider, addedScopes, tokens }: BrokerConfig,
-): Finding {
+) {
   const isAsked = [...scopes, ...addedScopes].includes('offline_access');
   if (isAsked || NEED_NO_SCOPE.has(provider.name)) {
     const how = isAsked
@@ -219,13 +231,16 @@ function judgeRefreshTokens(
       REFRESH_CHECK,
       `The provider's access tokens are valid until they are revoked, unless it issues refresh tokens: with either the gateway asks it every ${tokens.renewalSeconds} s whether a user may still log in.`,
     );
-  return warning(REFRESH_CHECK, {
-    what: 'The provider does not list the scope offline_access, so it may issue no refresh token to the gateway.',
-    why: `The gateway could not ask it whether a user may still log in: each login would end after OAUTH_GRANT_UNRENEWED_SECONDS (${tokens.grantUnrenewedSeconds} s), and the user would have to log in again.`,
-    setting: 'OAUTH_ADDED_SCOPES, OAUTH_GRANT_UNRENEWED_SECONDS',
-    remedy:
-      'allow refresh tokens for the client at the provider. If it supports the scope without listing it, set OAUTH_ADDED_SCOPES=offline_access.',
-  });
+  return warning(
+    REFRESH_CHECK,
+    'The provider does not list the scope offline_access, so it may issue no refresh token to the gateway.',
+    {
+      why: `The gateway could not ask it whether a user may still log in: each login would end after OAUTH_GRANT_UNRENEWED_SECONDS (${tokens.grantUnrenewedSeconds} s), and the user would have to log in again.`,
+      setting: 'OAUTH_ADDED_SCOPES, OAUTH_GRANT_UNRENEWED_SECONDS',
+      remedy:
+        'allow refresh tokens for the client at the provider. If it supports the scope without listing it, set OAUTH_ADDED_SCOPES=offline_access.',
+    },
+  );
 }
 
 // §13.4, §13.5: whether the provider notifies the gateway of logouts, and whether users can log out there.
@@ -247,11 +262,7 @@ export const providerLogoutCheck = defineDocumentCheck((document, oauth, { confi
 
 const BACKCHANNEL_CHECK = 'provider.backchannel-logout';
 
-function judgeBackchannel(
-  document: ProviderDocument,
-  baseUrl: string,
-  ends: 'session' | 'all',
-): Finding {
+function judgeBackchannel(document: ProviderDocument, baseUrl: string, ends: 'session' | 'all') {
   if (document.backchannel_logout_supported !== true)
     return ok(
       BACKCHANNEL_CHECK,
@@ -265,10 +276,13 @@ function judgeBackchannel(
   const unnamed = namesSessions
     ? ''
     : ' It does not say that it names sessions (backchannel_logout_session_supported).';
-  return ok(BACKCHANNEL_CHECK, {
-    what: `The provider can notify the gateway of logouts. Register ${baseUrl}/oauth/backchannel-logout as back-channel logout URL of the gateway's client.${unnamed}`,
-    why: `When a user logs out there, ${what}.`,
-  });
+  return ok(
+    BACKCHANNEL_CHECK,
+    `The provider can notify the gateway of logouts. Register ${baseUrl}/oauth/backchannel-logout as back-channel logout URL of the gateway's client.${unnamed}`,
+    {
+      why: `When a user logs out there, ${what}.`,
+    },
+  );
 }
 
 // Clocks have to agree, because tokens have a validity period.
@@ -283,7 +297,7 @@ function judgeClock(
   offset: number | undefined,
   toleranceSeconds: number,
   other: 'this machine' | 'the gateway',
-): Finding {
+) {
   if (offset === undefined)
     return unknown(
       CLOCK_CHECK,
@@ -292,12 +306,15 @@ function judgeClock(
   const seconds = Math.abs(Math.round(offset));
   if (Math.abs(offset) <= toleranceSeconds)
     return ok(CLOCK_CHECK, `The clocks of the provider and of ${other} agree.`);
-  return (seconds >= HOPELESS_SECONDS ? failure : warning)(CLOCK_CHECK, {
-    what: `The provider's clock is ${seconds} s ${offset > 0 ? 'ahead of' : 'behind'} that of ${other}.`,
-    why: `Tokens would count as ${offset > 0 ? 'not valid yet' : 'expired too early'}; ${toleranceSeconds} s are allowed.`,
-    setting: 'OIDC_CLOCK_TOLERANCE_SECONDS',
-    remedy: 'set the clock of the machine that is wrong (NTP). The setting allows 60 s at most.',
-  });
+  return (seconds >= HOPELESS_SECONDS ? failure : warning)(
+    CLOCK_CHECK,
+    `The provider's clock is ${seconds} s ${offset > 0 ? 'ahead of' : 'behind'} that of ${other}.`,
+    {
+      why: `Tokens would count as ${offset > 0 ? 'not valid yet' : 'expired too early'}; ${toleranceSeconds} s are allowed.`,
+      setting: 'OIDC_CLOCK_TOLERANCE_SECONDS',
+      remedy: 'set the clock of the machine that is wrong (NTP). The setting allows 60 s at most.',
+    },
+  );
 }
 
 /** Compares clocks by the Date header of the provider's responses. */

@@ -2,6 +2,7 @@
 
 import { isIP } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
+import { catalogue } from '../../errors/catalogue.ts';
 import { isObject } from '../../platform/json.ts';
 import {
   type Advice,
@@ -46,7 +47,7 @@ export const reachCheck = defineCheck({
     } catch (error) {
       const { kind, text } = describeNetworkFailure(error, walk.endpoint);
       const check = kind.startsWith('certificate') ? CERTIFICATE : REACHABLE;
-      return failure(check, { what: text, remedy: REACH_REMEDIES[kind] });
+      return failure(check, text, { remedy: REACH_REMEDIES[kind] });
     }
   },
 });
@@ -54,52 +55,54 @@ export const reachCheck = defineCheck({
 async function judgeAnswer(answer: ProbeAnswer, walk: Walk): Promise<Finding> {
   const { endpoint, baseUrl } = walk;
   const { status, headers, milliseconds, location: target } = answer;
+  const refuse = (what: string, advice: Advice) => failure(ENDPOINT, what, advice);
   const { host } = new URL(baseUrl);
   if (readReason(answer) === 'invalid_host')
-    return failure(ENDPOINT, {
-      what: `The gateway does not accept the host name ${host}.`,
+    return refuse(`The gateway does not accept the host name ${host}.`, {
       setting: 'BASE_URL',
       remedy: `set BASE_URL=${baseUrl} on the gateway if this is its public address. If it is already set, have the proxy in front pass on the Host header unchanged. For a second name: ALLOWED_HOSTS=${host}`,
     });
   if (headers.get('location') !== null) {
     // Either to another address of the gateway, or to the login page of a proxy.
     const isMoved = target?.pathname.replace(/\/$/, '').endsWith('/mcp') === true;
-    return failure(ENDPOINT, {
-      what: `${endpoint} redirects to ${target === undefined ? headers.get('location') : target.origin + target.pathname}: clients do not follow that.`,
-      remedy: isMoved
-        ? `give clients that address, and check it: postern doctor ${target.href}`
-        : 'if that is a login page of a proxy in front, exempt /mcp, /oauth/* and /.well-known/* from it: clients log in at the gateway.',
-    });
+    return refuse(
+      `${endpoint} redirects to ${target === undefined ? headers.get('location') : target.origin + target.pathname}: clients do not follow that.`,
+      {
+        remedy: isMoved
+          ? `give clients that address, and check it: postern doctor ${target.href}`
+          : 'if that is a login page of a proxy in front, exempt /mcp, /oauth/* and /.well-known/* from it: clients log in at the gateway.',
+      },
+    );
   }
   if (status === 404)
-    return failure(ENDPOINT, {
-      what: `There is no MCP endpoint at ${endpoint} (404).`,
-      ...(await adviseOnPath(answer, walk)),
-    });
+    return refuse(
+      `There is no MCP endpoint at ${endpoint} (404).`,
+      await adviseOnPath(answer, walk),
+    );
   if (status === 429)
-    return failure(ENDPOINT, {
-      what: 'The gateway has received too many requests (429).',
-      ...adviseOnLimit(answer, 'MCP'),
-    });
+    return refuse(
+      'The gateway has received too many requests (429).',
+      adviseOnLimit(answer, 'MCP'),
+    );
   if ([502, 503, 504].includes(status) && answer.json === undefined)
-    return failure(REACHABLE, {
-      what: `A proxy answers for ${endpoint}, but not the gateway (${status}).`,
+    return failure(REACHABLE, `A proxy answers for ${endpoint}, but not the gateway (${status}).`, {
       remedy:
         'start the gateway, and check the address that the proxy forwards to. If it runs, the proxy may send it no requests because it is not ready: its log, its own /health/ready, or `postern doctor` without a URL where its settings are says why.',
     });
   if (status >= 500)
-    return failure(ENDPOINT, {
-      what: `${endpoint} answers ${status}.`,
+    return refuse(`${endpoint} answers ${status}.`, {
       remedy: "see the gateway's log.",
     });
   if (!isFromMcp(answer))
-    return failure(ENDPOINT, {
-      what: `The server at ${endpoint} is not an MCP server: ${status}, ${headers.get('content-type') ?? 'no content'}.`,
-      remedy:
-        status === 403
-          ? 'check the address. If it is right, a firewall or proxy in front refuses the request: let POST requests to /mcp through.'
-          : 'check the address, and where the proxy in front of it forwards to.',
-    });
+    return refuse(
+      `The server at ${endpoint} is not an MCP server: ${status}, ${headers.get('content-type') ?? 'no content'}.`,
+      {
+        remedy:
+          status === 403
+            ? 'check the address. If it is right, a firewall or proxy in front refuses the request: let POST requests to /mcp through.'
+            : 'check the address, and where the proxy in front of it forwards to.',
+      },
+    );
   return ok(REACHABLE, `${endpoint} answers (${milliseconds} ms).`);
 }
 
@@ -118,7 +121,7 @@ async function adviseOnPath(answer: ProbeAnswer, walk: Walk): Promise<Advice> {
       setting: 'BASE_URL',
       remedy: `check that address: postern doctor ${origin}. If BASE_URL has the path ${pathname} by mistake, set BASE_URL=${origin}.`,
     };
-  const isGateway = /^This path does not exist/.test(String(readErrorData(answer).details));
+  const isGateway = readErrorData(answer).details === catalogue.not_found.details;
   const why = 'A gateway got the request, but with another path than /mcp.';
   if (hasPath)
     return {
@@ -154,7 +157,7 @@ async function checkCertificate({ baseUrl, isProxied, clock }: Walk): Promise<Fi
   if (days >= EXPIRES_SOON_DAYS)
     return ok(CERTIFICATE, `The TLS certificate is valid for ${days} more days.`);
   const what = `The TLS certificate expires in ${days} days.`;
-  return warning(CERTIFICATE, { what, remedy: 'renew it.' });
+  return warning(CERTIFICATE, what, { remedy: 'renew it.' });
 }
 
 const TIMEOUT_MS = 5000;
@@ -181,25 +184,28 @@ const readCertificateEnd = (host: string, port: number): Promise<number | undefi
 const READY_CHECK = 'gateway.ready';
 export const STORE_CHECK = 'gateway.ready.store';
 
-const LACKS: Readonly<Record<string, Advice & { readonly what: string }>> = {
-  keySet: {
-    what: "The gateway never got the provider's key set, so it cannot verify tokens.",
-    why: 'The provider is down or cannot be reached from the gateway, or its discovery document names another issuer.',
-    setting: 'OIDC_ISSUER',
-    remedy:
-      "start the provider, or correct OIDC_ISSUER; if internet access requires a proxy, set HTTPS_PROXY=http://host:port. The gateway's log has the reason, and `postern doctor` without a URL, where the gateway's settings are, finds it.",
-  },
-  store: {
-    what: 'The gateway cannot use its store.',
-    setting: 'REDIS_URL',
-    remedy:
-      'check that Redis runs and can be reached from the gateway (or that there is space in DATA_DIR).',
-  },
-  servers: {
-    what: 'A required MCP server behind the gateway cannot be reached.',
-    setting: 'POSTERN_CONFIG',
-    remedy: "start the server; the gateway's log names it.",
-  },
+const LACKS: Readonly<Record<string, readonly [what: string, advice: Advice]>> = {
+  keySet: [
+    "The gateway never got the provider's key set, so it cannot verify tokens.",
+    {
+      why: 'The provider is down or cannot be reached from the gateway, or its discovery document names another issuer.',
+      setting: 'OIDC_ISSUER',
+      remedy:
+        "start the provider, or correct OIDC_ISSUER; if internet access requires a proxy, set HTTPS_PROXY=http://host:port. The gateway's log has the reason, and `postern doctor` without a URL, where the gateway's settings are, finds it.",
+    },
+  ],
+  store: [
+    'The gateway cannot use its store.',
+    {
+      setting: 'REDIS_URL',
+      remedy:
+        'check that Redis runs and can be reached from the gateway (or that there is space in DATA_DIR).',
+    },
+  ],
+  servers: [
+    'A required MCP server behind the gateway cannot be reached.',
+    { setting: 'POSTERN_CONFIG', remedy: "start the server; the gateway's log names it." },
+  ],
 };
 
 /** §4.3: the dependencies that the gateway reports as missing. */
@@ -208,18 +214,22 @@ export const healthCheck = defineCheck({
   async run({ readReadiness, listLacking }: Walk) {
     const { status, json } = await readReadiness();
     if (!isObject(json?.checks))
-      return unknown(READY_CHECK, {
-        what: 'whether the gateway is ready: /health/ready cannot be read from outside.',
-        why: 'Or it is not a Postern gateway: then the settings named below do not apply to it.',
-      });
+      return unknown(
+        READY_CHECK,
+        'whether the gateway is ready: /health/ready cannot be read from outside.',
+        {
+          why: 'Or it is not a Postern gateway: then the settings named below do not apply to it.',
+        },
+      );
     const lacking = await listLacking();
     if (lacking.length === 0)
       return status === 200
         ? ok(READY_CHECK, `The gateway is ready (version ${String(json.version)}).`)
         : failure(READY_CHECK, 'The gateway is shutting down.');
-    return lacking.map((name) =>
-      failure(`${READY_CHECK}.${name}`, LACKS[name] ?? `The gateway lacks ${name}.`),
-    );
+    return lacking.map((name) => {
+      const [what, advice] = LACKS[name] ?? [`The gateway lacks ${name}.`];
+      return failure(`${READY_CHECK}.${name}`, what, advice);
+    });
   },
 });
 
@@ -234,11 +244,14 @@ export const challengeCheck = defineCheck({
     const { baseUrl } = walk;
     const { status, headers } = await walk.callWithoutToken();
     if (status === 200 || status === 400)
-      return warning(CHALLENGE_CHECK, {
-        what: 'The gateway answers without a token: it accepts all callers.',
-        setting: 'AUTH_REQUIRED',
-        remedy: 'remove AUTH_REQUIRED=false, unless no one else can reach this address.',
-      });
+      return warning(
+        CHALLENGE_CHECK,
+        'The gateway answers without a token: it accepts all callers.',
+        {
+          setting: 'AUTH_REQUIRED',
+          remedy: 'remove AUTH_REQUIRED=false, unless no one else can reach this address.',
+        },
+      );
     if (status !== 401) return [];
     const url = await walk.findChallenge();
     if (url === undefined) {
@@ -248,18 +261,20 @@ export const challengeCheck = defineCheck({
         found === undefined
           ? 'Clients need it to discover where to log in.'
           : `Older clients cannot discover where to log in without it; others find ${found}.`;
-      return (found === undefined ? failure : warning)(CHALLENGE_CHECK, {
-        what: 'The 401 has no WWW-Authenticate header with resource_metadata.',
-        why: `It has: ${headers.get('www-authenticate') ?? 'no such header'}. ${meaning}`,
-        remedy:
-          'have the proxy in front pass on the WWW-Authenticate header, and check that this is the gateway.',
-      });
+      return (found === undefined ? failure : warning)(
+        CHALLENGE_CHECK,
+        'The 401 has no WWW-Authenticate header with resource_metadata.',
+        {
+          why: `It has: ${headers.get('www-authenticate') ?? 'no such header'}. ${meaning}`,
+          remedy:
+            'have the proxy in front pass on the WWW-Authenticate header, and check that this is the gateway.',
+        },
+      );
     }
     if (url.startsWith(`${baseUrl}${WELL_KNOWN}`))
       return ok(CHALLENGE_CHECK, 'Without a token it answers 401, and names its metadata.');
     const [named = url] = url.split(WELL_KNOWN);
-    return failure(BASE_URL_CHECK, {
-      what: `The gateway calls itself ${named}, not ${baseUrl}.`,
+    return failure(BASE_URL_CHECK, `The gateway calls itself ${named}, not ${baseUrl}.`, {
       why: `Clients are sent to ${url}, and compare the addresses.`,
       setting: 'BASE_URL',
       remedy: `set BASE_URL=${baseUrl} on the gateway, or give clients ${named}/mcp.`,

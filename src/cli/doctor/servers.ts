@@ -37,7 +37,7 @@ import {
   findProgramUserProblems,
   warnOfOwnUser,
 } from '../setup/program-users.ts';
-import { defineCheck, type Finding, failure, ok, unknown, warning } from './finding.ts';
+import { defineCheck, failure, ok, unknown, warning } from './finding.ts';
 import { createCollectingLog, type LogEntry } from './instruments.ts';
 import { checkLogins } from './logins.ts';
 import type { SettingsAtHand } from './settings-at-hand.ts';
@@ -71,8 +71,7 @@ export const serversCheck = defineCheck({
         usable.map((server) => {
           if (findFacts(server).connection !== undefined) return [];
           return needsUser(server) && user === undefined
-            ? unknown(CHECK, {
-                what: `whether ${server.name} can be used: it only answers users.`,
+            ? unknown(CHECK, `whether ${server.name} can be used: it only answers users.`, {
                 remedy: 'pass an access token of a user: --token-file FILE.',
               })
             : checkServer(
@@ -112,8 +111,8 @@ function checkUsers(
     return program?.runAs ? [`${server.name} as ${describeProgramUser(program.runAs)}`] : [];
   });
   return [
-    ...problems.map(({ message }) => failure(USER_CHECK, { what: message, ...advice })),
-    ...warnOfOwnUser(servers, config).map((text) => warning(USER_CHECK, { what: text, ...advice })),
+    ...problems.map(({ message }) => failure(USER_CHECK, message, advice)),
+    ...warnOfOwnUser(servers, config).map((text) => warning(USER_CHECK, text, advice)),
     others.length > 0 &&
       problems.length === 0 &&
       ok(USER_CHECK, `Programs run as other users than the gateway: ${others.join(', ')}.`),
@@ -150,12 +149,15 @@ async function checkServer(
     return [
       (count === 0 ? warning : ok)(CHECK, what),
       ...(await countUndeclared(upstream, caller, signal)).map((undeclared) =>
-        warning('server.undeclared', {
-          what: `${name} does not declare ${undeclared.list}; its list has ${undeclared.count}.`,
-          why: `A server is asked only for lists that its capabilities declare, so no client sees these ${undeclared.list}.`,
-          setting: 'POSTERN_CONFIG',
-          remedy: `have the server declare ${undeclared.list} in its capabilities during the handshake.`,
-        }),
+        warning(
+          'server.undeclared',
+          `${name} does not declare ${undeclared.list}; its list has ${undeclared.count}.`,
+          {
+            why: `A server is asked only for lists that its capabilities declare, so no client sees these ${undeclared.list}.`,
+            setting: 'POSTERN_CONFIG',
+            remedy: `have the server declare ${undeclared.list} in its capabilities during the handshake.`,
+          },
+        ),
       ),
       ...checkNames(file, config, tools),
       await Promise.race([
@@ -184,8 +186,7 @@ function describeFailure(config: UpstreamConfig, error: unknown, logged: readonl
       ? error.logMessage
       : describeCause(error);
   const lastWords = entry?.facts.errorOutput;
-  return failure(CHECK, {
-    what: `${name} cannot be used: ${said ?? reason}.`,
+  return failure(CHECK, `${name} cannot be used: ${said ?? reason}.`, {
     ...(Array.isArray(lastWords) && {
       why: `The end of its error output: ${lastWords.join(' | ')}`,
     }),
@@ -208,18 +209,13 @@ const IDLE_CHECKS = {
 } as const;
 
 /** `tools` are the lists of the servers that responded, by server name. */
-async function checkLists(
-  setup: Setup,
-  config: Config,
-  tools: ReadonlyMap<string, FetchedList>,
-): Promise<readonly Finding[]> {
+async function checkLists(setup: Setup, config: Config, tools: ReadonlyMap<string, FetchedList>) {
   const { costs, idle } = await measureFile(setup, config, tools);
   const advice = { setting: 'POSTERN_CONFIG' };
   return [
     ...costs.map((cost) =>
       isCostly(cost)
-        ? warning(LIST_CHECK, {
-            what: `${describeCost(cost)}.`,
+        ? warning(LIST_CHECK, `${describeCost(cost)}.`, {
             why: `Each conversation begins with them, and models choose worse from long lists: over ${formatCount(WARNED_TOKENS)} is much. The most expensive: ${describeExpensive(cost)}.`,
             ...advice,
             remedy:
@@ -227,7 +223,7 @@ async function checkLists(
           })
         : ok(LIST_CHECK, `${describeCost(cost)}.`),
     ),
-    ...idle.map(({ of, message }) => warning(IDLE_CHECKS[of], { what: message, ...advice })),
+    ...idle.map(({ of, message }) => warning(IDLE_CHECKS[of], message, advice)),
   ];
 }
 
@@ -248,19 +244,22 @@ async function checkIsolation(
   upstream: Upstream,
   tools: FetchedList,
   signal: AbortSignal,
-): Promise<Finding | undefined> {
+) {
   if (describeServer(config).asking === undefined) return undefined;
   const seen = new Set(tools.items.map(({ name }) => name));
   // Some programs cannot run twice; that is not a mistake in the settings.
   const able = await fetchList(upstream, 'tools', ABLE_CALLER, signal).catch(() => undefined);
   const hidden = able?.items.flatMap(({ name }) => (seen.has(name) ? [] : [String(name)])) ?? [];
   if (hidden.length === 0) return undefined;
-  return warning('server.isolation', {
-    what: `Tools of ${config.name} that no client sees: ${describeNames(hidden)}.`,
-    why: 'It lists them only for clients that accept requests from it. With "isolation": "shared" all users share one process, which cannot say which user it asks, so it is told that no client accepts requests.',
-    setting: 'POSTERN_CONFIG',
-    remedy: `if they are needed, set "isolation": "user" for ${config.name} in the configuration file.`,
-  });
+  return warning(
+    'server.isolation',
+    `Tools of ${config.name} that no client sees: ${describeNames(hidden)}.`,
+    {
+      why: 'It lists them only for clients that accept requests from it. With "isolation": "shared" all users share one process, which cannot say which user it asks, so it is told that no client accepts requests.',
+      setting: 'POSTERN_CONFIG',
+      remedy: `if they are needed, set "isolation": "user" for ${config.name} in the configuration file.`,
+    },
+  );
 }
 
 /** A name length that all tested clients support, including the gateway's name, which some prepend. */
@@ -296,12 +295,15 @@ function checkNames(file: Setup['file'], config: UpstreamConfig, tools: FetchedL
   ]
     .filter(({ changed }) => changed.length > 0)
     .map(({ problem, changed, why, remedy }) =>
-      warning('server.names', {
-        what: `Names of tools of ${config.name} ${problem}: ${describeNames(changed)}.`,
-        why,
-        setting: 'POSTERN_CONFIG',
-        remedy,
-      }),
+      warning(
+        'server.names',
+        `Names of tools of ${config.name} ${problem}: ${describeNames(changed)}.`,
+        {
+          why,
+          setting: 'POSTERN_CONFIG',
+          remedy,
+        },
+      ),
     );
 }
 
@@ -327,8 +329,7 @@ export const guardsCheck = defineCheck({
       const tried = await tryGuards(servers.runtime, setup.file, servers.openUpstream);
       return tried.map(({ name, kind, onError, problem }) => {
         if (problem === undefined) return ok(GUARD_CHECK, `The guard ${name} (${kind}) answers.`);
-        return failure(GUARD_CHECK, {
-          what: `The guard ${name} (${kind}) has failed: ${problem}.`,
+        return failure(GUARD_CHECK, `The guard ${name} (${kind}) has failed: ${problem}.`, {
           why:
             onError === 'refuse'
               ? 'The messages that it should check are refused.'
@@ -341,7 +342,7 @@ export const guardsCheck = defineCheck({
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       return error.problems.map((what) =>
-        failure(GUARD_CHECK, { what, setting: 'POSTERN_CONFIG' }),
+        failure(GUARD_CHECK, what, { setting: 'POSTERN_CONFIG' }),
       );
     } finally {
       await servers.close();

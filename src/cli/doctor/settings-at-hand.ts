@@ -154,7 +154,7 @@ export async function readSettings(env: Env, report: Report) {
 }
 
 /** If a missing setting is misspelled, only the misspelling is reported, as the first finding. */
-function explainProblems(problems: readonly string[], env: Env): readonly Finding[] {
+function explainProblems(problems: readonly string[], env: Env) {
   const misspelled = findMisspelledVariables(env);
   const told = misspelled.map(describeMisspelled);
   const isAbout = (problem: string, { nearest }: MisspelledVariable) =>
@@ -173,18 +173,17 @@ function explainProblems(problems: readonly string[], env: Env): readonly Findin
 const describeMissing = (variable: string) => `${variable} is missing`;
 
 const tellMisspelled = (judge: typeof failure, one: MisspelledVariable) =>
-  judge(MISSPELLED, {
-    what: describeMisspelled(one),
+  judge(MISSPELLED, describeMisspelled(one), {
     setting: one.nearest,
     remedy: `rename it to ${one.nearest}, if that is what you meant.`,
   });
 
 /** A problem begins with its variable, or with the file. */
 const refuse = (problem: string) =>
-  failure('settings', { what: problem, setting: /^([A-Z][A-Z0-9_]+)\b/.exec(problem)?.[1] });
+  failure('settings', problem, { setting: /^([A-Z][A-Z0-9_]+)\b/.exec(problem)?.[1] });
 
 /** Outside of the gateway's folder, the user probably wants to check a running gateway. */
-const mentionUrl = (finding: Finding): Finding => ({
+const mentionUrl = (finding: Finding) => ({
   ...finding,
   ...(finding.what.startsWith(describeMissing('OIDC_ISSUER')) && {
     remedy:
@@ -208,14 +207,12 @@ export const startCheck = defineCheck({
       ),
       // A line at info may be intended. Each line begins with its variable, or with a sentence.
       ...entries.map(({ level, message }) =>
-        warning(level === 'warn' ? 'settings.risk' : 'settings.mode', {
-          what: message,
+        warning(level === 'warn' ? 'settings.risk' : 'settings.mode', message, {
           setting: /^[A-Z][A-Z0-9]*_[A-Z0-9_]+\b/.exec(message)?.[0],
         }),
       ),
       pathname !== '/' &&
-        warning('settings.base-url-path', {
-          what: `BASE_URL has a path: ${pathname}.`,
+        warning('settings.base-url-path', `BASE_URL has a path: ${pathname}.`, {
           why: `The proxy in front has to pass on requests below ${pathname}/, and to three addresses at the start of the host, where clients look for metadata: /.well-known/oauth-protected-resource${pathname}, with everything below it, /.well-known/oauth-authorization-server${pathname} and /.well-known/openid-configuration${pathname}. It may keep the path in all of them, or remove it.`,
           setting: 'BASE_URL',
           remedy: 'a separate host name for the gateway is simpler.',
@@ -246,9 +243,7 @@ export const limitsCheck = defineCheck({
     ].filter(Boolean);
     const what = `With these limits ${PEOPLE} people behind one address share ${describeLimit(mcp, 'calls of /mcp')} and ${describeLimit(dcr, 'registrations of clients')}.`;
     if (tight.length === 0) return ok('limits', what);
-    return warning('limits', {
-      what,
-
+    return warning('limits', what, {
       why: 'Beyond that they get 429. In an office, or behind a NAT, all users have one address.',
       setting: tight.join(', '),
       remedy:
@@ -276,8 +271,7 @@ export const tokenKindCheck = defineCheck({
     if (oauth === undefined) return [];
     const useless = oauth.tokens.acceptsProviderTokens ? '' : ', and the gateway no OIDC_AUDIENCE';
     return [
-      ok('tokens', {
-        what: "Clients get the gateway's own tokens, which work with any OpenID provider.",
+      ok('tokens', "Clients get the gateway's own tokens, which work with any OpenID provider.", {
         why: 'When a login is ended, the next call is refused.',
       }),
       ok(
@@ -338,10 +332,13 @@ export const approvalsCheck = defineCheck({
       ),
       asksUsers &&
         !hasApprovalsPage(config) &&
-        warning(APPROVALS_CHECK, {
-          what: 'Clients that cannot ask their user (without elicitation) cannot make calls with "ask": "user": this gateway has no page where users could decide.',
-          remedy: 'set OAUTH_MODE=broker.',
-        }),
+        warning(
+          APPROVALS_CHECK,
+          'Clients that cannot ask their user (without elicitation) cannot make calls with "ask": "user": this gateway has no page where users could decide.',
+          {
+            remedy: 'set OAUTH_MODE=broker.',
+          },
+        ),
     ];
   },
 });
@@ -368,7 +365,7 @@ export const machineClientsCheck = defineCheck({
   },
 });
 
-async function checkKeys(id: string, url: string, fetch: Fetch): Promise<Finding> {
+async function checkKeys(id: string, url: string, fetch: Fetch) {
   try {
     const { status, body } = await fetchWithLimits(fetch, url, {}, KEYS_LIMITS);
     if (status !== 200) throw new Error(`it answered ${status}`);
@@ -378,11 +375,14 @@ async function checkKeys(id: string, url: string, fetch: Fetch): Promise<Finding
       `The keys of client ${id} can be fetched (${countNoun(usable.length, 'key')}).`,
     );
   } catch (error) {
-    return failure(MACHINE_CHECK, {
-      what: `The keys of client ${id} cannot be fetched from ${stripUri(url)}, so it cannot log in.`,
-      why: describeCause(error),
-      remedy: 'correct its "jwksUri" in the configuration file, or let the gateway reach it.',
-    });
+    return failure(
+      MACHINE_CHECK,
+      `The keys of client ${id} cannot be fetched from ${stripUri(url)}, so it cannot log in.`,
+      {
+        why: describeCause(error),
+        remedy: 'correct its "jwksUri" in the configuration file, or let the gateway reach it.',
+      },
+    );
   }
 }
 
@@ -413,12 +413,15 @@ export const documentsCheck = defineCheck({
       );
     const reasons = entries.map(({ facts }) => facts.reasons).find(isObject) ?? {};
     const [host, reason] = Object.entries(reasons)[0] ?? [];
-    return warning(DOCUMENTS_CHECK, {
-      what: 'None of the hosts in CIMD_ALLOWED_HOSTS can be reached, so clients register instead.',
-      why: host && `${host}: ${String(reason)}`,
-      setting: 'CIMD_ALLOWED_HOSTS',
-      remedy:
-        'let the gateway reach them on port 443, set HTTPS_PROXY=http://host:port if internet access requires a proxy, or set CIMD_ALLOWED_HOSTS=none.',
-    });
+    return warning(
+      DOCUMENTS_CHECK,
+      'None of the hosts in CIMD_ALLOWED_HOSTS can be reached, so clients register instead.',
+      {
+        why: host && `${host}: ${String(reason)}`,
+        setting: 'CIMD_ALLOWED_HOSTS',
+        remedy:
+          'let the gateway reach them on port 443, set HTTPS_PROXY=http://host:port if internet access requires a proxy, or set CIMD_ALLOWED_HOSTS=none.',
+      },
+    );
   },
 });

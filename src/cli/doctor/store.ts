@@ -11,7 +11,7 @@ import type { GrantCount } from '../../store/redis/examine.ts';
 import type { Seal } from '../../store/seal/seal.ts';
 import { createLoginSeal, HOW_TO_CHANGE_SECRET } from '../../store/seal/secrets.ts';
 import type { RedisServerFacts } from '../../store/store.ts';
-import { defineCheck, type Finding, type Found, failure, ok, unknown, warning } from './finding.ts';
+import { defineCheck, failure, ok, unknown, warning } from './finding.ts';
 import { findBrokerConfig, type SettingsAtHand } from './settings-at-hand.ts';
 
 export const storeCheck = defineCheck({
@@ -23,17 +23,20 @@ export const storeCheck = defineCheck({
   },
 });
 
-async function checkFolder({ dataDir }: StoreOf<'embedded'>): Promise<Finding> {
+async function checkFolder({ dataDir }: StoreOf<'embedded'>) {
   try {
     // The first start creates the folder. Until then, its closest existing parent has to be writable.
     await access(findExisting(resolve(dataDir)), constants.R_OK | constants.W_OK | constants.X_OK);
     return ok('store', `The embedded store is in ${dataDir}: one process can use it.`);
   } catch (error) {
-    return failure('store', {
-      what: `The folder ${dataDir} cannot be used (${getErrorCode(error) ?? String(error)}).`,
-      setting: 'DATA_DIR',
-      remedy: 'set it to a folder that the user of the gateway can write.',
-    });
+    return failure(
+      'store',
+      `The folder ${dataDir} cannot be used (${getErrorCode(error) ?? String(error)}).`,
+      {
+        setting: 'DATA_DIR',
+        remedy: 'set it to a folder that the user of the gateway can write.',
+      },
+    );
   }
 }
 
@@ -43,7 +46,7 @@ const findExisting = (path: string): string =>
 async function checkRedis(
   { config, clock, log }: SettingsAtHand,
   { url, reads }: RedisStoreConfig,
-): Promise<Found> {
+) {
   // Loading the driver takes as long as loading everything else.
   const { examineRedis } = await import('../../store/redis/examine.ts');
   const { stateSecret } = config.oauth;
@@ -66,8 +69,7 @@ async function checkRedis(
       : [
           judgeKind(first, servers.length, url),
           first.role === 'replica' &&
-            failure('store.role', {
-              what: 'This Redis is a replica, which accepts no writes.',
+            failure('store.role', 'This Redis is a replica, which accepts no writes.', {
               setting: 'REDIS_URL',
               remedy: 'use the primary, or the sentinels, which know it.',
             }),
@@ -76,8 +78,7 @@ async function checkRedis(
         ]),
     latencyMs <= SLOW_MS
       ? ok('store.latency', `Redis answers within ${latency}.`)
-      : warning('store.latency', {
-          what: `Redis takes ${latency} to answer.`,
+      : warning('store.latency', `Redis takes ${latency} to answer.`, {
           why: 'Every call waits for one such round trip, and a command that takes over 250 ms fails.',
           remedy: 'run Redis close to the gateway.',
         }),
@@ -90,100 +91,96 @@ async function checkRedis(
 const judgeTracking = (refusal: string | undefined) =>
   refusal === undefined
     ? ok('store.tracking', 'Redis reports changes, as STORE_READS=tracked requires.')
-    : warning('store.tracking', {
-        what: 'Redis does not report changes, so STORE_READS=tracked has no effect.',
-        why: `Sessions and logins are read for each call, as with STORE_READS=direct. Redis says: ${toSentence(refusal)}`,
-        setting: 'STORE_READS',
-        remedy:
-          'allow the user of REDIS_URL the commands CLIENT ID and CLIENT TRACKING and the channel __redis__:invalidate (Redis 6 or later; there +client|id +client|tracking are not in +@all -@dangerous), or set STORE_READS=direct.',
-      });
+    : warning(
+        'store.tracking',
+        'Redis does not report changes, so STORE_READS=tracked has no effect.',
+        {
+          why: `Sessions and logins are read for each call, as with STORE_READS=direct. Redis says: ${toSentence(refusal)}`,
+          setting: 'STORE_READS',
+          remedy:
+            'allow the user of REDIS_URL the commands CLIENT ID and CLIENT TRACKING and the channel __redis__:invalidate (Redis 6 or later; there +client|id +client|tracking are not in +@all -@dangerous), or set STORE_READS=direct.',
+        },
+      );
 
 /** Messages of Redis or the system, and their meaning. */
-const REASONS = [
-  {
-    sign: /NOAUTH/,
-    what: 'Redis requires a password.',
-    remedy: 'set REDIS_URL=redis://:password@host:6379 (percent-encode special characters).',
-  },
-  {
-    sign: /WRONGPASS|invalid password|invalid username/i,
-    what: 'Redis does not accept the user or the password.',
-    remedy:
-      'set REDIS_URL=redis://user:password@host:6379, or redis://:password@host:6379 without a user (percent-encode special characters).',
-  },
-  {
-    sign: /NOPERM/,
-    what: 'The Redis user lacks permissions that the gateway needs.',
-    remedy: 'give the user in REDIS_URL the commands and keys that docs/operations/store.md lists.',
-  },
-  {
-    sign: /DB index is out of range/,
-    what: 'Redis does not have the database that the address names at its end.',
-    remedy:
-      'write one of 0 to 15, as in redis://host:6379/0; Redis has 16 unless its setting databases says otherwise.',
-  },
-  {
-    sign: /ENOTFOUND|EAI_AGAIN/,
-    what: 'The host name of Redis cannot be resolved here (DNS).',
-    remedy: 'correct the host name.',
-  },
-  {
-    sign: /ECONNREFUSED/,
-    what: 'Nothing listens at the address of Redis.',
-    remedy: 'start Redis, or correct the host and port.',
-  },
-  {
-    sign: /CERT|certificate|SELF_SIGNED|UNABLE_TO_/,
-    what: 'The TLS certificate of Redis is not accepted.',
-    remedy:
-      'start the gateway with NODE_EXTRA_CA_CERTS=/path/to/ca.pem if the certificate authority is your own (in the environment, not in .env).',
-  },
-  {
-    sign: /SSL|EPROTO|wrong version/i,
-    what: 'Redis does not speak TLS there.',
-    remedy: 'write redis:// instead of rediss://.',
-  },
-  {
-    sign: /cluster support disabled|Failed to refresh slots/i,
-    what: 'Redis does not answer as a cluster.',
-    remedy:
-      'remove ?cluster=true if it is no Redis Cluster; otherwise check that its nodes can be reached.',
-  },
-  {
-    sign: /sentinel/i,
-    what: 'The sentinels name no primary.',
-    remedy:
-      'check the sentinels and the name of the primary: REDIS_URL=redis+sentinel://host:26379,host:26379/name',
-  },
+const REASONS: readonly (readonly [sign: RegExp, what: string, remedy: string])[] = [
+  [
+    /NOAUTH/,
+    'Redis requires a password.',
+    'set REDIS_URL=redis://:password@host:6379 (percent-encode special characters).',
+  ],
+  [
+    /WRONGPASS|invalid password|invalid username/i,
+    'Redis does not accept the user or the password.',
+    'set REDIS_URL=redis://user:password@host:6379, or redis://:password@host:6379 without a user (percent-encode special characters).',
+  ],
+  [
+    /NOPERM/,
+    'The Redis user lacks permissions that the gateway needs.',
+    'give the user in REDIS_URL the commands and keys that docs/operations/store.md lists.',
+  ],
+  [
+    /DB index is out of range/,
+    'Redis does not have the database that the address names at its end.',
+    'write one of 0 to 15, as in redis://host:6379/0; Redis has 16 unless its setting databases says otherwise.',
+  ],
+  [
+    /ENOTFOUND|EAI_AGAIN/,
+    'The host name of Redis cannot be resolved here (DNS).',
+    'correct the host name.',
+  ],
+  [
+    /ECONNREFUSED/,
+    'Nothing listens at the address of Redis.',
+    'start Redis, or correct the host and port.',
+  ],
+  [
+    /CERT|certificate|SELF_SIGNED|UNABLE_TO_/,
+    'The TLS certificate of Redis is not accepted.',
+    'start the gateway with NODE_EXTRA_CA_CERTS=/path/to/ca.pem if the certificate authority is your own (in the environment, not in .env).',
+  ],
+  [
+    /SSL|EPROTO|wrong version/i,
+    'Redis does not speak TLS there.',
+    'write redis:// instead of rediss://.',
+  ],
+  [
+    /cluster support disabled|Failed to refresh slots/i,
+    'Redis does not answer as a cluster.',
+    'remove ?cluster=true if it is no Redis Cluster; otherwise check that its nodes can be reached.',
+  ],
+  [
+    /sentinel/i,
+    'The sentinels name no primary.',
+    'check the sentinels and the name of the primary: REDIS_URL=redis+sentinel://host:26379,host:26379/name',
+  ],
 ];
 
-function explainUnreachable(said: string, url: string): Finding {
-  const reason = REASONS.find(({ sign }) => sign.test(said));
+function explainUnreachable(said: string, url: string) {
   // A server with TLS does not respond to plain connections, and vice versa.
   const silence = /^rediss/.test(url)
     ? 'check that Redis runs and can be reached from here. If it has no TLS, write redis:// instead of rediss://.'
     : 'check that Redis runs and can be reached from here. If it has TLS, write rediss:// instead of redis://.';
-  return failure('store', {
-    what: reason?.what ?? 'Redis does not answer.',
+  const [, what = 'Redis does not answer.', remedy = silence] =
+    REASONS.find(([sign]) => sign.test(said)) ?? [];
+  return failure('store', what, {
     why: `Without it no session, login or registration works. It says: ${toSentence(said.replace(/^Redis does not answer: /, ''))}`,
     setting: 'REDIS_URL',
-    remedy: reason?.remedy ?? silence,
+    remedy,
   });
 }
 
-function judgeKind({ mode, version }: RedisServerFacts, primaries: number, url: string): Finding {
+function judgeKind({ mode, version }: RedisServerFacts, primaries: number, url: string) {
   const isCluster = /[?&]cluster=true/.test(url);
   const kind = isCluster ? 'Cluster' : /^rediss?\+sentinel:/.test(url) ? 'Sentinel' : 'one server';
   if (mode === 'sentinel')
-    return failure('store', {
-      what: 'REDIS_URL leads to a sentinel, not to Redis.',
+    return failure('store', 'REDIS_URL leads to a sentinel, not to Redis.', {
       setting: 'REDIS_URL',
       remedy:
         'set REDIS_URL=redis+sentinel://host:26379,host:26379/name, with the name of the primary.',
     });
   if (mode === 'cluster' && !isCluster)
-    return failure('store', {
-      what: 'REDIS_URL leads to a node of a Redis Cluster.',
+    return failure('store', 'REDIS_URL leads to a node of a Redis Cluster.', {
       why: 'Keys of other nodes are refused (MOVED).',
       setting: 'REDIS_URL',
       remedy: 'add ?cluster=true.',
@@ -192,37 +189,41 @@ function judgeKind({ mode, version }: RedisServerFacts, primaries: number, url: 
   return ok('store', `${version ?? 'Redis'} answers (${kind}${count}).`);
 }
 
-function judgeEviction(servers: readonly RedisServerFacts[]): Finding {
+function judgeEviction(servers: readonly RedisServerFacts[]) {
   const policies = [...new Set(servers.map(({ evictionPolicy }) => evictionPolicy))];
   const wrong = policies.find((policy) => policy !== undefined && policy !== 'noeviction');
   if (wrong !== undefined)
-    return warning('store.eviction', {
-      what: `Redis may evict sessions: maxmemory-policy is ${wrong}.`,
+    return warning('store.eviction', `Redis may evict sessions: maxmemory-policy is ${wrong}.`, {
       why: 'Every evicted session forces a user to connect again, and an evicted client has to register again.',
       remedy:
         'put maxmemory-policy noeviction into redis.conf, or type: redis-cli config set maxmemory-policy noeviction',
     });
   return policies.includes(undefined)
-    ? unknown('store.eviction', {
-        what: 'what Redis does when its memory is full: its user has no permission to ask.',
-        remedy: 'make sure that maxmemory-policy is noeviction.',
-      })
+    ? unknown(
+        'store.eviction',
+        'what Redis does when its memory is full: its user has no permission to ask.',
+        {
+          remedy: 'make sure that maxmemory-policy is noeviction.',
+        },
+      )
     : ok('store.eviction', 'Redis evicts nothing when its memory is full (noeviction).');
 }
 
-function judgePersistence({ persistence }: RedisServerFacts): Finding {
+function judgePersistence({ persistence }: RedisServerFacts) {
   switch (persistence) {
     case 'none':
-      return warning('store.persistence', {
-        what: 'Redis keeps nothing on disk.',
+      return warning('store.persistence', 'Redis keeps nothing on disk.', {
         why: 'After a restart of Redis, clients have to register again and users to log in again.',
         remedy: 'put appendonly yes into redis.conf, or type: redis-cli config set appendonly yes',
       });
     case undefined:
-      return unknown('store.persistence', {
-        what: 'whether Redis keeps its data on disk: its user has no permission to ask.',
-        remedy: 'make sure that appendonly is yes.',
-      });
+      return unknown(
+        'store.persistence',
+        'whether Redis keeps its data on disk: its user has no permission to ask.',
+        {
+          remedy: 'make sure that appendonly is yes.',
+        },
+      );
     default:
       return ok('store.persistence', `Redis keeps its data on disk (${persistence}).`);
   }
@@ -234,16 +235,19 @@ const SLOW_MS = 20;
 // Determines which of the secrets in OAUTH_STATE_SECRET sealed a record, which is visible without opening the record.
 
 /** A sample of records of unfinished logins. Without any, other replicas remain unknown; a single process has none. */
-function judgeLogins(records: readonly string[], seal: Seal): Finding | undefined {
+function judgeLogins(records: readonly string[], seal: Seal) {
   if (records.length === 0) return undefined;
   const foreign = records.filter((record) => seal.namesForeignSecret(record));
   return foreign.length > 0
-    ? failure('replicas.secret', {
-        what: `${foreign.length} of ${records.length} logins in progress were encrypted with a secret that is not configured here.`,
-        why: 'Another replica has another OAUTH_STATE_SECRET (or another service uses this Redis): logins fail occasionally.',
-        setting: 'OAUTH_STATE_SECRET',
-        remedy: `set the same list of secrets on all replicas. ${HOW_TO_CHANGE_SECRET}`,
-      })
+    ? failure(
+        'replicas.secret',
+        `${foreign.length} of ${records.length} logins in progress were encrypted with a secret that is not configured here.`,
+        {
+          why: 'Another replica has another OAUTH_STATE_SECRET (or another service uses this Redis): logins fail occasionally.',
+          setting: 'OAUTH_STATE_SECRET',
+          remedy: `set the same list of secrets on all replicas. ${HOW_TO_CHANGE_SECRET}`,
+        },
+      )
     : ok(
         'replicas.secret',
         'Logins in progress were encrypted with the OAUTH_STATE_SECRET configured here.',
@@ -253,20 +257,26 @@ function judgeLogins(records: readonly string[], seal: Seal): Finding | undefine
 const GRANTS_CHECK = 'store.secrets';
 
 /** With several secrets: whether the older ones can be removed. */
-function judgeGrants(count: GrantCount | undefined): Finding {
+function judgeGrants(count: GrantCount | undefined) {
   if (count === undefined)
-    return unknown(GRANTS_CHECK, {
-      what: 'how many logins are still encrypted with an older OAUTH_STATE_SECRET: the Redis user has no permission to ask.',
-      setting: 'OAUTH_STATE_SECRET',
-      remedy:
-        'keep the older secrets for OAUTH_REFRESH_TTL_SECONDS after you put the new one first.',
-    });
+    return unknown(
+      GRANTS_CHECK,
+      'how many logins are still encrypted with an older OAUTH_STATE_SECRET: the Redis user has no permission to ask.',
+      {
+        setting: 'OAUTH_STATE_SECRET',
+        remedy:
+          'keep the older secrets for OAUTH_REFRESH_TTL_SECONDS after you put the new one first.',
+      },
+    );
   const { all, older } = count;
   return older > 0
-    ? ok(GRANTS_CHECK, {
-        what: `${older} of ${all} logins are still encrypted with an older OAUTH_STATE_SECRET.`,
-        why: 'Each is encrypted again when its client refreshes. Until then keep the older secrets: without them these users have to log in again.',
-      })
+    ? ok(
+        GRANTS_CHECK,
+        `${older} of ${all} logins are still encrypted with an older OAUTH_STATE_SECRET.`,
+        {
+          why: 'Each is encrypted again when its client refreshes. Until then keep the older secrets: without them these users have to log in again.',
+        },
+      )
     : ok(
         GRANTS_CHECK,
         `No login needs an older OAUTH_STATE_SECRET (${all} are encrypted with the first). You can remove the others a day after you put the first one first.`,

@@ -51,10 +51,11 @@ export const walkTokenCheck = defineCheck({
       );
     const opened = await call('initialize', INITIALIZE);
     if (opened.status === 429)
-      return unknown(CHECK, {
-        what: 'whether the gateway accepts the token: it has received too many calls (429).',
-        ...adviseOnLimit(opened, 'MCP'),
-      });
+      return unknown(
+        CHECK,
+        'whether the gateway accepts the token: it has received too many calls (429).',
+        adviseOnLimit(opened, 'MCP'),
+      );
     if (opened.status !== 200) {
       const reason = readReason(opened);
       const { details } = readErrorData(opened);
@@ -64,14 +65,11 @@ export const walkTokenCheck = defineCheck({
         if (inspectOwnToken(token).kind === 'refresh') return REFRESH_TOKEN;
         const what = `The gateway refuses the token: ${said}`;
         const { check, ...advice } = REFUSALS.get(reason) ?? { check: 'token.unknown', ...UNKNOWN };
-        return failure(check, { what, ...advice });
+        return failure(check, what, advice);
       }
       if (/its own tokens begin with pst_/.test(said)) return FOREIGN_TOKEN;
       const { check, ...advice } = adviseOnToken(reason, token);
-      return failure(check ?? CHECK, {
-        what: describeTokenRefusal('refuses', token, said),
-        ...advice,
-      });
+      return failure(check ?? CHECK, describeTokenRefusal('refuses', token, said), advice);
     }
     const session = opened.headers.get('mcp-session-id') ?? undefined;
     const listed = await call('tools/list', {}, session);
@@ -94,17 +92,17 @@ const INITIALIZE: JsonObject = {
   clientInfo: { name: 'postern doctor', version: '1' },
 };
 
-function judgeTools(answer: ProbeAnswer): Finding {
+function judgeTools(answer: ProbeAnswer) {
   const { status, json } = answer;
   const tools = isObject(json?.result) ? json.result.tools : undefined;
   if (status === 429)
-    return unknown('tools', {
-      what: 'what the user sees: the gateway has received too many calls (429).',
-      ...adviseOnLimit(answer, 'MCP'),
-    });
+    return unknown(
+      'tools',
+      'what the user sees: the gateway has received too many calls (429).',
+      adviseOnLimit(answer, 'MCP'),
+    );
   if (status !== 200 || !Array.isArray(tools))
-    return warning('tools', {
-      what: `With the token, tools/list is answered ${status}.`,
+    return warning('tools', `With the token, tools/list is answered ${status}.`, {
       remedy: "see the gateway's log.",
     });
   const names = tools
@@ -113,8 +111,7 @@ function judgeTools(answer: ProbeAnswer): Finding {
     )
     .slice(0, 8);
   return tools.length === 0
-    ? warning('tools', {
-        what: 'The user of the token sees no tool.',
+    ? warning('tools', 'The user of the token sees no tool.', {
         remedy:
           'check the rules (`postern rules test`), and that the servers behind the gateway run.',
       })
@@ -157,11 +154,7 @@ export const tokenCheck = defineCheck({
   },
 });
 
-function explainOwnRefusal(
-  error: unknown,
-  token: string,
-  { provider, keySet }: ProviderAtHand,
-): Finding {
+function explainOwnRefusal(error: unknown, token: string, { provider, keySet }: ProviderAtHand) {
   if (!(error instanceof GatewayError)) return failure('token', describeCause(error));
   const { name, audience } = provider;
   const { check, ...advice } = adviseOnToken(error.key, token, name, audience);
@@ -174,14 +167,12 @@ function explainOwnRefusal(
     typeof header.kid === 'string' &&
     keySet.find({ alg: header.alg, kid: header.kid }).every(({ kid }) => kid !== header.kid);
   if (isUnknownKey)
-    return failure('token.key', {
-      what,
-
+    return failure('token.key', what, {
       why: `The key set of the provider has no key ${quote(header?.kid)}: another provider, tenant or realm issued the token, or one of the provider's own services for itself.`,
       setting: 'OIDC_ISSUER, OIDC_JWKS_URL',
       remedy: 'get a token that this provider issued for the gateway.',
     });
-  return failure(check ?? 'token', { what, ...advice });
+  return failure(check ?? 'token', what, advice);
 }
 
 // --token for tokens issued by the gateway (§5.11): their content, for holders of the secret, and advice on a rejected one. The
@@ -192,7 +183,7 @@ function judgeOwnToken(
   token: string,
   { stateSecret }: BrokerConfig,
   { config: { server }, clock }: SettingsAtHand,
-): Finding {
+) {
   const url = server.baseUrl;
   const secrets = stateSecret.kind === 'given' ? stateSecret.secrets : undefined;
   const found = inspectOwnToken(token, secrets, url);
@@ -203,26 +194,24 @@ function judgeOwnToken(
       return REFRESH_TOKEN;
     // The file with the secret belongs to the gateway, which creates it at its first start.
     case 'sealed':
-      return unknown(CHECK, {
-        what: 'the content of this gateway token: its secret is in DATA_DIR.',
+      return unknown(CHECK, 'the content of this gateway token: its secret is in DATA_DIR.', {
         remedy: `ask the running gateway: postern doctor ${url} --token-file FILE`,
       });
     case 'unknown':
-      return failure('token.unknown', {
-        what: 'This token of a gateway was made with none of the secrets configured here.',
-        ...UNKNOWN,
-      });
+      return failure(
+        'token.unknown',
+        'This token of a gateway was made with none of the secrets configured here.',
+        UNKNOWN,
+      );
     case 'access': {
       const now = clock.now() / 1000;
       const { grantId, expiresAt } = found;
       const what = `an access token of this gateway, of the login (grant) ${grantId}`;
       if (now >= expiresAt)
-        return failure('token.expired', {
-          what: `This is ${what}, and has expired.`,
+        return failure('token.expired', `This is ${what}, and has expired.`, {
           remedy: 'have the client refresh, or log in again.',
         });
-      return ok(CHECK, {
-        what: `This is ${what}, with ${Math.round((expiresAt - now) / 60)} min left.`,
+      return ok(CHECK, `This is ${what}, with ${Math.round((expiresAt - now) / 60)} min left.`, {
         why: `To see whether its login still exists, ask the running gateway: postern doctor ${url} --token-file FILE`,
       });
     }
@@ -236,18 +225,24 @@ const UNKNOWN: Advice = {
     'copy it once more. If the secret was changed, its users log in again; to change it without that, list the old one, too.',
 };
 
-const FOREIGN_TOKEN = failure('token.not-own', {
-  what: 'The token was not issued by the gateway, whose tokens begin with pst_.',
-  why: "Clients get the gateway's own tokens, and it accepts no others.",
-  setting: 'OAUTH_ACCEPT_PROVIDER_TOKENS',
-  remedy:
-    'log in through the gateway, for example at /playground. For tokens that service accounts get directly from the provider, set OAUTH_ACCEPT_PROVIDER_TOKENS=true, and OIDC_AUDIENCE to their audience.',
-});
+const FOREIGN_TOKEN = failure(
+  'token.not-own',
+  'The token was not issued by the gateway, whose tokens begin with pst_.',
+  {
+    why: "Clients get the gateway's own tokens, and it accepts no others.",
+    setting: 'OAUTH_ACCEPT_PROVIDER_TOKENS',
+    remedy:
+      'log in through the gateway, for example at /playground. For tokens that service accounts get directly from the provider, set OAUTH_ACCEPT_PROVIDER_TOKENS=true, and OIDC_AUDIENCE to their audience.',
+  },
+);
 
-const REFRESH_TOKEN = failure('token.refresh', {
-  what: 'This is a refresh token of the gateway, not an access token.',
-  remedy: 'pass the access token, which begins with pst_.',
-});
+const REFRESH_TOKEN = failure(
+  'token.refresh',
+  'This is a refresh token of the gateway, not an access token.',
+  {
+    remedy: 'pass the access token, which begins with pst_.',
+  },
+);
 
 /** Findings by the `reason` (§7.1) for which a running gateway rejected the token. */
 const REFUSALS: ReadonlyMap<string | undefined, Pick<Finding, 'check' | 'remedy'>> = new Map([
@@ -274,8 +269,7 @@ const REFUSALS: ReadonlyMap<string | undefined, Pick<Finding, 'check' | 'remedy'
 
 /** Reports checks that require a login. */
 const reportUntriedLogin = (baseUrl: string) =>
-  unknown(CHECK, {
-    what: 'whether a login works to the end: this requires a user.',
+  unknown(CHECK, 'whether a login works to the end: this requires a user.', {
     remedy: `log in at ${baseUrl}/playground, which says what is wrong, or pass an access token of a user: --token-file FILE`,
   });
 
@@ -287,7 +281,7 @@ function adviseOnToken(
   token: string,
   provider: Provider = 'generic',
   [expected = 'what the gateway expects']: readonly string[] = [],
-): Advice & { readonly check?: string } {
+) {
   const parts = readTokenParts(token);
   if (parts === undefined)
     return {
@@ -412,14 +406,13 @@ function describeToken(token: string, now: number) {
 const MIN_SECONDS = 600;
 
 /** No finding for a token without an issue time. */
-function judgeLifetime(token: string): Finding | undefined {
+function judgeLifetime(token: string) {
   const { iat, exp } = readTokenParts(token)?.claims ?? {};
   if (typeof iat !== 'number' || typeof exp !== 'number' || exp - iat >= MIN_SECONDS)
     return undefined;
   const seconds = exp - iat;
   const span = seconds % 60 === 0 && seconds >= 120 ? `${seconds / 60} minutes` : `${seconds} s`;
-  return warning('token.lifetime', {
-    what: `Access tokens are valid for only ${span}.`,
+  return warning('token.lifetime', `Access tokens are valid for only ${span}.`, {
     why: 'VS Code and others refresh continuously once less than five minutes are left.',
     remedy:
       'have the provider issue access tokens that are valid for 10 minutes or longer (in Keycloak: Realm settings, Tokens, Access Token Lifespan).',
@@ -428,7 +421,10 @@ function judgeLifetime(token: string): Finding | undefined {
 
 /** Reports checks that require a token of the provider. */
 const reportMissingToken = (baseUrl: string) =>
-  unknown('token', {
-    what: "whether the provider's tokens are accepted (audience, issuer, JWT or opaque), without one.",
-    remedy: `log in at ${baseUrl}/playground, which says what is wrong with the token, or pass one of a user: --token-file FILE`,
-  });
+  unknown(
+    'token',
+    "whether the provider's tokens are accepted (audience, issuer, JWT or opaque), without one.",
+    {
+      remedy: `log in at ${baseUrl}/playground, which says what is wrong with the token, or pass one of a user: --token-file FILE`,
+    },
+  );

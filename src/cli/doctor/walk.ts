@@ -4,17 +4,17 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { describeIssuerMismatch } from '../../http/oauth-client/provider-metadata.ts';
 import { isOnThisMachine } from '../../platform/address.ts';
+import type { FetchHeaders } from '../../platform/fetch-with-limits.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
-import { defineCheck, type Finding, failure, ok, warning } from './finding.ts';
+import { defineCheck, failure, ok, warning } from './finding.ts';
 import type { Instruments, ProbeAnswer } from './instruments.ts';
 import {
   LOOPBACK_REDIRECT_URI,
-  type LoginClient,
   logInAsClient,
   MCP_CALL,
   readErrorData,
-  register,
+  registerClient,
 } from './log-in.ts';
 
 /** Each part is requested once, by the first check that needs it. Failed requests throw a FetchError. */
@@ -67,22 +67,20 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
     const url = await findChallenge();
     if (url !== undefined || (await callWithoutToken()).status !== 401) return url;
     const answers = await Promise.all(listResourceMetadataUrls(endpoint).map((one) => probe(one)));
-    return answers.find(({ status, json }) => status === 200 && json !== undefined)?.url;
+    return answers.find(isDocument)?.url;
   });
 
   /** RFC 9728; undefined if it cannot be read. */
   const readResourceMetadata = memoize(async () => {
     const url = await findResourceMetadata();
-    return url === undefined || !URL.canParse(url) ? undefined : (await probe(url)).json;
+    return url && URL.canParse(url) ? (await probe(url)).json : undefined;
   });
 
   /** RFC 8414: all locations where clients look, in their order. */
   const readServerMetadata = memoize(async () => {
     const servers = (await readResourceMetadata())?.authorization_servers;
-    const issuer = Array.isArray(servers)
-      ? servers.find((one: unknown) => typeof one === 'string')
-      : undefined;
-    const { origin, pathname } = new URL(issuer ?? baseUrl);
+    const issuer: unknown = [servers].flat().find((one) => typeof one === 'string');
+    const { origin, pathname } = new URL(String(issuer ?? baseUrl));
     const path = pathname.replace(/\/$/, '');
     // §3.1 and §5, in the order of the MCP specification: the issuer's path follows the well-known path, or else precedes it.
     const urls = [
@@ -90,12 +88,11 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
       `${origin}/.well-known/openid-configuration${path}`,
       ...(path === '' ? [] : [`${origin}${path}/.well-known/openid-configuration`]),
     ];
-    return (await Promise.all(urls.map((url) => probe(url)))).map(toMetadata);
+    return Promise.all(urls.map((url) => probe(url)));
   });
 
   /** The first document that exists. */
-  const readServerDocument = async () =>
-    (await readServerMetadata()).find(({ document }) => document !== undefined)?.document;
+  const readServerDocument = async () => (await readServerMetadata()).find(isDocument)?.json;
 
   const readEndpoint = async (name: string) => {
     const url = (await readServerDocument())?.[name];
@@ -103,14 +100,14 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
   };
 
   /** Undefined without a registration endpoint. */
-  const registerOnce = memoize(async () => {
+  const register = memoize(async () => {
     const url = await readEndpoint('registration_endpoint');
-    return url === undefined ? undefined : register(url, probe, refusesEditors);
+    return url === undefined ? undefined : registerClient(url, probe, refusesEditors);
   });
 
   /** The client that doctor registered, or else the default client of every gateway. */
-  const findClient = memoize(async (): Promise<LoginClient | undefined> => {
-    const registration = await registerOnce();
+  const findClient = memoize(async () => {
+    const registration = await register();
     if (registration?.kind === 'registered')
       return { clientId: registration.clientId, redirectUri: LOOPBACK_REDIRECT_URI };
     const { login } = (await probe(`${baseUrl}/site.json`)).json ?? {};
@@ -120,7 +117,7 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
       : undefined;
   });
 
-  const logInOnce = memoize(async () => {
+  const logIn = memoize(async () => {
     const [url, client] = await Promise.all([readEndpoint('authorization_endpoint'), findClient()]);
     if (url === undefined || client === undefined) return undefined;
     const mayHaveReplicas = !isOnThisMachine(new URL(baseUrl).hostname);
@@ -140,14 +137,14 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
     readResourceMetadata,
     readServerMetadata,
     readServerDocument,
-    register: registerOnce,
+    register,
     findClient,
-    logIn: logInOnce,
+    logIn,
   };
 }
 
 /** RFC 9728 §3.1, with and without the path of the resource. */
-function listResourceMetadataUrls(endpoint: string): readonly string[] {
+function listResourceMetadataUrls(endpoint: string) {
   const { origin, pathname } = new URL(endpoint);
   const wellKnown = `${origin}/.well-known/oauth-protected-resource`;
   return [`${wellKnown}${pathname}`, wellKnown];
@@ -162,19 +159,7 @@ function memoize<Value>(load: () => Promise<Value>) {
   };
 }
 
-/** The document at one location; clients differ in which locations they try. */
-type MetadataAtPath = ReturnType<typeof toMetadata>;
-
-/** `said`: the error message of the response, if any. */
-function toMetadata({ url, status, json }: ProbeAnswer) {
-  const said = json?.error_description;
-  return {
-    url,
-    status,
-    document: status === 200 ? json : undefined,
-    said: typeof said === 'string' ? said : undefined,
-  };
-}
+const isDocument = ({ status, json }: ProbeAnswer) => status === 200 && json !== undefined;
 
 // Checks metadata of the gateway (RFC 9728) and of the authorization server (RFC 8414) as strict clients do.
 
@@ -192,7 +177,7 @@ export const serverMetadataCheck = defineCheck({
     const expected = (isStringArray(servers) ? servers[0] : undefined) ?? walk.baseUrl;
     const { issuer } = document;
     const lacking = Object.keys(MEMBERS).filter((name) => !MEMBERS[name]?.(document[name]));
-    const missing = found.filter((one) => one.document === undefined);
+    const missing = found.filter((answer) => !isDocument(answer));
     return [
       // RFC 8414 §3.3. In proxy mode the document names the provider by default.
       issuer === expected
@@ -200,55 +185,65 @@ export const serverMetadataCheck = defineCheck({
             'server-metadata.issuer',
             `The authorization server's issuer is ${expected}, as clients expect.`,
           )
-        : warning('server-metadata.issuer', {
-            what: `${describeIssuerMismatch('issuer of the metadata', issuer, expected)} (RFC 8414 §3.3).`,
-            why: 'Clients that compare them refuse to log in: the MCP SDK 2.x, oauth4webapi, the Go SDK.',
-            setting: 'OAUTH_MODE, OAUTH_METADATA_ISSUER',
-            remedy: 'set OAUTH_MODE=broker, or in proxy mode OAUTH_METADATA_ISSUER=self.',
-          }),
+        : warning(
+            'server-metadata.issuer',
+            `${describeIssuerMismatch('issuer of the metadata', issuer, expected)} (RFC 8414 §3.3).`,
+            {
+              why: 'Clients that compare them refuse to log in: the MCP SDK 2.x, oauth4webapi, the Go SDK.',
+              setting: 'OAUTH_MODE, OAUTH_METADATA_ISSUER',
+              remedy: 'set OAUTH_MODE=broker, or in proxy mode OAUTH_METADATA_ISSUER=self.',
+            },
+          ),
       lacking.length === 0
         ? ok(
             'server-metadata.members',
             'The metadata has everything that clients need, including PKCE with S256.',
           )
-        : failure('server-metadata.members', {
-            what: `The metadata lacks ${lacking.join(', ')}, or has an invalid value there.`,
-            remedy: 'check that no proxy in front changes the document.',
-          }),
+        : failure(
+            'server-metadata.members',
+            `The metadata lacks ${lacking.join(', ')}, or has an invalid value there.`,
+            {
+              remedy: 'check that no proxy in front changes the document.',
+            },
+          ),
       // A client tries one or two of these locations, not all.
       missing.length > 0 &&
-        warning('server-metadata.places', {
-          what: `There is no metadata at ${missing.map(describePlace).join(' and ')}.`,
-          why: 'Some clients look only there.',
-          ...adviseOnWellKnown(walk.baseUrl),
-        }),
+        warning(
+          'server-metadata.places',
+          `There is no metadata at ${missing.map(describePlace).join(' and ')}.`,
+          {
+            why: 'Some clients look only there.',
+            ...adviseOnWellKnown(walk.baseUrl),
+          },
+        ),
     ];
   },
 });
 
-const describePlace = ({ url, status }: MetadataAtPath) => `${url} (${status})`;
+const describePlace = ({ url, status }: ProbeAnswer) => `${url} (${status})`;
 
 /** `lacksKeys`: a previous finding says that the gateway cannot reach the provider. */
-function explainMissing(
-  found: readonly MetadataAtPath[],
-  baseUrl: string,
-  lacksKeys: boolean,
-): Finding {
+function explainMissing(found: readonly ProbeAnswer[], baseUrl: string, lacksKeys: boolean) {
   const failed = found.find(({ status }) => status >= 500);
+  const said = failed?.json?.error_description;
   if (failed !== undefined)
-    return failure(SERVER_CHECK, {
-      what: `The metadata of the authorization server cannot be read: ${failed.status}.`,
-      why: `The gateway says: ${failed.said ?? 'nothing more'}`,
-      ...(!lacksKeys && {
-        setting: 'OIDC_ISSUER',
-        remedy:
-          "check that the provider runs, that the gateway can reach it (HTTPS_PROXY=http://host:port if internet access requires a proxy), and that OIDC_ISSUER is exactly its issuer. The gateway's log has the reason.",
-      }),
-    });
-  return failure(SERVER_CHECK, {
-    what: `There is no metadata of the authorization server where clients look: ${found.map(describePlace).join(', ')}.`,
-    ...adviseOnWellKnown(baseUrl),
-  });
+    return failure(
+      SERVER_CHECK,
+      `The metadata of the authorization server cannot be read: ${failed.status}.`,
+      {
+        why: `The gateway says: ${typeof said === 'string' ? said : 'nothing more'}`,
+        ...(!lacksKeys && {
+          setting: 'OIDC_ISSUER',
+          remedy:
+            "check that the provider runs, that the gateway can reach it (HTTPS_PROXY=http://host:port if internet access requires a proxy), and that OIDC_ISSUER is exactly its issuer. The gateway's log has the reason.",
+        }),
+      },
+    );
+  return failure(
+    SERVER_CHECK,
+    `There is no metadata of the authorization server where clients look: ${found.map(describePlace).join(', ')}.`,
+    adviseOnWellKnown(baseUrl),
+  );
 }
 
 const isUrl = (value: unknown) => typeof value === 'string' && URL.canParse(value);
@@ -274,22 +269,24 @@ export const resourceMetadataCheck = defineCheck({
     if (url === undefined) return [];
     const document = await walk.readResourceMetadata();
     if (document === undefined)
-      return failure(RESOURCE_CHECK, {
-        what: `The 401 leads to ${url}, which cannot be read.`,
+      return failure(RESOURCE_CHECK, `The 401 leads to ${url}, which cannot be read.`, {
         remedy: 'have the proxy in front pass on /.well-known/* to the gateway.',
       });
     // Clients that ignore the challenge derive the location from the endpoint (RFC 9728 §3.1).
     const others = listResourceMetadataUrls(walk.endpoint).filter((one) => one !== url);
     const answers = await Promise.all(others.map((one) => walk.probe(one)));
-    const missing = answers.filter(({ status, json }) => status !== 200 || json === undefined);
+    const missing = answers.filter((answer) => !isDocument(answer));
     return [
       judgeDocument(document, walk, url),
       missing.length > 0 &&
-        warning('resource-metadata.derived', {
-          what: `There is no resource metadata at ${missing.map((one) => one.url).join(' and ')} (${missing[0]?.status}).`,
-          why: 'Clients that do not read the WWW-Authenticate header look for it there.',
-          ...adviseOnWellKnown(walk.baseUrl),
-        }),
+        warning(
+          'resource-metadata.derived',
+          `There is no resource metadata at ${missing.map((one) => one.url).join(' and ')} (${missing[0]?.status}).`,
+          {
+            why: 'Clients that do not read the WWW-Authenticate header look for it there.',
+            ...adviseOnWellKnown(walk.baseUrl),
+          },
+        ),
     ];
   },
 });
@@ -298,23 +295,29 @@ function judgeDocument(
   { resource, authorization_servers: servers }: JsonObject,
   { endpoint, baseUrl }: Walk,
   url: string,
-): Finding {
+) {
   if (!isStringArray(servers) || servers.length === 0)
     return failure(RESOURCE_CHECK, `${url} names no authorization server.`);
   if (resource === endpoint)
     return ok(RESOURCE_CHECK, 'The resource metadata names exactly this URL (RFC 9728 §3.3).');
   if (resource === baseUrl || resource === `${baseUrl}/`)
-    return warning(RESOURCE_CHECK, {
-      what: `The resource metadata names ${quote(resource)}, and strict clients compare it with ${endpoint}.`,
-      setting: 'OAUTH_MODE',
-      remedy: 'OAUTH_MODE=broker names the URL that was called.',
-    });
-  return failure(RESOURCE_CHECK, {
-    what: `The resource metadata is about ${quote(resource)}, not ${endpoint}.`,
-    why: 'Clients refuse it (RFC 9728 §3.3).',
-    setting: 'BASE_URL',
-    remedy: `set BASE_URL=${baseUrl} on the gateway.`,
-  });
+    return warning(
+      RESOURCE_CHECK,
+      `The resource metadata names ${quote(resource)}, and strict clients compare it with ${endpoint}.`,
+      {
+        setting: 'OAUTH_MODE',
+        remedy: 'OAUTH_MODE=broker names the URL that was called.',
+      },
+    );
+  return failure(
+    RESOURCE_CHECK,
+    `The resource metadata is about ${quote(resource)}, not ${endpoint}.`,
+    {
+      why: 'Clients refuse it (RFC 9728 §3.3).',
+      setting: 'BASE_URL',
+      remedy: `set BASE_URL=${baseUrl} on the gateway.`,
+    },
+  );
 }
 
 /** Well-known paths begin at the host's root: with a path in BASE_URL they are not below it. */
@@ -339,33 +342,33 @@ export const corsCheck = defineCheck({
   section: 'Browser clients',
   async run(walk: Walk) {
     const own = new URL(walk.baseUrl).origin;
-    const [ownProblem, localProblem] = await Promise.all([
-      findProblem(walk, own),
-      findProblem(walk, LOCAL_ORIGIN),
-    ]);
+    const problems = [own, LOCAL_ORIGIN].map((origin) => findProblem(walk, origin));
+    const [ownProblem, localProblem] = await Promise.all(problems);
     return [
       ownProblem === undefined
         ? ok('cors', `A page at ${own} may call it, with a token, from a browser.`)
-        : failure('cors', {
-            what: `A browser would not let a page at ${own} call it: ${ownProblem}.`,
+        : failure('cors', `A browser would not let a page at ${own} call it: ${ownProblem}.`, {
             setting: 'BASE_URL',
             remedy: `check that it is BASE_URL=${walk.baseUrl}, and that the proxy in front passes on OPTIONS requests and Access-Control-* headers.`,
           }),
       localProblem === undefined
         ? ok('cors.local', `So may a page at ${LOCAL_ORIGIN} (the Inspector).`)
         : // A public gateway need not accept pages that run on its users' machines.
-          (isOnThisMachine(new URL(own).hostname) ? warning : ok)('cors.local', {
-            what: `A page at ${LOCAL_ORIGIN} (the Inspector) may not: ${localProblem}.`,
-            why: 'Programs that are not web pages do not need it.',
-            setting: 'ALLOWED_ORIGINS',
-            remedy: `if your users have browser clients, list their origins: ALLOWED_ORIGINS=${LOCAL_ORIGIN}`,
-          }),
+          (isOnThisMachine(new URL(own).hostname) ? warning : ok)(
+            'cors.local',
+            `A page at ${LOCAL_ORIGIN} (the Inspector) may not: ${localProblem}.`,
+            {
+              why: 'Programs that are not web pages do not need it.',
+              setting: 'ALLOWED_ORIGINS',
+              remedy: `if your users have browser clients, list their origins: ALLOWED_ORIGINS=${LOCAL_ORIGIN}`,
+            },
+          ),
     ];
   },
 });
 
 /** Undefined if a browser would allow the call. */
-async function findProblem({ endpoint, probe }: Walk, origin: string): Promise<string | undefined> {
+async function findProblem({ endpoint, probe }: Walk, origin: string) {
   const { status, headers } = await probe(endpoint, {
     method: 'OPTIONS',
     headers: {
@@ -378,20 +381,21 @@ async function findProblem({ endpoint, probe }: Walk, origin: string): Promise<s
   const allowed = headers.get('access-control-allow-origin');
   if (allowed !== origin && allowed !== '*')
     return `Access-Control-Allow-Origin is ${allowed ?? 'missing'}`;
-  const missing = NEEDED_HEADERS.filter(
-    (name) => !readNames(headers.get('access-control-allow-headers')).includes(name),
-  );
-  if (missing.length > 0) return `Access-Control-Allow-Headers lacks ${missing.join(', ')}`;
-  if (!readNames(headers.get('access-control-allow-methods')).includes('post'))
-    return 'Access-Control-Allow-Methods lacks POST';
+  const lack =
+    describeLack(headers, 'Access-Control-Allow-Headers', NEEDED_HEADERS) ??
+    describeLack(headers, 'Access-Control-Allow-Methods', ['POST']);
+  if (lack !== undefined) return lack;
   // The page must be able to read these headers of the 401, or it cannot find the login.
   const refusal = await probe(endpoint, { headers: { Origin: origin }, method: 'POST' });
-  const exposed = readNames(refusal.headers.get('access-control-expose-headers'));
-  const hidden = READ_HEADERS.filter((name) => !exposed.includes(name));
-  return hidden.length === 0
-    ? undefined
-    : `Access-Control-Expose-Headers lacks ${hidden.join(', ')}`;
+  return describeLack(refusal.headers, 'Access-Control-Expose-Headers', READ_HEADERS);
 }
 
-const readNames = (header: string | null): readonly string[] =>
-  (header ?? '').split(',').map((name) => name.trim().toLowerCase());
+function describeLack(headers: FetchHeaders, name: string, needed: readonly string[]) {
+  const listed =
+    headers
+      .get(name)
+      ?.toLowerCase()
+      .split(/\s*,\s*/) ?? [];
+  const missing = needed.filter((one) => !listed.includes(one.toLowerCase()));
+  return missing.length === 0 ? undefined : `${name} lacks ${missing.join(', ')}`;
+}

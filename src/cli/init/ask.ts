@@ -37,7 +37,7 @@ const askForProvider = async () =>
 
 type Login = Pick<GivenAnswers, 'issuer' | 'clientId' | 'clientSecret'>;
 
-async function askForLogin(choice: InitAnswers['provider'], given: Login): Promise<Login> {
+async function askForLogin(choice: InitAnswers['provider'], given: Login) {
   const { issuer, issuerExample = '' } = findProvider(choice) ?? {};
   return {
     issuer: given.issuer ?? issuer ?? (await askLater('Issuer', issuerExample, 'issuer')),
@@ -53,7 +53,7 @@ async function askForLogin(choice: InitAnswers['provider'], given: Login): Promi
 /** Files of other programs with servers to import. */
 const SERVER_FILES = ['mcp.json', '.mcp.json', '.cursor/mcp.json', '.vscode/mcp.json'];
 
-async function askForContent(given: GivenAnswers): Promise<Pick<InitAnswers, 'tool' | 'servers'>> {
+async function askForContent(given: GivenAnswers) {
   if (given.tool !== undefined || given.servers !== undefined)
     return { tool: given.tool ?? false, servers: given.servers };
   const found = SERVER_FILES.find((file) => existsSync(file));
@@ -98,11 +98,7 @@ export const askToOverwrite = async (file: string): Promise<boolean> =>
   );
 
 /** `checked`: an answer that must be valid unless it is left for later. */
-async function askLater(
-  what: string,
-  placeholder: string,
-  checked?: CheckedAnswer,
-): Promise<string | undefined> {
+async function askLater(what: string, placeholder: string, checked?: CheckedAnswer) {
   const message = `${what} (Enter to fill it in later)`;
   const validate = (answer: string | undefined) =>
     answer && checked ? findInitProblem(checked, answer) : undefined;

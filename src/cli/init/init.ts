@@ -106,7 +106,7 @@ async function planFiles(
   answers: InitAnswers,
   { servers, secrets }: ImportedServers,
   secretsFile: string | undefined,
-): Promise<readonly NewFile[]> {
+) {
   const hasOwnTools = answers.tool || Object.keys(servers).length === 0;
   const schema = isInstalled() ? INSTALLED_SCHEMA : SCHEMA_FILE;
   return [
@@ -124,7 +124,7 @@ async function planFiles(
 }
 
 /** Copies a file from the package. */
-const copyOwn = async (name: string, folder = ''): Promise<NewFile> => ({
+const copyOwn = async (name: string, folder = '') => ({
   name,
   text: await readFile(new URL(`${folder}${name}`, PACKAGE_ROOT), 'utf8'),
 });
@@ -146,7 +146,7 @@ async function writeFiles(
   files: readonly NewFile[],
   force: boolean,
   confirm?: (name: string) => Promise<boolean>,
-): Promise<readonly string[]> {
+) {
   // A dangling symbolic link counts as present.
   const present = force
     ? []
@@ -190,10 +190,7 @@ const LIMITS = { timeoutMs: 5000, maxBytes: 65_536, acceptsRedirects: true };
  * Adds `"auth": {"type": "oauth"}` to those servers. A server that does not respond stays as it is: the gateway reports missing
  * logins at its start.
  */
-async function addLogins(
-  outbound: OutboundConfig,
-  imported: ImportedServers,
-): Promise<ImportedServers> {
+async function addLogins(outbound: OutboundConfig, imported: ImportedServers) {
   const entries = Object.entries(imported.servers);
   const wanting = new Set<string>();
   const network = openOutboundNetwork({ outbound });
@@ -270,7 +267,7 @@ const RENAMED_BECAUSE = 'A name is a letter, then up to 31 letters, digits and h
 const MEMBERS = ['mcpServers', 'servers'];
 
 /** @throws CommandError for a file without servers, or with names that the gateway does not accept. */
-function importServers(path: string): ImportedServers {
+function importServers(path: string) {
   const content = read(path);
   if (isServerJson(content)) {
     const [name = ''] = nameServers(path, [readServerJsonName(content)]).keys();
@@ -307,7 +304,7 @@ function importServers(path: string): ImportedServers {
 }
 
 /** Maps the new names to the original ones. */
-function nameServers(path: string, givenNames: readonly string[]): ReadonlyMap<string, string> {
+function nameServers(path: string, givenNames: readonly string[]) {
   const names = new Map<string, string>();
   const problems = givenNames.flatMap((given) => {
     const name = deriveServerName(given);
@@ -325,7 +322,7 @@ function nameServers(path: string, givenNames: readonly string[]): ReadonlyMap<s
   return names;
 }
 
-function read(path: string): JsonObject {
+function read(path: string) {
   const format = /^\.ya?ml$/i.test(extname(path)) ? 'yaml' : 'json';
   if (/^https?:\/\//i.test(path))
     throw refuse(

@@ -158,7 +158,7 @@ const SETTING_NAMES: ReadonlySet<string> = new Set(
 const OBEYED = /^(?:NODE|OPENSSL|SSL|LD|DYLD|UV|OTEL|NPM|GLIBC|MALLOC)_|_PROXY$/;
 
 /** The reason why no secret can have this name. */
-function findOtherReader(name: string): string | undefined {
+function findOtherReader(name: string) {
   if (SETTING_NAMES.has(name)) return 'is a setting of the gateway';
   return OBEYED.test(name) ? 'has a meaning for Node.js or its libraries' : undefined;
 }

@@ -166,7 +166,7 @@ export function renderGitIgnore(secretsFile: string | undefined): string {
 }
 
 /** Undefined for a file elsewhere, or whose name fits into no line. */
-function toPattern(file: string): string | undefined {
+function toPattern(file: string) {
   const path = relative('.', file).replaceAll(sep, '/');
   if (path.startsWith('..') || isAbsolute(path) || /[\n\r]| $/.test(path)) return undefined;
   return `/${path.replace(/[\\*?[\]]/g, '\\$&')}`;
@@ -234,7 +234,7 @@ export function describeNextSteps(
 /** From this column on, explanations go below the setting instead of beside it. */
 const WIDE = 40;
 
-function renderSteps(steps: readonly (readonly string[])[]): readonly string[] {
+function renderSteps(steps: readonly (readonly string[])[]) {
   const lengths = steps.map(([typed = '']) => typed.length);
   const width = Math.max(0, ...lengths.filter((length) => length <= WIDE));
   return steps.flatMap(([typed = '', does = '']) => {

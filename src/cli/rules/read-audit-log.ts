@@ -51,7 +51,7 @@ export async function* readAuditLog(
 }
 
 /** Rotated logs are mostly gzipped, whatever their name (RFC 1952 §2.3.1). Undefined if the input is empty. */
-async function unzip(source: Readable): Promise<Readable | undefined> {
+async function unzip(source: Readable) {
   const start = await readStart(source);
   if (start?.[0] !== 0x1f || start[1] !== 0x8b) return start && source;
   const unzipped = createGunzip();

@@ -7,7 +7,7 @@ import { parsePattern } from '../../control/rules/compile-rules.ts';
 import { createRules } from '../../control/rules/create-rules.ts';
 import type { RuledItem } from '../../control/rules/rules.ts';
 import type { GatewayFile } from '../../gateway/configuration/gateway-file.ts';
-import { readClaimedClient, readEmail, type UserContext } from '../../http/endpoint/message.ts';
+import { readClaimedClient, readEmail } from '../../http/endpoint/message.ts';
 import { createLock, createLockPolicy } from '../../lock/lock.ts';
 import { joinPolicies, type Policy, type PolicyCaller } from '../../mcp/calls/policy.ts';
 import type { Cursor } from '../../mcp/catalog/catalog.ts';
@@ -117,7 +117,7 @@ function readObject(option: string, text = '{}') {
 }
 
 /** @throws UsageError if the file is not a JSON object. */
-function readClaims(path: string | undefined): UserContext {
+function readClaims(path: string | undefined) {
   if (path === undefined)
     throw new UsageError(
       'postern rules test needs the claims of a token, for example --claims ann.json.',

@@ -43,7 +43,7 @@ const isCatalog = (exported: unknown): exported is Catalog =>
 // Reports an error in the author's file as one line with its position, without Postern's own stack.
 
 /** `path` is the catalogue's file. */
-function explainLoadError(error: unknown, path: string): Error {
+function explainLoadError(error: unknown, path: string) {
   if (!(error instanceof Error)) return new StartError(`The catalogue threw ${String(error)}.`);
   if (getErrorCode(error) === 'ERR_UNKNOWN_FILE_EXTENSION')
     return new StartError(describeExtensionError(error));
@@ -83,7 +83,7 @@ function findSyntaxErrorPlace(error: Error, path: string) {
 }
 
 /** The innermost stack frame in the author's code. */
-function findAuthorFrame({ stack = '' }: Error): string | undefined {
+function findAuthorFrame({ stack = '' }: Error) {
   const frames = [...stack.matchAll(FRAME)];
   const isAuthors = (path: string) =>
     !toFileUrl(path).startsWith(CODE_FOLDER.href) && !path.includes('/node_modules/');

@@ -43,7 +43,7 @@ export async function findProgramUser(text: string): Promise<FoundProgramUser> {
 
 const refuse = (message: string): FoundProgramUser => ({ kind: 'problem', message });
 
-function findIdProblem(uid: number, gid: number): string | undefined {
+function findIdProblem(uid: number, gid: number) {
   if (uid > MAX_ID || gid > MAX_ID) return `is out of range: the largest number is ${MAX_ID}.`;
   if (uid === 0 || gid === 0)
     return 'is root, or has its group: such a program could read everything. Name a user without rights.';
@@ -108,7 +108,7 @@ export async function findProgramUserProblems(
   return problems.filter((message) => message !== undefined).map((message) => ({ message }));
 }
 
-function findMissingCapabilities(): readonly string[] {
+function findMissingCapabilities() {
   const [, effective = '0'] =
     /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
   const held = BigInt(`0x${effective}`);
@@ -116,7 +116,7 @@ function findMissingCapabilities(): readonly string[] {
 }
 
 /** Finds other obstacles, such as BusyBox's setpriv, or a user number that the container does not map. */
-async function tryUser(user: ProgramUser): Promise<string | undefined> {
+async function tryUser(user: ProgramUser) {
   const { command, args } = runCommandAs(user, { command: 'true', args: [] });
   try {
     await run(command, args, { env: { PATH: SYSTEM_PATH }, timeout: TRY_MS, cwd: '/' });

@@ -118,6 +118,6 @@ const ADDRESS = /_(?:URL|PROXY)$/;
 const PLAIN_URL = /^[a-z][a-z0-9+.-]*:\/\/[^@?#\s]*$/i;
 
 /** True if a variable holds, or is meant to hold, a secret of the gateway. */
-const isOwnSecret = (variable: string, value: string | undefined): boolean =>
+const isOwnSecret = (variable: string, value: string | undefined) =>
   SECRET_VARIABLES.has(variable) &&
   !(ADDRESS.test(variable) && (value === undefined || PLAIN_URL.test(value)));

@@ -52,7 +52,7 @@ const bearerToken = matching(/^[\x21-\x7e]{16,}$/, 'at least 16 printable ASCII 
 const DOCUMENT_HOSTS = ['claude.ai', 'vscode.dev', 'chatgpt.com', 'zed.dev', 'cursor.com'];
 const SCHEMES = ['cursor', 'vscode', 'vscode-insiders', 'windsurf', 'claude'];
 
-const writeList = (items: readonly string[]): string => items.join(',') || NONE;
+const writeList = (items: readonly string[]) => items.join(',') || NONE;
 
 const documentSettings = {
   allowedHosts: defineSetting('CIMD_ALLOWED_HOSTS', documentHosts, {

@@ -183,7 +183,7 @@ export const serverCardSettings = {
 };
 
 /** `https://mcp.example.com` becomes `com.example.mcp/postern`. An IP address cannot be reversed. */
-function deriveName(url: string): string {
+function deriveName(url: string) {
   const { hostname } = new URL(url);
   // Not `isIP`: for a host name it compiles the IPv6 pattern, which adds 5 ms to the start.
   const isAddress = hostname.startsWith('[') || isIPv4(hostname);

@@ -6,8 +6,7 @@ export const teaCheck = defineCheck({
   async run({ minutes }: { readonly minutes: number }) {
     return minutes < 6
       ? ok('tea', `Tea is drawn for ${minutes} minutes.`)
-      : warning('tea', {
-          what: `Tea is drawn for ${minutes} minutes, and gets bitter.`,
+      : warning('tea', `Tea is drawn for ${minutes} minutes, and gets bitter.`, {
           setting: 'TEA_MINUTES',
           remedy: 'set it to less than 6.',
         });

@@ -48,7 +48,7 @@ function createWorkerPool(log: Log, atStart: Protection | undefined, endMs: numb
   let isEnding = false;
   let served = atStart;
 
-  function add(): WorkerProcess {
+  function add() {
     const worker = startWorker(served);
     running.add(worker);
     shareMetrics(worker);
@@ -174,7 +174,7 @@ function createMetricsMerger(running: ReadonlySet<WorkerProcess>): (worker: Work
   }
 
   /** Undefined if the worker does not answer in time, or ends. */
-  async function askForText(worker: WorkerProcess): Promise<string | undefined> {
+  async function askForText(worker: WorkerProcess) {
     lastId += 1;
     const id = lastId;
     const answer = new Promise<string>((resolve) => void waiting.set(id, resolve));
@@ -245,7 +245,7 @@ const hasNoSum = (name: string) =>
 const HEAD = /^# (HELP|TYPE) (\S+) ?(.*)$/;
 
 /** Parses the format of prom-client: HELP, TYPE and samples of each family together, without timestamps. */
-function parseFamilies(text: string): readonly Family[] {
+function parseFamilies(text: string) {
   const families: Family[] = [];
   let help = '';
   for (const line of text.split('\n')) {

@@ -42,5 +42,5 @@ export function createWorkerMetrics(): Metrics {
 }
 
 /** Without the main process, no answer is expected, and this process is about to end. */
-const sendToMain = (message: WorkerMessage): void =>
+const sendToMain = (message: WorkerMessage) =>
   void process.send?.(message, undefined, undefined, () => {});

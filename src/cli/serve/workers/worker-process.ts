@@ -133,7 +133,7 @@ export function startWorker(served: Protection | undefined) {
 function closeUnacknowledged({ process: child }: Worker) {
   const send = child.send;
   let sent: { readonly seq: unknown; readonly handle: unknown } | undefined;
-  child.send = (...args: readonly unknown[]): boolean => {
+  child.send = (...args: readonly unknown[]) => {
     const [message, handle] = args;
     if (isObject(message) && message.act === 'newconn') sent = { seq: message.seq, handle };
     return Reflect.apply(send, child, args);

@@ -83,10 +83,10 @@ function scalar<T>(
   type: 'string' | 'number' | 'boolean',
   rule: Rule<T>,
   { schema, isSecret }: ScalarOptions,
-): Shape<T> {
+) {
   const isFreeText = Object.keys(schema).length === 1 && type === 'string';
 
-  function read(node: FileNode, place: FilePlace): T | undefined {
+  function read(node: FileNode, place: FilePlace) {
     const refuse = (message: string) => report(place, node.line, message);
     const given = node.kind === 'scalar' ? node.value : undefined;
     const isExpanded = typeof given === 'string' && hasVariable(given);

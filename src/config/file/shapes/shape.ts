@@ -53,7 +53,7 @@ export function report({ path, context }: FilePlace, line: number, message: stri
 export const nameKind = ({ kind }: FileNode): string =>
   kind === 'list' ? 'A list' : kind === 'object' ? 'An object' : 'This value';
 
-const reportKind = (node: FileNode, place: FilePlace, allowed: string): undefined =>
+const reportKind = (node: FileNode, place: FilePlace, allowed: string) =>
   report(place, node.line, `${nameKind(node)} is not valid. It must be ${allowed}.`);
 
 /** Returns the object, without repeated names. Reports problems; undefined if the value is not an object. */
@@ -225,7 +225,7 @@ export function createMemberReader(node: ObjectNode, place: FilePlace, line = no
   };
 }
 
-function describeUnknown(name: string, names: readonly string[]): string {
+function describeUnknown(name: string, names: readonly string[]) {
   const nearest = findNearestName(name, names);
   const allowed =
     nearest === undefined ? `Allowed are ${names.join(', ')}.` : `Did you mean ${nearest}?`;

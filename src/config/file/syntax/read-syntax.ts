@@ -78,7 +78,7 @@ function createLineFinder(text: string): FindLine {
   };
 }
 
-const describeError = ({ error }: ParseError): string =>
+const describeError = ({ error }: ParseError) =>
   `This is not JSON: ${MESSAGES[loadJson().printParseErrorCode(error)] ?? 'it cannot be read from here on'}.`;
 
 /** No message quotes the text, which may be a secret. */
@@ -174,7 +174,7 @@ function convertDocument(document: Document, lines: LineCounter): SyntaxResult {
     return { kind: 'scalar', line, value: plain };
   }
 
-  function findLine(node: unknown, lineAbove: number): number {
+  function findLine(node: unknown, lineAbove: number) {
     const range = isMap(node) || isSeq(node) || isScalar(node) || isAlias(node) ? node.range : null;
     return range ? lines.linePos(range[0]).line : lineAbove;
   }
@@ -190,7 +190,7 @@ function convertDocument(document: Document, lines: LineCounter): SyntaxResult {
 const isPlain = (value: unknown): value is string | number | boolean | null =>
   value === null || ['string', 'number', 'boolean'].includes(typeof value);
 
-const describe = ({ code }: { readonly code: ErrorCode }): string =>
+const describe = ({ code }: { readonly code: ErrorCode }) =>
   `This is not YAML that Postern reads: ${YAML_MESSAGES[code] ?? 'it cannot be read from here on'}.`;
 
 const YAML_MESSAGES: Readonly<Partial<Record<ErrorCode, string>>> = {
