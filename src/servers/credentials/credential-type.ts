@@ -155,7 +155,8 @@ interface SignableRequest {
 
 /** Identifies the caller to one server, in addition to the configured headers. */
 export interface ServerAccess {
-  readonly getHeaders: GetHeaders;
+  /** Undefined where no token is sent. */
+  readonly getHeaders: GetHeaders | undefined;
   readonly noteRefusal: NoteRefusal | undefined;
   /** Undefined if requests are not signed, so that there is no cost. */
   readonly sign: SignRequest | undefined;

@@ -54,19 +54,14 @@ export function openCredentials(
         const own = openServer(server);
         if (own === undefined) continue;
         const { getToken, noteRefusal, sign } = own;
-        const getHeaders = getToken === undefined ? getNoHeaders : addToken(getToken, type);
-        return { getHeaders, noteRefusal, sign };
+        return { getHeaders: getToken && addToken(getToken, type), noteRefusal, sign };
       }
-      return { getHeaders: getNoHeaders, noteRefusal: undefined, sign: undefined };
+      return { getHeaders: undefined, noteRefusal: undefined, sign: undefined };
     },
     createEndpoints: (isUsed) =>
       opened.flatMap(({ type, createEndpoints }) => createEndpoints?.(() => isUsed(type)) ?? []),
   };
 }
-
-const NO_HEADERS = {};
-
-const getNoHeaders = () => NO_HEADERS;
 
 // `auth` in the configuration file: `type`, and the members of that type.
 
