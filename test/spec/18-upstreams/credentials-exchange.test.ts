@@ -41,6 +41,12 @@ const provider = useFresh(async () => {
     });
   issue();
 
+  const toAuth = (more: { readonly scope?: string }) => ({
+    type: 'token-exchange',
+    audience: AUDIENCE,
+    ...more,
+  });
+
   const create = (
     auth: { readonly scope?: string } = {},
     client: { readonly authMethod: 'post' | 'basic' } = { authMethod: 'post' },
@@ -68,7 +74,7 @@ const provider = useFresh(async () => {
       ).openAccess({
         name: 'wiki',
         url: `${AUDIENCE}/mcp`,
-        auth: { type: 'token-exchange', audience: AUDIENCE, ...auth },
+        auth: toAuth(auth),
       }),
     );
 
