@@ -107,7 +107,7 @@ const WITH_CLASSES = [
   'mcp/protocol/fit.ts',
   'mcp/upstream/upstream.ts',
   'catalog/(approved-content|caller-lists|list-cache|plan|resolve-target|server|server-lists|upstream-catalogs).ts',
-  'servers/http/(era|exchange|server-call|server-session|session-cookies|session-era).ts',
+  'servers/http/(exchange|server-call|session-cookies|session-era|sessions|stateless-era).ts',
   'servers/relay/(relay-call|suspended/outcome-records).ts',
   'servers/(transport/.*|stdio/child.ts)',
 ];

@@ -8,7 +8,14 @@ import type { JoinedList, JoinedPart } from './join-lists.ts';
 import type { Plan, PlannedServer } from './plan.ts';
 import { BUILT_IN, type Entry, type PreparedList } from './prepare-list.ts';
 import { findInSkillFolder, findSkillFile } from './skills/skill-files.ts';
-import { type FoundItem, type FoundResource, type ListView, mayUseSome, type Who } from './view.ts';
+import {
+  EMPTY_LIST,
+  type FoundItem,
+  type FoundResource,
+  type ListView,
+  mayUseSome,
+  type Who,
+} from './view.ts';
 
 const NOTHING: readonly Entry[] = [];
 /** While a server has not listed yet. */
@@ -20,8 +27,7 @@ export class CallerLists {
   private readonly plan: Plan;
   private readonly part: JoinedPart;
   private readonly who: Who;
-  private readonly joined = new Map<ListKind, Promise<ListView>>();
-  private readonly known = new Map<ListKind, Promise<JoinedList>>();
+  private readonly joined = new Map<string, Promise<ListView>>();
 
   constructor(plan: Plan, part: JoinedPart, who: Who) {
     this.plan = plan;
@@ -29,16 +35,11 @@ export class CallerLists {
     this.who = who;
   }
 
-  join(kind: ListKind): Promise<ListView> {
-    const joining = this.joined.get(kind) ?? this.joinAll(kind);
-    this.joined.set(kind, joining);
-    return joining;
-  }
-
-  /** The same for what servers have listed so far. */
-  joinKnown(kind: ListKind): Promise<JoinedList> {
-    const joining = this.known.get(kind) ?? this.joinAllKnown(kind);
-    this.known.set(kind, joining);
+  /** `atHand`: of what servers have listed so far. */
+  join(kind: ListKind, atHand?: 'atHand'): Promise<ListView> {
+    const key = `${kind} ${atHand}`;
+    const joining = this.joined.get(key) ?? this.joinAll(kind, atHand);
+    this.joined.set(key, joining);
     return joining;
   }
 
@@ -67,7 +68,7 @@ export class CallerLists {
   /** The item of this name at `/mcp`. */
   async find(kind: ListKind, name: string): Promise<FoundItem | undefined> {
     if (!isCalled(kind))
-      return findIn(await this.joinKnown(kind), name) ?? findIn(await this.join(kind), name);
+      return findIn(await this.join(kind, 'atHand'), name) ?? findIn(await this.join(kind), name);
     const { naming, servers } = this.plan;
     const own = await this.listBuiltIn(kind).catch((error: unknown) => {
       // A name that can only be a server's is looked for there if the built-in catalogue fails.
@@ -107,19 +108,28 @@ export class CallerLists {
     return this.part.hasServer(BUILT_IN) ? listing : listing?.catch(() => builtIn?.peek(kind));
   }
 
-  private async joinAll(kind: ListKind): Promise<ListView> {
+  private async joinAll(kind: ListKind, atHand: 'atHand' | undefined): Promise<ListView> {
     const { plan, part } = this;
-    const resources = kind === 'skills' ? await this.join('resources') : undefined;
-    const servers = [...plan.servers.values()];
+    const resources = kind === 'skills' ? await this.join('resources', atHand) : undefined;
+    const servers = [...plan.servers.values()].filter(
+      (one) => this.isWaitedFor(one, kind) || canTake(one, kind),
+    );
     const own = await this.listBuiltIn(kind);
+    const joinParts = (parts: readonly (PreparedList | undefined)[]) =>
+      part.joinLists(
+        kind,
+        [own, ...parts].map((one) => one?.entries ?? NOTHING),
+        resources,
+      );
+    // Nobody asks how long it may be kept.
+    if (atHand) return { ...EMPTY_LIST, ...joinParts(servers.map((one) => this.peek(one, kind))) };
     const loaded = await Promise.all(
-      servers.map(async (one): Promise<Pick<PreparedList, 'entries' | 'ttlMs'> | undefined> => {
-        if (this.isWaitedFor(one, kind)) return this.load(one, kind);
-        if (!canTake(one, kind)) return undefined;
+      servers.map((one) => {
+        const loading = this.load(one, kind);
+        if (this.isWaitedFor(one, kind)) return loading;
         // Names of other servers take those of the part's servers at /mcp: they are loaded, too, but not waited for.
-        this.load(one, kind).catch(() => {});
-        const known = this.peek(one, kind);
-        return known && { entries: known.entries, ttlMs: MAX_TTL_MS };
+        loading.catch(() => {});
+        return this.peek(one, kind);
       }),
     );
     const cache = part.hasServer(BUILT_IN) ? own?.cache : undefined;
@@ -129,11 +139,7 @@ export class CallerLists {
     // A caller who may use nothing of a server is not told whether it runs.
     const usable = chosen.filter(({ planned }) => mayUseSome(plan, planned, this.who));
     return {
-      ...part.joinLists(
-        kind,
-        [own, ...loaded].map((one) => one?.entries ?? NOTHING),
-        resources,
-      ),
+      ...joinParts(loaded),
       ttlMs: Math.min(
         MAX_TTL_MS,
         resources?.ttlMs ?? MAX_TTL_MS,
@@ -149,19 +155,6 @@ export class CallerLists {
     };
   }
 
-  private async joinAllKnown(kind: ListKind): Promise<JoinedList> {
-    const resources = kind === 'skills' ? await this.joinKnown('resources') : undefined;
-    const own = await this.listBuiltIn(kind);
-    const known = [...this.plan.servers.values()].map((one) =>
-      this.isWaitedFor(one, kind) || canTake(one, kind) ? this.peek(one, kind) : undefined,
-    );
-    return this.part.joinLists(
-      kind,
-      [own, ...known].map((one) => one?.entries ?? NOTHING),
-      resources,
-    );
-  }
-
   /** Rules about a URI are about the server that has it at /mcp, which must be known before the rules are evaluated. */
   private isWaitedFor({ config }: PlannedServer, kind: ListKind): boolean {
     return (
@@ -174,9 +167,9 @@ export class CallerLists {
 
   /** The resource, or the file of a skill, of the server that lists it, as far as that is known. */
   async findKnownResource(uri: string): Promise<FoundResource | undefined> {
-    const listed = findIn(await this.joinKnown('resources'), uri);
+    const listed = findIn(await this.join('resources', 'atHand'), uri);
     if (listed) return toResource(listed, uri);
-    return findSkillFile((await this.joinKnown('skills')).entries, uri, 'joined');
+    return findSkillFile((await this.join('skills', 'atHand')).entries, uri, 'joined');
   }
 
   /** A resource that one server is known to list can be read without waiting for another. See `findUnlisted` for all others. */

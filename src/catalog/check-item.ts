@@ -12,6 +12,7 @@ import {
 import { canCompile } from '../mcp/catalog/foreign-schema.ts';
 import { Findings, LISTED } from '../mcp/protocol/fit.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
+import { type Clock, createTurns } from '../platform/clock.ts';
 import { toAsciiJson } from '../platform/invisible.ts';
 import { isObject } from '../platform/json.ts';
 import { type Log, truncateForLog } from '../platform/log.ts';
@@ -43,6 +44,22 @@ export function fitItem(kind: ListKind, item: RawItem): FittingItem {
 
 export const findItemProblem = (kind: ListKind, item: RawItem): string | undefined =>
   fitItem(kind, item).problem;
+
+/** Checks each item before the list is served, in turns of the event loop; the findings are remembered with each item. */
+export async function checkItems(
+  clock: Clock,
+  kind: ListKind,
+  items: readonly RawItem[],
+  checkLock: (item: RawItem) => void,
+): Promise<void> {
+  const work = createTurns(clock);
+  for (const item of items) {
+    const isUsable = findItemProblem(kind, item) === undefined;
+    if (work.isOver()) await work.next();
+    if (isUsable) checkLock(item);
+    if (work.isOver()) await work.next();
+  }
+}
 
 function checkItem(kind: ListKind, raw: RawItem): FittingItem {
   const hide = (why: string): FittingItem => ({ item: raw, problem: why, leftOut: [] });

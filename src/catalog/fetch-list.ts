@@ -31,6 +31,14 @@ export interface FetchedList {
   readonly needsLogin?: 'possible' | 'impossible';
 }
 
+export const NO_LIST: FetchedList = {
+  items: [],
+  ttlMs: 0,
+  fingerprint: '',
+  bytes: 0,
+  cut: undefined,
+};
+
 const MAX_PAGES = 100;
 const MAX_ITEMS = 10_000;
 /** Each may have to be compared with a URI. */

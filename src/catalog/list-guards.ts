@@ -10,6 +10,7 @@ import { hashSha256 } from '../platform/ids.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
 import { readExact, toNoted } from '../platform/noted-json.ts';
 import { findItemProblem, fitItem } from './check-item.ts';
+import type { FetchedList } from './fetch-list.ts';
 
 /** The verdicts of the guards of one configuration. */
 export type ListGuards = ReturnType<typeof createListGuards>;
@@ -129,6 +130,22 @@ const LIST_POINTS = {
   templates: 'resources/list',
   skills: 'skills/list',
 } as const satisfies Readonly<Record<ListKind, GuardPoint>>;
+
+/** A guard that failed is asked again after this time. */
+const UNSURE_TTL_MS = 5_000;
+
+/** A list with another verdict counts as another list: clients are notified. */
+export const addJudgement = (
+  list: FetchedList,
+  judgement: ListJudgement | undefined,
+): FetchedList =>
+  judgement === undefined || judgement.digest === ''
+    ? list
+    : {
+        ...list,
+        fingerprint: `${list.fingerprint}${judgement.digest}`,
+        ttlMs: judgement.hasFailed ? Math.min(list.ttlMs, UNSURE_TTL_MS) : list.ttlMs,
+      };
 
 /** For a configuration in which no guard looks at lists. */
 export const NOTHING_SAID: ListJudgement = { digest: '', hasFailed: false };

@@ -225,7 +225,9 @@ function createPassLogs(
       const plan = served.current;
       // As far as it is known without a request to the server.
       const isVisible = await seesSome(path, who, async (kind) =>
-        (await view.listAtHand(kind, who)).filter((entry) => entry.server === server.name),
+        (await view.list(kind, who, 'atHand')).entries.filter(
+          (entry) => entry.server === server.name,
+        ),
       );
       return { plan, isVisible };
     },

@@ -1,26 +1,34 @@
 // §18.4: the lists of one server, shared or one set per user: fetched, checked and judged once, then served from memory while they
-// are fetched anew.
+// are fetched anew. Where users log in at the server themselves (§24.3, §24.4), a caller gets those of the caller's own connection;
+// without one those that the server shows anybody, or none.
 
 import { findLockedKind, type Lock } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
-import { ALL_KINDS, LIST_KINDS, type ListKind, type ListName } from '../mcp/protocol/list-kinds.ts';
 import {
+  ALL_KINDS,
+  forEachKind,
+  LIST_KINDS,
+  type ListKind,
+  type ListName,
+} from '../mcp/protocol/list-kinds.ts';
+import {
+  bindCaller,
   createNameAudience,
   GATEWAY_CALLER,
+  type LoginAccess,
   type Upstream,
   type UpstreamCaller,
   type UpstreamDescription,
   UpstreamError,
 } from '../mcp/upstream/upstream.ts';
-import { type Clock, createTurns } from '../platform/clock.ts';
 import { hashSha256 } from '../platform/ids.ts';
 import { CAPACITY } from '../platform/memory/capacity.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { LastApproved } from './approved-content.ts';
-import { findItemProblem } from './check-item.ts';
-import { type FetchedList, fetchList } from './fetch-list.ts';
+import { checkItems, findItemProblem } from './check-item.ts';
+import { type FetchedList, fetchList, NO_LIST } from './fetch-list.ts';
 import { ListCache, type Patience, WaitingTime, waitAtMost } from './list-cache.ts';
-import type { ListJudgement } from './list-guards.ts';
+import { addJudgement, type ListJudgement } from './list-guards.ts';
 
 type ListsRuntime = Pick<Runtime, 'config' | 'clock' | 'log'>;
 
@@ -53,8 +61,6 @@ const QUICK_WAIT_MS = 1_000;
 const MAX_REFRESHED = 10;
 /** Approximate size of one hash of a former resource. */
 const FORMER_BYTES = 100;
-/** A guard that failed is asked again after this time. */
-const UNSURE_TTL_MS = 5_000;
 
 /** Everything that is kept for one audience: one user, or all. */
 interface Holder {
@@ -82,6 +88,8 @@ export class ServerLists {
   private readonly holders = new Map<string, Holder>();
   /** That of a server which is the same for all callers. */
   private readonly shared: Holder | undefined;
+  /** The caller whose lists are shown before a user has logged in at the server; undefined for none. */
+  private readonly withoutLogin: UpstreamCaller | undefined;
   /** For each list the milliseconds that the last caller waited, so that others do not wait in vain for the same list. */
   private readonly slownesses = new Map<ListKind, number>();
   /** Lists for which a warning was logged. */
@@ -102,11 +110,13 @@ export class ServerLists {
     };
     this.quickMs = Math.min(QUICK_WAIT_MS, listWaitMs / 5);
     this.shared = scope.isPersonal ? undefined : this.openHolder(GATEWAY_CALLER);
+    const isOpenToAll = upstream.facts.connection?.auth.list === 'anonymous';
+    this.withoutLogin = isOpenToAll ? GATEWAY_CALLER : undefined;
   }
 
   /** The list, if it is at hand and no change of it was announced; waits for nothing. */
   findCurrent(kind: ListKind, caller: UpstreamCaller): FetchedList | undefined {
-    return (this.shared ?? this.findHolder(caller)).lists[kind].findCurrent();
+    return (this.shared ?? this.findHolderAtHand(caller))?.lists[kind].findCurrent();
   }
 
   /** See `ListCache.load`. */
@@ -115,12 +125,24 @@ export class ServerLists {
     caller: UpstreamCaller,
     patience: Patience,
   ): Promise<FetchedList | undefined> {
-    return this.findHolder(caller).lists[kind].load(patience);
+    const access = await this.getAccess(caller);
+    const chosen = this.choose(caller, access);
+    if (chosen !== undefined) {
+      const list = await this.findHolder(chosen).lists[kind].load(patience);
+      // A server that lists nothing without a login after all is shown as any other.
+      return access === undefined || chosen !== GATEWAY_CALLER
+        ? list
+        : (list ?? NOT_CONNECTED[kind]);
+    }
+    if (access?.kind === 'impossible') return NEVER_CONNECTED[kind];
+    return access?.kind === 'unavailable' ? undefined : NOT_CONNECTED[kind];
   }
 
   /** Waits for the first list for a second at most, once: as long as a list takes that comes quickly. */
   async waitIfQuick(kind: ListKind, caller: UpstreamCaller): Promise<void> {
-    const { lists, quickWait } = this.findHolder(caller);
+    const chosen = this.choose(caller, await this.getAccess(caller));
+    if (chosen === undefined) return;
+    const { lists, quickWait } = this.findHolder(chosen);
     if (lists[kind].list !== undefined) return;
     await waitAtMost(
       this.runtime.clock,
@@ -131,12 +153,15 @@ export class ServerLists {
 
   /** The last list, however old; nothing is requested. */
   peek(kind: ListKind, caller: UpstreamCaller): FetchedList | undefined {
-    return this.findHolder(caller).lists[kind].list;
+    const holder = this.peekHolder(caller);
+    if (holder !== undefined) return holder.lists[kind].list;
+    const isPossible = this.upstream.logins?.findOwner(caller) !== undefined;
+    return (isPossible ? NOT_CONNECTED : NEVER_CONNECTED)[kind];
   }
 
   /** True if the server used to list the resource and no longer does. */
   hadResource(uri: string, caller: UpstreamCaller): boolean {
-    return this.findHolder(caller).formerResources.has(hashSha256(uri));
+    return this.peekHolder(caller)?.formerResources.has(hashSha256(uri)) === true;
   }
 
   /** The server's description of itself; undefined if it did not come in time. */
@@ -144,8 +169,10 @@ export class ServerLists {
     caller: UpstreamCaller,
     patience: Patience,
   ): Promise<UpstreamDescription | undefined> {
+    const chosen = this.choose(caller, await this.getAccess(caller));
+    if (chosen === undefined) return undefined;
     const { upstream } = this;
-    const { firstWait, caller: asking } = this.findHolder(caller);
+    const { firstWait, caller: asking } = this.findHolder(chosen);
     const known = upstream.peekDescription(asking);
     // A known description may be out of date: it is requested again, without waiting.
     const leftMs = known === undefined ? firstWait.left(this.waitMs[patience]) : 0;
@@ -155,23 +182,27 @@ export class ServerLists {
 
   /** The same, as far as it is known. */
   peekDescription(caller: UpstreamCaller): UpstreamDescription | undefined {
-    return this.upstream.peekDescription(this.findHolder(caller).caller);
+    const holder = this.peekHolder(caller);
+    return holder && this.upstream.peekDescription(holder.caller);
   }
 
   /** Why the last request for its lists failed. */
   peekProblem(caller: UpstreamCaller): string | undefined {
-    return this.findHolder(caller).problem;
+    return this.peekHolder(caller)?.problem;
   }
 
   /** The server says that a list has changed: for this caller, or for all. */
   invalidate(list: ListName, caller: UpstreamCaller): void {
-    for (const one of this.findLists(list, caller)) one.invalidate();
-    this.owner.onChange(list, this.nameAudience(caller));
+    const holder = this.peekHolder(caller);
+    if (holder === undefined) return;
+    for (const one of selectLists(holder, list)) one.invalidate();
+    this.owner.onChange(list, this.nameAudience(holder.caller));
   }
 
   /** The list may have changed: it is fetched while the old one is still served, and clients are notified only if it differs. */
   lookAgain(list: ListName, caller: UpstreamCaller): void {
-    for (const one of this.findLists(list, caller)) one.lookAgain();
+    const holder = this.peekHolder(caller);
+    if (holder !== undefined) for (const one of selectLists(holder, list)) one.lookAgain();
   }
 
   /** Requests everything again that was used lately. */
@@ -200,7 +231,7 @@ export class ServerLists {
 
   /** The audience of the lists: the same for all callers who share them. */
   getAudience(caller: UpstreamCaller): string {
-    return this.nameAudience(caller);
+    return this.nameAudience(this.peekCaller(caller) ?? GATEWAY_CALLER);
   }
 
   /** Drops the lists of these callers, who lost access to them. */
@@ -209,9 +240,39 @@ export class ServerLists {
       if (isAbout(caller)) this.holders.delete(audience);
   }
 
-  private findLists(list: ListName, caller: UpstreamCaller): readonly ListCache[] {
-    const { lists } = this.findHolder(caller);
-    return ALL_KINDS.filter((kind) => LIST_KINDS[kind].list === list).map((kind) => lists[kind]);
+  // Whose lists a caller gets.
+
+  /** Undefined for a server where users do not log in themselves. */
+  private getAccess(caller: UpstreamCaller) {
+    return this.upstream.logins?.getAccess(caller);
+  }
+
+  /** The caller whose lists this one gets; undefined if the caller sees nothing of the server yet. */
+  private choose(caller: UpstreamCaller, access: LoginAccess | undefined) {
+    if (access === undefined) return caller;
+    if (access.kind === 'active') return bindCaller(caller, access.connectionId);
+    // A connection that is unavailable for a while is served as it was.
+    return access.kind === 'unavailable' ? this.peekCaller(caller) : this.withoutLogin;
+  }
+
+  /** The same, as far as it is known. */
+  private peekCaller(caller: UpstreamCaller) {
+    const { logins } = this.upstream;
+    if (logins === undefined) return caller;
+    const connectionId = logins.peekConnectionId(caller);
+    return connectionId === undefined ? this.withoutLogin : bindCaller(caller, connectionId);
+  }
+
+  private peekHolder(caller: UpstreamCaller) {
+    const chosen = this.peekCaller(caller);
+    return chosen && this.findHolder(chosen);
+  }
+
+  /** Undefined where `load` waits for the access, which is nearly always at hand, too. */
+  private findHolderAtHand(caller: UpstreamCaller) {
+    const access = this.getAccess(caller);
+    const chosen = access instanceof Promise ? undefined : this.choose(caller, access);
+    return chosen && this.findHolder(chosen);
   }
 
   private findHolder(caller: UpstreamCaller): Holder {
@@ -256,13 +317,7 @@ export class ServerLists {
       missing: new Set(),
       formerResources: new Set(),
       problem: undefined,
-      lists: {
-        tools: createList('tools'),
-        prompts: createList('prompts'),
-        resources: createList('resources'),
-        templates: createList('templates'),
-        skills: createList('skills'),
-      },
+      lists: forEachKind(createList),
     };
     this.holders.set(audience, holder);
     return holder;
@@ -335,32 +390,6 @@ export class ServerLists {
   }
 }
 
-/** Checks each item before the list is served, in turns of the event loop; the findings are remembered with each item. */
-async function checkItems(
-  clock: Clock,
-  kind: ListKind,
-  items: readonly RawItem[],
-  checkLock: (item: RawItem) => void,
-): Promise<void> {
-  const work = createTurns(clock);
-  for (const item of items) {
-    const isUsable = findItemProblem(kind, item) === undefined;
-    if (work.isOver()) await work.next();
-    if (isUsable) checkLock(item);
-    if (work.isOver()) await work.next();
-  }
-}
-
-/** A list with another verdict counts as another list: clients are notified. */
-const addJudgement = (list: FetchedList, judgement: ListJudgement | undefined): FetchedList =>
-  judgement === undefined || judgement.digest === ''
-    ? list
-    : {
-        ...list,
-        fingerprint: `${list.fingerprint}${judgement.digest}`,
-        ttlMs: judgement.hasFailed ? Math.min(list.ttlMs, UNSURE_TTL_MS) : list.ttlMs,
-      };
-
 const countBytes = ({ lists, formerResources }: Holder): number =>
   ALL_KINDS.reduce(
     (sum, kind) => sum + (lists[kind].list?.bytes ?? 0),
@@ -378,3 +407,13 @@ function noteFormer({ lists, formerResources }: Holder, next: FetchedList): void
     if (formerResources.size > CAPACITY.formerResources) formerResources.delete(oldest);
   }
 }
+
+const selectLists = ({ lists }: Holder, list: ListName) =>
+  ALL_KINDS.filter((kind) => LIST_KINDS[kind].list === list).map((kind) => lists[kind]);
+
+/** Empty lists. Each kind has its own object, since results derived from a list are looked up by the object. */
+const createNoLists = (needsLogin: 'possible' | 'impossible') =>
+  forEachKind((): FetchedList => ({ ...NO_LIST, ttlMs: 1_000, needsLogin }));
+
+const NOT_CONNECTED = createNoLists('possible');
+const NEVER_CONNECTED = createNoLists('impossible');

@@ -5,31 +5,20 @@ import {
   LOCKED_ITEMS,
   type LockedList,
 } from '../mcp/catalog/approved-items.ts';
-import {
-  LIST_KINDS,
-  LIST_NAMES,
-  type ListKind,
-  type ListName,
-} from '../mcp/protocol/list-kinds.ts';
+import { LIST_KINDS, LIST_NAMES, type ListName } from '../mcp/protocol/list-kinds.ts';
 import type { Era } from '../mcp/protocol/revisions.ts';
 import type { ConnectionOwner } from '../mcp/upstream/connections.ts';
 import {
-  bindCaller,
   GATEWAY_CALLER,
   isCallerOf,
-  type LoginAccess,
   type Upstream,
   type UpstreamCaller,
-  type UpstreamDescription,
-  type UpstreamLogins,
   Usage,
 } from '../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { readInstructions, readServer } from './approved-content.ts';
 import { findItemProblem } from './check-item.ts';
-import type { FetchedList } from './fetch-list.ts';
-import type { Patience } from './list-cache.ts';
 import { selectTools } from './prepare-list.ts';
 import { type ListsOwner, ServerLists } from './server-lists.ts';
 
@@ -90,10 +79,7 @@ export function createServer(
       owner.onListChange(server, list, (caller) => audience === lists.getAudience(caller)),
   };
   const { logins } = upstream;
-  const lists =
-    logins === undefined
-      ? new ServerLists(runtime, upstream, scope, listsOwner)
-      : new ListsByConnection(logins, runtime, upstream, scope, listsOwner);
+  const lists = new ServerLists(runtime, upstream, scope, listsOwner);
   const server: Server = {
     name: config.name,
     upstream,
@@ -178,123 +164,3 @@ export function toApprovable(config: UpstreamConfig, server: Server): Approvable
 }
 
 const NO_ITEMS = { items: [] };
-
-// §24.3, §24.4: a server where users log in themselves.
-
-/** Lists of the caller's own connection. Without one: the lists that the server shows anybody, or none. */
-class ListsByConnection extends ServerLists {
-  private readonly logins: UpstreamLogins;
-  private readonly withoutLogin: UpstreamCaller | undefined;
-
-  constructor(logins: UpstreamLogins, ...given: ConstructorParameters<typeof ServerLists>) {
-    super(...given);
-    this.logins = logins;
-    const [, { facts }] = given;
-    const isOpenToAll = facts.connection?.auth.list === 'anonymous';
-    this.withoutLogin = isOpenToAll ? GATEWAY_CALLER : undefined;
-  }
-
-  override findCurrent(kind: ListKind, caller: UpstreamCaller): FetchedList | undefined {
-    const access = this.logins.getAccess(caller);
-    // Nearly always at hand; otherwise `load` waits for the same access.
-    const chosen = access instanceof Promise ? undefined : this.choose(caller, access);
-    return chosen && super.findCurrent(kind, chosen);
-  }
-
-  override async load(
-    kind: ListKind,
-    caller: UpstreamCaller,
-    patience: Patience,
-  ): Promise<FetchedList | undefined> {
-    const access = await this.logins.getAccess(caller);
-    const chosen = this.choose(caller, access);
-    if (chosen !== undefined) {
-      const list = await super.load(kind, chosen, patience);
-      // A server that lists nothing without a login after all is shown as any other.
-      return chosen === GATEWAY_CALLER ? (list ?? NOT_CONNECTED[kind]) : list;
-    }
-    if (access.kind === 'impossible') return NEVER_CONNECTED[kind];
-    return access.kind === 'unavailable' ? undefined : NOT_CONNECTED[kind];
-  }
-
-  override async waitIfQuick(kind: ListKind, caller: UpstreamCaller): Promise<void> {
-    const chosen = this.choose(caller, await this.logins.getAccess(caller));
-    if (chosen !== undefined) await super.waitIfQuick(kind, chosen);
-  }
-
-  override peek(kind: ListKind, caller: UpstreamCaller): FetchedList | undefined {
-    const chosen = this.chooseKnown(caller);
-    if (chosen !== undefined) return super.peek(kind, chosen);
-    return this.logins.findOwner(caller) === undefined
-      ? NEVER_CONNECTED[kind]
-      : NOT_CONNECTED[kind];
-  }
-
-  override hadResource(uri: string, caller: UpstreamCaller): boolean {
-    const chosen = this.chooseKnown(caller);
-    return chosen !== undefined && super.hadResource(uri, chosen);
-  }
-
-  override async describe(
-    caller: UpstreamCaller,
-    patience: Patience,
-  ): Promise<UpstreamDescription | undefined> {
-    const chosen = this.choose(caller, await this.logins.getAccess(caller));
-    return chosen && super.describe(chosen, patience);
-  }
-
-  override peekDescription(caller: UpstreamCaller): UpstreamDescription | undefined {
-    const chosen = this.chooseKnown(caller);
-    return chosen && super.peekDescription(chosen);
-  }
-
-  override peekProblem(caller: UpstreamCaller): string | undefined {
-    const chosen = this.chooseKnown(caller);
-    return chosen && super.peekProblem(chosen);
-  }
-
-  override invalidate(list: ListName, caller: UpstreamCaller): void {
-    const chosen = this.chooseKnown(caller);
-    if (chosen !== undefined) super.invalidate(list, chosen);
-  }
-
-  override getAudience(caller: UpstreamCaller): string {
-    return super.getAudience(this.chooseKnown(caller) ?? GATEWAY_CALLER);
-  }
-
-  /** Undefined if the caller sees nothing of the server yet. */
-  private choose(caller: UpstreamCaller, access: LoginAccess): UpstreamCaller | undefined {
-    if (access.kind === 'active') return bindCaller(caller, access.connectionId);
-    // A connection that is unavailable for a while is served as it was.
-    return access.kind === 'unavailable' ? this.chooseKnown(caller) : this.withoutLogin;
-  }
-
-  private chooseKnown(caller: UpstreamCaller): UpstreamCaller | undefined {
-    const connectionId = this.logins.peekConnectionId(caller);
-    return connectionId === undefined ? this.withoutLogin : bindCaller(caller, connectionId);
-  }
-}
-
-/** Empty lists. Each kind has its own object, since results derived from a list are looked up by the object. */
-function createNoLists(
-  needsLogin: 'possible' | 'impossible',
-): Readonly<Record<ListKind, FetchedList>> {
-  const createNoList = (): FetchedList => ({
-    items: [],
-    ttlMs: 1_000,
-    fingerprint: '',
-    bytes: 0,
-    cut: undefined,
-    needsLogin,
-  });
-  return {
-    tools: createNoList(),
-    prompts: createNoList(),
-    resources: createNoList(),
-    templates: createNoList(),
-    skills: createNoList(),
-  };
-}
-
-const NOT_CONNECTED = createNoLists('possible');
-const NEVER_CONNECTED = createNoLists('impossible');

@@ -34,10 +34,8 @@ export interface View {
   readonly path: string;
   /** §25: it shows some of what `/mcp` has. */
   readonly isCurated: boolean;
-  /** Includes the lists of servers that are down. */
-  list(kind: ListKind, who: Who): Promise<ListView>;
-  /** The same as `list`, as far as it is known without waiting for a server. */
-  listAtHand(kind: ListKind, who: Who): Promise<readonly Entry[]>;
+  /** Includes the lists of servers that are down. `atHand`: as far as they are known without waiting for a server. */
+  list(kind: ListKind, who: Who, atHand?: 'atHand'): Promise<ListView>;
   /** The entry of the name that clients see here, if it is known without waiting, as nearly always. */
   findAtHand(kind: 'tools' | 'prompts', name: string, caller: UpstreamCaller): Entry | undefined;
   /** Takes the name, or the template, that clients see here. */

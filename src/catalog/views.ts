@@ -54,7 +54,7 @@ export function createJoinedView(served: ServedPlan): View {
 export function createCuratedView(name: string, served: ServedPlan, joined: View): View {
   const select = ({ views }: Plan) => views.get(name);
   const selection = createSelection(name, served, select);
-  const { list, listAtHand, includes } = selection;
+  const { list, includes } = selection;
   const isIncluded = (item: Parameters<Selection['includes']>[0]): boolean =>
     select(served.current)?.includes(item) === true;
   const canHave = (wanted: string): boolean =>
@@ -71,7 +71,7 @@ export function createCuratedView(name: string, served: ServedPlan, joined: View
     async find(kind, wanted, who) {
       // Servers outside of the view are asked nothing.
       if (!isCalled(kind) || !canHave(wanted)) {
-        const known = (await listAtHand(kind, who)).find(({ name: one }) => one === wanted);
+        const known = findIn(await list(kind, who, 'atHand'), wanted);
         return known ?? (isCalled(kind) ? undefined : findIn(await list(kind, who), wanted));
       }
       const found = await joined.find(kind, wanted, who);
@@ -120,21 +120,13 @@ function createSelection(
     path,
     isCurated: path !== '',
     shown: 'joined',
-    list: (kind, who) =>
+    list: (kind, who, atHand) =>
       served.ask(async (plan) => {
         const selection = select(plan);
         if (selection === undefined) return GONE;
-        const list = await new CallerLists(plan, selection, who).join(kind);
+        const list = await new CallerLists(plan, selection, who).join(kind, atHand);
         return { ...list, ...selection.curate(list) };
       }),
-    listAtHand: async (kind, who) => {
-      const { entries } = await served.ask(async (plan) => {
-        const selection = select(plan);
-        if (selection === undefined) return GONE;
-        return selection.curate(await new CallerLists(plan, selection, who).joinKnown(kind));
-      });
-      return entries;
-    },
     includes: ({ server, uri }) =>
       select(served.current)?.includes({ kind: 'resource', server, name: uri }) === true,
     findServer: (server) => (hasServer(server) ? served.findServer(server) : undefined),
@@ -205,7 +197,7 @@ async function suggestName(
   const judge = createJudgeLikeness(name);
   if (judge === undefined) return undefined;
   const work = createTurns(clock);
-  const entries = await view.listAtHand(kind, who);
+  const { entries } = await view.list(kind, who, 'atHand');
   await access.prepareFor(who, work);
   // The name itself may be listed, and the call refused for its arguments.
   const isMeant = (entry: Entry) =>
@@ -252,7 +244,7 @@ async function findAppTool(
   const isMeant = ({ server, ownName, ownItem }: Entry) =>
     server !== BUILT_IN && ownName === name && isVisibleTo('app', ownItem);
   // Fast path: nearly all unknown names end here, before rules are evaluated or servers are waited for.
-  if (!(await view.listAtHand('tools', who)).some(isMeant)) return undefined;
+  if (!(await view.list('tools', who, 'atHand')).entries.some(isMeant)) return undefined;
   const entries = (await view.list('tools', who)).entries.slice(0, MAX_LOOKED_AT);
   const meant = entries.filter(isMeant);
   const wanted = new Set(meant.map(({ server }) => server));
@@ -335,26 +327,22 @@ export function createServerView(name: string, served: ServedPlan, joined: View)
   return {
     path: name,
     isCurated: false,
-    list: (kind, who) =>
+    list: (kind, who, atHand) =>
       served.ask(async (plan) => {
         const planned = plan.servers.get(name);
-        if (planned !== undefined && !mayUseSome(plan, planned, who)) return EMPTY_LIST;
-        const prepared = planned && (await open(plan, who).load(planned, kind));
+        const isKept = planned !== undefined && !mayUseSome(plan, planned, who);
+        if (isKept && atHand === undefined) return EMPTY_LIST;
+        const lists = open(plan, who);
+        const prepared =
+          planned && (atHand ? lists.peek(planned, kind) : await lists.load(planned, kind));
         const isPersonal = planned?.server.isPersonal === true;
         if (prepared === undefined)
           return { ...EMPTY_LIST, ttlMs: 1_000, isPersonal, hasAllServers: false };
         const shown = dependsOnJoined(kind)
-          ? indexEntries((await joined.list(kind, who)).entries.filter(isOwn), getOwnName)
+          ? indexEntries((await joined.list(kind, who, atHand)).entries.filter(isOwn), getOwnName)
           : getOwnList(prepared);
         return { ...shown, ttlMs: prepared.ttlMs, isPersonal, hasAllServers: true };
       }),
-    async listAtHand(kind, who) {
-      const planned = findPlanned();
-      if (planned === undefined) return [];
-      if (!dependsOnJoined(kind))
-        return open(served.current, who).peek(planned, kind)?.entries ?? [];
-      return (await joined.listAtHand(kind, who)).filter(isOwn);
-    },
     findAtHand(kind, ownName, caller) {
       const planned = dependsOnJoined(kind) ? undefined : findPlanned();
       const list = planned?.server.lists.findCurrent(kind, caller);

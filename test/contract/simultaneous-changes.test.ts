@@ -9,8 +9,7 @@ import {
 import { createSessionSubscriptions } from '../../src/mcp/session/session-streams.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { generateClientId, hashSha256 } from '../../src/platform/ids.ts';
-import { ServerSession } from '../../src/servers/http/server-session.ts';
-import { createServerSessions } from '../../src/servers/http/sessions.ts';
+import { createServerSessions, ServerSession } from '../../src/servers/http/sessions.ts';
 import {
   createSessionRecords,
   createSubscriptionMemory,

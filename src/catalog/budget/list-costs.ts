@@ -118,7 +118,7 @@ export const listPathsForOperators = (
   listServedPaths(plan, async (name, planned) => {
     const view = openView(name);
     const who = toWho(LISTING_CONTEXT, LISTING_CONTEXT);
-    const entries = await view.listAtHand('tools', who);
+    const { entries } = await view.list('tools', who, 'atHand');
     return view.shown === 'own'
       ? entries.map(({ ownItem }) => ownItem)
       : showTools(entries, planned);

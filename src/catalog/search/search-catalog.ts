@@ -202,8 +202,8 @@ function createPinnedView(view: View, findConfig: () => ViewConfig | undefined):
 
   return {
     ...view,
-    async list(kind, who): Promise<ListView> {
-      const list = await view.list(kind, who);
+    async list(kind, who, atHand): Promise<ListView> {
+      const list = await view.list(kind, who, atHand);
       return findConfig() === undefined ? list : { ...list, ...listPinned(list.entries) };
     },
   };

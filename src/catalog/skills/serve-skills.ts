@@ -13,6 +13,7 @@ import { isObject } from '../../platform/json.ts';
 import { toMovedUri } from '../apps/app-tools.ts';
 import { toJudgedKind } from '../built-in.ts';
 import { findIn } from '../caller-lists.ts';
+import { NO_LIST } from '../fetch-list.ts';
 import { renameSkill } from '../join-lists.ts';
 import type { PassOn } from '../pass-on.ts';
 import { BUILT_IN, type Entry, toJudgedList } from '../prepare-list.ts';
@@ -220,8 +221,6 @@ const MAX_CHILDREN = 10_000;
  * The form of a directory's URI for rules and views: a pattern for its contents (`skill://refunds/*`) also matches the directory.
  */
 const toDirectory = (uri: string): string => (uri.endsWith('/') ? uri : `${uri}/`);
-
-const NO_LIST = { ttlMs: 0, fingerprint: '', bytes: 0, cut: undefined };
 
 /** A server may only list items that are directly in the directory. */
 function isChild(item: unknown, directory: string): item is RawItem {

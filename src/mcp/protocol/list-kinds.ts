@@ -16,6 +16,17 @@ export const ALL_KINDS = ['tools', 'prompts', 'resources', 'templates', 'skills'
 
 export type ListKind = (typeof ALL_KINDS)[number];
 
+/** One value for each kind. */
+export const forEachKind = <Value>(
+  create: (kind: ListKind) => Value,
+): Readonly<Record<ListKind, Value>> => ({
+  tools: create('tools'),
+  prompts: create('prompts'),
+  resources: create('resources'),
+  templates: create('templates'),
+  skills: create('skills'),
+});
+
 interface ListKindRow {
   readonly method: string;
   /** The member of the result with the items. */

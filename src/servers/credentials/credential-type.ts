@@ -60,36 +60,12 @@ export interface CredentialType<Auth extends TypedAuth = TypedAuth> {
   /** True if the server's own authorization server, possibly another gateway, issued its tokens. */
   readonly isIssuedForServer?: true;
   /** Called once per gateway. Sends no requests yet. */
-  open(runtime: UpstreamRuntime, callers: CallerTokens): OpenCredentials;
+  open(runtime: UpstreamRuntime, callers: CallerTokens): OpenCredentials<Auth>;
 }
 
-/** The servers passed to it have this type of `auth`. */
-interface CredentialDefinition<Auth extends TypedAuth> extends Omit<CredentialType<Auth>, 'open'> {
-  open(
-    runtime: UpstreamRuntime,
-    callers: CallerTokens,
-  ): Pick<OpenCredentials, 'createEndpoints'> & {
-    openServer(server: Pick<CredentialServer, 'name' | 'url'>, auth: Auth): ServerCredentials;
-  };
-}
-
-export function defineCredentialType<Auth extends TypedAuth>(
-  definition: CredentialDefinition<Auth>,
-): CredentialType<Auth> {
-  const isOwn = (auth: TypedAuth): auth is Auth => auth.type === definition.type;
-
-  return {
-    ...definition,
-    open(runtime, callers) {
-      const opened = definition.open(runtime, callers);
-      return {
-        ...opened,
-        openServer: (server) =>
-          isOwn(server.auth) ? opened.openServer(server, server.auth) : undefined,
-      };
-    },
-  };
-}
+export const defineCredentialType = <Auth extends TypedAuth>(
+  definition: CredentialType<Auth>,
+): CredentialType<Auth> => definition;
 
 export interface TypedAuth {
   readonly type: string;
@@ -116,19 +92,19 @@ export interface CallerTokens {
   readonly connections: ConnectionTokens | undefined;
 }
 
-interface OpenCredentials {
-  /** Undefined if the server has another type of credentials. */
-  openServer(server: CredentialServer): ServerCredentials | undefined;
+interface OpenCredentials<Auth extends TypedAuth> {
+  /** `auth` is that of the server. */
+  openServer(server: Pick<CredentialServer, 'name' | 'url'>, auth: Auth): ServerCredentials;
   /** `isUsed`: whether any server has this type now. */
   createEndpoints?(isUsed: () => boolean): readonly Endpoint[];
 }
 
 /** The credentials for one server: a token of the caller, a signature for each request, or both. */
-interface ServerCredentials {
+export interface ServerCredentials {
   readonly getToken?: GetToken;
   /** Undefined if the refusal of a token has no effect. */
   readonly noteRefusal?: NoteRefusal | undefined;
-  readonly sign?: SignRequest;
+  readonly sign?: SignRequest | undefined;
 }
 
 /**
@@ -155,7 +131,8 @@ interface SignableRequest {
 
 /** Identifies the caller to one server, in addition to the configured headers. */
 export interface ServerAccess {
-  readonly getHeaders: GetHeaders;
+  /** Undefined where no token is sent. */
+  readonly getHeaders: GetHeaders | undefined;
   readonly noteRefusal: NoteRefusal | undefined;
   /** Undefined if requests are not signed, so that there is no cost. */
   readonly sign: SignRequest | undefined;

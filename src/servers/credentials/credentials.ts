@@ -11,6 +11,7 @@ import {
   type CredentialServer,
   type CredentialType,
   type ServerAccess,
+  type ServerCredentials,
   type TypedAuth,
 } from './credential-type.ts';
 import { forward } from './forward.ts';
@@ -32,41 +33,30 @@ const ALL_TYPES: readonly CredentialType[] = CREDENTIAL_TYPES;
 export const findCredentialType = ({ type }: TypedAuth): CredentialType | undefined =>
   ALL_TYPES.find((one) => one.type === type);
 
-export interface Credentials {
-  openAccess<Auth extends TypedAuth>(
-    server: CredentialServer & { readonly auth: Auth },
-  ): ServerAccess;
-  /** `isUsed`: whether any server has such credentials now. */
-  createEndpoints(isUsed: (type: CredentialType) => boolean): readonly Endpoint[];
-}
+export type Credentials = ReturnType<typeof openCredentials>;
 
 /** `types` are the types that a server can have. */
 export function openCredentials(
   runtime: UpstreamRuntime,
   callers: CallerTokens,
   types: readonly CredentialType[] = CREDENTIAL_TYPES,
-): Credentials {
+) {
   const opened = types.map((type) => ({ type, ...type.open(runtime, callers) }));
 
   return {
-    openAccess(server) {
-      for (const { type, openServer } of opened) {
-        const own = openServer(server);
-        if (own === undefined) continue;
-        const { getToken, noteRefusal, sign } = own;
-        const getHeaders = getToken === undefined ? getNoHeaders : addToken(getToken, type);
-        return { getHeaders, noteRefusal, sign };
-      }
-      return { getHeaders: getNoHeaders, noteRefusal: undefined, sign: undefined };
+    openAccess(server: CredentialServer): ServerAccess {
+      const { auth } = server;
+      const own = opened.find(({ type }) => type.type === auth.type);
+      const { getToken, noteRefusal, sign } = own?.openServer(server, auth) ?? NONE;
+      return { getHeaders: own && getToken && addToken(getToken, own.type), noteRefusal, sign };
     },
-    createEndpoints: (isUsed) =>
+    /** `isUsed`: whether any server has such credentials now. */
+    createEndpoints: (isUsed: (type: CredentialType) => boolean): readonly Endpoint[] =>
       opened.flatMap(({ type, createEndpoints }) => createEndpoints?.(() => isUsed(type)) ?? []),
   };
 }
 
-const NO_HEADERS = {};
-
-const getNoHeaders = () => NO_HEADERS;
+const NONE: ServerCredentials = {};
 
 // `auth` in the configuration file: `type`, and the members of that type.
 

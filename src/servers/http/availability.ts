@@ -14,14 +14,19 @@ type StateListener = (isUp: boolean, reason: string, wasUp: boolean | undefined)
 /** Time of the last probe while it was up, and the number of such probes in a row. */
 const NO_SUSPICION = { lookedAt: Number.NEGATIVE_INFINITY, looks: 1 };
 
-/** `name` is that of the configuration. `probe` rejects with an UpstreamError while the server is down. */
+/**
+ * Concludes it from the outcomes of requests. The failure of one caller's request concerns that caller: except for connections that
+ * fail, only the gateway's own request, `probe`, decides that a server is down: it rejects with an UpstreamError then.
+ */
 export function createAvailability(
   { clock, log }: ClockAndLog,
-  name: string,
+  config: HttpUpstreamConfig,
   probe: () => Promise<unknown>,
 ) {
+  const { name } = config;
+  const isPersonal = readHttpFacts(config).personalBy !== undefined;
   const listeners: StateListener[] = [];
-  let isUp: boolean | undefined;
+  const state: { isUp: boolean | undefined } = { isUp: undefined };
   let downReason = '';
   let isProbing = false;
   let suspicion = NO_SUSPICION;
@@ -29,21 +34,22 @@ export function createAvailability(
   const probes = createAttempts(clock, pauseAfter);
   let cancelLook: (() => void) | undefined;
 
-  function change(now: boolean, reason: string) {
-    const before = isUp;
-    isUp = now;
-    for (const listener of listeners) listener(now, reason, before);
+  function change(isUp: boolean, reason: string) {
+    const wasUp = state.isUp;
+    state.isUp = isUp;
+    for (const listener of listeners) listener(isUp, reason, wasUp);
   }
 
   function noteUp() {
-    if (isUp === true || isClosed) return;
+    if (state.isUp === true || isClosed) return;
     probes.stop();
     log.info(`The MCP server ${name} answers`, { server: name });
     change(true, 'it answers');
   }
 
+  /** The server cannot be reached, or refuses the gateway. */
   function noteDown(reason: UpstreamError) {
-    if (isUp === false || isClosed) return;
+    if (state.isUp === false || isClosed) return;
     tellReason(reason);
     change(false, reason.message);
     probes.noteSuccess();
@@ -61,7 +67,7 @@ export function createAvailability(
     probes.stop();
     probes.again(async () => {
       await look();
-      if (isUp === false) probeLater();
+      if (state.isUp === false) probeLater();
     });
   }
 
@@ -74,7 +80,7 @@ export function createAvailability(
     } catch (error) {
       if (!(error instanceof UpstreamError))
         log.error(`The MCP server ${name} could not be looked for`, { cause: error });
-      else if (isUp !== false) noteDown(error);
+      else if (state.isUp !== false) noteDown(error);
       // The reason may have changed: an operator who has fixed the first problem has to learn of the next.
       else if (!isClosed && error.message !== downReason) tellReason(error);
     } finally {
@@ -82,8 +88,12 @@ export function createAvailability(
     }
   }
 
+  /**
+   * Something went wrong that may mean that the server is down: probes it at once. Ever less often while each probe finds it up: then
+   * a tool fails, and not the server.
+   */
   function suspect() {
-    if (isUp === false || isClosed || isProbing || cancelLook !== undefined) return;
+    if (state.isUp === false || isClosed || isProbing || cancelLook !== undefined) return;
     const now = clock.monotonic();
     const { lookedAt, looks } = suspicion;
     const sinceMs = now - lookedAt;
@@ -96,61 +106,33 @@ export function createAvailability(
     }
     cancelLook = clock.after(waitMs, () => {
       cancelLook = undefined;
-      if (isUp !== false) void look();
+      if (state.isUp !== false) void look();
     });
   }
 
-  return {
-    /** Undefined until it was tried. */
-    get isUp() {
-      return isUp;
-    },
-    /** @throws UpstreamError while it is down. */
-    check() {
-      if (isUp === false) throw new UpstreamError('unavailable', downReason);
-    },
-    noteUp,
-    /** The server cannot be reached, or refuses the gateway. */
-    noteDown,
-    /**
-     * Something went wrong that may mean that the server is down: probes it at once. Ever less often while each probe finds it up: then
-     * a tool fails, and not the server.
-     */
-    suspect,
-    onChange: (listener: StateListener) => void listeners.push(listener),
-    close() {
-      isClosed = true;
-      probes.stop();
-      cancelLook?.();
-    },
-  };
-}
-
-// §18.4: conclusions from the outcome of a request. The failure of one caller's request concerns that caller: except for connections
-// that fail, only the gateway's own request decides that a server is down.
-
-export type Judge = ReturnType<typeof createAvailabilityJudge>;
-
-export function createAvailabilityJudge(config: HttpUpstreamConfig, availability: Availability) {
-  const isPersonal = readHttpFacts(config).personalBy !== undefined;
   /** 401 and 403 may concern one user only, where users can be told apart. */
   const mayConcernAll = (status: number) => isDownStatus(status) || (status === 401 && !isPersonal);
 
+  /** A request had no answer. */
   function noteFailure(failure: unknown) {
     if (!(failure instanceof ConnectionError) || failure.isOwn) return;
-    if (failure.isEverybodys) availability.noteDown(failure);
+    if (failure.isEverybodys) noteDown(failure);
     // A single connection broke, or timed out while this process was busy.
-    else availability.suspect();
+    else suspect();
   }
 
   return {
+    /** `isUp` is undefined until it was tried. Whoever looks at it with each call holds this object. */
+    state,
+    /** For calls while it is down. */
+    createDownError: () => new UpstreamError('unavailable', downReason),
+    noteUp,
     /** A request was answered. */
     noteOutcome(outcome: CallOutcome, isHandshake: boolean) {
       const status = outcome.kind === 'refused' ? outcome.status : undefined;
-      if (status !== undefined && mayConcernAll(status)) availability.suspect();
-      else if (!isHandshake && status !== 401 && status !== 403) availability.noteUp();
+      if (status !== undefined && mayConcernAll(status)) suspect();
+      else if (!isHandshake && status !== 401 && status !== 403) noteUp();
     },
-    /** A request had no answer. */
     noteFailure,
     /** No handshake was possible, for this caller at least. */
     noteFailedHandshake(failure: unknown) {
@@ -158,9 +140,16 @@ export function createAvailabilityJudge(config: HttpUpstreamConfig, availability
       else if (!(failure instanceof UpstreamError) || failure instanceof CredentialError) return;
       else if (isPersonal && failure instanceof RefusalError && !mayConcernAll(failure.status)) {
         return;
-      } else if (isPersonal || availability.isUp === true) availability.suspect();
+      } else if (isPersonal || state.isUp === true) suspect();
       // No caller was served yet, and the server cannot tell callers apart.
-      else availability.noteDown(failure);
+      else noteDown(failure);
+    },
+    suspect,
+    onChange: (listener: StateListener) => void listeners.push(listener),
+    close() {
+      isClosed = true;
+      probes.stop();
+      cancelLook?.();
     },
   };
 }

@@ -14,7 +14,7 @@ import { openServerPool } from '../../platform/outbound/outbound-network.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { ServerAccess, SignRequest } from '../credentials/credential-type.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
-import type { Judge } from './availability.ts';
+import type { Availability } from './availability.ts';
 import { Exchange, type ExchangeEnd, type ExchangeListener } from './exchange.ts';
 import { ConnectionError, isUnauthorizedError, type RefusedAnswer } from './failures.ts';
 import type { HttpUpstreamConfig } from './http-config.ts';
@@ -34,7 +34,7 @@ const DELETE_TIMEOUT_MS = 2000;
 
 interface ConnectionPorts extends ServerAccess {
   /** Records the outcome of each call: it shows whether the server can be reached. */
-  readonly judge: Pick<Judge, 'noteOutcome' | 'noteFailure'>;
+  readonly availability: Pick<Availability, 'state' | 'noteOutcome' | 'noteFailure'>;
   /** Asks the server itself. @throws UpstreamError */
   isTokenRefused(caller: UpstreamCaller): Promise<boolean>;
 }
@@ -43,7 +43,7 @@ export function createHttpConnection(
   { config: settings, clock, log }: UpstreamRuntime,
   config: HttpUpstreamConfig,
   share: ProcessShare,
-  { judge, noteRefusal, isTokenRefused, getHeaders, sign }: ConnectionPorts,
+  { availability, noteRefusal, isTokenRefused, getHeaders, sign }: ConnectionPorts,
 ) {
   const url = new URL(config.url);
   const path = url.pathname + url.search;
@@ -98,7 +98,7 @@ export function createHttpConnection(
     let mayBreak = method !== 'tools/call';
     let mayBeRefused = true;
     for (;;) {
-      const credentials = await getHeaders(caller);
+      const credentials = getHeaders === undefined ? NO_HEADERS : await getHeaders(caller);
       lastId += 1;
       one.id = lastId;
       const body = `{"jsonrpc":"2.0","id":${lastId},"method":${JSON.stringify(method)},"params":${writeMembers(one.toParams())}}`;
@@ -116,7 +116,7 @@ export function createHttpConnection(
           mayBreak = false;
           continue;
         }
-        if (!one.isTrial) judge.noteFailure(error);
+        if (!one.isTrial) availability.noteFailure(error);
         throw error;
       }
       const refusal = outcome.kind === 'refused' ? findTokenRefusal(outcome) : undefined;
@@ -132,7 +132,9 @@ export function createHttpConnection(
           continue;
         }
       }
-      if (!one.isTrial) judge.noteOutcome(outcome, one.isHandshake);
+      // Nearly always there is nothing to note.
+      const isNews = outcome.kind !== 'result' || availability.state.isUp !== true;
+      if (isNews && !one.isTrial) availability.noteOutcome(outcome, one.isHandshake);
       return outcome;
     }
   }
@@ -156,7 +158,7 @@ export function createHttpConnection(
     const { caller, cookies } = listener;
     const accepted = [...configured, 'accept', 'text/event-stream'];
     const session = { headers: sessionHeaders, cookies };
-    const headers = joinHeaders(accepted, await getHeaders(caller), session, path);
+    const headers = joinHeaders(accepted, await getHeaders?.(caller), session, path);
     const message = { method: 'GET', path, headers, body: null } as const;
     const signed = sign === undefined ? headers : await addSignature(sign, caller, message);
     const exchange = new Exchange(server, listener, path);
@@ -174,7 +176,7 @@ export function createHttpConnection(
     open: () => Promise<Result>,
     mayBeRefused = true,
   ): Promise<Result> {
-    const credentials = await getHeaders(caller);
+    const credentials = (await getHeaders?.(caller)) ?? NO_HEADERS;
     try {
       return await open();
     } catch (error) {
@@ -201,7 +203,7 @@ export function createHttpConnection(
     ) {
       const method = message === null ? 'DELETE' : 'POST';
       const basis = message === null ? configured : posted;
-      const headers = joinHeaders(basis, await getHeaders(caller), session, elsewhere);
+      const headers = joinHeaders(basis, await getHeaders?.(caller), session, elsewhere);
       const body = message === null ? null : writeExactJson(message);
       const written = { method, path: elsewhere, headers, body } as const;
       const signed = sign === undefined ? headers : await addSignature(sign, caller, written);
@@ -229,7 +231,7 @@ export function createHttpConnection(
         exchange.start(method, signed, body);
       });
     },
-    async close() {
+    close() {
       isClosed = true;
       pool.close();
     },
@@ -256,17 +258,18 @@ const TOKEN_NAME = /auth|token|key|secret/i;
 
 function joinHeaders(
   basis: RequestHeaders,
-  credentials: CredentialHeaders,
+  credentials: CredentialHeaders | undefined,
   { headers, cookies }: SessionHeaders,
   path: string,
 ): readonly RequestHeaders[] {
-  const names = Object.keys(credentials);
   const joined =
-    names.length === 0
+    credentials === undefined || credentials === NO_HEADERS
       ? [basis, headers]
-      : [withoutNames(basis, names), toRequestHeaders(credentials), headers];
-  return cookies === undefined ? joined : cookies.addTo(joined, path);
+      : [withoutNames(basis, Object.keys(credentials)), toRequestHeaders(credentials), headers];
+  return cookies === undefined || cookies.kept.size === 0 ? joined : cookies.addTo(joined, path);
 }
+
+const NO_HEADERS: CredentialHeaders = {};
 
 /** Credentials win over what the configuration says. */
 function withoutNames(headers: RequestHeaders, names: readonly string[]): RequestHeaders {

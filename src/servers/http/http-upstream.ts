@@ -1,15 +1,17 @@
-// §18.3: a server behind the gateway that is reached by HTTP: opens it, and sends requests in the era that it speaks.
+// §18.3: a server behind the gateway that is reached by HTTP: opens it, finds out its era, and sends requests in that.
 
+import type { Era } from '../../mcp/protocol/revisions.ts';
+import { NOT_STATELESS, readDiscoverResult } from '../../mcp/upstream/envelope.ts';
 import {
   GATEWAY_CALLER,
   nameOwnSession,
   type Upstream,
   type UpstreamCaller,
   UpstreamError,
-  type UpstreamRequest,
   type UpstreamRuntime,
   Usage,
 } from '../../mcp/upstream/upstream.ts';
+import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import {
@@ -20,10 +22,8 @@ import type { ServerAccess } from '../credentials/credential-type.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
 import { createSessionRecords, createSubscriptionMemory } from '../transport/session-records.ts';
 import { defineTransport } from '../transport/transport.ts';
-import { createAvailability, createAvailabilityJudge } from './availability.ts';
-import type { HttpLink, Protocol } from './era.ts';
-import { createDescriptions, createEraMemory, speakStatelessEra } from './era.ts';
-import { ConnectionError, isDownStatus, RefusalError } from './failures.ts';
+import { createAvailability } from './availability.ts';
+import { ConnectionError, isDownStatus, RefusalError, toRefusal } from './failures.ts';
 import {
   addressMembers,
   buildHttp,
@@ -35,10 +35,17 @@ import {
 import { createHttpConnection } from './http-connection.ts';
 import { type Audience, createServerListeners, type StreamAttempt } from './listeners.ts';
 import { createQuestionStreams } from './question-streams.ts';
+import type { CallOutcome } from './server-call.ts';
 import { createOpenCookies } from './session-cookies.ts';
 import { nameHttpServer, speakSessionEra } from './session-era.ts';
 import { createSessionStream } from './session-stream.ts';
 import { createSseProtocol } from './sse-protocol.ts';
+import {
+  createDescriptions,
+  type HttpLink,
+  type Protocol,
+  speakStatelessEra,
+} from './stateless-era.ts';
 
 export const httpTransport = defineTransport<HttpUpstreamConfig>({
   kind: 'http',
@@ -77,24 +84,24 @@ export function createHttpUpstream(
 ): Upstream {
   const facts = readHttpFacts(config);
   const usage = new Usage(runtime.clock);
-
-  const availability = createAvailability(runtime, config.name, probe);
-  const judge = createAvailabilityJudge(config, availability);
+  const availability = createAvailability(runtime, config, probe);
+  const { state } = availability;
+  /** A server that answers users only gets no credentials where the gateway itself asks. */
+  const hasNone = (caller: UpstreamCaller) => facts.needsUser && caller.user === undefined;
   const connection = createHttpConnection(runtime, config, share, {
-    // A server that answers users only gets no credentials where the gateway itself asks.
-    getHeaders: facts.needsUser
-      ? (caller) => (caller.user === undefined ? {} : getHeaders(caller))
-      : getHeaders,
+    getHeaders: getHeaders && ((caller) => (hasNone(caller) ? {} : getHeaders(caller))),
     noteRefusal,
-    sign:
-      sign &&
-      ((caller, request) =>
-        caller.user === undefined && facts.needsUser ? {} : sign(caller, request)),
+    sign: sign && ((caller, request) => (hasNone(caller) ? {} : sign(caller, request))),
     isTokenRefused: (caller) => protocol.isTokenRefused(caller),
-    judge,
+    availability,
   });
-  const link = { connection, availability, judge, openCookies: createOpenCookies(runtime, config) };
-  const protocol: Protocol = PROTOCOLS[config.transport](runtime, config, share, link);
+  const createProtocol = config.transport === 'sse' ? createSseProtocol : createStreamableHttp;
+  const openCookies = createOpenCookies(runtime, config);
+  const protocol = createProtocol(runtime, config, share, {
+    connection,
+    availability,
+    openCookies,
+  });
 
   /**
    * Where users have credentials the gateway itself has none: a refusal for that shows that the server is up. So does 429 for all,
@@ -104,7 +111,7 @@ export function createHttpUpstream(
     try {
       await protocol.probe();
     } catch (error) {
-      if (error instanceof ConnectionError && error.isOwn && availability.isUp === true) return;
+      if (error instanceof ConnectionError && error.isOwn && state.isUp === true) return;
       const isThere = error instanceof RefusalError && !isDownStatus(error.status);
       if (!isThere || !(facts.needsUser || error.status === 429)) throw error;
     }
@@ -117,21 +124,25 @@ export function createHttpUpstream(
     config,
     facts,
     get isUp() {
-      return availability.isUp;
+      return state.isUp;
     },
     get era() {
       return protocol.era;
     },
     describe: (caller) =>
       usage.run(() => {
-        availability.check();
+        if (state.isUp === false) throw availability.createDownError();
         return protocol.describe(caller);
       }),
-    request: (caller, request) =>
-      usage.run(() => {
-        availability.check();
-        return protocol.request(caller, request);
-      }),
+    async request(caller, request) {
+      usage.enter();
+      try {
+        if (state.isUp === false) throw availability.createDownError();
+        return await protocol.request(caller, request);
+      } finally {
+        usage.leave();
+      }
+    },
     peekDescription: protocol.peekDescription,
     listen: protocol.listen,
     onStateChange: availability.onChange,
@@ -140,32 +151,43 @@ export function createHttpUpstream(
       await usage.end(graceMs);
       availability.close();
       await protocol.close();
-      await connection.close();
+      connection.close();
     },
   };
 }
 
-const PROTOCOLS = { sse: createSseProtocol, 'streamable-http': createProtocol } as const;
+// Streamable HTTP: sends messages in the era that the server speaks, after the handshake of that era. `server/discover` is tried
+// once for each audience, and the answer is remembered.
 
-// Streamable HTTP: sends messages in the era that the server speaks, after the handshake of that era.
+interface AudienceEra {
+  current: Era | undefined;
+  askedAt: number;
+}
 
-function createProtocol(
+const ASK_AGAIN_MS = 10_000;
+
+function createStreamableHttp(
   runtime: UpstreamRuntime,
   config: HttpUpstreamConfig,
   share: ProcessShare,
   link: HttpLink,
 ): Protocol {
+  const { clock } = runtime;
   const { keyPrefix } = runtime.config.mcp.sessions;
-  const { connection, availability, judge } = link;
+  const { connection, availability } = link;
   const isForUsers = readHttpFacts(config).needsUser;
   const identity = nameHttpServer(config);
-  const introductions = createSingleFlight<string, unknown>();
-
   const descriptions = createDescriptions(config, availability);
-  const era = createEraMemory(runtime.clock, config, connection, descriptions);
+  const { nameAudience } = descriptions;
+  const known = createBoundedMap<string, AudienceEra>('audiences');
+  const detections = createSingleFlight<string, Era>();
+  const introductions = createSingleFlight<string, unknown>();
+  /** The era in which the server last spoke to any caller. */
+  let last: Era | undefined;
+
   const listeners = createServerListeners(runtime, {
     open: openStream,
-    extend,
+    extend: (audience) => eras[findEra(audience.caller) ?? 'session'].extend(audience),
     describe: descriptions.find,
   });
   const subscriptions = createSubscriptionMemory(
@@ -184,68 +206,110 @@ function createProtocol(
       answer: (...question) => sessionStream.answer(...question),
     },
   );
-  const knowledge = { era, descriptions, listeners, subscriptions, questionStreams };
+  const knowledge = { hasChangedEra, descriptions, listeners, subscriptions, questionStreams };
   const sessionEra = speakSessionEra(runtime, config, link, knowledge);
-  const statelessEra = speakStatelessEra(config, connection, knowledge);
   const sessionStream = createSessionStream(connection, sessionEra, share, questionStreams);
+  const statelessEra = speakStatelessEra(config, connection, knowledge);
+  const eras = {
+    session: { ...sessionEra, ...sessionStream },
+    stateless: { ...statelessEra, introduce: detectEra },
+  };
   availability.onChange((isUp, _reason, wasUp) => {
     if (isUp && wasUp === false) listeners.restart();
   });
 
-  async function shakeHands(caller: UpstreamCaller) {
+  // The era of the server.
+
+  /** The era in which it speaks to this caller; undefined until it did. */
+  const findEra = (caller: UpstreamCaller) => known.get(nameAudience(caller))?.current;
+
+  function findOrAdd(audience: string): AudienceEra {
+    const era = known.get(audience) ?? { current: undefined, askedAt: 0 };
+    known.set(audience, era);
+    return era;
+  }
+
+  /** Asks the server. Single flight for callers of one audience. @throws UpstreamError */
+  function detectEra(caller: UpstreamCaller) {
+    const audience = nameAudience(caller);
+    return detections.run(audience, async () => {
+      const era = findOrAdd(audience);
+      const found = config.era === 'session' ? 'session' : await askEra(caller, era);
+      era.current = found;
+      last = found;
+      return found;
+    });
+  }
+
+  async function askEra(caller: UpstreamCaller, era: AudienceEra): Promise<Era> {
+    const outcome = await discover(caller);
+    era.askedAt = clock.monotonic();
+    const description = outcome?.kind === 'result' && readDiscoverResult(outcome.result);
+    if (description) {
+      descriptions.note(caller, description);
+      return 'stateless';
+    }
+    if (config.era === 'stateless') throw new UpstreamError('unavailable', NOT_STATELESS);
+    return 'session';
+  }
+
+  /** Undefined for an answer that makes no sense: an older server may say anything. */
+  async function discover(caller: UpstreamCaller): Promise<CallOutcome | undefined> {
     try {
-      const found = era.find(caller) ?? (await era.detect(caller));
+      const outcome = await statelessEra.discover(caller);
+      if (outcome.kind === 'refused' && isFinal(outcome.status)) throw toRefusal(outcome);
+      return outcome;
+    } catch (error) {
+      if (error instanceof UpstreamError && error.failure === 'unavailable') throw error;
+      return undefined;
+    }
+  }
+
+  /** Asks the server again, unless that was just done. */
+  async function hasChangedEra(caller: UpstreamCaller, before: Era) {
+    const { current, askedAt } = findOrAdd(nameAudience(caller));
+    // Another request, which was refused at the same time, may have asked.
+    if (current !== before) return true;
+    if (clock.monotonic() - askedAt < ASK_AGAIN_MS) return false;
+    return (await detectEra(caller)) !== before;
+  }
+
+  async function shakeHands(caller: UpstreamCaller): Promise<Era> {
+    try {
+      const found = findEra(caller) ?? (await detectEra(caller));
       const { sessions } = sessionEra;
       if (found === 'session' && sessions.find(caller) === undefined) await sessions.open(caller);
       availability.noteUp();
+      return found;
     } catch (error) {
-      judge.noteFailedHandshake(error);
+      availability.noteFailedHandshake(error);
       throw error;
     }
   }
 
-  /** Asks the server again for its description. Single flight for callers of one audience. */
-  const introduce = (caller: UpstreamCaller) =>
-    introductions.run(descriptions.nameAudience(caller), () =>
-      era.find(caller) === 'stateless' ? era.detect(caller) : sessionEra.introduce(caller),
-    );
-
-  const findEra = (caller: UpstreamCaller) =>
-    era.find(caller) === 'stateless' ? statelessEra : sessionEra;
+  async function openStream(audience: Audience, ...attempt: Parameters<StreamAttempt>) {
+    if (availability.state.isUp === false) throw availability.createDownError();
+    const { caller } = audience;
+    return eras[findEra(caller) ?? (await shakeHands(caller))].openStream(audience, ...attempt);
+  }
 
   const sendOnceMore: Upstream['request'] = (caller, request) =>
-    findEra(caller).request(caller, request, async () => {
+    eras[findEra(caller) ?? 'session'].request(caller, request, async () => {
       throw new UpstreamError('unavailable', 'it changes its version of MCP with each answer');
     });
 
-  async function sendFirst(caller: UpstreamCaller, request: UpstreamRequest) {
-    await shakeHands(caller);
-    return findEra(caller).request(caller, request, sendOnceMore);
-  }
-
-  async function openStream(audience: Audience, ...attempt: Parameters<StreamAttempt>) {
-    availability.check();
-    if (era.find(audience.caller) === undefined) await shakeHands(audience.caller);
-    return era.find(audience.caller) === 'stateless'
-      ? statelessEra.openStream(audience, ...attempt)
-      : sessionStream.open(audience, ...attempt);
-  }
-
-  function extend(audience: Audience) {
-    if (era.find(audience.caller) === 'stateless') return true;
-    void sessionStream.subscribe(audience).catch(() => {});
-    return false;
-  }
-
   return {
     get era() {
-      return era.last;
+      return last;
     },
 
     async describe(caller) {
       if (descriptions.findCurrent(caller) === undefined) await shakeHands(caller);
-      // Another replica may have opened the session.
-      if (descriptions.findCurrent(caller) === undefined) await introduce(caller);
+      // Another replica may have opened the session: the server is asked again, once for callers of one audience.
+      if (descriptions.findCurrent(caller) === undefined)
+        await introductions.run(nameAudience(caller), () =>
+          eras[findEra(caller) ?? 'session'].introduce(caller),
+        );
       const description = descriptions.find(caller);
       if (description !== undefined) return description;
       throw new UpstreamError('unavailable', 'it does not say what it is');
@@ -253,26 +317,24 @@ function createProtocol(
     peekDescription: descriptions.find,
 
     request(caller, request) {
-      const found = era.find(caller);
-      if (found === undefined) return sendFirst(caller, request);
-      const spoken = found === 'stateless' ? statelessEra : sessionEra;
-      return spoken.request(caller, request, sendOnceMore);
+      const found = findEra(caller);
+      return found === undefined
+        ? shakeHands(caller).then((era) => eras[era].request(caller, request, sendOnceMore))
+        : eras[found].request(caller, request, sendOnceMore);
     },
 
     listen: listeners.listen,
 
     async probe() {
-      const found = await era.detect(GATEWAY_CALLER);
+      const found = await detectEra(GATEWAY_CALLER);
       if (found === 'session' && !isForUsers) await sessionEra.introduce(GATEWAY_CALLER);
-      // The era was configured: to detect it nothing was sent.
-      else if (config.era === 'session') await era.reach(GATEWAY_CALLER);
+      // The era was configured: to detect it nothing was sent. Whatever it answers shows that it is there.
+      else if (config.era === 'session') await discover(GATEWAY_CALLER);
     },
 
     isTokenRefused({ user, connectionId }) {
       const caller = { ...GATEWAY_CALLER, user, connectionId };
-      return era.find(caller) === 'stateless'
-        ? era.isTokenRefused(caller)
-        : sessionEra.isTokenRefused(caller);
+      return eras[findEra(caller) ?? 'session'].isTokenRefused(caller);
     },
 
     async endSession(caller) {
@@ -290,3 +352,6 @@ function createProtocol(
     },
   };
 }
+
+/** True if `initialize` would be refused, too. */
+const isFinal = (status: number) => [401, 403, 429].includes(status) || isDownStatus(status);

@@ -16,7 +16,7 @@ import {
 } from '../messages/server-message.ts';
 import { BACK_OFF, pauseAfter } from '../transport/process-share.ts';
 import { hashSession } from '../transport/session-records.ts';
-import { nameSharer } from './server-session.ts';
+import { nameSharer } from './sessions.ts';
 
 export type ServerListeners = ReturnType<typeof createServerListeners>;
 

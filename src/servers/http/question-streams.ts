@@ -16,12 +16,7 @@ import { createReplicas, type Replicas } from '../../store/replicas/replicas.ts'
 import { readServerMessage, type ServerRequest } from '../messages/server-message.ts';
 import type { HeldStream, ProcessShare } from '../transport/process-share.ts';
 import { HELD_OPEN, type ServerListeners } from './listeners.ts';
-import {
-  type HeldForQuestions,
-  listAskable,
-  nameSharer,
-  type ServerSession,
-} from './server-session.ts';
+import { type HeldForQuestions, listAskable, nameSharer, type ServerSession } from './sessions.ts';
 
 export type QuestionStreams = ReturnType<typeof createQuestionStreams>;
 
@@ -123,7 +118,7 @@ export function createQuestionStreams(
   return {
     replicas,
     /**
-     * Called before a request is sent. Resolves once the server can ask, or it is known that it cannot; undefined where, as nearly
+     * Called before a request is sent in a session that can ask. Resolves once the server can ask, or it is known that it cannot; undefined where, as nearly
      * always, the request need not wait.
      */
     hold(caller: UpstreamCaller, session: ServerSession, request: UpstreamRequest) {
@@ -133,12 +128,8 @@ export function createQuestionStreams(
         held.usedAt = session.usedAt;
         return held.opening;
       }
-      const { elicitation, elicitationUrl, sampling, roots } = caller.capabilities;
       const isNeeded =
-        request.onRequest !== undefined &&
-        session.id !== undefined &&
-        !session.refusesStream &&
-        (elicitation || elicitationUrl === true || sampling || roots);
+        request.onRequest !== undefined && session.id !== undefined && !session.refusesStream;
       return isNeeded ? open(caller, session) : undefined;
     },
     /** The caller's session has ended. */

@@ -28,6 +28,7 @@ import {
 import { createInvalidError, createNoMessageError, toRefusal } from './failures.ts';
 import { createResumption, type Resumption } from './resumption.ts';
 import type { SessionCookies } from './session-cookies.ts';
+import type { ServerSession } from './sessions.ts';
 
 /** Requests of the server that wait for their answers: each answer is a connection of its own. */
 export const MAX_OPEN_REQUESTS = 32;
@@ -59,6 +60,10 @@ export class ServerCall implements ExchangeListener {
   /** Milliseconds without progress; the time stands still while the server waits for an answer of ours. */
   readonly timeoutMs: number;
   cookies: SessionCookies | undefined;
+  /** Those of its session; undefined for a call that belongs to none. */
+  openRequests: ServerSession['openRequests'] | undefined;
+  /** Among these, during an attempt. */
+  private place = 0;
   /** Headers of the GET by which the rest of an answer is read; undefined in an era whose streams end with their connection. */
   resumeHeaders: RequestHeaders | undefined;
   /** Its answer alone does not show that the server can be used. */
@@ -75,7 +80,7 @@ export class ServerCall implements ExchangeListener {
   private exchange: { stop(): void } | undefined;
   private onAbort = NOTHING;
   private cancelLinger = NOTHING;
-  private openRequests = 0;
+  private answering = 0;
   private foreign = 0;
   /** Most answers are never read on. */
   private resumption: Resumption | undefined;
@@ -96,12 +101,6 @@ export class ServerCall implements ExchangeListener {
   toParams(): JsonObject {
     return this.request.params;
   }
-
-  /** An attempt begins. */
-  protected open(): void {}
-
-  /** An attempt has ended. */
-  protected close(): void {}
 
   /** Resolves once the server has its answer. Never rejects. */
   protected async onRequest(_message: ServerRequest): Promise<void> {}
@@ -150,7 +149,7 @@ export class ServerCall implements ExchangeListener {
     this.deadline = new Deadline(connection.clock, timeoutMs, () =>
       this.abandon(new UpstreamError('timeout', `it did not answer within ${timeoutMs / 1000} s`)),
     );
-    this.open();
+    if (this.openRequests !== undefined) this.place = this.openRequests.add(this);
     this.exchange = exchange;
     exchange.start('POST', headers, body);
     // A call that could not even be sent has ended by now.
@@ -165,7 +164,7 @@ export class ServerCall implements ExchangeListener {
     this.deadline?.clear();
     this.deadline = undefined;
     this.request.signal.removeEventListener('abort', this.onAbort);
-    this.close();
+    this.openRequests?.remove(this.place);
     if (how instanceof UpstreamError) {
       this.reject(how);
       return;
@@ -237,15 +236,15 @@ export class ServerCall implements ExchangeListener {
   }
 
   private async answer(request: ServerRequest): Promise<void> {
-    if (this.openRequests >= MAX_OPEN_REQUESTS) {
+    if (this.answering >= MAX_OPEN_REQUESTS) {
       this.connection?.onStray(`it asks more than ${MAX_OPEN_REQUESTS} things at once`);
       return;
     }
-    this.openRequests += 1;
+    this.answering += 1;
     const resume = this.deadline?.pause();
     await this.onRequest(request);
     resume?.();
-    this.openRequests -= 1;
+    this.answering -= 1;
   }
 
   onEnd(end: ExchangeEnd): void {

@@ -49,7 +49,7 @@ interface CookieServer {
 export class SessionCookies {
   private readonly server: CookieServer;
   /** Keyed by name and path. The one that was set last is at the end. */
-  private readonly cookies = new Map<string, Cookie>();
+  readonly kept = new Map<string, Cookie>();
   /** Names that were stored at once: otherwise a server with new names would cause a write with each answer. */
   private readonly told = new Set<string>();
   /** Something has changed since they were last stored. */
@@ -65,7 +65,7 @@ export class SessionCookies {
     if (typeof storedAt === 'number') this.storedAt = storedAt;
     for (const cookie of Array.isArray(list) ? list : []) {
       if (!isCookie(cookie) || isExpired(cookie, server.clock.now())) continue;
-      this.cookies.set(toKey(cookie), cookie);
+      this.kept.set(toKey(cookie), cookie);
       this.told.add(toKey(cookie));
     }
   }
@@ -83,15 +83,14 @@ export class SessionCookies {
 
   /** True if it has one of a name that the other has not. */
   hasNews(other: SessionCookies | undefined): boolean {
-    return [...this.cookies.keys()].some((key) => other?.cookies.has(key) !== true);
+    return [...this.kept.keys()].some((key) => other?.kept.has(key) !== true);
   }
 
   /** The headers of a request to `path`, and the cookies that belong to it. */
   addTo(headers: readonly RequestHeaders[], path: string): readonly RequestHeaders[] {
-    if (this.cookies.size === 0) return headers;
     const { isSecure, clock } = this.server;
     this.dropExpired(clock.now());
-    const pairs = [...this.cookies.values()]
+    const pairs = [...this.kept.values()]
       .filter((cookie) => (isSecure || !cookie.isSecure) && isWithin(cutQuery(path), cookie.path))
       .sort((one, other) => other.path.length - one.path.length)
       .map(({ name, value }) => `${name}=${value}`);
@@ -104,7 +103,7 @@ export class SessionCookies {
     this.isUnsaved = false;
     this.storedAt = this.server.clock.now();
     this.dropExpired(this.storedAt);
-    return { storedAt: this.storedAt, list: [...this.cookies.values()] };
+    return { storedAt: this.storedAt, list: [...this.kept.values()] };
   }
 
   /** True if it should be stored at once. */
@@ -115,9 +114,9 @@ export class SessionCookies {
     }
     const key = toKey(cookie);
     this.isUnsaved = true;
-    this.cookies.delete(key);
+    this.kept.delete(key);
     if (isExpired(cookie, now)) return false;
-    this.cookies.set(key, cookie);
+    this.kept.set(key, cookie);
     this.dropExpired(now);
     this.dropExcess();
     if (this.told.has(key) || this.told.size >= MAX_COOKIES) return false;
@@ -126,15 +125,15 @@ export class SessionCookies {
   }
 
   private dropExpired(now: number): void {
-    for (const [key, cookie] of this.cookies) if (isExpired(cookie, now)) this.cookies.delete(key);
+    for (const [key, cookie] of this.kept) if (isExpired(cookie, now)) this.kept.delete(key);
   }
 
   private dropExcess(): void {
     let bytes = 0;
-    for (const cookie of this.cookies.values()) bytes += countBytes(cookie);
-    for (const [key, cookie] of this.cookies) {
-      if (this.cookies.size <= MAX_COOKIES && bytes <= MAX_COOKIE_BYTES) return;
-      this.cookies.delete(key);
+    for (const cookie of this.kept.values()) bytes += countBytes(cookie);
+    for (const [key, cookie] of this.kept) {
+      if (this.kept.size <= MAX_COOKIES && bytes <= MAX_COOKIE_BYTES) return;
+      this.kept.delete(key);
       bytes -= countBytes(cookie);
       this.server.onExcess();
     }

@@ -28,11 +28,17 @@ import {
   SUBSCRIBING,
   type SubscriptionChange,
 } from '../transport/session-records.ts';
-import type { HttpLink, speakStatelessEra } from './era.ts';
 import { isUnauthorizedError } from './failures.ts';
 import type { HttpUpstreamConfig } from './http-config.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { ServerListeners } from './listeners.ts';
+import {
+  createFindSessionState,
+  isAnswered,
+  isOfOtherEra,
+  isSessionLost,
+  mayBeLost,
+} from './lost-sessions.ts';
 import {
   type CallOutcome,
   findError,
@@ -40,15 +46,8 @@ import {
   isUnauthorized,
   ServerCall,
 } from './server-call.ts';
-import {
-  isAnswered,
-  isOfOtherEra,
-  isSessionLost,
-  mayBeLost,
-  routeToSession,
-  ServerSession,
-} from './server-session.ts';
-import { createFindSessionState, createServerSessions } from './sessions.ts';
+import { createServerSessions, routeToSession, ServerSession } from './sessions.ts';
+import type { HttpLink, ServerKnowledge } from './stateless-era.ts';
 
 export type SessionEra = ReturnType<typeof speakSessionEra>;
 
@@ -66,11 +65,10 @@ export function speakSessionEra(
   runtime: UpstreamRuntime,
   config: HttpUpstreamConfig,
   { connection, openCookies }: HttpLink,
-  knowledge: Parameters<typeof speakStatelessEra>[2],
+  { hasChangedEra, descriptions, listeners, subscriptions, questionStreams }: ServerKnowledge,
 ) {
   const { clock } = runtime;
   const { timeoutMs } = config;
-  const { era, descriptions, listeners, subscriptions, questionStreams } = knowledge;
   const handshakeMs = Math.min(timeoutMs, HANDSHAKE_MS);
   const records = createSessionRecords(runtime, nameHttpServer(config), true);
   const sessions = createServerSessions(clock, records, openCookies, {
@@ -162,9 +160,6 @@ export function speakSessionEra(
     return connection.call(call);
   }
 
-  /** The server refuses what belongs to this era: it may have been replaced by a newer one. */
-  const hasChangedEra = (caller: UpstreamCaller) => era.hasChanged(caller, 'session');
-
   /**
    * Sends a request in the session of its caller, and again in a new one if the server has lost it. A request is never sent again if the
    * server only may have lost the session.
@@ -179,12 +174,13 @@ export function speakSessionEra(
     try {
       session ??= await sessions.open(caller);
     } catch (error) {
-      if (isAnswered(error) && (await hasChangedEra(caller))) return sendAnew(caller, request);
+      if (isAnswered(error) && (await hasChangedEra(caller, 'session')))
+        return sendAnew(caller, request);
       throw error;
     }
     for (let attempt = 1; ; attempt += 1) {
-      const opening = questionStreams.hold(caller, session, request);
-      if (opening !== undefined) await opening;
+      const opening = session.canAsk && questionStreams.hold(caller, session, request);
+      if (opening) await opening;
       if (logLevel !== undefined && logLevel !== session.logLevel)
         await setLogLevel(caller, session, logLevel);
       const outcome = await connection.call(new SessionCall(requests, caller, session, request));
@@ -194,7 +190,8 @@ export function speakSessionEra(
       }
       const isLost = isSessionLost(session, outcome);
       const mayBeForeign = attempt === 1 && (isLost || isOfOtherEra(outcome));
-      if (mayBeForeign && (await hasChangedEra(caller))) return sendAnew(caller, request);
+      if (mayBeForeign && (await hasChangedEra(caller, 'session')))
+        return sendAnew(caller, request);
       // The server may have lost the session of another replica, too: then a third attempt opens one of this replica.
       if (isLost && (attempt === 1 || (attempt === 2 && session.isFromStore))) {
         session = await sessions.replace(caller, session);
@@ -275,8 +272,6 @@ interface SessionRequests {
 class SessionCall extends ServerCall {
   private readonly requests: SessionRequests;
   private readonly session: ServerSession;
-  /** Among the open requests of the session. */
-  private place = 0;
 
   constructor(
     requests: SessionRequests,
@@ -295,19 +290,12 @@ class SessionCall extends ServerCall {
     this.requests = requests;
     this.session = session;
     this.cookies = session.cookies;
+    this.openRequests = session.openRequests;
     this.resumeHeaders = headers;
   }
 
   override toParams(): JsonObject {
     return toSessionParams(this.request, this.id);
-  }
-
-  protected override open(): void {
-    this.place = this.session.openRequests.add(this);
-  }
-
-  protected override close(): void {
-    this.session.openRequests.remove(this.place);
   }
 
   protected override async onRequest(message: ServerRequest): Promise<void> {

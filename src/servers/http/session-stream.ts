@@ -14,16 +14,11 @@ import { type ExchangeEnd, isEventStream } from './exchange.ts';
 import { RefusalError } from './failures.ts';
 import type { HttpConnection } from './http-connection.ts';
 import type { AttemptEnd, Audience } from './listeners.ts';
+import { isSessionLost, mayBeLost } from './lost-sessions.ts';
 import type { QuestionStreams } from './question-streams.ts';
 import { type CallOutcome, MAX_OPEN_REQUESTS } from './server-call.ts';
-import {
-  isSessionLost,
-  listAskable,
-  mayBeLost,
-  routeToSession,
-  type ServerSession,
-} from './server-session.ts';
 import type { SessionEra } from './session-era.ts';
+import { listAskable, routeToSession, type ServerSession } from './sessions.ts';
 
 /** Refused by its status, or by a JSON-RPC error in place of a stream. */
 type StreamRefusal = Exclude<CallOutcome, { kind: 'result' }>;
@@ -39,7 +34,7 @@ export function createSessionStream(
   const streamed = new WeakSet<ServerSession>();
 
   /** Resolves when the stream has ended, to whether and when it is to be opened again. */
-  async function open(
+  async function openStream(
     audience: Audience,
     signal: AbortSignal,
     onOpen: (isResumed: boolean) => void,
@@ -219,7 +214,15 @@ export function createSessionStream(
     await connection.send(caller, response, session).catch(() => {});
   }
 
-  return { open, subscribe, answer: answerServer };
+  return {
+    openStream,
+    /** The same stream stays: the session subscribes to more. */
+    extend(audience: Audience) {
+      void subscribe(audience).catch(() => {});
+      return false;
+    },
+    answer: answerServer,
+  };
 }
 
 /** The listener with the newest credentials. */

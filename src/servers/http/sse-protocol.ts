@@ -19,12 +19,12 @@ import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { ServerNotification } from '../messages/server-message.ts';
 import { createRpcConnection } from '../stdio/rpc-connection.ts';
 import type { ProcessShare } from '../transport/process-share.ts';
-import { createDescriptions, type HttpLink, type Protocol } from './era.ts';
 import type { ExchangeEnd, ExchangeListener } from './exchange.ts';
 import { createInvalidError, isUnauthorizedError, toRefusal } from './failures.ts';
 import type { HttpUpstreamConfig } from './http-config.ts';
 import { type Audience, createServerListeners } from './listeners.ts';
-import { nameSharer } from './server-session.ts';
+import { nameSharer } from './sessions.ts';
+import { createDescriptions, type HttpLink, type Protocol } from './stateless-era.ts';
 
 interface Entry {
   readonly opening: Promise<SseChannel>;
@@ -55,7 +55,7 @@ export function createSseProtocol(
   link: HttpLink,
 ): Protocol {
   const { clock, log } = runtime;
-  const { availability, judge } = link;
+  const { availability } = link;
   const { name, timeoutMs } = config;
   const entries = new Map<string, Entry>();
   const descriptions = createDescriptions(config, availability);
@@ -95,7 +95,7 @@ export function createSseProtocol(
       availability.noteUp();
       return channel;
     } catch (error) {
-      judge.noteFailedHandshake(error);
+      availability.noteFailedHandshake(error);
       throw error;
     }
   }
@@ -164,7 +164,7 @@ export function createSseProtocol(
   }
 
   async function openStream(audience: Audience, signal: AbortSignal, onOpen: () => void) {
-    availability.check();
+    if (availability.state.isUp === false) throw availability.createDownError();
     return useEntry(audience.caller, async ({ rpc, ended }) => {
       if (signal.aborted) return 'never';
       onOpen();

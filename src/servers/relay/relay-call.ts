@@ -34,7 +34,7 @@ import { isObject, type JsonObject, noteWritten, parseObject } from '../../platf
 import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
 import { type JsonEdit, removeMembers, spliceJson } from '../../platform/splice-json.ts';
 import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
-import { addAnswers, NO_ANSWERS, type RoundsRequest, refuseStopped, runRounds } from './rounds.ts';
+import { type RoundsRequest, refuseStopped, runRounds } from './rounds.ts';
 import { createStatelessRelay } from './stateless-client.ts';
 import { createSuspendedCalls } from './suspended/suspended-calls.ts';
 
@@ -214,8 +214,7 @@ class SessionClient implements RequestClient, RoundsRequest {
   readonly server: string;
   readonly capabilities: ClientCapabilities;
   readonly questionGuards: QuestionGuards | undefined;
-  readonly mayBeTask = false;
-  readonly first: RoundsRequest['first'] = NO_ANSWERS;
+  readonly params: JsonObject;
   readonly signal: CancelSignal;
   readonly trace: TraceContext;
   readonly logLevel: LogSeverity | undefined;
@@ -227,6 +226,7 @@ class SessionClient implements RequestClient, RoundsRequest {
     this.context = context;
     this.server = call.upstream.config.name;
     this.capabilities = call.caller.capabilities;
+    this.params = call.request.params;
     this.questionGuards = relay.questionGuards;
     this.signal = relay.signal;
     this.trace = context.trace;
@@ -234,9 +234,8 @@ class SessionClient implements RequestClient, RoundsRequest {
     this.wantsProgress = relay.wantsProgress;
   }
 
-  send(answers: RoundsRequest['first']): Promise<JsonObject> {
-    const { call } = this;
-    return sendToServer(call, addAnswers(call.request.params, answers), this);
+  send(params: JsonObject): Promise<JsonObject> {
+    return sendToServer(this.call, params, this);
   }
 
   progress(params: JsonObject): void {

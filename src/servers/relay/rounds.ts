@@ -13,7 +13,7 @@ import { readExact, toRawMembers } from '../../platform/noted-json.ts';
 import { buildRedeemedAnswersKey } from '../../store/keys.ts';
 
 /** The answers that a request brings of its rounds before. */
-interface RoundAnswers {
+export interface RoundAnswers {
   readonly inputResponses?: JsonObject;
   readonly requestState?: string;
 }
@@ -27,26 +27,15 @@ export interface RoundsRequest {
   readonly capabilities: ClientCapabilities;
   /** Undefined where no guard inspects questions. */
   readonly questionGuards: QuestionGuards | undefined;
-  readonly first: RoundAnswers;
+  readonly params: JsonObject;
+  /** Answers to what was asked before; undefined for a call that was not asked yet. */
+  readonly first?: RoundAnswers | undefined;
   /** True if the server was told that the client can have tasks (§29). */
-  readonly mayBeTask: boolean;
-  send(answers: RoundAnswers): Promise<JsonObject>;
+  readonly mayBeTask?: boolean;
+  /** `params` are those of the request, with the answers of a round. */
+  send(params: JsonObject): Promise<JsonObject>;
   /** Resolves to the answers by the keys of the questions. */
   ask(questions: RoundQuestions, state: Pick<RoundAnswers, 'requestState'>): Promise<JsonObject>;
-}
-
-/** For a call that was not asked yet. */
-export const NO_ANSWERS: RoundAnswers = {};
-
-/** Params of the request, with the answers of its rounds. */
-export function addAnswers(params: JsonObject, answers: RoundAnswers): JsonObject {
-  if (answers === NO_ANSWERS) return params;
-  const { inputResponses } = answers;
-  return {
-    ...params,
-    ...answers,
-    ...(inputResponses && { inputResponses: toRawMembers(inputResponses) }),
-  };
 }
 
 const MAX_ROUNDS = 10;
@@ -56,24 +45,26 @@ const MAX_STATE_LENGTH = 65_536;
 
 /** Resolves to the result that ends the rounds: nearly always the first one. */
 export async function runRounds(rounds: RoundsRequest): Promise<JsonObject> {
-  let result = await rounds.send(rounds.first);
-  for (let round = 1; !endsRounds(result, rounds); round += 1) {
-    if (round > MAX_ROUNDS)
+  const { server, params, first } = rounds;
+  let result = await rounds.send(first === undefined ? params : addAnswers(params, first));
+  for (let round = 1; ; round += 1) {
+    const { resultType = 'complete' } = result;
+    if (resultType === 'complete' || (resultType === 'task' && rounds.mayBeTask)) return result;
+    if (resultType !== 'input_required')
       throw new CallRefusedError(
-        `${rounds.server} asked again after ${MAX_ROUNDS} rounds of questions.`,
+        `${server} answered with a kind of result that the gateway does not know.`,
       );
-    result = await rounds.send(await answerRound(result, rounds));
+    if (round > MAX_ROUNDS)
+      throw new CallRefusedError(`${server} asked again after ${MAX_ROUNDS} rounds of questions.`);
+    result = await rounds.send(addAnswers(params, await answerRound(result, rounds)));
   }
-  return result;
 }
 
-function endsRounds({ resultType = 'complete' }: JsonObject, rounds: RoundsRequest) {
-  if (resultType === 'complete' || (resultType === 'task' && rounds.mayBeTask)) return true;
-  if (resultType === 'input_required') return false;
-  throw new CallRefusedError(
-    `${rounds.server} answered with a kind of result that the gateway does not know.`,
-  );
-}
+const addAnswers = (params: JsonObject, answers: RoundAnswers): JsonObject => ({
+  ...params,
+  ...answers,
+  ...(answers.inputResponses && { inputResponses: toRawMembers(answers.inputResponses) }),
+});
 
 /** A server that only wants to be asked again, later, asks nothing. */
 async function answerRound(result: JsonObject, rounds: RoundsRequest): Promise<RoundAnswers> {

@@ -17,14 +17,7 @@ import {
 import { UpstreamError, type UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { nameOwner } from '../../store/keys.ts';
-import {
-  addAnswers,
-  NO_ANSWERS,
-  type RoundsRequest,
-  redeemAnswers,
-  refuseStopped,
-  runRounds,
-} from './rounds.ts';
+import { type RoundAnswers, redeemAnswers, refuseStopped, runRounds } from './rounds.ts';
 import { type NextOutcome, toUpstreamError } from './suspended/outcome-records.ts';
 import type {
   CallListener,
@@ -43,14 +36,6 @@ export const createStatelessRelay = (runtime: UpstreamRuntime, suspendedCalls: S
     const user = context.user && nameOwner(context.user);
     const { capabilities } = call.caller;
     const waiting = readReply(server, user, relay);
-
-    function send(answers: RoundsRequest['first']) {
-      const params = addAnswers(call.request.params, answers);
-      // Servers of the stateless era do not ask while a call is in flight.
-      return call.upstream.peekDescription(call.caller)?.era === 'stateless'
-        ? sendToServer(call, params, toQuietClient(context))
-        : sendOpen(params);
-    }
 
     /** The server may ask while it works: then this request ends, and the call is suspended. */
     async function sendOpen(params: JsonObject) {
@@ -104,8 +89,13 @@ export const createStatelessRelay = (runtime: UpstreamRuntime, suspendedCalls: S
       questionGuards: relay.questionGuards,
       mayBeTask:
         call.request.method === 'tools/call' && capabilities.extensions?.[TASKS] !== undefined,
+      params: call.request.params,
       first: await readAnswers(server, relay, runtime),
-      send,
+      // Servers of the stateless era do not ask while a call is in flight.
+      send: (params) =>
+        call.upstream.peekDescription(call.caller)?.era === 'stateless'
+          ? sendToServer(call, params, toQuietClient(context))
+          : sendOpen(params),
       async ask(questions, state) {
         const asked = Object.entries(questions);
         return relay.requireInput(
@@ -124,15 +114,9 @@ export const createStatelessRelay = (runtime: UpstreamRuntime, suspendedCalls: S
 
 /** Servers of the stateless era do not ask while a call is in flight. */
 function toQuietClient(context: Context): RequestClient {
-  const { logLevel, wantsProgress, signal, questionGuards } = context.relay;
   return {
-    signal,
-    trace: context.trace,
-    logLevel,
-    wantsProgress,
-    questionGuards,
-    progress: (params) => passProgress(context, params),
-    log: (params) => passLog(context, params),
+    ...readWishes(context),
+    ...toListener(context),
     // Servers of the stateless era send no requests: an older server must have taken its place just now.
     async answer() {
       throw refuseQuestion('A server of MCP 2026-07-28 asks by the result of the call.');
@@ -141,32 +125,23 @@ function toQuietClient(context: Context): RequestClient {
 }
 
 /** Keeps nothing of the request that began the call: it is over when the call is suspended. */
-function createSend(
-  call: RelayedCall,
-  params: JsonObject,
-  { trace, relay: { logLevel, wantsProgress, questionGuards } }: Context,
-): NewCall['send'] {
-  return ({ signal, progress, log, answer }) =>
-    sendToServer(call, params, {
-      signal,
-      trace,
-      logLevel,
-      wantsProgress,
-      questionGuards,
-      progress,
-      log,
-      answer,
-    });
+function createSend(call: RelayedCall, params: JsonObject, context: Context): NewCall['send'] {
+  const wishes = readWishes(context);
+  return (client) => sendToServer(call, params, { ...wishes, ...client });
 }
 
-function toListener(context: Context): CallListener {
-  const { relay } = context;
-  return {
-    signal: relay.signal,
-    progress: (params) => relay.wantsProgress && passProgress(context, params),
-    log: (params) => passLog(context, params),
-  };
-}
+const readWishes = ({ trace, relay: { logLevel, wantsProgress, questionGuards } }: Context) => ({
+  trace,
+  logLevel,
+  wantsProgress,
+  questionGuards,
+});
+
+const toListener = (context: Context): CallListener => ({
+  signal: context.relay.signal,
+  progress: (params) => context.relay.wantsProgress && passProgress(context, params),
+  log: (params) => passLog(context, params),
+});
 
 /** The client's answer to a server that waits for it. */
 function readReply(
@@ -187,8 +162,8 @@ async function readAnswers(
   server: string,
   { answered, questionGuards }: StatelessRelay,
   runtime: UpstreamRuntime,
-): Promise<RoundsRequest['first']> {
-  if (answered === undefined) return NO_ANSWERS;
+): Promise<RoundAnswers | undefined> {
+  if (answered === undefined) return undefined;
   const { inputResponses, state } = answered;
   const { once, asked, requestState } = state;
   if (state.server !== server || typeof once !== 'string' || !isObject(asked))

@@ -11,7 +11,7 @@ import { openTestRuntime } from '../../support/gateway/runtime.ts';
 import { useFresh, useShared } from '../../support/lifetimes.ts';
 import { startIssuer } from '../../support/oauth/issuer.ts';
 import { startUpstream } from '../../support/oauth/upstream.ts';
-import { callerOf } from '../../support/upstreams/callers.ts';
+import { callerOf, requireHeaders } from '../../support/upstreams/callers.ts';
 
 const AUDIENCE = 'https://wiki.example';
 const NOW = 1_800_000_000;
@@ -41,34 +41,42 @@ const provider = useFresh(async () => {
     });
   issue();
 
+  const toAuth = (more: { readonly scope?: string }) => ({
+    type: 'token-exchange',
+    audience: AUDIENCE,
+    ...more,
+  });
+
   const create = (
     auth: { readonly scope?: string } = {},
     client: { readonly authMethod: 'post' | 'basic' } = { authMethod: 'post' },
   ) =>
-    openCredentials(
-      openTestRuntime({
-        config: loadConfig({
-          OIDC_ISSUER: endpoint.url,
-          OAUTH_MODE: 'broker',
-          OAUTH_TOKEN_URL: `${endpoint.url}/token`,
-          OAUTH_CLIENT_ID: 'gateway',
-          OAUTH_CLIENT_SECRET: 'pass word',
-          OAUTH_CLIENT_AUTH: client.authMethod,
+    requireHeaders(
+      openCredentials(
+        openTestRuntime({
+          config: loadConfig({
+            OIDC_ISSUER: endpoint.url,
+            OAUTH_MODE: 'broker',
+            OAUTH_TOKEN_URL: `${endpoint.url}/token`,
+            OAUTH_CLIENT_ID: 'gateway',
+            OAUTH_CLIENT_SECRET: 'pass word',
+            OAUTH_CLIENT_AUTH: client.authMethod,
+          }),
+          fetch,
+          clock,
+          log,
         }),
-        fetch,
-        clock,
-        log,
+        {
+          getProviderToken: getOriginalToken,
+          metadata: createProviderMetadata({ fetch, clock, log }, endpoint.url),
+          connections: undefined,
+        },
+      ).openAccess({
+        name: 'wiki',
+        url: `${AUDIENCE}/mcp`,
+        auth: toAuth(auth),
       }),
-      {
-        getProviderToken: getOriginalToken,
-        metadata: createProviderMetadata({ fetch, clock, log }, endpoint.url),
-        connections: undefined,
-      },
-    ).openAccess({
-      name: 'wiki',
-      url: `${AUDIENCE}/mcp`,
-      auth: { type: 'token-exchange', audience: AUDIENCE, ...auth },
-    }).getHeaders;
+    );
 
   return {
     clock,

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
-import { ServerSession } from '../../../src/servers/http/server-session.ts';
-import { createServerSessions } from '../../../src/servers/http/sessions.ts';
+import { createServerSessions, ServerSession } from '../../../src/servers/http/sessions.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { closeAfterTest, useFresh } from '../../support/lifetimes.ts';
 import { openHttpUpstream } from '../../support/upstreams/http-upstream.ts';

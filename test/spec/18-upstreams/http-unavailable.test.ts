@@ -3,10 +3,7 @@ import { createServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { GATEWAY_CALLER } from '../../../src/mcp/upstream/upstream.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
-import {
-  createAvailability,
-  createAvailabilityJudge,
-} from '../../../src/servers/http/availability.ts';
+import { createAvailability } from '../../../src/servers/http/availability.ts';
 import { toConnectionError } from '../../../src/servers/http/failures.ts';
 import { manualClock } from '../../support/gateway/clock.ts';
 import { collectLog } from '../../support/gateway/log.ts';
@@ -257,20 +254,17 @@ describe('a server of which calls fail', () => {
 
 describe('a connection that fails', () => {
   /** A server that is up, of which the gateway's own look fails by the code `look`, if any. */
-  function useJudge(look?: string) {
+  function useAvailability(look?: string) {
     let looks = 0;
     const { log } = collectLog();
-    const availability = createAvailability({ clock: systemClock, log }, 's', async () => {
+    const config = { ...HTTP_DEFAULTS, url: 'http://127.0.0.1:1/mcp' };
+    const availability = createAvailability({ clock: systemClock, log }, config, async () => {
       looks += 1;
       if (look !== undefined) throw fail(look);
     });
     closeAfterTest(availability);
     availability.noteUp();
-    const judge = createAvailabilityJudge(
-      { ...HTTP_DEFAULTS, url: 'http://127.0.0.1:1/mcp' },
-      availability,
-    );
-    return { availability, judge, looks: () => looks };
+    return { availability, looks: () => looks };
   }
   const fail = (code: string) =>
     toConnectionError(Object.assign(new Error('connect'), { code }), false);
@@ -278,32 +272,32 @@ describe('a connection that fails', () => {
   test.each(['ECONNREFUSED', 'ENOTFOUND', 'EHOSTUNREACH', 'CERT_HAS_EXPIRED'])(
     '§18.4 by %s says that the server is down',
     (code) => {
-      const { availability, judge } = useJudge();
-      judge.noteFailure(fail(code));
-      expect(availability.isUp).toBe(false);
+      const { availability } = useAvailability();
+      availability.noteFailure(fail(code));
+      expect(availability.state.isUp).toBe(false);
     },
   );
 
   test.each(['ETIMEDOUT', 'ERR_PROXY_REFUSED', 'EAI_AGAIN', 'ECONNRESET', 'EPROTO'])(
     '§18.4 by %s has the gateway look for itself',
     async (code) => {
-      const there = useJudge();
-      there.judge.noteFailure(fail(code));
+      const there = useAvailability();
+      there.availability.noteFailure(fail(code));
       expect(there.looks()).toBe(1);
-      expect(there.availability.isUp).toBe(true);
-      const gone = useJudge(code);
-      gone.judge.noteFailure(fail(code));
-      await expect.poll(() => gone.availability.isUp).toBe(false);
+      expect(there.availability.state.isUp).toBe(true);
+      const gone = useAvailability(code);
+      gone.availability.noteFailure(fail(code));
+      await expect.poll(() => gone.availability.state.isUp).toBe(false);
     },
   );
 
   test.each(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL'])(
     '§18.4 by %s, which this machine lacks, says nothing about the server',
     (code) => {
-      const { availability, judge, looks } = useJudge();
-      judge.noteFailure(fail(code));
+      const { availability, looks } = useAvailability();
+      availability.noteFailure(fail(code));
       expect(looks()).toBe(0);
-      expect(availability.isUp).toBe(true);
+      expect(availability.state.isUp).toBe(true);
     },
   );
 });

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { nameLinkOwner } from '../../../src/catalog/linked-resources.ts';
 import { createNameAudience } from '../../../src/mcp/upstream/upstream.ts';
 import { hashSha256 } from '../../../src/platform/ids.ts';
-import { nameSharer } from '../../../src/servers/http/server-session.ts';
+import { nameSharer } from '../../../src/servers/http/sessions.ts';
 import { findOwner, findProcessKey } from '../../../src/servers/stdio/server-run.ts';
 import { nameOwner } from '../../../src/store/keys.ts';
 import { NO_CAPABILITIES, statelessCaller } from '../../support/upstreams/requests.ts';

@@ -1,0 +1,139 @@
+// §18.3: detects lost sessions. After a restart a server should answer 404 to sessions that it no longer knows. Many answer 401, 400,
+// 410, 503 or something else, which may concern the credentials, the request, or the whole server instead: a `ping` finds out.
+
+import {
+  CredentialError,
+  type UpstreamCaller,
+  UpstreamError,
+} from '../../mcp/upstream/upstream.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { createSingleFlight } from '../../platform/single-flight.ts';
+import { readEchoedNumber } from '../messages/server-message.ts';
+import { type CallOutcome, findError } from './server-call.ts';
+import type { ServerSession, ServerSessions } from './sessions.ts';
+
+type SessionState =
+  /** It answers, or a new one is refused in the same way: the refusal was not about the session. */
+  | { readonly kind: 'kept' }
+  /** The server had lost it, and another one has taken its place. */
+  | { readonly kind: 'replaced' }
+  /** `ping` is refused, and no new session can be opened. */
+  | { readonly kind: 'refused'; readonly error: UpstreamError }
+  /** It was probed a moment ago, or gave no answer. */
+  | { readonly kind: 'unknown' };
+
+/** Pause between probes of a session that answers no request: bounds the cost of a server that refuses all, or loses each session. */
+const ASK_AGAIN_MS = 5000;
+
+/** `ping` is sent in the session, on trial. It may throw an UpstreamError. */
+export function createFindSessionState(
+  clock: Clock,
+  ping: (caller: UpstreamCaller, session: ServerSession) => Promise<CallOutcome>,
+  sessions: ServerSessions,
+) {
+  const questions = createSingleFlight<ServerSession, SessionState>();
+
+  async function ask(caller: UpstreamCaller, session: ServerSession): Promise<SessionState> {
+    session.askedAt = clock.monotonic();
+    session.hasServed = false;
+    try {
+      const answer = await ping(caller, session);
+      if (!isRefusal(session, answer)) return KEPT;
+      const next = await sessions.replace(caller, session, async (other) => {
+        const otherAnswer = await ping(caller, other);
+        // A server that refuses `ping`, or the credentials for everything but `initialize`, answers alike in each session.
+        const isAlike =
+          answer.kind === 'refused'
+            ? otherAnswer.kind === 'refused' && otherAnswer.status === answer.status
+            : otherAnswer.kind === answer.kind;
+        if (isRefusal(session, otherAnswer) && isAlike) throw new RefusedAlike();
+      });
+      next.askedAt = clock.monotonic();
+      return REPLACED;
+    } catch (error) {
+      if (error instanceof RefusedAlike) return KEPT;
+      // Missing credentials, or a missing answer, say nothing about the session.
+      return error instanceof UpstreamError &&
+        !(error instanceof CredentialError) &&
+        error.failure === 'unavailable'
+        ? { kind: 'refused', error }
+        : UNKNOWN;
+    }
+  }
+
+  /** Single flight for a session. With `mustAsk` even if it was probed a moment ago. Never rejects. */
+  return async function findSessionState(
+    caller: UpstreamCaller,
+    session: ServerSession,
+    mustAsk = false,
+  ): Promise<SessionState> {
+    const underWay = questions.find(session);
+    if (underWay !== undefined) return underWay;
+    const current = sessions.find(caller);
+    if (current !== undefined && current !== session) return REPLACED;
+    const mayAsk =
+      mustAsk || session.hasServed || clock.monotonic() - session.askedAt >= ASK_AGAIN_MS;
+    return mayAsk ? questions.run(session, () => ask(caller, session)) : UNKNOWN;
+  };
+}
+
+const KEPT: SessionState = { kind: 'kept' };
+const REPLACED: SessionState = { kind: 'replaced' };
+const UNKNOWN: SessionState = { kind: 'unknown' };
+
+const isRefusal = (session: ServerSession, answer: CallOutcome) =>
+  isSessionLost(session, answer) || mayBeLost(session, answer);
+
+class RefusedAlike extends UpstreamError {
+  constructor() {
+    super('unavailable', 'it refuses a new session, too');
+  }
+}
+
+// Decides by a refusal whether a session is lost, so that the request was not run and may be sent again; or may be lost.
+
+/** True if a handshake failed by an answer of the server: a failure of the connection has a cause. */
+export const isAnswered = (error: unknown): boolean =>
+  error instanceof UpstreamError &&
+  !(error instanceof CredentialError) &&
+  error.cause === undefined &&
+  (error.failure === 'unavailable' || error.failure === 'invalid');
+
+/**
+ * MCP "Session Management": 404 is the answer to a session that is lost. Some servers answer 400 instead, with an error
+ * that names the session and no request. Any other 400 may be of a call that has run.
+ */
+export const isSessionLost = ({ id }: ServerSession, outcome: CallOutcome): boolean =>
+  id !== undefined &&
+  outcome.kind === 'refused' &&
+  (outcome.status === 404 ||
+    (outcome.status === 400 &&
+      namesNoRequest(outcome) &&
+      SPEAKS_OF_SESSION.test(findError(outcome)?.message ?? '')));
+
+const SPEAKS_OF_SESSION = /session|not initialized/i;
+
+/**
+ * True if the server may have lost the session, and not only refused this request: many servers do not answer 404 after a restart.
+ * Such a request may have been carried out.
+ */
+export const mayBeLost = ({ id }: ServerSession, outcome: CallOutcome): boolean =>
+  id !== undefined &&
+  (outcome.kind === 'error'
+    ? SPEAKS_OF_SESSION.test(outcome.error.message)
+    : outcome.kind === 'refused' && outcome.status >= 400 && !OF_REQUEST.has(outcome.status));
+
+/** Too long, too many: never about the session. */
+const OF_REQUEST: ReadonlySet<number> = new Set([413, 429]);
+
+/** 2026-07-28: `HeaderMismatch`, `MissingRequiredClientCapability`, `UnsupportedProtocolVersion`. */
+const ERA_CODES: readonly unknown[] = [-32020, -32021, -32022];
+
+/** True if a server of the stateless era may have said it, which is then to be asked. */
+export const isOfOtherEra = (outcome: CallOutcome): boolean =>
+  outcome.kind === 'refused' &&
+  [400, 404, 405].includes(outcome.status) &&
+  (namesNoRequest(outcome) || ERA_CODES.includes(findError(outcome)?.code));
+
+const namesNoRequest = ({ body }: Extract<CallOutcome, { kind: 'refused' }>) =>
+  readEchoedNumber(body?.id) === undefined;
