@@ -6,7 +6,6 @@ import type { Endpoint, JudgedCall, ProtectedCall } from '../http/endpoint/endpo
 import {
   type GatewayRequest,
   getHeader,
-  getJson,
   type Reply,
   type ReplyHeaders,
 } from '../http/endpoint/message.ts';
@@ -190,7 +189,7 @@ function createMcpEndpoints(
   function judgePost(protectedCall: ProtectedCall): JudgedCall {
     const { request, user, body } = protectedCall;
     const catalog = findCatalog(request);
-    const message = parseMessage(getJson(body));
+    const message = parseMessage(body.value);
     const record = createCallRecord(message, protectedCall, catalog, hasStreams);
     observer.receive(record);
     const call = new Call(record, catalog, protectedCall, message);
