@@ -179,7 +179,7 @@ export function createSessions(
 
 /** The server's default, until the client sets a level. */
 export const readLogLevel = (stored: string | undefined): LogSeverity =>
-  isLogSeverity(stored) ? stored : 'info';
+  stored !== undefined && isLogSeverity(stored) ? stored : 'info';
 
 /** Reads the capabilities that `initialize` stored. */
 export function readStoredCapabilities(clientCapabilities: string): ClientCapabilities {
