@@ -10,9 +10,7 @@ import {
   passLog,
   passProgress,
   type RelayedCall,
-  type RequestClient,
   refuseQuestion,
-  sendToServer,
 } from '../../mcp/upstream/server-request.ts';
 import { UpstreamError, type UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
@@ -20,10 +18,12 @@ import { nameOwner } from '../../store/owner.ts';
 import {
   addAnswers,
   NO_ANSWERS,
+  type RequestClient,
   type RoundsRequest,
   redeemAnswers,
   refuseStopped,
   runRounds,
+  sendToServer,
 } from './rounds.ts';
 import { type NextOutcome, toUpstreamError } from './suspended/outcome-records.ts';
 import type {
