@@ -86,7 +86,7 @@ test.each([
   ['lines', `"a":\n1`],
 ])('§18.3 results: a long one with %s is read', (_what, member) => {
   const { result } = parse(`{${member},"x":"${LONG}"}`);
-  expect(findUnread(result)).toBe(false);
+  expect(findUnread(result)).toBeUndefined();
   expect(result).toEqual(JSON.parse(`{${member},"x":"${LONG}"}`));
 });
 
@@ -112,7 +112,7 @@ test.each([
   async (_where, given, expected) => {
     for (const length of [20_000, 1024]) {
       const shrink = (json: string) => json.replace('ä'.repeat(20_000), 'ä'.repeat(length));
-      expect(isUnread(parse(shrink(given)).result)).toBeDefined();
+      expect(findUnread(parse(shrink(given)).result)).toBeDefined();
       write = (id) => respond(id, shrink(given));
       const { text } = await call();
       expect(text).toBe(`{"jsonrpc":"2.0","result":${shrink(expected)},"id":"i"}`);
