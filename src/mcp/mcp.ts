@@ -46,7 +46,7 @@ import { createTasks } from './tasks/tasks.ts';
 interface CallNeeds
   extends CallControl,
     Catalogs,
-    Pick<Callers, 'findClientId' | 'getProviderToken'> {
+    Pick<Callers, 'findClientId' | 'getProviderToken' | 'describeUser'> {
   readonly auth: { readonly getChallenge: GetChallenge | undefined };
   readonly ownTokens: Pick<Callers, 'endedGrants'> | undefined;
   readonly operated:
@@ -55,17 +55,14 @@ interface CallNeeds
         readonly recentCallers: { note: Callers['noteStatelessUser'] };
       }
     | undefined;
-  readonly describeUser: Callers['describeUser'];
 }
 
 export const callFeature = defineFeature({
   name: 'calls',
   open(runtime, needs: CallNeeds) {
-    const { findClientId, getProviderToken, describeUser, operated } = needs;
+    const { operated } = needs;
     return createMcp(runtime, needs, needs, {
-      findClientId,
-      getProviderToken,
-      describeUser,
+      ...needs,
       getChallenge: needs.auth.getChallenge,
       sealPerson: operated?.sealPerson,
       noteStatelessUser: operated?.recentCallers.note,

@@ -179,13 +179,11 @@ export const getOriginalToken: GetProviderToken = async ({ token }) => token;
 
 // §2.3: the user's e-mail address, and whether it was verified.
 
-type UserEmail = Pick<UserContext, 'email' | 'emailVerified'>;
-
 /**
  * Reads the e-mail address. `emailVerified` is undefined if the token has no claim for it: many companies' providers, which alone set
  * the addresses of their users, have none. Any value but a yes is a no.
  */
-export function readEmail(claims: JsonObject): UserEmail {
+export function readEmail(claims: JsonObject): Pick<UserContext, 'email' | 'emailVerified'> {
   const { email, email_verified: verified, xms_edov: domainVerified } = claims;
   if (typeof email !== 'string') return {};
   // Microsoft Entra has a claim of its own: the owner of the address's domain was verified.

@@ -78,7 +78,7 @@ export interface GuardCaller {
   readonly clientId: string | undefined;
   readonly view: string | undefined;
   /** JSON-RPC id of the request. */
-  readonly requestId: RequestId | undefined;
+  readonly id: RequestId | undefined;
   readonly trace: TraceContext;
 }
 
@@ -300,21 +300,6 @@ export async function passGuard(
   if (verdict.kind === 'refused') throw new CallStopped(`guard:${verdict.by}`, verdict.message);
   return verdict.kind === 'changed' ? verdict : undefined;
 }
-
-/** The caller of a recorded call. */
-export const toGuardCaller = ({
-  id: requestId,
-  user,
-  clientId,
-  view,
-  trace,
-}: Omit<GuardCaller, 'requestId'> & { readonly id: RequestId | undefined }): GuardCaller => ({
-  user,
-  clientId,
-  view,
-  requestId,
-  trace,
-});
 
 /** A guard or an approver stopped the call or its result; the message is for the client's model and its user. */
 export class CallStopped extends Error {

@@ -24,7 +24,6 @@ import {
   type Question,
   type QuestionGuards,
   rethrowStopped,
-  toGuardCaller,
 } from '../calls/guards.ts';
 import type { Context } from '../catalog/catalog.ts';
 import { pick } from '../catalog/client-requests.ts';
@@ -99,7 +98,7 @@ export async function guardTask(
   const after = guards?.find('tools/result', target.item);
   const asked = guards?.find('elicitation', target.item);
   const told = guards?.find('notifications', target.item);
-  const message = { caller: toGuardCaller(record), signal: context.relay.signal };
+  const message = { caller: record, signal: context.relay.signal };
   const task = await asking.catch((thrown: unknown) =>
     guardThrown(thrown, { after, asked, message }).catch((stopped: unknown) => {
       if (stopped instanceof CallStopped) record.deniedBy = stopped.by;
