@@ -4,7 +4,7 @@ import { fail, failUpstream, GatewayError } from '../errors/gateway-error.ts';
 import { GUARD_POINTS } from '../mcp/calls/guards.ts';
 import type { RawResult } from '../mcp/catalog/catalog.ts';
 import type { CallerContext } from '../mcp/catalog/served-catalog.ts';
-import { Findings, type Misfit, RESULTS } from '../mcp/protocol/fit.ts';
+import { Findings, RESULTS } from '../mcp/protocol/fit.ts';
 import type { ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { Era } from '../mcp/protocol/revisions.ts';
 import type { RelayedRequest } from '../mcp/upstream/server-request.ts';
@@ -264,7 +264,7 @@ function editResult(result: RawResult, edits: readonly ValueEdit[]): RawResult {
   return Object.assign(editValue(written, edits), { cache });
 }
 
-const describe = ({ path, rewrite }: Misfit): string =>
+const describe = ({ path, rewrite }: ValueEdit): string =>
   `answers with ${showPath(path)}, which MCP does not allow: ${rewrite === undefined ? 'it is left out' : 'it goes on as text'}`;
 
 /** Without positions: what is wrong with one part is wrong with others, too. */

@@ -224,10 +224,10 @@ function createMcpEndpoints(
     return {
       access: sessions.createAccess(id, user, 'read'),
       async run(session) {
-        const record = sessions.find({ user, session, catalog });
-        if (record === undefined) await sessions.countMissing(id, session);
-        const hasEnded = record && (await sessions.end(id, user));
-        if (!hasEnded) fail('session_to_end_not_found');
+        const record =
+          sessions.find({ user, session, catalog }) ??
+          (await sessions.failNotFound(id, session, NOT_ENDED));
+        if (!(await sessions.end(id, user))) fail(NOT_ENDED);
         catalog.endSession(findStreamOwner({ user, catalog }, record).caller);
         keptStreams.endSession(id);
         await sessionStreams?.end(id);
@@ -246,11 +246,9 @@ function createMcpEndpoints(
     return {
       access: sessions.createAccess(id, user, 'slide'),
       async run(session) {
-        const record = sessions.find({ user, session, catalog });
-        if (record === undefined) {
-          await sessions.countMissing(id, session);
-          return fail('session_not_found');
-        }
+        const record =
+          sessions.find({ user, session, catalog }) ??
+          (await sessions.failNotFound(id, session, 'session_not_found'));
         const expiresAt = sessions.getExpiry(record);
         // HEAD returns the headers of GET, and must not end the session's open stream.
         if (request.method === 'HEAD')
@@ -283,6 +281,8 @@ function createMcpEndpoints(
     });
   }
 }
+
+const NOT_ENDED = 'session_to_end_not_found';
 
 const NEW_STREAM = { kind: 'new' } as const;
 

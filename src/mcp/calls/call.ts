@@ -1,6 +1,6 @@
 // A call of POST /mcp: its message, the record that observers read, and its outcome.
 import { catalogue } from '../../errors/catalogue.ts';
-import { GatewayError, getStackFacts } from '../../errors/gateway-error.ts';
+import type { GatewayError } from '../../errors/gateway-error.ts';
 import type { GetChallenge } from '../../http/endpoint/bearer.ts';
 import type { ProtectedCall } from '../../http/endpoint/endpoint.ts';
 import type { EndedGrants } from '../../http/endpoint/grants.ts';
@@ -25,6 +25,7 @@ import {
   acceptsEventStream,
   type McpResponse,
   ResponseStream,
+  toFailedAnswer,
 } from '../streaming/response-stream.ts';
 
 /**
@@ -257,9 +258,7 @@ export function toAnswer(
       return { result: showResult(outcome.result) };
     } catch (cause) {
       // Not every catalogue checks its results.
-      return {
-        error: new GatewayError('method_failed', { cause, facts: getStackFacts(cause) }),
-      };
+      return toFailedAnswer(cause);
     }
   }
   const { error } = outcome;

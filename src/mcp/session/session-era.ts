@@ -67,7 +67,16 @@ export function createSessionEraHandler(
           ? beginSession(call, services, closeSession)
           : fail('missing_session_id');
       const session = sessions.find(call);
-      if (session === undefined) return failNotFound(call, sessionId);
+      if (session === undefined)
+        // A client that sends `initialize` with the id of an expired session follows its instructions, and needs more of them.
+        return sessions.failNotFound(
+          sessionId,
+          call.session,
+          'session_not_found',
+          isInitialize(message)
+            ? `The session does not exist or has expired. ${WITHOUT_SESSION}`
+            : undefined,
+        );
       checkVersionHeader(call.request);
       // All further responses tell the expiry, errors included.
       call.sessionInfo = { expiresAt: sessions.getExpiry(session) };
@@ -82,16 +91,6 @@ export function createSessionEraHandler(
       }
     },
   };
-
-  async function failNotFound({ session, message }: Call, sessionId: string): Promise<never> {
-    await sessions.countMissing(sessionId, session);
-    return fail('session_not_found', {
-      // A client that sends `initialize` with the id of an expired session follows its instructions, and needs more of them.
-      ...(isInitialize(message) && {
-        details: `The session does not exist or has expired. ${WITHOUT_SESSION}`,
-      }),
-    });
-  }
 
   async function receiveNotification(
     sessionId: string,
@@ -118,12 +117,11 @@ export function createSessionEraHandler(
     const { stream } = call;
     stream.mayBegin = session.protocolVersion >= RESUMABLE_SINCE;
     const runMethod = SESSION_METHODS[method];
-    if (runMethod === undefined) void run(call, session, request.id);
-    else
-      runMethod(readParams(request.params), session, call, services).then(
-        () => stream.end({ result: {} }),
-        (thrown: unknown) => stream.end(toErrorAnswer(thrown)),
-      );
+    if (runMethod !== undefined) {
+      const running = runMethod(readParams(request.params), session, call, services);
+      return stream.answerWith(running.then(() => ({ result: {} })));
+    }
+    void run(call, session, request.id);
     return stream.respond();
   }
 

@@ -34,7 +34,7 @@ import {
   findQuestionProblem,
   nameAsker,
   type RelayedRequest,
-  readQuestion,
+  readQuestions,
 } from '../upstream/server-request.ts';
 import { readTaskError, type TaskOwner } from './task-records.ts';
 
@@ -134,7 +134,6 @@ export async function guardTask(
 /** Bounds on what a server can make the gateway relay. */
 const MAX_ID_LENGTH = 512;
 const MAX_MESSAGE = 1000;
-const MAX_QUESTIONS = 16;
 
 /** Reads the answer to a call; undefined if it is not a task. @throws GatewayError for an invalid one. */
 export function readTaskHandle(server: string, result: JsonObject): RelayedTask | undefined {
@@ -242,29 +241,13 @@ function readDetails(
 ): Pick<RelayedTask, 'result' | 'error' | 'inputRequests'> {
   if (status === 'failed')
     return { error: readTaskError(error, 'The server did not say why the task failed.') };
-  if (status === 'input_required') return { inputRequests: readQuestions(server, inputRequests) };
+  if (status === 'input_required')
+    return { inputRequests: readQuestions(server, inputRequests, failUpstream) };
   if (status !== 'completed') return {};
   return isObject(result)
     ? // As for a call: servers that inline a result may omit it, and a task never results in a task.
       { result: toNoted({ ...result, resultType: 'complete' }) }
     : failUpstream(`${server} says that a task is completed, and not with what.`);
-}
-
-function readQuestions(
-  server: string,
-  inputRequests: unknown,
-): NonNullable<RelayedTask['inputRequests']> {
-  const entries = isObject(inputRequests) ? Object.entries(inputRequests) : [];
-  if (entries.length > MAX_QUESTIONS)
-    return failUpstream(
-      `${server} asked ${entries.length} questions at once; ${MAX_QUESTIONS} are allowed.`,
-    );
-  return Object.fromEntries(
-    entries.map(([key, written]) => [
-      key,
-      readQuestion(written) ?? failUpstream(`${server} asked something that cannot be read.`),
-    ]),
-  );
 }
 
 const STATUSES = ['working', 'input_required', 'completed', 'failed', 'cancelled'] as const;

@@ -125,6 +125,31 @@ export function readQuestion(value: unknown): UpstreamQuestion | undefined {
   return typeof method === 'string' && isObject(params) ? { method, params } : undefined;
 }
 
+/** Of one round of a call, or of one task. */
+const MAX_QUESTIONS = 16;
+
+/** Reads server-initiated requests by their keys, and checks each. `refuse` tells what is wrong. */
+export function readQuestions(
+  server: string,
+  inputRequests: unknown,
+  refuse: (problem: string) => never,
+  check?: (question: UpstreamQuestion) => void,
+): Readonly<Record<string, UpstreamQuestion>> {
+  const entries = isObject(inputRequests) ? Object.entries(inputRequests) : [];
+  if (entries.length > MAX_QUESTIONS)
+    return refuse(
+      `${server} asked ${entries.length} questions at once; ${MAX_QUESTIONS} are allowed.`,
+    );
+  return Object.fromEntries(
+    entries.map(([key, written]) => {
+      const question =
+        readQuestion(written) ?? refuse(`${server} asked something that cannot be read.`);
+      check?.(question);
+      return [key, question];
+    }),
+  );
+}
+
 /** Why the value is no answer to a request of that kind; undefined if it may be one. */
 export const findKindProblem = (
   { method }: Pick<UpstreamQuestion, 'method'>,

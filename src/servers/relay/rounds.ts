@@ -10,12 +10,12 @@ import { CallRefusedError } from '../../mcp/upstream/failures.ts';
 import {
   findQuestionProblem,
   type RelayedCall,
-  readQuestion,
+  readQuestions,
   refuseQuestion,
 } from '../../mcp/upstream/server-request.ts';
 import type { UpstreamQuestion, UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { JsonObject } from '../../platform/json.ts';
 import { readExact, toRawMembers } from '../../platform/noted-json.ts';
 import { buildRedeemedAnswersKey } from '../../store/keys.ts';
 import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
@@ -58,8 +58,6 @@ export function addAnswers(params: JsonObject, answers: RoundAnswers): JsonObjec
 }
 
 const MAX_ROUNDS = 10;
-/** In one round, and of one request in flight. */
-const MAX_QUESTIONS = 16;
 /** The client of the stateless era has to send it back in its next request. */
 const MAX_STATE_LENGTH = 65_536;
 
@@ -91,7 +89,12 @@ async function answerRound(result: JsonObject, rounds: RoundsRequest): Promise<R
     throw new CallRefusedError(
       `${rounds.server} asked with a state of more than ${MAX_STATE_LENGTH} characters.`,
     );
-  const asked = readQuestions(readExact(result).inputRequests, rounds);
+  const { server, capabilities } = rounds;
+  const asked = readQuestions(server, readExact(result).inputRequests, refuseCall, (question) => {
+    const problem = findQuestionProblem(question, capabilities);
+    if (problem !== undefined)
+      refuseCall(`${server} needs an answer that this client cannot give: ${problem.message}`);
+  });
   const { questionGuards } = rounds;
   const questions =
     questionGuards === undefined
@@ -108,28 +111,8 @@ export function refuseStopped(thrown: unknown): never {
   throw thrown instanceof CallStopped ? new CallRefusedError(thrown.message) : thrown;
 }
 
-function readQuestions(
-  inputRequests: unknown,
-  { server, capabilities }: RoundsRequest,
-): RoundQuestions {
-  const entries = isObject(inputRequests) ? Object.entries(inputRequests) : [];
-  if (entries.length > MAX_QUESTIONS)
-    throw new CallRefusedError(
-      `${server} asked ${entries.length} questions at once; ${MAX_QUESTIONS} are allowed.`,
-    );
-  return Object.fromEntries(
-    entries.map(([key, written]) => {
-      const question = readQuestion(written);
-      if (question === undefined)
-        throw new CallRefusedError(`${server} asked something that cannot be read.`);
-      const problem = findQuestionProblem(question, capabilities);
-      if (problem !== undefined)
-        throw new CallRefusedError(
-          `${server} needs an answer that this client cannot give: ${problem.message}`,
-        );
-      return [key, question];
-    }),
-  );
+function refuseCall(problem: string): never {
+  throw new CallRefusedError(problem);
 }
 
 // §18.3: one request to a server, with everything that belongs to it until its result. The transport has the timeout.
@@ -152,6 +135,9 @@ export interface RequestClient {
   /** @throws UpstreamError whose `jsonRpcError` is the server's answer. */
   answer(question: UpstreamQuestion, cancelled: CancelSignal): Promise<JsonObject>;
 }
+
+/** Server-initiated requests of one call in flight at the same time. */
+const MAX_QUESTIONS = 16;
 
 /**
  * Resolves to the result as the server wrote it. `params` are those of the call, with the answers of its rounds.
