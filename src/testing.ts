@@ -15,7 +15,7 @@ import { createGateway } from './gateway/gateway.ts';
 import type { UserContext } from './http/endpoint/message.ts';
 import { parseKeySet } from './logins/auth/jwk.ts';
 import { NO_KEYS } from './logins/auth/key-set.ts';
-import type { Arguments, Caller, Catalog } from './mcp/catalog/catalog.ts';
+import type { Arguments, Catalog } from './mcp/catalog/catalog.ts';
 import type {
   ElicitAnswer,
   ElicitRequest,
@@ -33,6 +33,7 @@ import type {
   ToolDescription,
   ToolResult,
 } from './mcp/catalog/content.ts';
+import { LISTING_CONTEXT } from './mcp/catalog/own-catalog.ts';
 import { encodeHeader } from './mcp/upstream/envelope.ts';
 import { systemClock } from './platform/clock.ts';
 import { isObject, type JsonObject } from './platform/json.ts';
@@ -122,13 +123,6 @@ const toClaims = ({ sub = 'test-user', emailVerified, claims, ...others }: TestU
   ...(emailVerified !== undefined && { email_verified: emailVerified }),
   ...claims,
 });
-
-/** The headers for arguments depend only on the tool, if its author wrote the catalogue. */
-const NOBODY: Caller = {
-  user: undefined,
-  session: undefined,
-  client: { elicitation: false, sampling: false, roots: false },
-};
 
 async function listAll<Item>(
   send: SendRequest,
@@ -222,10 +216,10 @@ function createSendRequest(
   };
 
   async function post(method: string, params: JsonObject, name?: string) {
-    /** Arguments of the tool that are mirrored in headers. */
+    /** Arguments of the tool that are mirrored in headers. They depend only on the tool, if its author wrote the catalogue. */
     const mirrored: Record<string, string> = {};
     if (method === 'tools/call' && name !== undefined) {
-      for (const { header, path } of await catalog.mirroredParams(name, NOBODY)) {
+      for (const { header, path } of await catalog.mirroredParams(name, LISTING_CONTEXT)) {
         const value = path.reduce<unknown>(
           (at, key) => (isObject(at) ? at[key] : undefined),
           params.arguments,

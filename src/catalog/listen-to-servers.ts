@@ -252,7 +252,7 @@ function createPassGuards(
   tell: (params: JsonObject) => void,
 ): (params: JsonObject) => void {
   const item = { kind: undefined, name: '', server };
-  const caller = { user, clientId, view, requestId: undefined, trace: {} };
+  const caller = { user, clientId, view, id: undefined, trace: {} };
   let gate: { readonly guard: Guard; readonly opened: NotificationGate } | undefined;
 
   return function passLog(params) {

@@ -4,11 +4,11 @@ import { fail, failUpstream, GatewayError } from '../errors/gateway-error.ts';
 import { GUARD_POINTS } from '../mcp/calls/guards.ts';
 import type { RawResult } from '../mcp/catalog/catalog.ts';
 import type { CallerContext } from '../mcp/catalog/served-catalog.ts';
-import { Findings, type Misfit, RESULTS } from '../mcp/protocol/fit.ts';
+import { Findings, RESULTS } from '../mcp/protocol/fit.ts';
 import type { ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { Era } from '../mcp/protocol/revisions.ts';
 import type { RelayedRequest } from '../mcp/upstream/server-request.ts';
-import { isUnread } from '../mcp/upstream/unread-result.ts';
+import { findUnread } from '../mcp/upstream/unread-result.ts';
 import { isObject, type JsonObject, noteWritten } from '../platform/json.ts';
 import {
   addMember,
@@ -104,7 +104,7 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
     const result = isWithoutContent ? addMember(given, 'content', '[]') : given;
     // An unread result was checked as that of a tool, before its method was known.
     const read = READ[method];
-    if (isUnread(result) && (read === undefined || Object.hasOwn(result, read.member)))
+    if (findUnread(result) && (read === undefined || Object.hasOwn(result, read.member)))
       return result;
     const found = new Findings();
     if (!rules[era](result, found)) return failAnswer(server, found.misfit ?? []);
@@ -129,7 +129,7 @@ export function createPassOn({ view, joined, relayCall, links, served }: ServedP
     result: RawResult,
   ): RawResult | Promise<RawResult> {
     const isMoved = asked !== undefined && asked !== name;
-    const named = listNamedUris(result, isUnread(result) && !isMoved);
+    const named = listNamedUris(result, !isMoved && findUnread(result) !== undefined);
     if (named.length === 0) return result;
     const isAsked = (uri: string): boolean => asked !== undefined && uri === name;
     const unknown = named.filter(({ uri }) => !isAsked(uri) && !isAppUri(uri));
@@ -264,7 +264,7 @@ function editResult(result: RawResult, edits: readonly ValueEdit[]): RawResult {
   return Object.assign(editValue(written, edits), { cache });
 }
 
-const describe = ({ path, rewrite }: Misfit): string =>
+const describe = ({ path, rewrite }: ValueEdit): string =>
   `answers with ${showPath(path)}, which MCP does not allow: ${rewrite === undefined ? 'it is left out' : 'it goes on as text'}`;
 
 /** Without positions: what is wrong with one part is wrong with others, too. */

@@ -21,7 +21,7 @@ import type {
 import { failUnknownItem, LIST_KINDS } from '../mcp/protocol/list-kinds.ts';
 import { readTaskHandle, relayTaskRequest } from '../mcp/tasks/relayed-tasks.ts';
 import type { RelayedRequest } from '../mcp/upstream/server-request.ts';
-import { isUnread } from '../mcp/upstream/unread-result.ts';
+import { findUnread } from '../mcp/upstream/unread-result.ts';
 import { computeOnce } from '../platform/bounded-map.ts';
 import { JsonNumber } from '../platform/exact-json.ts';
 import { isObject, isStringArray, type JsonObject } from '../platform/json.ts';
@@ -238,7 +238,9 @@ class ServerTarget implements Target, RelayedTasks {
   }
 
   readHandle(result: object): RelayedTask | undefined {
-    return isUnread(result) || !isObject(result) ? undefined : readTaskHandle(this.server, result);
+    return findUnread(result) || !isObject(result)
+      ? undefined
+      : readTaskHandle(this.server, result);
   }
 
   request(request: TaskRequest, context: CallerContext): Promise<RelayedTask | undefined> {

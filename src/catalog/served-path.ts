@@ -63,7 +63,7 @@ export async function guardUri(
   const value: JsonObject = { uri, ...(cursor !== undefined && { cursor }) };
   const verdict = await guard.judge({
     value,
-    caller: { user, clientId, view, requestId: undefined, trace },
+    caller: { user, clientId, view, id: undefined, trace },
     signal: relay?.signal,
     findProblem: (changed) =>
       isObject(changed) && changed.uri === value.uri && changed.cursor === value.cursor

@@ -3,7 +3,7 @@
 import { fail } from '../errors/gateway-error.ts';
 import type { AdminPanel, AdminWork } from '../http/endpoint/admin-panel.ts';
 import { readPageRequest, renderNextOf } from '../http/endpoint/admin-requests.ts';
-import { createJsonReply, getJson } from '../http/endpoint/message.ts';
+import { createJsonReply } from '../http/endpoint/message.ts';
 import type { ApprovableServer, Lock } from '../mcp/catalog/approved-items.ts';
 import { UpstreamError } from '../mcp/upstream/upstream.ts';
 import { createTurns } from '../platform/clock.ts';
@@ -269,7 +269,7 @@ export function createLockPanels(
       method: 'POST',
       path: '/lock',
       prepare({ body }) {
-        const given = getJson(body);
+        const given = body.value;
         const servers =
           isObject(given) && isObject(given.servers) ? Object.entries(given.servers) : [];
         // For each server, the digest that the operator was shown.

@@ -6,7 +6,6 @@ import type { Endpoint, JudgedCall, ProtectedCall } from '../http/endpoint/endpo
 import {
   type GatewayRequest,
   getHeader,
-  getJson,
   type Reply,
   type ReplyHeaders,
 } from '../http/endpoint/message.ts';
@@ -47,7 +46,7 @@ import { createTasks } from './tasks/tasks.ts';
 interface CallNeeds
   extends CallControl,
     Catalogs,
-    Pick<Callers, 'findClientId' | 'getProviderToken'> {
+    Pick<Callers, 'findClientId' | 'getProviderToken' | 'describeUser'> {
   readonly auth: { readonly getChallenge: GetChallenge | undefined };
   readonly ownTokens: Pick<Callers, 'endedGrants'> | undefined;
   readonly operated:
@@ -56,17 +55,14 @@ interface CallNeeds
         readonly recentCallers: { note: Callers['noteStatelessUser'] };
       }
     | undefined;
-  readonly describeUser: Callers['describeUser'];
 }
 
 export const callFeature = defineFeature({
   name: 'calls',
   open(runtime, needs: CallNeeds) {
-    const { findClientId, getProviderToken, describeUser, operated } = needs;
+    const { operated } = needs;
     return createMcp(runtime, needs, needs, {
-      findClientId,
-      getProviderToken,
-      describeUser,
+      ...needs,
       getChallenge: needs.auth.getChallenge,
       sealPerson: operated?.sealPerson,
       noteStatelessUser: operated?.recentCallers.note,
@@ -190,7 +186,7 @@ function createMcpEndpoints(
   function judgePost(protectedCall: ProtectedCall): JudgedCall {
     const { request, user, body } = protectedCall;
     const catalog = findCatalog(request);
-    const message = parseMessage(getJson(body));
+    const message = parseMessage(body.value);
     const record = createCallRecord(message, protectedCall, catalog, hasStreams);
     observer.receive(record);
     const call = new Call(record, catalog, protectedCall, message);
@@ -228,10 +224,10 @@ function createMcpEndpoints(
     return {
       access: sessions.createAccess(id, user, 'read'),
       async run(session) {
-        const record = sessions.find({ user, session, catalog });
-        if (record === undefined) await sessions.countMissing(id, session);
-        const hasEnded = record && (await sessions.end(id, user));
-        if (!hasEnded) fail('session_to_end_not_found');
+        const record =
+          sessions.find({ user, session, catalog }) ??
+          (await sessions.failNotFound(id, session, NOT_ENDED));
+        if (!(await sessions.end(id, user))) fail(NOT_ENDED);
         catalog.endSession(findStreamOwner({ user, catalog }, record).caller);
         keptStreams.endSession(id);
         await sessionStreams?.end(id);
@@ -250,11 +246,9 @@ function createMcpEndpoints(
     return {
       access: sessions.createAccess(id, user, 'slide'),
       async run(session) {
-        const record = sessions.find({ user, session, catalog });
-        if (record === undefined) {
-          await sessions.countMissing(id, session);
-          return fail('session_not_found');
-        }
+        const record =
+          sessions.find({ user, session, catalog }) ??
+          (await sessions.failNotFound(id, session, 'session_not_found'));
         const expiresAt = sessions.getExpiry(record);
         // HEAD returns the headers of GET, and must not end the session's open stream.
         if (request.method === 'HEAD')
@@ -287,6 +281,8 @@ function createMcpEndpoints(
     });
   }
 }
+
+const NOT_ENDED = 'session_to_end_not_found';
 
 const NEW_STREAM = { kind: 'new' } as const;
 

@@ -10,12 +10,13 @@ import { openForCommand } from '../../gateway/open-upstream.ts';
 import { isOwnToken } from '../../http/endpoint/bearer.ts';
 import { getOriginalToken, readEmail, type UserContext } from '../../http/endpoint/message.ts';
 import { openProviderMetadata } from '../../http/oauth-client/provider-metadata.ts';
+import { readUnverifiedClaims } from '../../http/oauth-client/token-answer.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
 import type { Upstream } from '../../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { generateSecret } from '../../platform/ids.ts';
-import { isStringArray, parseObject } from '../../platform/json.ts';
+import { isStringArray } from '../../platform/json.ts';
 import { createLog, type Log } from '../../platform/log.ts';
 import { openOutboundNetwork } from '../../platform/outbound/outbound-network.ts';
 import { leaveOutNextStart } from '../../servers/stdio/stdio-upstream.ts';
@@ -177,7 +178,7 @@ export function readTokenUser(token: string, now: number): UserContext {
     throw new UsageError(
       `The token was issued by the gateway (pst_…). It does not identify its user, and no server may get it. Get an access token from the identity provider itself. ${OPAQUE_TOKENS}`,
     );
-  const claims = parseObject(Buffer.from(token.split('.')[1] ?? '', 'base64url'));
+  const claims = readUnverifiedClaims(token);
   const { sub, exp, groups } = claims ?? {};
   if (claims === undefined || typeof sub !== 'string' || sub === '')
     throw new UsageError(

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { fail } from '../../errors/gateway-error.ts';
 import { askInSession, askToOpen, createPageQuestion } from '../../mcp/calls/client-answers.ts';
 import type { ItemCall } from '../../mcp/calls/context.ts';
-import { CallStopped, toGuardCaller } from '../../mcp/calls/guards.ts';
+import { CallStopped } from '../../mcp/calls/guards.ts';
 import type { AskWhom } from '../../mcp/calls/policy.ts';
 import type { CallControl } from '../../mcp/calls/run-call.ts';
 import type { Relay } from '../../mcp/catalog/catalog.ts';
@@ -165,7 +165,7 @@ export function createAskFirst(
           arguments: readExact(call.args),
           ...(relay.meta && { _meta: readExact(relay.meta) }),
         },
-        caller: toGuardCaller(call.record),
+        caller: call.record,
         signal: relay.signal,
         findProblem: () => 'what is to be approved cannot be changed',
       });

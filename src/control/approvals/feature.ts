@@ -6,12 +6,7 @@ import { readPageRequest, renderNext, renderTime } from '../../http/endpoint/adm
 import { renderQuoted } from '../../http/endpoint/display-name.ts';
 import type { PublicEndpoint } from '../../http/endpoint/endpoint.ts';
 import { escapeHtml } from '../../http/endpoint/html-page.ts';
-import {
-  createJsonReply,
-  getJson,
-  type Reply,
-  type RequestBody,
-} from '../../http/endpoint/message.ts';
+import { createJsonReply, type Reply, type RequestBody } from '../../http/endpoint/message.ts';
 import {
   createShowApp,
   DONE_MARK,
@@ -102,7 +97,7 @@ const createApprovalPanels = (kept: CallApprovals): readonly AdminPanel[] => [
     method: 'POST',
     path: '/approvals',
     prepare({ body, user }) {
-      const given = getJson(body);
+      const given = body.value;
       const { id, decision: said } = isObject(given) ? given : {};
       const decision = DECISIONS.get(said);
       if (typeof id !== 'string' || !REQUEST_ID.test(id) || decision === undefined)

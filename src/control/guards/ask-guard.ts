@@ -104,7 +104,7 @@ export function describeMessage(
   const [method, phase] = POINTS[on];
   const named = name === '' ? undefined : name;
   if (caller === undefined) return { guard, on, method, phase, server, name: named, value };
-  const { user, clientId, view, requestId, trace } = caller;
+  const { user, clientId, view, id: requestId, trace } = caller;
   // One literal: spreads took longer than everything else that a guard in this process needs.
   return {
     guard,

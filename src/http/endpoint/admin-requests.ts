@@ -12,8 +12,7 @@ import type { AdminAct } from './admin-panel.ts';
 const DEFAULT_LIMIT = '50';
 const MAX_LIMIT = 100;
 const LIMIT = /^\d{1,3}$/;
-const CURSOR = /^(?<time>\d{1,16})\.(?<skip>\d{1,9})$/;
-const CURSOR_IN_LISTS = /^(?:(?<list>\d)\.)?(?<time>\d{1,16})\.(?<skip>\d{1,9})$/;
+const CURSOR = /^(?:(?<list>\d)\.)?(?<time>\d{1,16})\.(?<skip>\d{1,9})$/;
 
 /** A position in several lists that are read one after the other; `list` is the number of the list. */
 export interface AdminPlace extends PagePlace {
@@ -25,10 +24,10 @@ export interface AdminPageRequest extends PageRequest {
 }
 
 /** @throws GatewayError `bad_request` */
-export function readPageRequest(query: URLSearchParams, form = CURSOR): AdminPageRequest {
+export function readPageRequest(query: URLSearchParams, hasLists = false): AdminPageRequest {
   const cursor = query.get('cursor');
-  const { list, time, skip } = (cursor !== null && form.exec(cursor)?.groups) || {};
-  if (cursor !== null && time === undefined)
+  const { list, time, skip } = (cursor !== null && CURSOR.exec(cursor)?.groups) || {};
+  if (cursor !== null && (time === undefined || (list !== undefined && !hasLists)))
     fail('bad_request', { details: 'cursor must be the nextCursor of the previous page.' });
   const text = query.get('limit') ?? DEFAULT_LIMIT;
   const limit = LIMIT.test(text) ? Number(text) : 0;
@@ -40,7 +39,7 @@ export function readPageRequest(query: URLSearchParams, form = CURSOR): AdminPag
 
 /** For requests that read several lists. @throws GatewayError `bad_request` */
 export const readAdminPageRequest = (query: URLSearchParams): AdminPageRequest =>
-  readPageRequest(query, CURSOR_IN_LISTS);
+  readPageRequest(query, true);
 
 const renderCursor = (place: AdminPlace | undefined) =>
   place && [place.list, place.time, place.skip].filter((part) => part !== undefined).join('.');

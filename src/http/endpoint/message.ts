@@ -23,36 +23,18 @@ export interface GatewayRequest {
 }
 
 /** A request body, read once at the edge. */
-export type RequestBody = JsonBody | FormBody;
-
-interface JsonBody extends CountedBytes {
-  readonly type: 'json';
-  readonly value: unknown;
+export interface RequestBody {
+  /** `form` is `application/x-www-form-urlencoded`. */
+  readonly type: 'json' | 'form';
+  /** The parsed JSON; undefined for a form. */
+  readonly value?: unknown;
   readonly text: string;
-}
-
-/** `application/x-www-form-urlencoded`, not yet parsed. */
-interface FormBody extends CountedBytes {
-  readonly type: 'form';
-  readonly text: string;
-}
-
-/** The body of a request without a body, or whose body is not read. */
-export const NO_BODY: RequestBody = {
-  type: 'json',
-  value: undefined,
-  text: '',
-  hold: () => () => {},
-};
-
-/** Returns the parsed JSON of a body; undefined for a form. */
-export const getJson = (body: RequestBody): unknown =>
-  body.type === 'json' ? body.value : undefined;
-
-interface CountedBytes {
   /** Counts the bytes against the budget of the user (§12) until the returned function is called, maybe after the client has left. */
   hold(): () => void;
 }
+
+/** The body of a request without a body, or whose body is not read. */
+export const NO_BODY: RequestBody = { type: 'json', text: '', hold: () => () => {} };
 
 /** Values by their names on the wire. */
 export type ReplyHeaders = Readonly<Record<string, string>>;
@@ -197,13 +179,11 @@ export const getOriginalToken: GetProviderToken = async ({ token }) => token;
 
 // §2.3: the user's e-mail address, and whether it was verified.
 
-type UserEmail = Pick<UserContext, 'email' | 'emailVerified'>;
-
 /**
  * Reads the e-mail address. `emailVerified` is undefined if the token has no claim for it: many companies' providers, which alone set
  * the addresses of their users, have none. Any value but a yes is a no.
  */
-export function readEmail(claims: JsonObject): UserEmail {
+export function readEmail(claims: JsonObject): Pick<UserContext, 'email' | 'emailVerified'> {
   const { email, email_verified: verified, xms_edov: domainVerified } = claims;
   if (typeof email !== 'string') return {};
   // Microsoft Entra has a claim of its own: the owner of the address's domain was verified.

@@ -60,13 +60,6 @@ interface GrantedCall {
   readonly bodyRefusal: unknown;
 }
 
-/** The caller as its token says, or the 401 that the caller gets once no limit refuses the request first. */
-interface VerifiedToken {
-  readonly caller: CountedCaller;
-  readonly user: UserContext | undefined;
-  readonly refusal: GatewayError | undefined;
-}
-
 /** If a body took this long, in milliseconds, its token may have expired meanwhile. */
 const LATE_MS = 1000;
 
@@ -97,7 +90,8 @@ export function createRequestChecks(runtime: Runtime, checks: CallerChecks) {
     if (endpoint.body !== undefined) {
       try {
         // There is no user if no login is required.
-        const owner = token.user === undefined ? 'authDisabled' : { user: nameOwner(token.user) };
+        const { user } = token.caller;
+        const owner = user === undefined ? 'authDisabled' : { user };
         body = await readBody(exchange, { accepts: endpoint.body, owner });
       } catch (thrown) {
         bodyRefusal = thrown;
@@ -113,12 +107,22 @@ export function createRequestChecks(runtime: Runtime, checks: CallerChecks) {
     return { limits, caller, access, grantKey, run, granted };
   }
 
-  /** @throws GatewayError if the token could not be checked. */
-  async function verifyToken(request: GatewayRequest, limits: LimitCheck): Promise<VerifiedToken> {
+  /**
+   * Resolves to the caller as the token says, or to the 401 that the caller gets once no limit refuses the request first.
+   *
+   * @throws GatewayError if the token could not be checked.
+   */
+  async function verifyToken(request: GatewayRequest, limits: LimitCheck) {
     try {
-      return toVerified(await authenticate(request, () => limits.countAddress()));
+      const user = await authenticate(request, () => limits.countAddress());
+      const userMax = user?.grant?.maxCalls;
+      const caller: CountedCaller = { kind: 'admitted', user: user && nameOwner(user), userMax };
+      return { caller, user, refusal: undefined };
     } catch (thrown) {
-      return toRefused(thrown);
+      const refusal = toGatewayError(thrown);
+      // Any other failure does not say whose token this is.
+      if (refusal.row.status !== 401) throw refusal;
+      return { caller: UNAUTHENTICATED, user: undefined, refusal };
     }
   }
 
@@ -128,10 +132,8 @@ export function createRequestChecks(runtime: Runtime, checks: CallerChecks) {
     limits: LimitCheck,
     refusal: GatewayError,
   ): CheckedRequest => ({
+    ...UNAUTHENTICATED_CALL,
     limits,
-    caller: UNAUTHENTICATED,
-    access: undefined,
-    grantKey: undefined,
     granted: undefined,
     async run() {
       const token = readBearerToken(getHeader(request, 'authorization'));
@@ -208,19 +210,6 @@ export const UNAUTHENTICATED_CALL: CountedCall = {
   access: undefined,
   grantKey: undefined,
 };
-
-const toVerified = (user: UserContext | undefined): VerifiedToken => ({
-  caller: { kind: 'admitted', user: user && nameOwner(user), userMax: user?.grant?.maxCalls },
-  user,
-  refusal: undefined,
-});
-
-function toRefused(thrown: unknown): VerifiedToken {
-  const refusal = toGatewayError(thrown);
-  // Any other failure does not say whose token this is.
-  if (refusal.row.status !== 401) throw refusal;
-  return { caller: UNAUTHENTICATED, user: undefined, refusal };
-}
 
 /** A refused body leaves nothing to check. */
 function checkCall(

@@ -34,14 +34,6 @@ export interface RequestDestination {
   readonly page: Reply | undefined;
 }
 
-interface ParameterizedDestination {
-  readonly destination: RequestDestination;
-  /** The parts before and after the parameter. */
-  readonly start: string;
-  readonly end: string;
-  readonly hasParameter: (name: string) => boolean;
-}
-
 /** The pages by their paths. A path is looked up as sent: no path can lead out of the site. */
 export interface Site {
   /** Returns the page or asset at a path; 304 if the client has it already (`If-None-Match`). */
@@ -56,34 +48,28 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site) {
   /** Compressed pages: each is compressed once, on its first request. Keyed by the bytes that the site keeps. */
   const kept = new WeakMap<Uint8Array, Map<string, Promise<Uint8Array>>>();
   const destinations = new Map<string, RequestDestination>();
-  /** Paths that end in a parameter, by the part before it. */
-  const parameterized = new Map<string, ParameterizedDestination>();
-  /** Paths that go on after their parameter. */
-  const enclosed = new Map<string, ParameterizedDestination>();
-  for (const { path, hasParameter } of endpoints) {
-    const destination = { route: createRoute(path, endpoints), label: path, page: undefined };
-    if (hasParameter === undefined) {
-      destinations.set(path, destination);
-      continue;
-    }
-    const [start = '', name = ''] = path.split(':');
-    const end = name.includes('/') ? name.slice(name.indexOf('/')) : '';
-    const found = { destination, start, end, hasParameter };
-    if (end === '') parameterized.set(start, found);
-    else enclosed.set(path, found);
-  }
+  const createDestination = (path: string): RequestDestination => ({
+    route: createRoute(path, endpoints),
+    label: path,
+    page: undefined,
+  });
+  for (const { path, hasParameter } of endpoints)
+    if (hasParameter === undefined) destinations.set(path, createDestination(path));
+  const parameterized = endpoints.flatMap(({ path, hasParameter }) => {
+    if (hasParameter === undefined) return [];
+    const [, start = '', end = ''] = /^([^:]*):[^/]*(.*)$/.exec(path) ?? [];
+    return [{ start, end, hasParameter, destination: createDestination(path) }];
+  });
 
   function findRoute(path: string): RequestDestination | undefined {
     const known = destinations.get(path);
     if (known !== undefined) return known;
-    const at = path.lastIndexOf('/') + 1;
-    const found = parameterized.get(path.slice(0, at));
-    if (found?.hasParameter(path.slice(at))) return found.destination;
-    for (const { start, end, hasParameter, destination } of enclosed.values()) {
-      const isThere = path.startsWith(start) && path.endsWith(end);
-      if (isThere && hasParameter(path.slice(start.length, -end.length))) return destination;
-    }
-    return undefined;
+    const found = parameterized.find(({ start, end, hasParameter }) => {
+      if (!path.startsWith(start) || !path.endsWith(end)) return false;
+      const name = path.slice(start.length, path.length - end.length);
+      return !name.includes('/') && hasParameter(name);
+    });
+    return found?.destination;
   }
 
   /** RFC 9110 §8.4, §12.5.3: encodes a page of the site with a coding that its client accepts. */

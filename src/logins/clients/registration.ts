@@ -5,7 +5,6 @@ import {
   createJsonReply,
   type GatewayRequest,
   getHeader,
-  getJson,
   type PendingReply,
   type RequestBody,
   readBearerToken,
@@ -37,7 +36,7 @@ export const createRegister = (
       fail('registration_token_required', { headers: { 'WWW-Authenticate': 'Bearer' } });
     const client = {
       client_id: generateClientId(),
-      ...parseClientMetadata(getJson(body), redirectUris),
+      ...parseClientMetadata(body.value, redirectUris),
       client_id_issued_at: Math.floor(clock.now() / 1000),
       client_secret_expires_at: 0 as const,
     };

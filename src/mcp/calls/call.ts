@@ -1,6 +1,6 @@
 // A call of POST /mcp: its message, the record that observers read, and its outcome.
 import { catalogue } from '../../errors/catalogue.ts';
-import { GatewayError, getStackFacts } from '../../errors/gateway-error.ts';
+import type { GatewayError } from '../../errors/gateway-error.ts';
 import type { GetChallenge } from '../../http/endpoint/bearer.ts';
 import type { ProtectedCall } from '../../http/endpoint/endpoint.ts';
 import type { EndedGrants } from '../../http/endpoint/grants.ts';
@@ -14,17 +14,18 @@ import {
 import { Cancellation, type CancelSignal, toAbortSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { NO_SESSION, type SessionAccess, type SessionLookup } from '../../store/store.ts';
-import { readTraceContext, type TraceContext } from '../../telemetry/tracing/tracing.ts';
+import { NO_TRACE, readTraceContext, type TraceContext } from '../../telemetry/tracing/tracing.ts';
 import type { CacheHint } from '../catalog/content.ts';
 import type { ServedCatalog, Target } from '../catalog/served-catalog.ts';
 import { type JsonRpcMessage, type RequestId, readMeta } from '../protocol/json-rpc.ts';
-import { isAvailable, METHODS_BY_NAME, type Method } from '../protocol/methods.ts';
+import { METHODS_BY_NAME, type Method } from '../protocol/methods.ts';
 import { detectEra, type Era } from '../protocol/revisions.ts';
 import {
   type Answer,
   acceptsEventStream,
   type McpResponse,
   ResponseStream,
+  toFailedAnswer,
 } from '../streaming/response-stream.ts';
 
 /**
@@ -172,10 +173,15 @@ export function createCallRecord(
   const { method: methodName, params } = message;
   const era = detectEra(message, request);
   const known = METHODS_BY_NAME.get(methodName);
-  const isNotified = message.kind === 'notification';
-  const isThere = known && isAvailable(known, { isNotified, era, offers, hasStreams });
+  const isThere =
+    known !== undefined &&
+    (known.isNotification === true) === (message.kind === 'notification') &&
+    (known.era ?? era) === era &&
+    (hasStreams || known.needsStreams !== true) &&
+    isOffered(known, offers);
   // Clients send further members as they like: only the one that the method uses counts.
   const { name, uri } = isObject(params) ? params : NO_NAMES;
+  const meta = readMeta(params);
   const isUri = known?.item?.param === 'uri' || methodName?.startsWith('resources/') === true;
   const subject = isUri && typeof uri === 'string' ? uri : name;
   return {
@@ -186,7 +192,7 @@ export function createCallRecord(
     methodName,
     method: isThere ? known : undefined,
     subject: typeof subject === 'string' ? subject : undefined,
-    trace: readTraceContext(readMeta(params)),
+    trace: meta.traceparent === undefined ? NO_TRACE : readTraceContext(meta),
     clientId: undefined,
     startedAt: 0,
     ownServer: server,
@@ -200,6 +206,13 @@ export function createCallRecord(
 }
 
 const NO_NAMES: JsonObject = {};
+
+/** A method of which nothing is offered does not exist for its caller. */
+function isOffered({ offers: needed }: Method, offers: ServedCatalog['offers']): boolean {
+  if (needed === undefined) return true;
+  for (const offer of needed) if (offers[offer] === true) return true;
+  return false;
+}
 
 // §4.4, §4.11: the outcome of a call, and the answer that both eras make of it.
 
@@ -245,9 +258,7 @@ export function toAnswer(
       return { result: showResult(outcome.result) };
     } catch (cause) {
       // Not every catalogue checks its results.
-      return {
-        error: new GatewayError('method_failed', { cause, facts: getStackFacts(cause) }),
-      };
+      return toFailedAnswer(cause);
     }
   }
   const { error } = outcome;

@@ -30,7 +30,6 @@ import {
   type Guards,
   type NotificationGate,
   type QuestionGuards,
-  toGuardCaller,
 } from './guards.ts';
 import type { AskWhom } from './policy.ts';
 
@@ -219,9 +218,7 @@ class ClientAccess {
       this.pass(message);
       return;
     }
-    this.gate ??= createNotificationGate(guard, toGuardCaller(record), (passed) =>
-      this.pass(passed),
-    );
+    this.gate ??= createNotificationGate(guard, record, (passed) => this.pass(passed));
     this.gate.send(message);
   }
 
@@ -235,10 +232,7 @@ class ClientAccess {
     const guards = this.services.getGuards();
     const { source } = this;
     const { record } = source;
-    return (
-      guards &&
-      createQuestionGuards(guards, record.target?.item, toGuardCaller(record), source.signal())
-    );
+    return guards && createQuestionGuards(guards, record.target?.item, record, source.signal());
   }
 }
 

@@ -32,7 +32,6 @@ import {
   passGuard,
   QUESTION_POINTS,
   rethrowStopped,
-  toGuardCaller,
 } from './guards.ts';
 import { readKnownArguments } from './methods.ts';
 
@@ -74,7 +73,7 @@ export async function guardArguments(item: ItemCall, guard: Guard): Promise<bool
   };
   const passed = await passGuard(guard, {
     value,
-    caller: toGuardCaller(record),
+    caller: record,
     signal,
     findProblem: (given) => findRequestProblem(target, value, given),
   });
@@ -223,7 +222,7 @@ export async function guardCompletion(
   const { user, clientId, view, trace, relay } = context;
   const before = guards?.find('completion/complete', item);
   const after = guards?.find('completion/result', item);
-  const caller = { user, clientId, view, requestId: undefined, trace };
+  const caller = { user, clientId, view, id: undefined, trace };
   const { signal } = relay;
   let passed = completion;
   if (before !== undefined) {

@@ -6,7 +6,7 @@ import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toNoted } from '../../platform/noted-json.ts';
 import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
 import { isQuestionMethod, QUESTIONS } from '../catalog/client-requests.ts';
-import type { RequestId } from '../protocol/json-rpc.ts';
+import { isJsonRpcError, type RequestId } from '../protocol/json-rpc.ts';
 import type { ItemKind } from '../protocol/list-kinds.ts';
 
 /** The points at which guards can look: `on` in the configuration file (§26.1). */
@@ -78,7 +78,7 @@ export interface GuardCaller {
   readonly clientId: string | undefined;
   readonly view: string | undefined;
   /** JSON-RPC id of the request. */
-  readonly requestId: RequestId | undefined;
+  readonly id: RequestId | undefined;
   readonly trace: TraceContext;
 }
 
@@ -301,21 +301,6 @@ export async function passGuard(
   return verdict.kind === 'changed' ? verdict : undefined;
 }
 
-/** The caller of a recorded call. */
-export const toGuardCaller = ({
-  id: requestId,
-  user,
-  clientId,
-  view,
-  trace,
-}: Omit<GuardCaller, 'requestId'> & { readonly id: RequestId | undefined }): GuardCaller => ({
-  user,
-  clientId,
-  view,
-  requestId,
-  trace,
-});
-
 /** A guard or an approver stopped the call or its result; the message is for the client's model and its user. */
 export class CallStopped extends Error {
   override readonly name = 'CallStopped';
@@ -382,9 +367,7 @@ export function findResultProblem(kind: ItemKind, value: unknown): string | unde
 const NO_OBJECT = 'it must be an object';
 
 export function findErrorProblem(error: unknown): string | undefined {
-  return isObject(error) && Number.isInteger(error.code) && isText(error.message)
-    ? undefined
-    : 'error must have a code and a message';
+  return isJsonRpcError(error) ? undefined : 'error must have a code and a message';
 }
 
 export const findCompletionProblem = (value: unknown): string | undefined => {

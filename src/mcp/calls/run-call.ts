@@ -37,7 +37,7 @@ import {
   type ItemCall,
 } from './context.ts';
 import { findCallGuards, guardArguments, guardEnd } from './guard-call.ts';
-import { CallStopped, failStopped, type Guards, toGuardCaller } from './guards.ts';
+import { CallStopped, failStopped, type Guards } from './guards.ts';
 import { failWithoutTasks, METHOD_RUNS, type RunMethod, toResourceResult } from './methods.ts';
 import { createCountCall, observeCalls } from './observe-calls.ts';
 import type { AskWhom, Policies, Verdict } from './policy.ts';
@@ -227,7 +227,7 @@ export async function runAllowed(item: ItemCall, control: CallControl): Promise<
     if (guards === undefined) return await running;
     const { context } = item;
     const { signal } = context.relay;
-    const message = { caller: toGuardCaller(record), signal };
+    const message = { caller: record, signal };
     try {
       return await guardEnd(running, { ...guards, target, message, context });
     } finally {

@@ -109,6 +109,13 @@ export interface ClientCapabilities {
   readonly extensions?: ClientExtensions;
 }
 
+/** Of a client that cannot be asked. */
+export const NO_CAPABILITIES: ClientCapabilities = {
+  elicitation: false,
+  sampling: false,
+  roots: false,
+};
+
 /** The methods of all server-initiated requests, with the capability of each, which also names guard points. */
 export const QUESTIONS = {
   'elicitation/create': 'elicitation',

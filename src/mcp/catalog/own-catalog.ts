@@ -12,6 +12,7 @@ import {
   type ListKind,
 } from '../protocol/list-kinds.ts';
 import type { Catalog, CatalogListener, Cursor, Page } from './catalog.ts';
+import { NO_CAPABILITIES } from './client-requests.ts';
 import type { MirroredParam } from './content.ts';
 import type { CallerContext, ServedCatalog, Target, WantedItem } from './served-catalog.ts';
 
@@ -157,7 +158,7 @@ export const LISTING_CONTEXT: CallerContext = {
   session: undefined,
   clientId: undefined,
   view: undefined,
-  client: { elicitation: false, sampling: false, roots: false },
+  client: NO_CAPABILITIES,
   service: {
     name: PACKAGE_NAME,
     version: PACKAGE_VERSION,

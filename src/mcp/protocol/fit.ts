@@ -3,6 +3,7 @@
 
 import { JsonNumber } from '../../platform/exact-json.ts';
 import { isObject } from '../../platform/json.ts';
+import type { ValueEdit } from '../../platform/noted-json.ts';
 import type { JsonPath } from '../../platform/splice-json.ts';
 import type { ListKind } from './list-kinds.ts';
 import type { Era } from './revisions.ts';
@@ -10,15 +11,9 @@ import type { Era } from './revisions.ts';
 /** True if the value is valid once the edits in `found` are made. */
 type Fit = (value: unknown, found: Findings) => boolean;
 
-export interface Misfit {
-  readonly path: JsonPath;
-  /** Replaces the JSON at the path; without it the part is removed. */
-  readonly rewrite?: ((json: string) => string) | undefined;
-}
-
 /** The invalid parts of one value. */
 export class Findings {
-  readonly list: Misfit[] = [];
+  readonly list: ValueEdit[] = [];
   /** The path to an invalid part that cannot be removed. */
   misfit: JsonPath | undefined;
   readonly #path: (string | number)[] = [];
@@ -33,7 +28,7 @@ export class Findings {
   }
 
   /** Checks a member that can be removed or rewritten. */
-  fitOrMend(key: string | number, value: unknown, rule: Fit, rewrite?: Misfit['rewrite']): void {
+  fitOrMend(key: string | number, value: unknown, rule: Fit, rewrite?: ValueEdit['rewrite']): void {
     const count = this.list.length;
     if (this.fits(key, value, rule)) return;
     this.misfit = undefined;
@@ -93,7 +88,7 @@ const listOf =
 
 /** Invalid entries are removed or rewritten. */
 const mendedList =
-  (fit: Fit, rewrite?: Misfit['rewrite']): Fit =>
+  (fit: Fit, rewrite?: ValueEdit['rewrite']): Fit =>
   (value, found) => {
     if (!Array.isArray(value)) return false;
     for (const [index, one] of value.entries()) found.fitOrMend(index, one, fit, rewrite);

@@ -69,6 +69,9 @@ export const readJsonRpcError = (error: unknown): JsonRpcErrorObject | undefined
     ? { code: error.code, message: error.message, ...('data' in error && { data: error.data }) }
     : undefined;
 
+export const isJsonRpcError = (value: unknown): value is JsonRpcErrorObject =>
+  isObject(value) && Number.isInteger(value.code) && typeof value.message === 'string';
+
 // A number beyond the safe integers would be echoed as another id.
 export const isRequestId = (id: unknown): id is RequestId =>
   typeof id === 'string' || (typeof id === 'number' && Math.abs(id) <= Number.MAX_SAFE_INTEGER);

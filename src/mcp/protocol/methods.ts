@@ -116,28 +116,6 @@ export const METHODS_BY_NAME: ReadonlyMap<string | undefined, Method> = new Map(
   METHODS.map((row) => [row.name, row]),
 );
 
-/** The circumstances of a request for a method. */
-interface Availability {
-  /** True for a notification. */
-  readonly isNotified: boolean;
-  readonly era: Era;
-  readonly offers: Readonly<Partial<Record<Offer, boolean>>>;
-  /** `MCP_STREAMS`. */
-  readonly hasStreams: boolean;
-}
-
-/** A method that is not available does not exist for its caller. */
-export function isAvailable(
-  { era: onlyEra, offers: needed, needsStreams, isNotification = false }: Method,
-  { isNotified, era, offers, hasStreams }: Availability,
-): boolean {
-  if (isNotification !== isNotified || (onlyEra !== undefined && onlyEra !== era)) return false;
-  if (needsStreams === true && !hasStreams) return false;
-  if (needed === undefined) return true;
-  for (const offer of needed) if (offers[offer] === true) return true;
-  return false;
-}
-
 /** RFC 5424 severities, least severe first. */
 export const LOG_SEVERITIES = [
   'debug',

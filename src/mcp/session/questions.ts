@@ -1,12 +1,7 @@
 // MCP "Elicitation", "Sampling", "Roots" up to 2025-11-25: server-initiated requests on the stream of the client's own request;
 // answers arrive as POSTs, at any replica.
 
-import {
-  fail,
-  failInternal,
-  GatewayError,
-  type JsonRpcErrorObject,
-} from '../../errors/gateway-error.ts';
+import { fail, failInternal, GatewayError } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
 import { generateQuestionId, hashSha256, isQuestionId } from '../../platform/ids.ts';
@@ -25,7 +20,7 @@ import {
   type ClientRequests,
   findMissingCapabilities,
 } from '../catalog/client-requests.ts';
-import { isShortId, type JsonRpcResponse } from '../protocol/json-rpc.ts';
+import { isJsonRpcError, isShortId, type JsonRpcResponse } from '../protocol/json-rpc.ts';
 import { type McpReplicas, readStoredCapabilities } from './sessions.ts';
 
 /** Long enough for a person to answer. */
@@ -205,9 +200,6 @@ function readRawAnswer({ result, error }: ClientAnswer): RawAnswer {
   const { data } = error.data === undefined ? error : readExact(error);
   return { error: { ...error, ...(data !== undefined && { data }) } };
 }
-
-const isJsonRpcError = (value: unknown): value is JsonRpcErrorObject =>
-  isObject(value) && Number.isInteger(value.code) && typeof value.message === 'string';
 
 // Requests that this replica waits for.
 

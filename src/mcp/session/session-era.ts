@@ -3,6 +3,7 @@
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import { getHeader } from '../../http/endpoint/message.ts';
+import { type Link, LinkedList } from '../../platform/bounded-map.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { noteMembers } from '../../platform/noted-json.ts';
@@ -24,6 +25,7 @@ import { adaptContent, NEWEST_KINDS } from '../catalog/content.ts';
 import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
 import {
   isRequestId,
+  isShortId,
   type JsonRpcMessage,
   type JsonRpcRequest,
   type RequestId,
@@ -41,13 +43,14 @@ import {
 } from '../streaming/response-stream.ts';
 import { isPrimed, RESUMABLE_SINCE } from './resumable-events.ts';
 import { beginSession, SESSION_METHODS, type SessionServices } from './session-services.ts';
-import { readLogLevel, readStoredCapabilities } from './sessions.ts';
+import { type McpReplicas, readLogLevel, readStoredCapabilities } from './sessions.ts';
 
 export function createSessionEraHandler(
   services: SessionServices,
   closeSession: (caller: IdentifiedCaller) => void,
 ): EraHandler {
-  const { calls, sessions, questions, cancellations } = services;
+  const { calls, sessions, questions, replicas } = services;
+  const cancellations = createCancellations(replicas);
 
   return {
     // A message of an unknown protocol version does not slide its session.
@@ -64,7 +67,16 @@ export function createSessionEraHandler(
           ? beginSession(call, services, closeSession)
           : fail('missing_session_id');
       const session = sessions.find(call);
-      if (session === undefined) return failNotFound(call, sessionId);
+      if (session === undefined)
+        // A client that sends `initialize` with the id of an expired session follows its instructions, and needs more of them.
+        return sessions.failNotFound(
+          sessionId,
+          call.session,
+          'session_not_found',
+          isInitialize(message)
+            ? `The session does not exist or has expired. ${WITHOUT_SESSION}`
+            : undefined,
+        );
       checkVersionHeader(call.request);
       // All further responses tell the expiry, errors included.
       call.sessionInfo = { expiresAt: sessions.getExpiry(session) };
@@ -79,16 +91,6 @@ export function createSessionEraHandler(
       }
     },
   };
-
-  async function failNotFound({ session, message }: Call, sessionId: string): Promise<never> {
-    await sessions.countMissing(sessionId, session);
-    return fail('session_not_found', {
-      // A client that sends `initialize` with the id of an expired session follows its instructions, and needs more of them.
-      ...(isInitialize(message) && {
-        details: `The session does not exist or has expired. ${WITHOUT_SESSION}`,
-      }),
-    });
-  }
 
   async function receiveNotification(
     sessionId: string,
@@ -115,12 +117,11 @@ export function createSessionEraHandler(
     const { stream } = call;
     stream.mayBegin = session.protocolVersion >= RESUMABLE_SINCE;
     const runMethod = SESSION_METHODS[method];
-    if (runMethod === undefined) void run(call, session, request.id);
-    else
-      runMethod(readParams(request.params), session, call, services).then(
-        () => stream.end({ result: {} }),
-        (thrown: unknown) => stream.end(toErrorAnswer(thrown)),
-      );
+    if (runMethod !== undefined) {
+      const running = runMethod(readParams(request.params), session, call, services);
+      return stream.answerWith(running.then(() => ({ result: {} })));
+    }
+    void run(call, session, request.id);
     return stream.respond();
   }
 
@@ -252,3 +253,48 @@ function answerInVersion(version: string, outcome: Outcome): Answer {
 
 /** The first revision in which failures of tools and invalid arguments are results. Versions compare as text. */
 const FAILURE_RESULTS = '2025-11-25';
+
+// MCP "Cancellation": running calls by session and request id, cancelled from any replica.
+
+interface RunningCall {
+  readonly sessionId: string;
+  readonly id: RequestId;
+  readonly call: Call;
+}
+
+/**
+ * Calls are partitioned by the last two digits of the session id, a UUID: a partition is small enough to be searched. A Map would
+ * grow and shrink with each call (`LinkedList` in platform/bounded-map.ts).
+ */
+const PARTS = 256;
+
+function createCancellations(replicas: McpReplicas) {
+  const parts = Array.from({ length: PARTS }, () => new LinkedList<RunningCall>());
+  const others = new LinkedList<RunningCall>();
+  const findPart = (sessionId: string) => parts[Number.parseInt(sessionId.slice(-2), 16)] ?? others;
+
+  function cancelHere(sessionId: string, id: RequestId): boolean {
+    let newest: RunningCall | undefined;
+    // A client that uses an id twice at once cancels the later call. 1 and "1" are two ids (JSON-RPC).
+    for (const running of findPart(sessionId)) {
+      if (running.id === id && running.sessionId === sessionId) newest = running;
+    }
+    newest?.call.abort(new GatewayError('request_cancelled'));
+    return newest !== undefined;
+  }
+
+  replicas.listen((message) => {
+    if (message.about === 'cancelled') cancelHere(message.sessionId, message.id);
+  });
+
+  return {
+    /** Until removed, its client can cancel it: the answer is `request_cancelled`, immediately. */
+    add: (call: Call, sessionId: string, id: RequestId): Link<RunningCall> =>
+      findPart(sessionId).add({ sessionId, id, call }),
+    /** Cancels the call at any replica. Idempotent. */
+    async cancel(sessionId: string, id: RequestId): Promise<void> {
+      if (cancelHere(sessionId, id) || !isShortId(id)) return;
+      await replicas.send({ about: 'cancelled', sessionId, id });
+    },
+  };
+}

@@ -1,7 +1,6 @@
 // The session era: its long-lived parts, `initialize`, cancellation, and methods that only sessions have.
 
-import { failParams, GatewayError } from '../../errors/gateway-error.ts';
-import { type Link, LinkedList } from '../../platform/bounded-map.ts';
+import { failParams } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { buildChannelName } from '../../store/keys.ts';
@@ -13,7 +12,7 @@ import type { Calls } from '../calls/run-call.ts';
 import type { Arguments } from '../catalog/catalog.ts';
 import { readCapabilities } from '../catalog/client-requests.ts';
 import type { IdentifiedCaller } from '../catalog/served-catalog.ts';
-import { isShortId, type RequestId, readParams, readString } from '../protocol/json-rpc.ts';
+import { readParams, readString } from '../protocol/json-rpc.ts';
 import { isLogSeverity, LOG_SEVERITIES } from '../protocol/methods.ts';
 import { negotiateVersion } from '../protocol/revisions.ts';
 import type { NotificationStreams } from '../streaming/notification-streams.ts';
@@ -22,12 +21,7 @@ import { createKeptStreams } from './kept-streams.ts';
 import { createSessionQuestions } from './questions.ts';
 import { createResumptions } from './resumptions.ts';
 import { createSessionStreams, type StreamOwner } from './session-streams.ts';
-import {
-  createSessions,
-  isReplicaMessage,
-  type McpReplicas,
-  readStoredCapabilities,
-} from './sessions.ts';
+import { createSessions, isReplicaMessage, readStoredCapabilities } from './sessions.ts';
 import { createStoredStreams } from './stored-streams.ts';
 
 export type SessionServices = ReturnType<typeof openSessionServices>;
@@ -50,7 +44,7 @@ export function openSessionServices(
     calls,
     sessions,
     questions,
-    cancellations: createCancellations(replicas),
+    replicas,
     keptStreams,
     resumptions: createResumptions(runtime, keptStreams, stored, replicas),
     /** Undefined without `MCP_STREAMS`. */
@@ -163,48 +157,3 @@ const pickNameAndVersion = ({ name, version }: JsonObject) => ({
   ...(typeof name === 'string' && { name: name.slice(0, 200) }),
   ...(typeof version === 'string' && { version: version.slice(0, 200) }),
 });
-
-// MCP "Cancellation": running calls by session and request id, cancelled from any replica.
-
-interface RunningCall {
-  readonly sessionId: string;
-  readonly id: RequestId;
-  readonly call: Call;
-}
-
-/**
- * Calls are partitioned by the last two digits of the session id, a UUID: a partition is small enough to be searched. A Map would
- * grow and shrink with each call (`LinkedList` in platform/bounded-map.ts).
- */
-const PARTS = 256;
-
-function createCancellations(replicas: McpReplicas) {
-  const parts = Array.from({ length: PARTS }, () => new LinkedList<RunningCall>());
-  const others = new LinkedList<RunningCall>();
-  const findPart = (sessionId: string) => parts[Number.parseInt(sessionId.slice(-2), 16)] ?? others;
-
-  function cancelHere(sessionId: string, id: RequestId): boolean {
-    let newest: RunningCall | undefined;
-    // A client that uses an id twice at once cancels the later call. 1 and "1" are two ids (JSON-RPC).
-    for (const running of findPart(sessionId)) {
-      if (running.id === id && running.sessionId === sessionId) newest = running;
-    }
-    newest?.call.abort(new GatewayError('request_cancelled'));
-    return newest !== undefined;
-  }
-
-  replicas.listen((message) => {
-    if (message.about === 'cancelled') cancelHere(message.sessionId, message.id);
-  });
-
-  return {
-    /** Until removed, its client can cancel it: the answer is `request_cancelled`, immediately. */
-    add: (call: Call, sessionId: string, id: RequestId): Link<RunningCall> =>
-      findPart(sessionId).add({ sessionId, id, call }),
-    /** Cancels the call at any replica. Idempotent. */
-    async cancel(sessionId: string, id: RequestId): Promise<void> {
-      if (cancelHere(sessionId, id) || !isShortId(id)) return;
-      await replicas.send({ about: 'cancelled', sessionId, id });
-    },
-  };
-}

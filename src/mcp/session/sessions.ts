@@ -1,5 +1,6 @@
 // §2.1, §3.1: sessions, active while their record is in the store.
 
+import type { ErrorKey } from '../../errors/catalogue.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
@@ -107,10 +108,16 @@ export function createSessions(
       return record && isOwn(record, user) && record.server === catalog.path ? record : undefined;
     },
 
-    /** Counts a session that `find` has not found, if it has expired. */
-    async countMissing(id: string, session: SessionLookup): Promise<void> {
+    /** Refuses a call whose session `find` has not found, and counts the session if it has expired. @throws GatewayError always. */
+    async failNotFound(
+      id: string,
+      session: SessionLookup,
+      key: ErrorKey,
+      details?: string,
+    ): Promise<never> {
       const isMissing = 'record' in session && session.record === undefined && isSessionId(id);
       if (isMissing && (await store.claimExpiredSession(id))) metrics.recordSessions('expired');
+      return fail(key, details === undefined ? {} : { details });
     },
 
     /**
@@ -179,7 +186,7 @@ export function createSessions(
 
 /** The server's default, until the client sets a level. */
 export const readLogLevel = (stored: string | undefined): LogSeverity =>
-  isLogSeverity(stored) ? stored : 'info';
+  stored !== undefined && isLogSeverity(stored) ? stored : 'info';
 
 /** Reads the capabilities that `initialize` stored. */
 export function readStoredCapabilities(clientCapabilities: string): ClientCapabilities {

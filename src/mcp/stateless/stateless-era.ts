@@ -124,11 +124,7 @@ export function createStatelessEraHandler(
         : {};
       // Answers of clients reach servers exactly as written.
       if (answers) noteMembers(answers, call.sentText ?? '', ['params', 'inputResponses']);
-      answerCall(call, message, envelope).then(
-        (answer) => stream.end(answer),
-        (thrown: unknown) => stream.end(toErrorAnswer(thrown)),
-      );
-      return stream.respond();
+      return stream.answerWith(answerCall(call, message, envelope));
     },
   };
 

@@ -94,6 +94,15 @@ export class ResponseStream {
     else this.channel.end(renderResponse(answer, this.id).text);
   }
 
+  /** Answers with what the promise resolves to, or with its error. Resolves as `respond`. */
+  answerWith(answering: Promise<Answer>): Promise<McpResponse> {
+    answering.then(
+      (answer) => this.end(answer),
+      (thrown: unknown) => this.end(toErrorAnswer(thrown)),
+    );
+    return this.respond();
+  }
+
   /** Answers with another stream; a response that is a stream already continues with it. */
   pass(response: StreamResponse): void {
     this.response ??= response;
@@ -157,6 +166,11 @@ const REFUSED = /;\s*q\s*=\s*0(\.0*)?\s*(;|$)/i;
 
 export const toErrorAnswer = (thrown: unknown): Answer => ({ error: toGatewayError(thrown) });
 
+/** The answer of a method whose result cannot be sent. */
+export const toFailedAnswer = (cause: unknown): Answer => ({
+  error: new GatewayError('method_failed', { cause, facts: getStackFacts(cause) }),
+});
+
 /** The JSON-RPC response as text, and the error that it reports. A result that cannot be serialized is a failure of its method. */
 export function renderResponse(
   answer: Answer,
@@ -175,8 +189,7 @@ export function renderResponse(
           `${RESULT_HEAD}${written.replace(/[\r\n]/g, ' ')},"id":${JSON.stringify(id)}}`;
     return answer.failure === undefined ? { text } : { text, error: answer.failure };
   } catch (cause) {
-    const error = new GatewayError('method_failed', { cause, facts: getStackFacts(cause) });
-    return renderResponse({ error }, id);
+    return renderResponse(toFailedAnswer(cause), id);
   }
 }
 

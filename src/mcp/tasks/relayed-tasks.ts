@@ -24,7 +24,6 @@ import {
   type Question,
   type QuestionGuards,
   rethrowStopped,
-  toGuardCaller,
 } from '../calls/guards.ts';
 import type { Context } from '../catalog/catalog.ts';
 import { pick } from '../catalog/client-requests.ts';
@@ -35,7 +34,7 @@ import {
   findQuestionProblem,
   nameAsker,
   type RelayedRequest,
-  readQuestion,
+  readQuestions,
 } from '../upstream/server-request.ts';
 import { readTaskError, type TaskOwner } from './task-records.ts';
 
@@ -99,7 +98,7 @@ export async function guardTask(
   const after = guards?.find('tools/result', target.item);
   const asked = guards?.find('elicitation', target.item);
   const told = guards?.find('notifications', target.item);
-  const message = { caller: toGuardCaller(record), signal: context.relay.signal };
+  const message = { caller: record, signal: context.relay.signal };
   const task = await asking.catch((thrown: unknown) =>
     guardThrown(thrown, { after, asked, message }).catch((stopped: unknown) => {
       if (stopped instanceof CallStopped) record.deniedBy = stopped.by;
@@ -135,7 +134,6 @@ export async function guardTask(
 /** Bounds on what a server can make the gateway relay. */
 const MAX_ID_LENGTH = 512;
 const MAX_MESSAGE = 1000;
-const MAX_QUESTIONS = 16;
 
 /** Reads the answer to a call; undefined if it is not a task. @throws GatewayError for an invalid one. */
 export function readTaskHandle(server: string, result: JsonObject): RelayedTask | undefined {
@@ -243,29 +241,13 @@ function readDetails(
 ): Pick<RelayedTask, 'result' | 'error' | 'inputRequests'> {
   if (status === 'failed')
     return { error: readTaskError(error, 'The server did not say why the task failed.') };
-  if (status === 'input_required') return { inputRequests: readQuestions(server, inputRequests) };
+  if (status === 'input_required')
+    return { inputRequests: readQuestions(server, inputRequests, failUpstream) };
   if (status !== 'completed') return {};
   return isObject(result)
     ? // As for a call: servers that inline a result may omit it, and a task never results in a task.
       { result: toNoted({ ...result, resultType: 'complete' }) }
     : failUpstream(`${server} says that a task is completed, and not with what.`);
-}
-
-function readQuestions(
-  server: string,
-  inputRequests: unknown,
-): NonNullable<RelayedTask['inputRequests']> {
-  const entries = isObject(inputRequests) ? Object.entries(inputRequests) : [];
-  if (entries.length > MAX_QUESTIONS)
-    return failUpstream(
-      `${server} asked ${entries.length} questions at once; ${MAX_QUESTIONS} are allowed.`,
-    );
-  return Object.fromEntries(
-    entries.map(([key, written]) => [
-      key,
-      readQuestion(written) ?? failUpstream(`${server} asked something that cannot be read.`),
-    ]),
-  );
 }
 
 const STATUSES = ['working', 'input_required', 'completed', 'failed', 'cancelled'] as const;

@@ -1,6 +1,6 @@
 // §29: tasks that run at this replica, and its heartbeat.
 
-import { fail, GatewayError, getStackFacts } from '../../errors/gateway-error.ts';
+import { fail, GatewayError } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { toJsonRpcError } from '../../http/endpoint/render-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
@@ -16,7 +16,7 @@ import type { Replicas } from '../../store/replicas/replicas.ts';
 import type { Question } from '../calls/guards.ts';
 import { omit } from '../catalog/client-requests.ts';
 import { createUserCounts } from '../streaming/notification-streams.ts';
-import type { Answer } from '../streaming/response-stream.ts';
+import { type Answer, toFailedAnswer } from '../streaming/response-stream.ts';
 import type { TaskEnd, TaskRecord, TaskRecords } from './task-records.ts';
 
 /** Time to live of a replica's heartbeat, which is sent more than three times within it. */
@@ -195,7 +195,7 @@ function createRunningTask(
     try {
       bytes = Buffer.byteLength(writeExactJson(toRawJson(answer.result)));
     } catch (cause) {
-      return { error: new GatewayError('method_failed', { cause, facts: getStackFacts(cause) }) };
+      return toFailedAnswer(cause);
     }
     if (bytes > MAX_RESULT_BYTES)
       return tooLarge(`It has ${bytes} bytes as JSON; ${MAX_RESULT_BYTES} are allowed.`);

@@ -107,6 +107,11 @@ export interface TokenRefusal {
   readonly challenge: string | undefined;
 }
 
+interface EndedCounts {
+  readonly ended: number;
+  readonly failed: number;
+}
+
 /** Keeps connections, and their tokens fresh. */
 export interface Connections {
   /**
@@ -140,15 +145,9 @@ export interface Connections {
     by: EndedBy,
   ): Promise<{ readonly ended: boolean; readonly problem: string | undefined }>;
   /** All of one user, whatever the configuration file says now. @throws StoreUnavailable */
-  endOfUser(
-    owner: ConnectionOwner,
-    by: EndedBy,
-  ): Promise<{ readonly ended: number; readonly failed: number }>;
+  endOfUser(owner: ConnectionOwner, by: EndedBy): Promise<EndedCounts>;
   /** All connections to one server, of all owners. @throws StoreUnavailable */
-  endAtServer(
-    server: string,
-    by: EndedBy,
-  ): Promise<{ readonly ended: number; readonly failed: number }>;
+  endAtServer(server: string, by: EndedBy): Promise<EndedCounts>;
   /** For operators and metrics: costs no more where there are many. @throws StoreUnavailable */
   count(server: string): Promise<Readonly<Record<Exclude<ConnectionState, 'missing'>, number>>>;
   /** Called on each replica when a connection was made, ended, or needs a login. */

@@ -1,10 +1,7 @@
-// §18.3: one request to a server, with everything that belongs to it until its result. The transport has the timeout.
+// §18.3: calls that are passed on to a server, and what the server asks and tells meanwhile.
 
 import { GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
-import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
-import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
-import { CallStopped, type QuestionGuards } from '../calls/guards.ts';
 import type { Context, RawResult } from '../catalog/catalog.ts';
 import {
   type ClientCapabilities,
@@ -13,7 +10,7 @@ import {
   QUESTIONS,
 } from '../catalog/client-requests.ts';
 import type { TaskRequest } from '../catalog/served-catalog.ts';
-import { isLogSeverity, type LogSeverity } from '../protocol/methods.ts';
+import { isLogSeverity } from '../protocol/methods.ts';
 import {
   INTERNAL_ERROR,
   INVALID_PARAMS,
@@ -23,78 +20,6 @@ import {
   UpstreamError,
   type UpstreamQuestion,
 } from './upstream.ts';
-
-/** The client of a call, as its server meets it. */
-export interface RequestClient {
-  /** Aborted when nobody waits for the result any more. */
-  readonly signal: CancelSignal;
-  readonly trace: TraceContext;
-  readonly logLevel: LogSeverity | undefined;
-  readonly wantsProgress: boolean;
-  /** Undefined where no guard looks at what is asked. */
-  readonly questionGuards: QuestionGuards | undefined;
-  /** Params of `notifications/progress`. */
-  progress(params: JsonObject): void;
-  /** Params of `notifications/message`. */
-  log(params: JsonObject): void;
-  /** Undefined where the client cannot be told. False where it was not asked this in the call. */
-  completeElicitation?(elicitationId: string): boolean;
-  /** @throws UpstreamError whose `jsonRpcError` is the server's answer. */
-  answer(question: UpstreamQuestion, cancelled: CancelSignal): Promise<JsonObject>;
-}
-
-/**
- * Resolves to the result as the server wrote it. `params` are those of the call, with the answers of its rounds.
- *
- * @throws UpstreamError
- */
-export function sendToServer(
-  { upstream, caller, request }: RelayedCall,
-  params: JsonObject,
-  client: RequestClient,
-): Promise<JsonObject> {
-  // Each member by its name: a spread took a tenth of the relay's time.
-  return upstream.request(caller, {
-    method: request.method,
-    name: request.name,
-    mirrored: request.mirrored,
-    params,
-    signal: client.signal,
-    trace: client.trace,
-    logLevel: client.logLevel,
-    onProgress: client.wantsProgress ? (said) => client.progress(said) : undefined,
-    onLog: client.logLevel === undefined ? undefined : (said) => client.log(said),
-    onRequest: limitQuestions(client),
-    onElicitationComplete:
-      client.completeElicitation && ((id) => client.completeElicitation?.(id) === true),
-  });
-}
-
-/** Server-initiated requests of one call in flight at the same time. */
-const MAX_QUESTIONS = 16;
-
-function limitQuestions(client: RequestClient): RequestClient['answer'] {
-  let questions = 0;
-
-  return async function answerQuestion(question, cancelled) {
-    if (questions >= MAX_QUESTIONS)
-      throw refuseQuestion(`A call may ask ${MAX_QUESTIONS} questions at once.`);
-    questions += 1;
-    try {
-      const { questionGuards: guards } = client;
-      if (guards === undefined) return await client.answer(question, cancelled);
-      const passed = await guards.passQuestion(question);
-      return await guards.passAnswer(question.method, await client.answer(passed, cancelled));
-    } catch (thrown) {
-      // A guard stopped the request or its answer: the server gets an error.
-      throw thrown instanceof CallStopped ? refuseQuestion(thrown.message) : thrown;
-    } finally {
-      questions -= 1;
-    }
-  };
-}
-
-// Calls that are passed on: one request of a client, to one server.
 
 /**
  * Passes a call on to its server, and what both ask and tell each other meanwhile.
@@ -198,6 +123,31 @@ export function toQuestionError(thrown: unknown, isCancelled: boolean): Upstream
 export function readQuestion(value: unknown): UpstreamQuestion | undefined {
   const { method, params = {} } = isObject(value) ? value : {};
   return typeof method === 'string' && isObject(params) ? { method, params } : undefined;
+}
+
+/** Of one round of a call, or of one task. */
+const MAX_QUESTIONS = 16;
+
+/** Reads server-initiated requests by their keys, and checks each. `refuse` tells what is wrong. */
+export function readQuestions(
+  server: string,
+  inputRequests: unknown,
+  refuse: (problem: string) => never,
+  check?: (question: UpstreamQuestion) => void,
+): Readonly<Record<string, UpstreamQuestion>> {
+  const entries = isObject(inputRequests) ? Object.entries(inputRequests) : [];
+  if (entries.length > MAX_QUESTIONS)
+    return refuse(
+      `${server} asked ${entries.length} questions at once; ${MAX_QUESTIONS} are allowed.`,
+    );
+  return Object.fromEntries(
+    entries.map(([key, written]) => {
+      const question =
+        readQuestion(written) ?? refuse(`${server} asked something that cannot be read.`);
+      check?.(question);
+      return [key, question];
+    }),
+  );
 }
 
 /** Why the value is no answer to a request of that kind; undefined if it may be one. */

@@ -95,11 +95,8 @@ function noteUnread(written: Written, short: JsonObject, source: UnreadSource): 
 
 const UNREAD = createNote<UnreadSource & { readonly short: JsonObject }>();
 
-/** True if nothing in the result names a resource, which nobody had to read it for. */
-export const isUnread = (result: object): boolean => UNREAD.find(result) !== undefined;
-
-/** The text of its `_meta`. */
-export const findUnreadMeta = (result: object): string | undefined => UNREAD.find(result)?.meta;
+/** Finds an unread result. Nothing in it names a resource, which nobody had to read it for. */
+export const findUnread = UNREAD.find;
 
 /**
  * An unread result without some of its members, with a `_meta` that is written so where it has another, and with members that the gateway
@@ -111,7 +108,7 @@ export function changeUnread(
   meta: string | undefined,
   added: JsonObject,
 ): JsonObject {
-  const source = UNREAD.find(result) ?? failToRead();
+  const source = findUnread(result) ?? failToRead();
   const { pieces, isLong, length, short } = source;
   const members = source.members.filter(({ name }) => !removed.has(name));
   const texts: Uint8Array[] = [OPENING];

@@ -8,7 +8,7 @@ import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { nameOwner } from '../../store/keys.ts';
 import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
-import type { ClientCapabilities } from '../catalog/client-requests.ts';
+import { type ClientCapabilities, NO_CAPABILITIES } from '../catalog/client-requests.ts';
 import type { ListName } from '../protocol/list-kinds.ts';
 import type { LogSeverity } from '../protocol/methods.ts';
 import type { Era } from '../protocol/revisions.ts';
@@ -100,7 +100,7 @@ export const GATEWAY_CALLER: UpstreamCaller = {
   user: undefined,
   clientId: undefined,
   sessionId: undefined,
-  capabilities: { elicitation: false, sampling: false, roots: false },
+  capabilities: NO_CAPABILITIES,
 };
 
 export interface UpstreamRequest {

@@ -16,12 +16,10 @@ import {
   type RelayCall,
   type RelayedCall,
   type RelayedRequest,
-  type RequestClient,
   refuseQuestion,
-  sendToServer,
   toQuestionError,
 } from '../../mcp/upstream/server-request.ts';
-import { changeUnread, findUnreadMeta, isUnread } from '../../mcp/upstream/unread-result.ts';
+import { changeUnread, findUnread } from '../../mcp/upstream/unread-result.ts';
 import {
   ConnectionNeeded,
   UpstreamError,
@@ -34,7 +32,13 @@ import { isObject, type JsonObject, noteWritten, parseObject } from '../../platf
 import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
 import { type JsonEdit, removeMembers, spliceJson } from '../../platform/splice-json.ts';
 import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
-import { type RoundsRequest, refuseStopped, runRounds } from './rounds.ts';
+import {
+  type RequestClient,
+  type RoundsRequest,
+  refuseStopped,
+  runRounds,
+  sendToServer,
+} from './rounds.ts';
 import { createStatelessRelay } from './stateless-client.ts';
 import { createSuspendedCalls } from './suspended/suspended-calls.ts';
 
@@ -107,7 +111,7 @@ function toRawResult(
   // The session era has no result types: there nothing is the transport's own.
   if (result.resultType === undefined && isRaw(result)) {
     // Nor is null a value there: it is left out together with all else that does not fit.
-    const isValue = !isUnread(result) && result.structuredContent !== null;
+    const isValue = !findUnread(result) && result.structuredContent !== null;
     return relay.era === 'session' && isValue ? toSessionResult(result) : result;
   }
   // The server's word about a task is read, and not passed on as it is (§29.5).
@@ -115,7 +119,7 @@ function toRawResult(
     const { cache: _cache, ...said } = result;
     return noteCopy(result, said);
   }
-  if (isUnread(result)) return toRawUnread(method, result, user);
+  if (findUnread(result)) return toRawUnread(method, result, user);
   const { resultType, ttlMs: _ttl, cacheScope: _scope, cache: _, _meta: meta, ...members } = result;
   if (resultType === undefined) {
     const shown = { ...members, ...(meta !== undefined && { _meta: meta }) };
@@ -135,7 +139,7 @@ function toRawUnread(
   result: JsonObject,
   user: Context['user'],
 ): RawResult {
-  const text = findUnreadMeta(result);
+  const text = findUnread(result)?.meta;
   const meta = text === undefined ? undefined : parseObject(text);
   const isOwn = meta !== undefined && Object.hasOwn(meta, SERVER_INFO);
   const isOnlyOwn = meta !== undefined && Object.keys(meta).length === (isOwn ? 1 : 0);

@@ -5,12 +5,20 @@ import { randomUUID } from 'node:crypto';
 import { GatewayError } from '../../errors/gateway-error.ts';
 import { CallStopped, passQuestions, type QuestionGuards } from '../../mcp/calls/guards.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
+import type { LogSeverity } from '../../mcp/protocol/methods.ts';
 import { CallRefusedError } from '../../mcp/upstream/failures.ts';
-import { findQuestionProblem, readQuestion } from '../../mcp/upstream/server-request.ts';
+import {
+  findQuestionProblem,
+  type RelayedCall,
+  readQuestions,
+  refuseQuestion,
+} from '../../mcp/upstream/server-request.ts';
 import type { UpstreamQuestion, UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
-import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { CancelSignal } from '../../platform/cancellation.ts';
+import type { JsonObject } from '../../platform/json.ts';
 import { readExact, toRawMembers } from '../../platform/noted-json.ts';
 import { buildRedeemedAnswersKey } from '../../store/keys.ts';
+import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
 
 /** The answers that a request brings of its rounds before. */
 export interface RoundAnswers {
@@ -39,7 +47,6 @@ export interface RoundsRequest {
 }
 
 const MAX_ROUNDS = 10;
-const MAX_QUESTIONS = 16;
 /** The client of the stateless era has to send it back in its next request. */
 const MAX_STATE_LENGTH = 65_536;
 
@@ -73,7 +80,12 @@ async function answerRound(result: JsonObject, rounds: RoundsRequest): Promise<R
     throw new CallRefusedError(
       `${rounds.server} asked with a state of more than ${MAX_STATE_LENGTH} characters.`,
     );
-  const asked = readQuestions(readExact(result).inputRequests, rounds);
+  const { server, capabilities } = rounds;
+  const asked = readQuestions(server, readExact(result).inputRequests, refuseCall, (question) => {
+    const problem = findQuestionProblem(question, capabilities);
+    if (problem !== undefined)
+      refuseCall(`${server} needs an answer that this client cannot give: ${problem.message}`);
+  });
   const { questionGuards } = rounds;
   const questions =
     questionGuards === undefined
@@ -90,28 +102,75 @@ export function refuseStopped(thrown: unknown): never {
   throw thrown instanceof CallStopped ? new CallRefusedError(thrown.message) : thrown;
 }
 
-function readQuestions(
-  inputRequests: unknown,
-  { server, capabilities }: RoundsRequest,
-): RoundQuestions {
-  const entries = isObject(inputRequests) ? Object.entries(inputRequests) : [];
-  if (entries.length > MAX_QUESTIONS)
-    throw new CallRefusedError(
-      `${server} asked ${entries.length} questions at once; ${MAX_QUESTIONS} are allowed.`,
-    );
-  return Object.fromEntries(
-    entries.map(([key, written]) => {
-      const question = readQuestion(written);
-      if (question === undefined)
-        throw new CallRefusedError(`${server} asked something that cannot be read.`);
-      const problem = findQuestionProblem(question, capabilities);
-      if (problem !== undefined)
-        throw new CallRefusedError(
-          `${server} needs an answer that this client cannot give: ${problem.message}`,
-        );
-      return [key, question];
-    }),
-  );
+function refuseCall(problem: string): never {
+  throw new CallRefusedError(problem);
+}
+
+// §18.3: one request to a server, with everything that belongs to it until its result. The transport has the timeout.
+
+/** The client of a call, as its server meets it. */
+export interface RequestClient {
+  /** Aborted when nobody waits for the result any more. */
+  readonly signal: CancelSignal;
+  readonly trace: TraceContext;
+  readonly logLevel: LogSeverity | undefined;
+  readonly wantsProgress: boolean;
+  /** Undefined where no guard looks at what is asked. */
+  readonly questionGuards: QuestionGuards | undefined;
+  /** Params of `notifications/progress`. */
+  progress(params: JsonObject): void;
+  /** Params of `notifications/message`. */
+  log(params: JsonObject): void;
+  /** Undefined where the client cannot be told. False where it was not asked this in the call. */
+  completeElicitation?(elicitationId: string): boolean;
+  /** @throws UpstreamError whose `jsonRpcError` is the server's answer. */
+  answer(question: UpstreamQuestion, cancelled: CancelSignal): Promise<JsonObject>;
+}
+
+/** Server-initiated requests of one call in flight at the same time. */
+const MAX_QUESTIONS = 16;
+
+/**
+ * Resolves to the result as the server wrote it. `params` are those of the call, with the answers of its rounds.
+ *
+ * @throws UpstreamError
+ */
+export function sendToServer(
+  { upstream, caller, request }: RelayedCall,
+  params: JsonObject,
+  client: RequestClient,
+): Promise<JsonObject> {
+  let questions = 0;
+  // Each member by its name: a spread took a tenth of the relay's time.
+  return upstream.request(caller, {
+    method: request.method,
+    name: request.name,
+    mirrored: request.mirrored,
+    params,
+    signal: client.signal,
+    trace: client.trace,
+    logLevel: client.logLevel,
+    onProgress: client.wantsProgress ? (said) => client.progress(said) : undefined,
+    onLog: client.logLevel === undefined ? undefined : (said) => client.log(said),
+    async onRequest(question, cancelled) {
+      if (questions >= MAX_QUESTIONS)
+        throw refuseQuestion(`A call may ask ${MAX_QUESTIONS} questions at once.`);
+      questions += 1;
+      try {
+        const { questionGuards: guards } = client;
+        if (guards === undefined) return await client.answer(question, cancelled);
+        const passed = await guards.passQuestion(question);
+        return await guards.passAnswer(question.method, await client.answer(passed, cancelled));
+      } catch (thrown) {
+        // A guard stopped the request or its answer: the server gets an error.
+        throw thrown instanceof CallStopped ? refuseQuestion(thrown.message) : thrown;
+      } finally {
+        questions -= 1;
+      }
+    },
+    onElicitationComplete:
+      client.completeElicitation && ((id) => client.completeElicitation?.(id) === true),
+  });
 }
 
 // §18.3: the answers to questions of a stateless server are passed on once (no replay). The server keeps nothing of the

@@ -10,14 +10,19 @@ import {
   passLog,
   passProgress,
   type RelayedCall,
-  type RequestClient,
   refuseQuestion,
-  sendToServer,
 } from '../../mcp/upstream/server-request.ts';
 import { UpstreamError, type UpstreamRuntime } from '../../mcp/upstream/upstream.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { nameOwner } from '../../store/keys.ts';
-import { type RoundAnswers, redeemAnswers, refuseStopped, runRounds } from './rounds.ts';
+import {
+  type RequestClient,
+  type RoundAnswers,
+  redeemAnswers,
+  refuseStopped,
+  runRounds,
+  sendToServer,
+} from './rounds.ts';
 import { type NextOutcome, toUpstreamError } from './suspended/outcome-records.ts';
 import type {
   CallListener,

@@ -1,6 +1,6 @@
 // Long results in which the gateway has nothing to look at go on as bytes, unparsed; what it does look at, it finds.
 import { beforeEach, expect, test } from 'vitest';
-import { changeUnread, isUnread } from '../../../src/mcp/upstream/unread-result.ts';
+import { changeUnread, findUnread } from '../../../src/mcp/upstream/unread-result.ts';
 import { findText } from '../../../src/platform/noted-json.ts';
 import { parseServerBytes } from '../../../src/servers/messages/server-message.ts';
 import { SERVER_INFO, stateless } from '../../support/clients/stateless.ts';
@@ -48,14 +48,14 @@ async function call(sub = 'ann', version = '2025-11-25', headers = {}) {
 }
 
 test('§18.3 results: a long one is unread, and reaches its client to the letter', async () => {
-  expect(isUnread(parse(RESULT).result)).toBe(true);
+  expect(findUnread(parse(RESULT).result)).toBeDefined();
   const { text } = await call();
   expect(text).toBe(`{"jsonrpc":"2.0","result":${RESULT},"id":"i"}`);
 });
 
 test('§18.3 results: one of 2 KiB is unread, too, and reaches its client to the letter', async () => {
   const result = RESULT.replace('ä'.repeat(20_000), 'ä'.repeat(1024));
-  expect(isUnread(parse(result).result)).toBe(true);
+  expect(findUnread(parse(result).result)).toBeDefined();
   expect({ ...parse(result).result }).toEqual(JSON.parse(result));
   write = (id) => respond(id, result);
   const { text } = await call();
@@ -86,7 +86,7 @@ test.each([
   ['lines', `"a":\n1`],
 ])('§18.3 results: a long one with %s is read', (_what, member) => {
   const { result } = parse(`{${member},"x":"${LONG}"}`);
-  expect(isUnread(result)).toBe(false);
+  expect(findUnread(result)).toBeUndefined();
   expect(result).toEqual(JSON.parse(`{${member},"x":"${LONG}"}`));
 });
 
@@ -112,7 +112,7 @@ test.each([
   async (_where, given, expected) => {
     for (const length of [20_000, 1024]) {
       const shrink = (json: string) => json.replace('ä'.repeat(20_000), 'ä'.repeat(length));
-      expect(isUnread(parse(shrink(given)).result)).toBe(true);
+      expect(findUnread(parse(shrink(given)).result)).toBeDefined();
       write = (id) => respond(id, shrink(given));
       const { text } = await call();
       expect(text).toBe(`{"jsonrpc":"2.0","result":${shrink(expected)},"id":"i"}`);
@@ -197,10 +197,10 @@ test.each([
   for (const length of [65_536, 10_007, text.length * 2]) {
     const response = Object(parseServerBytes(cut(text, length))?.value);
     // Others take the place of its bytes before somebody asks.
-    expect(isUnread(Object(parseServerBytes(cut(respond(2, RESULT), 999))?.value).result)).toBe(
-      true,
-    );
-    expect(isUnread(response.result)).toBe(true);
+    expect(
+      findUnread(Object(parseServerBytes(cut(respond(2, RESULT), 999))?.value).result),
+    ).toBeDefined();
+    expect(findUnread(response.result)).toBeDefined();
     expect(response.result).toEqual(result);
   }
 });

@@ -260,7 +260,7 @@ function readFrontmatter(text: string, path: string, folder: string): SkillFront
     metadata.members.find((member) => member.name.startsWith(RESERVED));
   if (reserved)
     failAt(
-      reserved.line + LINES_BEFORE,
+      reserved.line,
       `metadata must have no names that begin with ${RESERVED}: they belong to MCP.`,
     );
   return { ...toJson(members, failAt), name, description };
@@ -269,9 +269,6 @@ function readFrontmatter(text: string, path: string, folder: string): SkillFront
 const NAME_ALLOWED = '1 to 64 lower-case letters and digits, in words with one hyphen between them';
 
 type FailAt = (line: number, problem: string) => never;
-
-/** The first line contains the hyphens. */
-const LINES_BEFORE = 1;
 
 function readMembers(text: string, failAt: FailAt): readonly MemberNode[] {
   const head = HEAD.exec(text)?.[0];
@@ -283,18 +280,14 @@ function readMembers(text: string, failAt: FailAt): readonly MemberNode[] {
   const body = text.slice(head.length);
   const end = TAIL.exec(body);
   if (end === null) return failAt(1, 'the YAML that begins here has no line --- at its end.');
-  const read = readSyntax(body.slice(0, end.index), 'yaml');
-  if (read.kind === 'broken') return failAt(read.line + LINES_BEFORE, read.message);
+  // The lines of the file: the first one has the hyphens.
+  const read = readSyntax(`\n${body.slice(0, end.index)}`, 'yaml');
+  if (read.kind === 'broken') return failAt(Math.max(read.line, 2), read.message);
   const { root } = read;
   return root.kind === 'object'
-    ? root.members.map(moveDown)
-    : failAt(1 + LINES_BEFORE, 'names and their values are expected here, such as name: refunds.');
+    ? root.members
+    : failAt(2, 'names and their values are expected here, such as name: refunds.');
 }
-
-const moveDown = (member: MemberNode): MemberNode => ({
-  ...member,
-  line: member.line + LINES_BEFORE,
-});
 
 function toJson(members: readonly MemberNode[], failAt: FailAt): JsonObject {
   const seen = new Set<string>();
@@ -309,9 +302,9 @@ function toJson(members: readonly MemberNode[], failAt: FailAt): JsonObject {
 
 function toValue(node: FileNode, failAt: FailAt): unknown {
   if (node.kind === 'list') return node.items.map((item) => toValue(item, failAt));
-  if (node.kind === 'object') return toJson(node.members.map(moveDown), failAt);
+  if (node.kind === 'object') return toJson(node.members, failAt);
   // YAML has numbers that JSON cannot represent.
   return typeof node.value !== 'number' || Number.isFinite(node.value)
     ? node.value
-    : failAt(node.line + LINES_BEFORE, 'JSON has no such number. Put it in quotes.');
+    : failAt(node.line, 'JSON has no such number. Put it in quotes.');
 }
