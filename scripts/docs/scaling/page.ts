@@ -71,13 +71,13 @@ function renderResults(results: ScalingResults): string {
   const perRedis = capacityOf(costOf(costs.redis, BUSY_BATCH));
   return `# Scaling
 
-How many calls does one process serve, what do more processes add, and when is Redis full? The figures at the top were measured on
-one machine; a model and a simulation extrapolate from them.
+How many calls does one process serve, what do more processes add, and when is Redis full? Measured on one machine, and
+extrapolated with a model and a simulation.
 
-- **One process** serves about ${showCount(perProcess)} calls per second at ${showPercent(PLANNED_SHARE)} of a core like the one measured. Each further process, from
-  [\`WORKERS\`](operations/store.md#several-processes-on-one-machine) or as a replica, adds the same.
+- **One process** serves about ${showCount(perProcess)} calls per second at ${showPercent(PLANNED_SHARE)} of a core like the one measured. Each further process
+  ([\`WORKERS\`](operations/store.md#several-processes-on-one-machine) or replica) adds the same.
 - **One Redis** handles about ${showCount(perRedis)} calls per second at ${showPercent(PLANNED_SHARE)} of its core: enough for ${Math.floor(perRedis / perProcess)} such processes. It
-  runs on one core, so give it a fast one.
+  uses only one core, so give it a fast one.
 - **Is Redis full?** CPU: run \`redis-cli INFO cpu\` twice, 10 s apart. The increase of \`used_cpu_user\` plus \`used_cpu_sys\`, divided by
   10, is the share of its core in use. Memory: compare \`used_memory_human\` with \`maxmemory_human\` in \`redis-cli INFO memory\`. When Redis is out of memory,
   [new sessions and logins fail](operations/outages.md#when-something-is-down) until you raise \`maxmemory\`.
@@ -90,7 +90,7 @@ one machine; a model and a simulation extrapolate from them.
   [\`MCP_GLOBAL_RATE_LIMIT_MAX\`](operations/limits.md#rate-limits).
 
 ${renderMachine(machine)}
-Gateway, Redis and load generator shared two cores. Each call is to \`service_ping\`; real tools cost more, in the gateway or elsewhere.
+Gateway, Redis and load generator shared two cores. Each call is to \`service_ping\`; real tools cost more.
 
 ## What a call costs
 
@@ -169,14 +169,14 @@ With *n* processes, gateway cost *G*, Redis cost *R*, and a share *u* of each co
 calls per second = u × min(n / G, 1 / R)
 \`\`\`
 
-So one Redis is enough for *G* / *R* = ${show(costOf(costs.gateway, BUSY_BATCH) / costOf(costs.redis, BUSY_BATCH))} busy processes. Each call takes one round trip to Redis.
+So one Redis is enough for *G* / *R* = ${show(costOf(costs.gateway, BUSY_BATCH) / costOf(costs.redis, BUSY_BATCH))} busy processes. Each call takes one Redis round trip.
 
 ## The simulation
 
-The model does not predict how many calls share a script, which depends on the load. A simulation
-(\`bench/scaling/simulate.ts\`) does: each process takes the calls that have arrived, checks them, sends one script, has at most ${MAX_SCRIPTS} scripts in flight, and
-finishes the calls that Redis has answered. Redis runs one script at a time, and a message takes ${NETWORK_MICROSECONDS} µs. This is full load: each process has 32 connections, whose
-clients call again at once.
+How many calls share a script depends on the load, which the model does not cover. A simulation
+(\`bench/scaling/simulate.ts\`) does: each process takes the calls that have arrived, checks them, sends one script (at most ${MAX_SCRIPTS} are in flight), and
+finishes the calls that Redis has answered. Redis runs one script at a time, and a message takes ${NETWORK_MICROSECONDS} µs. Each process has 32 connections, whose
+clients call again at once: full load.
 
 ${renderTable(
   ['Processes', 'Calls/s', 'Redis in use', 'Processes in use', 'Calls per script', 'p50', 'p99'],
@@ -245,9 +245,9 @@ ${renderTable(
 These figures are computed from scripts measured individually, not from a cluster under load. Other reasons for a cluster are
 more memory than one machine has, and a failover that does not affect all users.
 
-To change to a cluster, set \`STORE_READS=direct\` (the gateway does not start with \`tracked\`) and \`REDIS_URL=rediss://…?cluster=true\`. The gateway moves no data:
-an empty cluster has no sessions, logins or registrations, so users connect again. Stop all processes, change both settings, and start them: processes
-on two stores do not share sessions. To go back, restore the old \`REDIS_URL\`: data there that has not expired is still valid.
+To change to a cluster, stop all processes, which would not share sessions across two stores; set \`STORE_READS=direct\` (the gateway does not start with \`tracked\`) and
+\`REDIS_URL=rediss://…?cluster=true\`; and start them. The gateway moves no data:
+an empty cluster has no sessions, logins or registrations, so users connect again. To go back, restore the old \`REDIS_URL\`: unexpired data there is still valid.
 
 ${renderHotWindow(results, costs)}
 ## Repeat it

@@ -195,7 +195,7 @@ STORE_READS=tracked          # then: one Redis or Sentinel, Redis 6 or later
 - **How to tell that it works**: Redis uses less of its core at the same load ([how to measure](#scaling)), and \`postern doctor\` shows a \`✓\`: “Redis reports changes”.
   \`redis_operations_total\` does not fall: it also counts operations that send Redis nothing.
 - **To go back**, remove the line and do a rolling restart. Before you then downgrade to a version without \`leased\`, wait a little over one window (a minute for calls,
-  an hour for registrations); otherwise a limit may admit too many requests for as long.
+  an hour for registrations); otherwise a limit may admit too many requests for that long.
 - **Where it helps**: with frequent callers. A caller that sends a process at least 4 calls in 5 s gets a share of at most 5 % of the limit: 5 calls, with the
   default of 100 calls a minute per address. With tens of thousands of users who each call occasionally, only the window of all callers is
   leased. If the load balancer sends each address or session to the same process, its calls add up there.
