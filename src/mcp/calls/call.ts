@@ -14,7 +14,7 @@ import {
 import { Cancellation, type CancelSignal, toAbortSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { NO_SESSION, type SessionAccess, type SessionLookup } from '../../store/store.ts';
-import { readTraceContext, type TraceContext } from '../../telemetry/tracing/tracing.ts';
+import { NO_TRACE, readTraceContext, type TraceContext } from '../../telemetry/tracing/tracing.ts';
 import type { CacheHint } from '../catalog/content.ts';
 import type { ServedCatalog, Target } from '../catalog/served-catalog.ts';
 import { type JsonRpcMessage, type RequestId, readMeta } from '../protocol/json-rpc.ts';
@@ -177,6 +177,7 @@ export function createCallRecord(
   // Clients send further members as they like: only the one that the method uses counts.
   const { name, uri } = isObject(params) ? params : NO_NAMES;
   const isUri = known?.item?.param === 'uri' || methodName?.startsWith('resources/') === true;
+  const meta = readMeta(params);
   const subject = isUri && typeof uri === 'string' ? uri : name;
   return {
     request,
@@ -186,7 +187,7 @@ export function createCallRecord(
     methodName,
     method: isThere ? known : undefined,
     subject: typeof subject === 'string' ? subject : undefined,
-    trace: readTraceContext(readMeta(params)),
+    trace: meta.traceparent === undefined ? NO_TRACE : readTraceContext(meta),
     clientId: undefined,
     startedAt: 0,
     ownServer: server,

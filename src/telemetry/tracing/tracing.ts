@@ -67,7 +67,7 @@ const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{
 const VALUE = /^[\x20-\x7E]{1,8192}$/;
 
 /** Shared by calls without a context, which are most. */
-const NO_TRACE: TraceContext = Object.freeze({});
+export const NO_TRACE: TraceContext = Object.freeze({});
 
 export function readTraceContext(meta: JsonObject): TraceContext {
   const { traceparent, tracestate } = meta;
