@@ -37,7 +37,7 @@ export type ReplayVerdict =
     }
   | ({ readonly kind: 'unknown' } & Untold);
 
-export interface Untold {
+interface Untold {
   /** Facts missing in the log, as conditions name them: `args`, `user.claims.level`. */
   readonly missing: readonly string[];
   /** Places of the rules that name them. */
