@@ -18,7 +18,7 @@ export const pause = (clock: Clock, ms: number): Promise<void> =>
 
 export const systemClock: Clock = {
   now: Date.now,
-  monotonic: () => performance.now(),
+  monotonic: performance.now.bind(performance),
   after(delay, task) {
     // Unreferenced: a pending refresh or sweep must never keep a drained process alive.
     const timer = setTimeout(task, delay).unref();

@@ -16,17 +16,15 @@ export interface FetchInit {
 
 export interface FetchResponse {
   readonly status: number;
-  readonly headers: FetchHeaders;
+  readonly headers: {
+    /** Case-insensitive; repeated headers are joined. Null if absent. */
+    get(name: string): string | null;
+  };
   /**
    * Must be read to its end or cancelled, which closes the connection; leaving a loop over it does that, too.
    * Null if there is no body.
    */
   readonly body: (AsyncIterable<Uint8Array> & { cancel(): Promise<void> }) | null;
-}
-
-export interface FetchHeaders {
-  /** Case-insensitive; repeated headers are joined. Null if absent. */
-  get(name: string): string | null;
 }
 
 interface FetchLimits {
@@ -39,9 +37,7 @@ interface FetchLimits {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface FetchedResponse {
-  readonly status: number;
-  readonly headers: FetchHeaders;
+export interface FetchedResponse extends Pick<FetchResponse, 'status' | 'headers'> {
   readonly body: Buffer;
 }
 

@@ -1,25 +1,13 @@
-import { hash, randomBytes, randomInt, randomUUID, timingSafeEqual } from 'node:crypto';
-
-/** §2.1: session ids are random UUIDs (version 4). */
-export const generateSessionId: () => string = randomUUID;
+import { hash, randomBytes, randomInt, timingSafeEqual } from 'node:crypto';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** True for the form of a session id; anything else must never reach the store. */
 export const isSessionId = (value: string): boolean => UUID.test(value);
 
-/** The id of a request from the gateway to a client. A UUID, so that no other id looks like it by chance. */
-export const generateQuestionId: () => string = randomUUID;
-
-/** True for the form of such an id. */
+/** True for the form of the id of a request from the gateway to a client. */
 export const isQuestionId = (value: unknown): value is string =>
   typeof value === 'string' && UUID.test(value);
-
-/** OpenTelemetry `service.instance.id`: tells several processes apart in traces. */
-export const generateInstanceId: () => string = randomUUID;
-
-/** RFC 7519 §4.1.7: the `jti` of a token that the gateway signs. */
-export const generateTokenId: () => string = randomUUID;
 
 /** §2.2: the prefix of a registered client's id. */
 export const REGISTERED_CLIENT_PREFIX = 'svc-';

@@ -49,11 +49,7 @@ export const findSecretArguments = (args: readonly string[]): readonly string[] 
 export const replaceSecretsOfCommand = (
   command: string,
   replace: (secret: string, name: string) => string,
-): string =>
-  command
-    .split(/(\s+)/)
-    .map((word, index, words) => replaceSecrets(word, words[index - 2], replace))
-    .join('');
+): string => mapWords(command, (word, before) => replaceSecrets(word, before, replace));
 
 /** True for remaining text that resembles a token: `Bearer …`, or a long word of letters and several digits. */
 export const looksLikeSecret = (text: string): boolean =>
@@ -70,14 +66,14 @@ const findInArgument = (text: string, before: string | undefined): readonly stri
 
 /** A command that is safe to show: it may contain arguments. */
 export const hideSecretArguments = (command: string): string =>
+  mapWords(command, (word, before) =>
+    findInArgument(word, before).reduce((shown, secret) => shown.replaceAll(secret, '…'), word),
+  );
+
+const mapWords = (command: string, map: (word: string, before: string | undefined) => string) =>
   command
     .split(/(\s+)/)
-    .map((word, index, words) =>
-      findInArgument(word, words[index - 2]).reduce(
-        (shown, secret) => shown.replaceAll(secret, '…'),
-        word,
-      ),
-    )
+    .map((word, index, words) => map(word, words[index - 2]))
     .join('');
 
 /**
@@ -111,9 +107,6 @@ function joinOverlaps(parts: readonly SecretPart[]): readonly SecretPart[] {
 
 function findSecretParts(text: string, before: string | undefined): readonly SecretPart[] {
   const assigned = findPart(ASSIGNMENT.exec(text));
-  const ofUsers = [...text.matchAll(USER_INFO)].flatMap((match) =>
-    findPart(match, () => true).map((part) => ({ ...part, name: 'password' })),
-  );
   const known = [...text.matchAll(SECRET_FORM)].map(({ index, 0: token }) => ({
     start: index,
     end: index + token.length,
@@ -122,9 +115,9 @@ function findSecretParts(text: string, before: string | undefined): readonly Sec
   return [
     ...assigned,
     ...(assigned.length === 0 ? findNested(text) : []),
-    ...[...text.matchAll(JSON_MEMBER)].flatMap((match) => findPart(match)),
-    ...ofUsers,
-    ...[...text.matchAll(PARAMETER)].flatMap((match) => findPart(match)),
+    ...[...text.matchAll(JSON_MEMBER)].flatMap(findPart),
+    ...[...text.matchAll(USER_INFO)].flatMap((match) => locateValue(match, 'password')),
+    ...[...text.matchAll(PARAMETER)].flatMap(findPart),
     ...known,
     ...(before !== undefined && isValueOfSecretOption(text, before)
       ? [{ start: 0, end: text.length, name: before }]
@@ -142,10 +135,14 @@ function findNested(text: string): readonly SecretPart[] {
 }
 
 /** Expects an expression whose first group is a name and whose second is a value. */
-function findPart(match: RegExpMatchArray | null, isSecret = isSecretName): readonly SecretPart[] {
+function findPart(match: RegExpMatchArray | null): readonly SecretPart[] {
   const name = match?.[1] ?? '';
-  const [start, end] = match?.indices?.[2] ?? [];
-  return start !== undefined && end !== undefined && isSecret(name) ? [{ start, end, name }] : [];
+  return match !== null && isSecretName(name) ? locateValue(match, name) : [];
+}
+
+function locateValue({ indices }: RegExpMatchArray, name: string): readonly SecretPart[] {
+  const [start, end] = indices?.[2] ?? [];
+  return start === undefined || end === undefined ? [] : [{ start, end, name }];
 }
 
 /** True if the preceding argument is `--token` without a value. Some tokens begin with a hyphen. */

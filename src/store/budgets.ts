@@ -2,7 +2,7 @@
 import { hashSha256 } from '../platform/ids.ts';
 import type { ByteEntry, Windows } from './store.ts';
 
-export interface Budget {
+interface Budget {
   readonly key: string;
   readonly maxBytes: number;
 }

@@ -30,15 +30,13 @@ export function createRecords<Value>(
 ) {
   async function open(key: string, text: string | undefined) {
     if (text === undefined) return undefined;
-    if (seal === undefined) return format.read(text);
-    const opened = (typeof seal === 'function' ? await seal() : seal).open(key, text);
+    const opened = seal === undefined ? text : (await getSeal(seal)).open(key, text);
     return opened === undefined ? undefined : format.read(opened);
   }
 
   async function write(key: string, value: Value) {
     const text = format.write(value);
-    if (seal === undefined) return text;
-    return (typeof seal === 'function' ? await seal() : seal).seal(key, text);
+    return seal === undefined ? text : (await getSeal(seal)).seal(key, text);
   }
 
   return {
@@ -77,6 +75,9 @@ export function createRecords<Value>(
     },
   };
 }
+
+const getSeal = (seal: Seal | (() => Promise<Seal>)) =>
+  typeof seal === 'function' ? seal() : seal;
 
 /** Marks something as used, on all replicas: of concurrent callers, exactly one gets true. */
 export const claimOnce = (
@@ -152,12 +153,7 @@ export function createSecretRecords<Value extends object>(
 ) {
   /** Adds the trace of the request that wrote the record. */
   const format: RecordFormat<Value> = {
-    write: (value) =>
-      JSON.stringify({
-        trace: tracing?.getActiveSpan()?.getContext(),
-        ...value,
-        version: RECORD_VERSION,
-      }),
+    write: (value) => writeVersioned({ trace: tracing?.getActiveSpan()?.getContext(), ...value }),
     read(text) {
       const record = readVersioned<Value & { readonly trace?: TraceContext }>(
         text,

@@ -191,7 +191,7 @@ export interface ListedSession {
   readonly expiresAt: number;
 }
 
-export interface StoreFacts {
+interface StoreFacts {
   readonly driver: StoreConfig['kind'];
   /** The size of its file, if it has one. */
   readonly bytes?: number;

@@ -81,7 +81,7 @@ export type NoteApproval = (
 ) => void;
 
 /** How the approval was requested. */
-export type AskedWhom = 'form' | Approver;
+type AskedWhom = 'form' | Approver;
 
 /** The approval state of a multi round-trip call (2026-07-28). */
 export interface ApprovalRound {

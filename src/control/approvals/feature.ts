@@ -204,8 +204,15 @@ function createApprovalEndpoints(
   const issuer = oauth.provider?.issuer;
 
   const getPerson = ({ user }: BrowserSession) => withoutDefault(user, issuer);
-  const isOf = (request: ApprovalRequest, session: BrowserSession) =>
-    nameOwner(request.owner) === nameOwner(getPerson(session));
+
+  /** The request, or the page for a session that has none of this id. */
+  async function findOwn(id: string, session: BrowserSession): Promise<ApprovalRequest | Reply> {
+    const request = await kept.find(id);
+    if (request === undefined) return renderGonePage(owner);
+    return nameOwner(request.owner) === nameOwner(getPerson(session))
+      ? request
+      : renderForeignApprovalPage(owner, session, id);
+  }
 
   /** As at `/account`. */
   async function createAddApp({ user }: BrowserSession) {
@@ -229,9 +236,8 @@ function createApprovalEndpoints(
   async function decide(id: string, action: string, session: BrowserSession): Promise<Reply> {
     if (action !== 'approve' && action !== 'refuse')
       failRequest('action must be approve, refuse or switch.');
-    const request = await kept.find(id);
-    if (request === undefined) return renderGonePage(owner);
-    if (!isOf(request, session)) return renderForeignApprovalPage(owner, session, id);
+    const request = await findOwn(id, session);
+    if (!('approver' in request)) return request;
     if (request.approver !== 'page') failRequest('Operators decide about this call.');
     const decision = action === 'approve' ? 'approved' : 'refused';
     const by = { kind: 'user', name: session.user.sub } as const;
@@ -258,9 +264,8 @@ function createApprovalEndpoints(
       if (!PAGE_ID.test(id)) return renderGonePage(owner);
       const at = { page: buildPage(id), error: readError(query), cookie };
       return showToUser(owner, ownPages, at, async (session) => {
-        const request = await kept.find(id);
-        if (request === undefined) return renderGonePage(owner);
-        if (!isOf(request, session)) return renderForeignApprovalPage(owner, session, id);
+        const request = await findOwn(id, session);
+        if (!('approver' in request)) return request;
         if (request.state !== 'pending') return renderDecidedPage(owner, request);
         const addApp = await createAddApp(session);
         return renderRequestPage(owner, session, addApp(request));

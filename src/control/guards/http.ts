@@ -157,5 +157,5 @@ function parseAnswer(body: Buffer): unknown {
 
 const NO_JSON = 'its answer is not JSON';
 
-export const MAX_ANSWER_BYTES = 8_388_608;
+const MAX_ANSWER_BYTES = 8_388_608;
 const ANSWER_BOUNDS = { levels: 200, values: 500_000 };

@@ -355,7 +355,7 @@ const CHARACTER = new RegExp(
   'g',
 );
 
-export interface Reading {
+interface Reading {
   readonly text: string;
   readonly read: ReadText;
 }

@@ -53,7 +53,8 @@ const ANYTHING: RuledItem = {
 };
 
 function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition) {
-  const { fits: mayUse, fitsSome, hasKind } = compileMay(may);
+  const { fits: mayUse, ...names } = compileMay(may);
+  const { fitsSome, hasKind } = names;
   const { fits, scopes } = compileWho(who);
   const { looksAtArgs, looksAtTool, looksAtAnnotations, evaluate } = condition;
   const allowed: RuleDecision = { kind: 'allowed', rule: place };
@@ -73,8 +74,8 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
   }
 
   return {
+    ...names,
     who,
-    may,
     place,
     ask,
     looksAtTool,

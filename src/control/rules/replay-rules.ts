@@ -4,7 +4,7 @@ import type { UserContext } from '../../http/endpoint/message.ts';
 import type { PolicyCaller } from '../../mcp/calls/policy.ts';
 import { createDecodeResource } from '../../mcp/catalog/resource-text.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
-import { type CompiledRule, compileMay, compileRules, compileWho } from './compile-rules.ts';
+import { type CompiledRule, compileRules, compileWho } from './compile-rules.ts';
 import { strengthen } from './create-rules.ts';
 import { dropMissing, listUnknown, nameFacts } from './named-facts.ts';
 import type { RuleConfig, RuleDecision, RuledItem, RuleSubject } from './rules.ts';
@@ -37,7 +37,7 @@ export type ReplayVerdict =
     }
   | ({ readonly kind: 'unknown' } & Untold);
 
-export interface Untold {
+interface Untold {
   /** Facts missing in the log, as conditions name them: `args`, `user.claims.level`. */
   readonly missing: readonly string[];
   /** Places of the rules that name them. */
@@ -120,13 +120,12 @@ const ABOUT_OTHERS: Opinion = { kind: 'denied', isAbout: false };
 
 function toReplayedRule(rule: CompiledRule) {
   const { who, place, ask, namedFacts, looksAtArgs, looksAtTool, looksAtAnnotations } = rule;
-  const { fitsSome, hasKind } = compileMay(rule.may);
   const parts = who === 'everyone' ? [] : splitSubject(who);
 
   /** Undefined if the name in the log is too incomplete. */
   function findIsAbout({ item, isWhole, text }: AskedCall) {
-    if (item.namesBegin !== undefined) return fitsSome(item.namesBegin);
-    if (!isWhole) return hasKind(item.kind) ? undefined : false;
+    if (item.namesBegin !== undefined) return rule.fitsSome(item.namesBegin);
+    if (!isWhole) return rule.hasKind(item.kind) ? undefined : false;
     return text !== undefined && rule.isAbout(item, text);
   }
 

@@ -16,7 +16,7 @@ import type { Problem } from '../../config/problem.ts';
 import { isScopeToken } from '../../config/rules.ts';
 import { decodeResource, NEVER_FITS } from '../../mcp/catalog/resource-text.ts';
 import { MAX_GLOB_LENGTH } from '../../platform/glob.ts';
-import { isObject, isScalar, type JsonObject } from '../../platform/json.ts';
+import { isObject, type JsonObject } from '../../platform/json.ts';
 import { suggestName } from '../../platform/nearest-name.ts';
 import { quote } from '../../platform/text.ts';
 import { loadConditions, parsePattern } from './compile-rules.ts';
@@ -174,7 +174,7 @@ export interface PlacedRule {
   readonly line: number;
 }
 
-export interface PlacedRules {
+interface PlacedRules {
   readonly rules: readonly PlacedRule[];
   readonly meansNoRules: boolean;
 }
@@ -244,7 +244,7 @@ export const describeMissingViews = (
       ),
   );
 
-/** All problems, with the rules' places. The parser has checked the types of `RuleConfig`. */
+/** All problems that the shapes above do not find, with the rules' places. */
 export async function checkRules(rules: readonly RuleConfig[]): Promise<readonly Problem[]> {
   const compileCondition = await loadConditions(rules);
 
@@ -255,7 +255,7 @@ export async function checkRules(rules: readonly RuleConfig[]): Promise<readonly
     const condition = when === undefined ? undefined : compileCondition?.(when);
     const problems = condition && 'problems' in condition ? condition.problems : [];
     return [
-      ...(may.length === 0 ? [NO_PATTERN] : may.flatMap((pattern) => checkPattern(pattern) ?? [])),
+      ...may.flatMap((pattern) => checkPattern(pattern) ?? []),
       ...notAsked.map(
         (pattern) =>
           `may: ${quote(pattern)} cannot have "ask", which is for tools. Write a separate rule for it, without "ask".`,
@@ -265,8 +265,6 @@ export async function checkRules(rules: readonly RuleConfig[]): Promise<readonly
     ].map((message) => ({ place, message }));
   });
 }
-
-const NO_PATTERN = 'may is empty: name what the rule allows, or remove the rule.';
 
 /** Words that look like a kind; patterns without a kind are about tools. */
 const NO_KIND = /^(tools?|prompts|resources|resource[_-]?templates?|templates?|Prompt|Resource):/;
@@ -286,18 +284,12 @@ function checkPattern(pattern: string): string | undefined {
 
 function checkWho(who: RuleConfig['who']): readonly string[] {
   if (who === 'everyone') return [];
-  if (Object.values(who).every((value) => value === undefined))
-    return ['who matches no user. Use "everyone", or groups, scopes, claims, clients or views.'];
-  const lists = (['groups', 'scopes', 'clients', 'views'] as const).filter(
-    (name) => who[name]?.length === 0,
-  );
   return [
-    ...lists.map((name) => `who.${name} is empty and matches no user. Name one, or remove it.`),
     ...(who.scopes ?? []).flatMap((scope) =>
       isScopeToken(scope) ? [] : [`who.scopes: ${quote(scope)} is not one scope.`],
     ),
     ...(who.clients ?? []).flatMap((glob) =>
-      glob === '' || glob.length > MAX_GLOB_LENGTH
+      glob.length > MAX_GLOB_LENGTH
         ? [`who.clients: ${quote(glob)} must have 1 to ${MAX_GLOB_LENGTH} characters.`]
         : [],
     ),
@@ -308,13 +300,7 @@ function checkWho(who: RuleConfig['who']): readonly string[] {
 function checkClaims(claims: JsonObject, place: string): readonly string[] {
   const members = Object.entries(claims);
   if (members.length === 0) return [`${place} is empty and matches no user. Name a claim.`];
-  return members.flatMap(([name, value]) => {
-    const at = `${place}[${quote(name)}]`;
-    if (isObject(value)) return checkClaims(value, at);
-    const values: readonly unknown[] = Array.isArray(value) ? value : [value];
-    if (values.length === 0) return [`${at} is empty and matches no user. Name a value.`];
-    return values.every(isScalar)
-      ? []
-      : [`${at} must be a text, a number, true, false, or a list of such.`];
-  });
+  return members.flatMap(([name, value]) =>
+    isObject(value) ? checkClaims(value, `${place}[${quote(name)}]`) : [],
+  );
 }

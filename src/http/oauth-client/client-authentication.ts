@@ -1,8 +1,8 @@
 // RFC 6749 §2.3, RFC 7523: authenticates the gateway as a client, at its provider and at the authorization servers of MCP
 // servers.
 
+import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../platform/clock.ts';
-import { generateTokenId } from '../../platform/ids.ts';
 import { type SigningKeys, signJwt } from '../../store/seal/signing-keys.ts';
 
 type SecretMethod = 'none' | 'post' | 'basic';
@@ -63,7 +63,7 @@ export const createAuthenticateForm = (keys: SigningKeys, clock: Clock) =>
     // The default is this endpoint only: a recipient could replay the assertion at any other audience.
     const aud = audience ?? url;
     const claims = { iss: id, sub: id, aud, iat, exp: iat + ASSERTION_SECONDS };
-    const assertion = signJwt({ ...claims, jti: generateTokenId() }, await keys.getSigningKey());
+    const assertion = signJwt({ ...claims, jti: randomUUID() }, await keys.getSigningKey());
     return {
       form: [
         ...form,

@@ -183,6 +183,7 @@ export function createCallRecord(
   const { name, uri } = isObject(params) ? params : NO_NAMES;
   const meta = readMeta(params);
   const isUri = known?.item?.param === 'uri' || methodName?.startsWith('resources/') === true;
+  const meta = readMeta(params);
   const subject = isUri && typeof uri === 'string' ? uri : name;
   return {
     request,

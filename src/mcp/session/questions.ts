@@ -1,10 +1,11 @@
 // MCP "Elicitation", "Sampling", "Roots" up to 2025-11-25: server-initiated requests on the stream of the client's own request;
 // answers arrive as POSTs, at any replica.
 
+import { randomUUID } from 'node:crypto';
 import { fail, failInternal, GatewayError } from '../../errors/gateway-error.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { writeExactJson } from '../../platform/exact-json.ts';
-import { generateQuestionId, hashSha256, isQuestionId } from '../../platform/ids.ts';
+import { hashSha256, isQuestionId } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toRawMembers } from '../../platform/noted-json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
@@ -106,7 +107,8 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) 
     const named = Object.entries(requests).map(([name, request]) => {
       // A request that cannot be serialized fails here, before anything is sent.
       writeExactJson(request);
-      return { name, request, id: generateQuestionId() };
+      // A UUID, so that no other id looks like it by chance.
+      return { name, request, id: randomUUID() };
     });
     const notes = named.map(({ id }) =>
       store.set(buildQuestionKey(keyPrefix, sessionId, id), replicas.ownName, NOTE_TTL_SECONDS),

@@ -1,10 +1,11 @@
 // §2.1, §3.1: sessions, active while their record is in the store.
 
+import { randomUUID } from 'node:crypto';
 import type { ErrorKey } from '../../errors/catalogue.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
-import { generateSessionId, isSessionId } from '../../platform/ids.ts';
+import { isSessionId } from '../../platform/ids.ts';
 import { freezeDeep, isObject, parseObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 import { readOwner } from '../../store/keys.ts';
@@ -65,7 +66,8 @@ export function createSessions(
         'protocolVersion' | 'clientCapabilities' | 'clientInfo' | 'server'
       >,
     ) {
-      const sessionId = generateSessionId();
+      // §2.1: a random UUID (version 4).
+      const sessionId: string = randomUUID();
       const now = clock.now();
       const owner = toOwner(user);
       const person = user && (await sealPerson?.(user, sessionId));

@@ -14,12 +14,7 @@ export interface ResponseHandler {
 }
 
 /** A request that was sent. Its methods do nothing once the handler got the end, as the connection may be another request's then. */
-export interface SentRequest {
-  pause(handler: ResponseHandler): void;
-  resume(handler: ResponseHandler): void;
-  /** Closes the connection; the handler gets nothing more. */
-  abort(handler: ResponseHandler): void;
-}
+export type SentRequest = Pick<PooledConnection, 'pause' | 'resume' | 'abort'>;
 
 /** The server closed the connection, before its answer or in the middle of it. */
 class ConnectionClosed extends Error {
@@ -36,7 +31,7 @@ interface ConnectionPool {
 }
 
 /** A class, since each request has one: mostly one that others had before. */
-export class PooledConnection implements SentRequest {
+export class PooledConnection {
   private readonly owner: ConnectionPool;
   private readonly reader = new ResponseReader(this);
   private readonly connecting = new AbortController();
@@ -96,6 +91,7 @@ export class PooledConnection implements SentRequest {
     if (this.handler === handler && this.isPaused) this.goOn();
   }
 
+  /** Closes the connection; the handler gets nothing more. */
   abort(handler: ResponseHandler): void {
     if (this.handler === handler) this.close();
   }

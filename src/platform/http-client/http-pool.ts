@@ -82,7 +82,7 @@ export class HttpPool {
    * @throws UnsendableHeader, PoolClosed
    */
   send(request: HttpRequest, handler: ResponseHandler): SentRequest {
-    if (this.isClosed) throw new PoolClosed('the connections to the server were closed');
+    if (this.isClosed) throw createClosed();
     const head = writeHead(request, this.targetPrefix + request.path, this.own);
     const connection = this.takeIdle() ?? this.add();
     connection.send(head, request.body, handler);
@@ -96,8 +96,7 @@ export class HttpPool {
   /** Closes all connections: requests in flight fail with PoolClosed. */
   close(): void {
     this.isClosed = true;
-    for (const connection of this.connections)
-      connection.end(new PoolClosed('the connections to the server were closed'));
+    for (const connection of this.connections) connection.end(createClosed());
   }
 
   // Calls of the connections.
@@ -139,6 +138,8 @@ export class HttpPool {
     }
   }
 }
+
+const createClosed = () => new PoolClosed('the connections to the server were closed');
 
 /** Reaches no handler: no request was in flight. */
 const EXPIRED = new Error('the connection was idle for too long');

@@ -117,17 +117,35 @@ export class ResponseReader {
 
   /** Returns the end of the answer, or of the input. */
   private readParts(input: Buffer): number {
-    let at = 0;
-    while (at < input.length && this.state !== 'idle' && this.state !== 'complete') {
-      const next = this.readPart(input, at);
+    for (let at = 0; at < input.length; ) {
+      let next: number;
+      switch (this.state) {
+        case 'idle':
+        case 'complete':
+          return at;
+        case 'head':
+          next = this.readHead(input, at);
+          break;
+        case 'chunk-line':
+          next = this.readChunkLine(input, at);
+          break;
+        case 'chunk-end':
+          next = this.readChunkEnd(input, at);
+          break;
+        case 'trailers':
+          next = this.readTrailers(input, at);
+          break;
+        default:
+          next = this.readBody(input, at);
+      }
       if (next === NOT_YET) {
         // Copied, since the input may be read into again.
         this.held = Buffer.from(input.subarray(at));
-        return input.length;
+        break;
       }
       at = next;
     }
-    return at;
+    return input.length;
   }
 
   private passOn(): void {
@@ -144,21 +162,7 @@ export class ResponseReader {
     this.sink.onComplete(isReusable);
   }
 
-  /** Returns where what follows begins. */
-  private readPart(input: Buffer, at: number): number {
-    switch (this.state) {
-      case 'head':
-        return this.readHead(input, at);
-      case 'chunk-line':
-        return this.readChunkLine(input, at);
-      case 'chunk-end':
-        return this.readChunkEnd(input, at);
-      case 'trailers':
-        return this.readTrailers(input, at);
-      default:
-        return this.readBody(input, at);
-    }
-  }
+  // Each returns where what follows begins.
 
   private readHead(input: Buffer, at: number): number {
     const end = input.indexOf(HEAD_END, at);
@@ -288,8 +292,8 @@ function readFields(head: string, input: Buffer, start: number): IncomingHttpHea
     if (isFraming && head.slice(colon, lineEnd).includes('\t')) fail(BAD_LENGTH);
     let first = colon + 1;
     let end = lineEnd;
-    while (first < end && isBlank(head.charCodeAt(first))) first += 1;
-    while (end > first && isBlank(head.charCodeAt(end - 1))) end -= 1;
+    while (first < end && BLANKS.includes(head.charAt(first))) first += 1;
+    while (end > first && BLANKS.includes(head.charAt(end - 1))) end -= 1;
     const value = input.toString('latin1', start + first, start + end);
     if (name === 'set-cookie') {
       // RFC 9110 §5.3: their lines cannot be joined, since dates in them have commas.
@@ -304,4 +308,4 @@ function readFields(head: string, input: Buffer, start: number): IncomingHttpHea
   return headers;
 }
 
-const isBlank = (character: number) => character === 0x20 || character === 0x09;
+const BLANKS = ' \t';

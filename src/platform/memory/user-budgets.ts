@@ -44,7 +44,7 @@ export function createUserBudgets(maxBytes: number) {
           isHeld = false;
           if (--holders > 0) return;
           // Still the same budget: one in use is not dropped.
-          find(user).release(heldBytes);
+          find(user).hold(-heldBytes);
           forgetIfEmpty(user);
         };
       };
@@ -96,12 +96,9 @@ export function createMemoryBudget(maxBytes: number) {
     remove(transfer: Transfer) {
       if (transfers.delete(transfer)) movingBytes -= transfer.bytes;
     },
-    /** Counts a complete body while its call runs, until `release`. */
+    /** Adds the change in the bytes of complete bodies whose calls run, which may be negative. */
     hold(bytes: number) {
       heldBytes += bytes;
-    },
-    release(bytes: number) {
-      heldBytes -= bytes;
     },
     hasRoomFor: (bytes: number) => heldBytes + movingBytes + bytes <= maxBytes,
     isEmpty: () => transfers.size === 0 && heldBytes === 0,

@@ -20,7 +20,7 @@ export interface OutboundNetwork {
   readonly fetch: Fetch;
   /** For hosts named by client ID metadata documents. */
   readonly openTunnel: OpenTunnel;
-  /** Aborts in-flight requests; tunnels belong to their owners. */
+  /** Fails in-flight and later requests; tunnels belong to their owners. */
   close(): void;
 }
 
@@ -33,19 +33,6 @@ export type OpenTunnel = (
   port: number,
   signal: AbortSignal,
 ) => Promise<Duplex> | undefined;
-
-export function openOutboundNetwork(options: OutboundSettings): OutboundNetwork {
-  const chooseProxy = createProxyChoice(options.outbound);
-  const { fetch, close } = openFetch(options);
-  return {
-    fetch,
-    openTunnel(host, port, signal) {
-      const proxy = chooseProxy(new URL(`https://${host}:${port}`));
-      return proxy === undefined ? undefined : connectThrough(proxy, `${host}:${port}`, signal);
-    },
-    close,
-  };
-}
 
 // §14: `fetch` over the gateway's own HTTP client: Node's takes 30 ms to load, and supports proxies from Node 24 on only.
 // No redirects, no cookies.
@@ -60,7 +47,11 @@ const DEFAULT_HEADERS = [
   ['Accept-Encoding', 'identity'],
 ] as const;
 
-export function openFetch({ outbound, keepsConnections = true }: OutboundSettings) {
+export function openOutboundNetwork({
+  outbound,
+  keepsConnections = true,
+}: OutboundSettings): OutboundNetwork {
+  const chooseProxy = createProxyChoice(outbound);
   /** Keyed by origin. */
   const pools = new Map<string, HttpPool>();
   // Opens the pool outside of any async context, since its requests belong to many traces.
@@ -83,7 +74,7 @@ export function openFetch({ outbound, keepsConnections = true }: OutboundSetting
   }
 
   return {
-    async fetch(address: string, init: FetchInit) {
+    async fetch(address, init) {
       if (isClosed) throw new PoolClosed('the gateway asks nobody any more');
       const url = new URL(address);
       if (!/^https?:$/.test(url.protocol)) throw new Error('its address is neither http nor https');
@@ -91,7 +82,10 @@ export function openFetch({ outbound, keepsConnections = true }: OutboundSetting
       init.signal?.throwIfAborted();
       return exchange(pools.get(url.origin) ?? openPool(url), url, init);
     },
-    /** Fails in-flight and later requests. */
+    openTunnel(host, port, signal) {
+      const proxy = chooseProxy(new URL(`https://${host}:${port}`));
+      return proxy === undefined ? undefined : connectThrough(proxy, `${host}:${port}`, signal);
+    },
     close() {
       isClosed = true;
       for (const pool of pools.values()) pool.close();

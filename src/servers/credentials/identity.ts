@@ -1,4 +1,5 @@
 // §18.6: `identity`: sends a token issued by the gateway that identifies the caller.
+import { randomUUID } from 'node:crypto';
 import { isSharedStore } from '../../config/groups/store.ts';
 import { fail } from '../../errors/gateway-error.ts';
 import { createJsonReply } from '../../http/endpoint/message.ts';
@@ -11,7 +12,7 @@ import {
 } from '../../mcp/upstream/upstream.ts';
 import { createExpiringMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { generateTokenId, hashSha256 } from '../../platform/ids.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import { buildIdentityKeyName } from '../../store/keys.ts';
 import { createSigningKeys, type SigningKeys, signJwt } from '../../store/seal/signing-keys.ts';
 import { defineCredentialType } from './credential-type.ts';
@@ -103,7 +104,7 @@ export function createIdentityIssuer(
       const key = await keys.getSigningKey();
       const iat = Math.floor(clock.now() / 1000);
       const exp = iat + LIFETIME_SECONDS;
-      const token = signJwt({ ...claims, iat, exp, jti: generateTokenId() }, key);
+      const token = signJwt({ ...claims, iat, exp, jti: randomUUID() }, key);
       memory.set(hash, token, exp * 1000 - RESERVE_MS);
       return token;
     },

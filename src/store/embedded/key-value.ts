@@ -3,13 +3,7 @@ import type { Database } from 'lmdb';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isStringArray } from '../../platform/json.ts';
-import {
-  GRANT_VERSION_LENGTH,
-  type GrantLookup,
-  type KeyValue,
-  type ListedValue,
-  NO_GRANT,
-} from '../store.ts';
+import { GRANT_VERSION_LENGTH, type GrantLookup, type KeyValue, NO_GRANT } from '../store.ts';
 import type { OpenFolder } from './folder.ts';
 import {
   type ExpiringRecord,
@@ -129,11 +123,10 @@ export function createEmbeddedKeyValue({ root, write, ensureOpen }: OpenFolder, 
     async readListed(list, request) {
       ensureOpen();
       const page = readKeyPage(listed, [list], request);
-      const items: ListedValue[] = [];
-      for (const { id: key, time: expiresAt } of page.entries) {
+      const items = page.items.flatMap(({ id: key, time: expiresAt }) => {
         const value = readExpiry(values, key) === expiresAt ? read(key) : undefined;
-        if (value !== undefined) items.push({ key, value, expiresAt });
-      }
+        return value === undefined ? [] : [{ key, value, expiresAt }];
+      });
       return { items, next: page.next };
     },
     async countListed(list) {

@@ -216,7 +216,7 @@ function createSlidingWindows(clock: Clock) {
   function createVerdict(isAdmitted: boolean, window: LimitWindow, time: number): WindowVerdict {
     const { key, scope, max, windowMs } = window;
     const times = byKey.get(key);
-    const oldest = times?.first.pairs[times.head] ?? time;
+    const oldest = times?.pairs[times.head] ?? time;
     const resetInMs = oldest + windowMs - time;
     const remaining = isAdmitted ? max - (times?.count ?? 0) : 0;
     const resetAt = clock.now() + resetInMs;
@@ -234,10 +234,8 @@ function createSlidingWindows(clock: Clock) {
       for (const { key, windowMs } of windows) {
         const times = byKey.get(key);
         // Keys are kept only once they count something: refused addresses leave no trace.
-        if (times === undefined) {
-          const first = createChunk(time);
-          byKey.set(key, { count: 1, windowMs, first, head: 0, last: first });
-        } else addTime(times, time);
+        if (times === undefined) byKey.set(key, { count: 1, windowMs, pairs: [time, 1], head: 0 });
+        else addTime(times, time);
       }
       const first = windows[0];
       return first && createVerdict(true, first, time);
@@ -268,79 +266,54 @@ interface RequestTimes {
   /** Requests, not entries. */
   count: number;
   readonly windowMs: number;
-  first: Chunk;
-  /** The place of the oldest entry in the first chunk. */
-  head: number;
-  last: Chunk;
-}
-
-/** Chunks are linked, so that nothing is copied while a window grows or slides. */
-interface Chunk {
   /** Pairs of a time and the number of its requests. */
   readonly pairs: number[];
-  next: Chunk | undefined;
+  /** The place of the oldest entry: dropped entries stand before it. */
+  head: number;
 }
 
-/** Numbers in a chunk: 2 KB. */
-const CHUNK_LENGTH = 256;
-
-const createChunk = (time: number): Chunk => ({ pairs: [time, 1], next: undefined });
+/** Numbers of dropped entries that may stand before the oldest, however few follow: 2 KB. */
+const MAX_DROPPED = 256;
 
 /** `time` must not be earlier than any time added before. */
 function addTime(times: RequestTimes, time: number) {
-  const { pairs } = times.last;
+  const { pairs, head } = times;
   const newest = pairs.length - 2;
-  if (pairs[newest] === time) {
-    addToCount(pairs, newest, 1);
-  } else if (pairs.length < CHUNK_LENGTH) {
-    pairs.push(time, 1);
-  } else {
-    const chunk = createChunk(time);
-    times.last.next = chunk;
-    times.last = chunk;
-  }
+  if (newest >= head && pairs[newest] === time) addToCount(pairs, newest, 1);
+  else pairs.push(time, 1);
   times.count += 1;
 }
 
 /** Drops entries at or before `until`, and entries that were taken back. */
 function dropTimesUntil(times: RequestTimes, until: number) {
-  for (;;) {
-    const { pairs, next } = times.first;
-    const time = pairs[times.head];
+  const { pairs } = times;
+  while (times.head < pairs.length) {
     const count = pairs[times.head + 1] ?? 0;
-    if (time === undefined) {
-      if (next === undefined) return;
-      times.first = next;
-      times.head = 0;
-    } else if (time <= until || count === 0) {
-      times.count -= count;
-      times.head += 2;
-    } else {
-      return;
-    }
+    if ((pairs[times.head] ?? 0) > until && count > 0) break;
+    times.count -= count;
+    times.head += 2;
   }
+  // Only once as many were dropped as are left, so that few are moved.
+  if (times.head < MAX_DROPPED || times.head * 2 < pairs.length) return;
+  pairs.splice(0, times.head);
+  times.head = 0;
 }
 
 /** Takes back one request at `time`. Returns false if there is none. */
 function removeTime(times: RequestTimes, time: number) {
-  let chunk: Chunk | undefined = times.first;
-  // The entry is mostly in the last chunk: other chunks are skipped by their last entry.
-  while (chunk !== undefined && !((chunk.pairs.at(-2) ?? 0) >= time)) chunk = chunk.next;
-  if (chunk === undefined) return false;
-  const { pairs } = chunk;
-  for (let at = pairs.length - 2; at >= (chunk === times.first ? times.head : 0); at -= 2) {
-    if (pairs[at] !== time) continue;
-    if (pairs[at + 1] === 0) return false;
-    addToCount(pairs, at, -1);
-    times.count -= 1;
-    return true;
-  }
-  return false;
+  const { pairs, head } = times;
+  // Mostly the last entry.
+  let at = pairs.length - 2;
+  while (at >= head && (pairs[at] ?? 0) > time) at -= 2;
+  if (at < head || pairs[at] !== time || pairs[at + 1] === 0) return false;
+  addToCount(pairs, at, -1);
+  times.count -= 1;
+  return true;
 }
 
 /** Returns true if all requests have left the window, or were taken back. */
-const isOver = ({ last, windowMs }: RequestTimes, time: number) =>
-  (last.pairs.at(-2) ?? 0) <= time - windowMs;
+const isOver = ({ pairs, windowMs }: RequestTimes, time: number) =>
+  (pairs.at(-2) ?? 0) <= time - windowMs;
 
 function addToCount(pairs: number[], at: number, change: number) {
   pairs[at + 1] = (pairs[at + 1] ?? 0) + change;

@@ -104,8 +104,8 @@ export function createEmbeddedSessions(folder: OpenFolder, clock: Clock, session
     },
     async listSessions(request, owner) {
       ensureOpen();
-      const { entries, next } = index.readPage(request, owner);
-      return { items: entries.flatMap(({ id }) => readListed(id) ?? []), next };
+      const { items, next } = index.readPage(request, owner);
+      return { items: items.flatMap(({ id }) => readListed(id) ?? []), next };
     },
   };
   /** `close` commits touches that are only in memory. */

@@ -2,7 +2,7 @@
 // each: a million of them must neither burden the garbage collector nor cost a page of the disk each.
 import { Buffer } from 'node:buffer';
 import type { Database, RootDatabase } from 'lmdb';
-import { findNextPlace, type PageRequest, type TimedEntry } from '../page.ts';
+import { findNextPlace, type PageRequest, type StoredPage, type TimedEntry } from '../page.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../records.ts';
 
 /** Entries in a row. */
@@ -183,7 +183,7 @@ export function readKeyPage<Key extends TimedKey>(
   database: Database<true, Key>,
   prefix: readonly string[],
   request: PageRequest,
-) {
+): StoredPage<TimedEntry> {
   const { from, limit } = request;
   const range = {
     reverse: true,
@@ -192,10 +192,11 @@ export function readKeyPage<Key extends TimedKey>(
     offset: from?.skip ?? 0,
     limit,
   };
-  const entries: TimedEntry[] = [];
-  for (const key of database.getKeys(range))
-    entries.push({ id: String(key.at(-1)), time: Number(key.at(-2)) });
-  return { entries, next: findNextPlace(entries, request) };
+  const items = [...database.getKeys(range)].map((key) => ({
+    id: String(key.at(-1)),
+    time: Number(key.at(-2)),
+  }));
+  return { items, next: findNextPlace(items, request) };
 }
 
 const AFTER_ALL_NAMES = '\uffff';

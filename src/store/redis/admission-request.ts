@@ -30,14 +30,6 @@ const READ_ONLY = 0;
 /** In the script's ARGV for a request without a grant; else the index of its key among those of grants. */
 const NO_GRANT_INDEX = 0;
 
-/** A batch as it was sent. */
-interface EncodedBatch {
-  readonly requests: readonly AdmissionRequest[];
-  readonly wanted: readonly WantedPermits[];
-  /** The place of each grant's key among those of grants, from 1. */
-  readonly grantIndexes: ReadonlyMap<string, number>;
-}
-
 /** A key is one window, of one length and maximum: requests that share a window, or a grant, name it by its index. */
 export function encodeRequests(
   requests: readonly AdmissionRequest[],
@@ -84,7 +76,8 @@ export function encodeRequests(
       ...wanted.flatMap(({ window, permits }) => [indexes.get(window.key) ?? 0, permits]),
       ...args,
     ],
-    batch: { requests, wanted, grantIndexes } satisfies EncodedBatch,
+    /** The batch as it was sent, and the place of each grant's key among those of grants, from 1. */
+    batch: { requests, wanted, grantIndexes },
   };
 }
 
@@ -106,7 +99,7 @@ const VALUES = 4;
 /** Reads the outcome of each request, in their order, and the permits of each window from which they were wanted. */
 export function readReply(
   reply: unknown,
-  { requests, wanted, grantIndexes }: EncodedBatch,
+  { requests, wanted, grantIndexes }: ReturnType<typeof encodeRequests>['batch'],
   suffix: string,
 ) {
   const firstVersion = 1 + VALUES * requests.length;

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { LinkedList } from '../../platform/bounded-map.ts';
 import type { ClockAndLog } from '../../platform/log.ts';
-import { findNextPlace, type PageRequest, type TimedEntry } from '../page.ts';
+import { findNextPlace, type PageRequest, type StoredPage, type TimedEntry } from '../page.ts';
 import { StoreUnavailable } from '../store.ts';
 import {
   type Backoff,
@@ -265,7 +265,11 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 // Sorted sets of times: read page by page, the latest first; and removal from them.
 
-export async function readSetPage(commands: CommandRunner, set: string, request: PageRequest) {
+export async function readSetPage(
+  commands: CommandRunner,
+  set: string,
+  request: PageRequest,
+): Promise<StoredPage<TimedEntry>> {
   const { from, limit } = request;
   const flat = await commands.run((client) =>
     client.zrevrangebyscore(
@@ -278,8 +282,8 @@ export async function readSetPage(commands: CommandRunner, set: string, request:
       limit,
     ),
   );
-  const entries = toEntries(flat);
-  return { entries, next: findNextPlace(entries, request) };
+  const items = toEntries(flat);
+  return { items, next: findNextPlace(items, request) };
 }
 
 /** The reply alternates members and scores. */

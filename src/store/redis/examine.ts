@@ -3,6 +3,7 @@ import { Redis } from 'ioredis';
 import { type Clock, pause } from '../../platform/clock.ts';
 import { type ClockAndLog, describeCause } from '../../platform/log.ts';
 import { buildGrantKey, buildListedGrantKey, buildOAuthKey, GRANT_LIST_KEY } from '../keys.ts';
+import { type PageRequest, readPages } from '../page.ts';
 import { SEAL_ENDING_LENGTH } from '../seal/seal.ts';
 import type { RedisServerFacts } from '../store.ts';
 import { type CommandRunner, createCommandRunner, readSetPage } from './command-runner.ts';
@@ -89,7 +90,7 @@ async function measureLatency(ping: () => Promise<unknown>, clock: Clock) {
 const MAX_SCANS = 50;
 const KEYS_PER_SCAN = 1000;
 const MAX_RECORDS = 50;
-const SEALED = new Set(['question', 'login', 'code'].map((kind) => buildOAuthKey(kind, '')));
+const SEALED = ['question', 'login', 'code'].map((kind) => buildOAuthKey(kind, ''));
 
 async function readSealedRecords(server: Redis): Promise<readonly string[]> {
   const keys: string[] = [];
@@ -99,7 +100,7 @@ async function readSealedRecords(server: Redis): Promise<readonly string[]> {
     const scanned = await ifAllowed(server.scan(cursor, 'MATCH', pattern, 'COUNT', KEYS_PER_SCAN));
     if (scanned === undefined) break;
     const [next, found] = scanned;
-    keys.push(...found.filter((key) => [...SEALED].some((prefix) => key.startsWith(prefix))));
+    keys.push(...found.filter((key) => SEALED.some((prefix) => key.startsWith(prefix))));
     cursor = next;
     if (cursor === '0') break;
   }
@@ -115,7 +116,7 @@ async function readSealedRecords(server: Redis): Promise<readonly string[]> {
 export const listServers = (client: RedisClient): readonly Redis[] =>
   'nodes' in client ? client.nodes('master') : [client];
 
-const MODES = new Set(['standalone', 'cluster', 'sentinel'] as const);
+const MODES = ['standalone', 'cluster', 'sentinel'] as const;
 
 export async function readServerFacts(server: Redis): Promise<RedisServerFacts> {
   const info = parseInfo(await ifAllowed(server.info()));
@@ -133,7 +134,7 @@ export async function readServerFacts(server: Redis): Promise<RedisServerFacts> 
   const role = info.get('role');
   return {
     version,
-    mode: [...MODES].find((mode) => mode === info.get('redis_mode')),
+    mode: MODES.find((mode) => mode === info.get('redis_mode')),
     role: role === undefined ? undefined : role === 'master' ? 'primary' : 'replica',
     evictionPolicy: policy ?? info.get('maxmemory_policy'),
     persistence: describePersistence(appendOnly, save),
@@ -178,9 +179,8 @@ async function countOlderGrants(
 ): Promise<GrantCount> {
   let all = 0;
   let older = 0;
-  let from: Awaited<ReturnType<typeof readSetPage>>['next'];
-  do {
-    const { entries, next } = await readSetPage(commands, GRANT_LIST_KEY, { from, limit: PAGE });
+  const readPage = (request: PageRequest) => readSetPage(commands, GRANT_LIST_KEY, request);
+  for await (const entries of readPages(readPage, PAGE)) {
     const keys = entries.map(({ id }) => buildGrantKey(id.slice(LISTED.length)));
     const endings = await commands.run((client) =>
       Promise.all(keys.map((key) => client.getrange(key, -SEAL_ENDING_LENGTH, -1))),
@@ -189,7 +189,6 @@ async function countOlderGrants(
     const standing = endings.filter((ending) => ending !== '');
     all += standing.length;
     older += standing.filter(isOlder).length;
-    from = next;
-  } while (from !== undefined);
+  }
   return { all, older };
 }

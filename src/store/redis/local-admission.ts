@@ -14,30 +14,30 @@ import {
   NO_GRANT,
   NO_SESSION,
   type SessionAccess,
-  type SessionLookup,
   type SessionRecord,
   type Windows,
 } from '../store.ts';
+import type { AdmissionRequest } from './admission-request.ts';
 import type { RedisAccess } from './command-runner.ts';
 import { toShareLife } from './leased-permits.ts';
 import { isSlideDue, SESSION_FIELDS, tryParseSession } from './sessions.ts';
 import type { Shares, TakenPermits } from './shares.ts';
 import { createTracking } from './tracking.ts';
 
-export type AdmitRequest = Windows['admitRequest'];
+export type AdmitInRedis = (request: AdmissionRequest) => Promise<Admission>;
+
+/** The session and the grant of a request. */
+type WantedRecords = Pick<AdmissionRequest, 'access' | 'grantKey'>;
 
 /** Session and grant as this process knows them. */
-export interface KnownRecords {
-  readonly session: SessionLookup;
-  readonly grant: GrantLookup;
-}
+type KnownRecords = Pick<Admission, 'session' | 'grant'>;
 
 /** Records of which Redis reports changes. */
 export interface TrackedRecords {
   /** Undefined if Redis has to be asked: a record is not certain at this moment, or the session is to slide. */
-  find(access: SessionAccess | undefined, grantKey: string | undefined): KnownRecords | undefined;
+  find(wanted: WantedRecords): KnownRecords | undefined;
   /** Tracks records that Redis was asked for, in the background. */
-  learn(access: SessionAccess | undefined, grantKey: string | undefined, found: KnownRecords): void;
+  learn(wanted: WantedRecords, found: KnownRecords): void;
 }
 
 const toMissing = (missing: readonly LimitWindow[]): TakenPermits => ({
@@ -53,16 +53,17 @@ const NOTHING_ASKED: KnownRecords = { session: NO_SESSION, grant: NO_GRANT };
 
 /** Without shares Redis counts each request, and without tracked records it reads the records of each. */
 export function createLocalAdmission(
-  admitInRedis: AdmitRequest,
+  admitInRedis: AdmitInRedis,
   shares: Shares | undefined,
   records: TrackedRecords | undefined,
-): AdmitRequest {
-  if (shares === undefined && records === undefined) return admitInRedis;
+): Windows['admitRequest'] {
+  if (shares === undefined && records === undefined)
+    return (windows, access, grantKey) => admitInRedis({ windows, access, grantKey });
 
-  const findRecords: TrackedRecords['find'] = (access, grantKey) =>
-    access === undefined && grantKey === undefined
+  const findRecords = (wanted: WantedRecords) =>
+    wanted.access === undefined && wanted.grantKey === undefined
       ? NOTHING_ASKED
-      : records?.find(access, grantKey);
+      : records?.find(wanted);
 
   const takePermits = (windows: readonly LimitWindow[]) =>
     shares?.take(windows) ?? toMissing(windows);
@@ -74,8 +75,7 @@ export function createLocalAdmission(
   /** Has Redis count in the windows that are left, and read unknown records. */
   async function askRedis(
     taken: TakenPermits,
-    access: SessionAccess | undefined,
-    grantKey: string | undefined,
+    request: AdmissionRequest,
     known: KnownRecords | undefined,
   ): Promise<Admission> {
     const { missing, verdict } = taken;
@@ -83,17 +83,17 @@ export function createLocalAdmission(
     let admission: Admission;
     try {
       admission = await (known === undefined
-        ? admitInRedis(missing, access, grantKey)
-        : countOnly(missing, access, grantKey, known));
+        ? admitInRedis({ ...request, windows: missing })
+        : countOnly(missing, request, known));
     } catch (failure) {
       if (verdict !== undefined && isCounted) return complete(taken, toFailed(failure));
       shares?.giveBack(taken);
       throw failure;
     }
-    if (known === undefined) records?.learn(access, grantKey, admission);
+    if (known === undefined) records?.learn(request, admission);
     // Without a grant nothing is counted.
     const isLetIn = isCounted
-      ? grantKey === undefined || !isMissingGrant(admission.grant)
+      ? request.grantKey === undefined || !isMissingGrant(admission.grant)
       : admission.verdict?.isAdmitted === true;
     if (!isLetIn) shares?.giveBack(taken);
     if (!isLetIn || verdict === undefined) return admission;
@@ -103,18 +103,17 @@ export function createLocalAdmission(
   /** Known records may have changed while Redis counted. */
   async function countOnly(
     windows: readonly LimitWindow[],
-    access: SessionAccess | undefined,
-    grantKey: string | undefined,
+    wanted: WantedRecords,
     { grant: knownGrant }: KnownRecords,
   ): Promise<Admission> {
-    const counted = await admitInRedis(windows, undefined);
+    const counted = await admitInRedis({ windows, access: undefined });
     // A grant that was not asked for reads like one that has ended.
     if (counted.verdict?.isAdmitted === false) return { ...counted, grant: knownGrant };
-    let found = findRecords(access, grantKey);
+    let found = findRecords(wanted);
     try {
       if (found === undefined) {
-        found = await admitInRedis([], access, grantKey);
-        records?.learn(access, grantKey, found);
+        found = await admitInRedis({ ...wanted, windows: [] });
+        records?.learn(wanted, found);
       }
     } catch (failure) {
       found = toFailed(failure);
@@ -123,26 +122,22 @@ export function createLocalAdmission(
   }
 
   return function admitRequest(windows, access, grantKey) {
-    const known = findRecords(access, grantKey);
+    const request = { windows, access, grantKey };
+    const known = findRecords(request);
     const taken = takePermits(windows);
-    return (
-      admitHere(taken, known) ??
-      admitOrRefuse(askRedis(taken, access, grantKey, known), [windows, access, grantKey])
-    );
+    return admitHere(taken, known) ?? admitOrRefuse(askRedis(taken, request, known), request);
   };
 
   /** Redis also refuses because of permits that this process took meanwhile: while some are left, the request gets one. */
-  async function admitOrRefuse(
-    asking: Promise<Admission>,
-    [windows, access, grantKey]: Parameters<AdmitRequest>,
-  ) {
+  async function admitOrRefuse(asking: Promise<Admission>, request: AdmissionRequest) {
+    const { windows } = request;
     const admission = await asking;
     const refusing = findRefusing(windows, admission);
     if (refusing === undefined || !shares?.hasLeft(refusing))
       return markRefusal(windows, admission);
-    const known = findRecords(access, grantKey);
+    const known = findRecords(request);
     const taken = takePermits(windows);
-    const second = admitHere(taken, known) ?? (await askRedis(taken, access, grantKey, known));
+    const second = admitHere(taken, known) ?? (await askRedis(taken, request, known));
     return markRefusal(windows, second);
   }
 
@@ -259,13 +254,13 @@ export function createTrackedRecords(commandClient: Redis, redis: RedisAccess) {
   }
 
   const records: TrackedRecords = {
-    find(access, grantKey) {
+    find({ access, grantKey }) {
       if (!tracking.isCertain()) return undefined;
       const session = access === undefined ? NO_SESSION : findSession(access);
       const grant = grantKey === undefined ? NO_GRANT : findGrant(grantKey);
       return session && grant && { session, grant };
     },
-    learn(access, grantKey, { session, grant }) {
+    learn({ access, grantKey }, { session, grant }) {
       if (tracking.getReader() === undefined) return;
       if (access !== undefined && 'record' in session && session.record !== undefined)
         read('session', buildSessionKey(sessionKeyPrefix, access.sessionId));

@@ -35,7 +35,7 @@ import { connectToRedis } from './connect.ts';
 import { type Backoff, idleBackoff } from './connection.ts';
 import { listServers, readServerFacts } from './examine.ts';
 import {
-  type AdmitRequest,
+  type AdmitInRedis,
   createLocalAdmission,
   createTrackedRecords,
   type TrackedRecords,
@@ -170,14 +170,14 @@ function createRedisKeyValue(commands: CommandRunner, changeKey: ChangeKey): Key
       return removed === 1;
     },
     async readListed(list, request) {
-      const { entries, next } = await readSetPage(commands, list, request);
+      const page = await readSetPage(commands, list, request);
       const items = await Promise.all(
-        entries.map(async ({ id: key, time: expiresAt }) => {
+        page.items.map(async ({ id: key, time: expiresAt }) => {
           const value = await commands.run((client) => client.get(key));
           return value === null ? [] : [{ key, value, expiresAt }];
         }),
       );
-      return { items: items.flat(), next };
+      return { items: items.flat(), next: page.next };
     },
     async countListed(list) {
       return Number(await commands.run((client) => runCountList(client, [list], [])));
@@ -258,9 +258,9 @@ function createRedisWindows(
   const slidesRarely = shares !== undefined || records !== undefined;
   const admitTogether = createAdmissionBatches(redis, shares, slidesRarely);
   /** On a single server, one script handles all windows, the grant and the session. */
-  const admitInRedis: AdmitRequest = isCluster
+  const admitInRedis: AdmitInRedis = isCluster
     ? createClusterAdmission(redis, admitTogether)
-    : (windows, access, grantKey) => admitTogether('', { windows, access, grantKey });
+    : (request) => admitTogether('', request);
 
   return {
     admitRequest: createLocalAdmission(admitInRedis, shares, records),
@@ -286,8 +286,8 @@ function createRedisWindows(
 function createClusterAdmission(
   { commands, sessionKeyPrefix }: RedisAccess,
   admitTogether: AdmitTogether,
-): AdmitRequest {
-  return async function admitRequest(windows, access, grantKey) {
+): AdmitInRedis {
+  return async function admitRequest({ windows, access, grantKey }) {
     const grant: GrantLookup =
       grantKey === undefined
         ? NO_GRANT

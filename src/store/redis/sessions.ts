@@ -123,8 +123,8 @@ export function createRedisSessions(
 
     async listSessions(request, owner) {
       const set = owner === undefined ? index : buildUserSetKey(owner);
-      const { entries, next } = await readSetPage(commands, set, request);
-      const found = await Promise.all(entries.map(({ id }) => readListed(id)));
+      const { items, next } = await readSetPage(commands, set, request);
+      const found = await Promise.all(items.map(({ id }) => readListed(id)));
       return { items: found.filter((session) => session !== undefined), next };
     },
   };

@@ -15,7 +15,7 @@ import type { Bus } from '../store.ts';
 export type Replicas<Message extends object> = ReturnType<typeof createReplicas<Message>>;
 
 /** Members of `Runtime`. */
-export interface ReplicaSurroundings extends ClockAndLog {
+interface ReplicaSurroundings extends ClockAndLog {
   readonly store: Bus;
   /** May wait for the shared store, at first and from time to time. */
   getSeal(): Promise<Seal>;

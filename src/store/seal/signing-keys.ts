@@ -16,7 +16,7 @@ import type { Seal } from './seal.ts';
 
 export type SigningKeys = ReturnType<typeof createSigningKeys>;
 
-export interface SigningKey {
+interface SigningKey {
   /** RFC 7638: the thumbprint of the public key. */
   readonly kid: string;
   readonly privateKey: KeyObject;

@@ -1,4 +1,5 @@
 // §21.2: implements tracing with OpenTelemetry's API and SDK. Loaded only if a collector is configured.
+import { randomUUID } from 'node:crypto';
 import {
   type Span as ApiSpan,
   context,
@@ -20,7 +21,6 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { CollectorConfig } from '../../config/groups/telemetry.ts';
 import { pause, systemClock } from '../../platform/clock.ts';
-import { generateInstanceId } from '../../platform/ids.ts';
 import type { ClockAndLog } from '../../platform/log.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../../platform/own-files.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
@@ -171,7 +171,7 @@ async function createProvider(config: CollectorConfig, watch: ClockAndLog) {
   const provider = new TracerProvider({
     resource: resourceFromAttributes({
       'service.version': PACKAGE_VERSION,
-      'service.instance.id': generateInstanceId(),
+      'service.instance.id': randomUUID(),
       ...config.resourceAttributes,
       'service.name': config.serviceName,
     }),

@@ -13,7 +13,7 @@ import {
   fetchWithLimits,
 } from '../../../src/platform/fetch-with-limits.ts';
 import { toProxyError } from '../../../src/platform/http-client/connect.ts';
-import { openFetch } from '../../../src/platform/outbound/outbound-network.ts';
+import { openOutboundNetwork } from '../../../src/platform/outbound/outbound-network.ts';
 import { toConnectionError } from '../../../src/servers/http/failures.ts';
 import { freePort } from '../../support/gateway/ports.ts';
 import { closeAfterTest } from '../../support/lifetimes.ts';
@@ -29,7 +29,7 @@ const LIMITS = { timeoutMs: 60_000, maxBytes: 1000 };
 async function open({ keepsConnections = true, isProxy = false } = {}) {
   const server = closeAfterTest(await startRawConnections());
   const outbound = isProxy ? { ...NO_PROXY, httpsProxy: server.url.origin } : NO_PROXY;
-  const { fetch, close } = closeAfterTest(openFetch({ outbound, keepsConnections }));
+  const { fetch, close } = closeAfterTest(openOutboundNetwork({ outbound, keepsConnections }));
   return { server, fetch, close, url: server.url.href };
 }
 
@@ -239,7 +239,7 @@ describe('a proxy', () => {
     async (url) => {
       const proxy = `http://127.0.0.1:${await freePort()}`;
       const outbound = { httpProxy: proxy, httpsProxy: proxy, noProxy: [] };
-      const { fetch } = closeAfterTest(openFetch({ outbound }));
+      const { fetch } = closeAfterTest(openOutboundNetwork({ outbound }));
       await expect(fetch(url, {})).rejects.toMatchObject({
         name: 'ProxyError',
         code: 'ERR_PROXY_UNREACHABLE',
@@ -284,7 +284,7 @@ describe('a proxy', () => {
     await once(proxy, 'listening');
     const { port } = proxy.address() as AddressInfo;
     const outbound = { ...NO_PROXY, httpsProxy: `https://localhost:${port}` };
-    const { fetch } = closeAfterTest(openFetch({ outbound }));
+    const { fetch } = closeAfterTest(openOutboundNetwork({ outbound }));
     await expect(fetch('https://id.example/keys', {})).rejects.toMatchObject({
       code: 'ERR_PROXY_FAILED',
       cause: { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' },
