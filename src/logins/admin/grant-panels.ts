@@ -197,8 +197,7 @@ function describeGrant(grant: Grant, issuers: Issuers): JsonObject {
     createdAt: renderTime(createdAt),
     refreshedAt: issued.issuedAt > createdAt ? renderTime(issued.issuedAt) : undefined,
     renewedAt: renewedAt > createdAt ? renderTime(renewedAt) : undefined,
-    renewalFailsSince:
-      grant.renewalFailedAt === undefined ? undefined : renderTime(grant.renewalFailedAt),
+    renewalFailsSince: renderTime(grant.renewalFailedAt),
   };
 }
 
@@ -333,7 +332,7 @@ function describeSession({ listed, person }: PersonsSession, issuers: Issuers): 
   const { record, expiresAt } = listed;
   const { sessionId: id, server, protocolVersion } = record;
   const owner = readOwner(record);
-  const info = record.clientInfo === undefined ? undefined : parseObject(record.clientInfo);
+  const info = parseObject(record.clientInfo ?? '');
   return {
     id,
     ...(owner && describeUser(owner, issuers)),

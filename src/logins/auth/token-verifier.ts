@@ -10,6 +10,7 @@ import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
+import { readText } from '../identity/identity.ts';
 import type { VerificationKey } from './jwk.ts';
 import {
   ACCESS_TOKEN,
@@ -22,7 +23,7 @@ import {
 } from './jws.ts';
 import type { KeySet } from './key-set.ts';
 
-export interface TokenInspection {
+interface TokenInspection {
   /** The user that the token names, for the log; may be set for a token with a problem, too. */
   readonly sub: string | undefined;
   /**
@@ -46,8 +47,6 @@ interface TokenRules
   /** `TOKEN_SIGNATURE_MEMORY`: the number of tokens with a valid signature that are remembered. */
   readonly signatureMemory: number;
 }
-
-export type TokenVerifier = ReturnType<typeof createTokenVerifier>;
 
 export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRules) {
   const { issuer, signatureMemory } = rules;
@@ -104,9 +103,8 @@ export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRu
         const { sub } = readUser(parseToken(text));
         return { sub, problem: undefined };
       } catch (thrown) {
-        const { sub } = readUnverifiedClaims(text) ?? {};
-        const isNamed = typeof sub === 'string' && sub !== '';
-        return { sub: isNamed ? sub : undefined, problem: toGatewayError(thrown) };
+        const sub = readText(readUnverifiedClaims(text)?.sub);
+        return { sub, problem: toGatewayError(thrown) };
       }
     },
   };

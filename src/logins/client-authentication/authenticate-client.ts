@@ -14,13 +14,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { buildAssertionKey } from '../../store/keys.ts';
 import { claimOnce } from '../../store/records.ts';
 import { findSigner, type ParsedToken, verifySignature } from '../auth/jws.ts';
-import {
-  createKeySet,
-  type FetchRuntime,
-  type KeyHint,
-  type KeySet,
-  selectCandidates,
-} from '../auth/key-set.ts';
+import { createKeySet, type KeyHint, type KeySet, selectCandidates } from '../auth/key-set.ts';
 import type { MachineClient, MachineClients } from '../auth/machine-clients.ts';
 import { computeNotedSeconds } from '../auth/token-verifier.ts';
 import { isSecretOf } from './machine-client-shape.ts';
@@ -208,13 +202,12 @@ const failClient = (clientId: string | undefined, facts: JsonObject): never =>
 
 type ClientKeySets = ReturnType<typeof createClientKeySets>;
 
-export function createClientKeySets(runtime: FetchRuntime, machineClients: MachineClients) {
+export function createClientKeySets(runtime: Runtime, machineClients: MachineClients) {
   const byUrl = new Map<string, KeySet>();
 
   function open(url: string) {
     const keySet = createKeySet(runtime, {
       url,
-      metadata: undefined,
       owner: {
         name: `The key set of a client (${stripUri(url)})`,
         advice: 'Check its "jwksUri" in the configuration file, and the outbound network.',

@@ -12,7 +12,7 @@ import { isSafeForTokens } from '../../platform/address.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
 import { quote } from '../../platform/text.ts';
-import { createKeySet, type FetchRuntime, type KeySet } from '../auth/key-set.ts';
+import { createKeySet, type KeySet } from '../auth/key-set.ts';
 import { MACHINE_SUBJECT_PREFIX } from '../auth/machine-clients.ts';
 import {
   createReadToken,
@@ -189,11 +189,11 @@ const SETTING: IssuerSetting = {
   advice: 'If this is your provider, name it in ID_JAG_ISSUERS exactly as it names itself.',
 };
 
-export type AssertionIssuers = ReturnType<typeof createAssertionIssuers>;
+type AssertionIssuers = ReturnType<typeof createAssertionIssuers>;
 
 /** `provider` is that of logins, whose keys are fetched already. */
 export function createAssertionIssuers(
-  runtime: FetchRuntime,
+  runtime: BrokerRuntime,
   issuers: readonly string[],
   provider: { readonly issuer: string; readonly keySet: KeySet },
 ) {
@@ -214,9 +214,8 @@ export function createAssertionIssuers(
   };
 }
 
-function openKeySet(runtime: FetchRuntime, issuer: string) {
+function openKeySet(runtime: BrokerRuntime, issuer: string) {
   const keySet = createKeySet(runtime, {
-    url: undefined,
     metadata: requireSafeKeys(createProviderMetadata(runtime, issuer, SETTING)),
     owner: {
       name: `The key set of an issuer of assertions (${stripUri(issuer)})`,
