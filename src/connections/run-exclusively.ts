@@ -6,7 +6,7 @@ import type { Runtime } from '../runtime/runtime.ts';
 import { buildConnectionLockKey } from '../store/keys.ts';
 import type { KeptConnections } from './kept-connections.ts';
 
-export interface ExclusiveWork<Result> {
+interface ExclusiveWork<Result> {
   /** Names the work. */
   readonly hash: string;
   /**

@@ -42,8 +42,7 @@ import {
 } from './client-id-metadata/client-documents.ts';
 import { createDocumentOffer, createUncheckedOffer } from './client-id-metadata/document-offer.ts';
 import { createRegister } from './clients/registration.ts';
-import { createConsent } from './consent/consent.ts';
-import type { ListShownTools } from './consent/consent-page.ts';
+import { createConsent, type ListShownTools } from './consent/consent.ts';
 import {
   createDiscoveryEndpoints,
   createOAuthEndpoints,

@@ -35,7 +35,7 @@ import {
 import type { KnownIssuers } from './known-issuers.ts';
 import { createNoAnswerProblem, type Outbound } from './outbound.ts';
 
-export interface ChosenClient extends Omit<OAuthClient, 'audience'> {
+interface ChosenClient extends Omit<OAuthClient, 'audience'> {
   readonly source: ClientSource;
 }
 

@@ -15,7 +15,7 @@ import { type ConnectionPlace, type ConnectionRecord, isMadeFor } from '../conne
 import type { OAuthClients } from './clients.ts';
 import type { Outbound } from './outbound.ts';
 
-export type TokenEndpoint = ReturnType<typeof createTokenEndpoint>;
+type TokenEndpoint = ReturnType<typeof createTokenEndpoint>;
 
 /** For all servers together. */
 const MAX_RUNNING = 200;
@@ -44,15 +44,15 @@ export function createTokenEndpoint(
       stopWaiting();
       return run();
     };
-    const known = byServer.get(server);
-    const queue =
-      known ??
-      createWorkQueue({
+    let queue = byServer.get(server);
+    if (queue === undefined) {
+      queue = createWorkQueue({
         maxRunning: MAX_RUNNING_OF_SERVER,
         maxWaiting: MAX_WAITING_OF_SERVER,
         createRefusal,
       });
-    if (known === undefined) byServer.set(server, queue);
+      byServer.set(server, queue);
+    }
     try {
       return await queue.run(() => all.run(begin, { signal }), { signal });
     } finally {

@@ -35,7 +35,6 @@ export function createProviderLogins(
   verifier: IdTokenVerifier,
 ) {
   const { oauth, baseUrl, fetch, clock } = runtime;
-  const { listNamedClaims } = runtime.servers;
   const { provider, providerClient } = oauth;
   const { issuer } = provider;
   const { errorCodes, spentRefreshTokenError, accessTokensLast = false } = provider.quirks;
@@ -44,12 +43,12 @@ export function createProviderLogins(
   /** Some providers identify users by an ID token, one by an API. */
   const sources = {
     openid: () => ({
-      readIdentity: createReadIdentity(runtime, verifier, metadata, listNamedClaims),
+      readIdentity: createReadIdentity(runtime, verifier, metadata),
       // A limit of its own: a stalled revocation endpoint must not block logins.
       revoke: createRevokeTokens(providerClient, createProviderApi(fetch), endpoints),
     }),
     github: () => ({
-      readIdentity: createReadGithubIdentity(runtime, listNamedClaims),
+      readIdentity: createReadGithubIdentity(runtime),
       revoke: createRevokeGithubToken(runtime),
     }),
   };

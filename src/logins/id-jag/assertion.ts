@@ -130,10 +130,12 @@ const CHECKS: readonly Check[] = [
     if (found !== clientId) failMember('client_id', found, `the client that sent it: ${clientId}`);
   },
   checkTimes,
-  // An assertion that is bound to a key proves nothing without that key (RFC 7800), and DPoP is not supported.
-  (claims) => requireAbsent('cnf', claims),
-  // With several tenants, `sub` alone is ambiguous.
-  (claims) => requireAbsent('tenant', claims),
+  (claims) => {
+    // An assertion that is bound to a key proves nothing without that key (RFC 7800), and DPoP is not supported. With several
+    // tenants, `sub` alone is ambiguous.
+    for (const member of ['cnf', 'tenant'])
+      if (Object.hasOwn(claims, member)) failMember(member, claims[member], 'no such claim');
+  },
 ];
 
 function checkTimes(claims: JsonObject, { now, tolerance }: ExpectedAssertion) {
@@ -171,10 +173,6 @@ function readText(member: string, found: unknown) {
 
 const readTime = (member: string, found: unknown) =>
   isTime(found) ? found : failMember(member, found, 'a number of seconds');
-
-function requireAbsent(member: string, claims: JsonObject) {
-  if (Object.hasOwn(claims, member)) failMember(member, claims[member], 'no such claim');
-}
 
 /** `found` is cut: a stranger may have chosen it. @throws GatewayError always. */
 export const failMember = (member: string, found: unknown, expected: string): never =>

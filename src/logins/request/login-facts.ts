@@ -258,7 +258,7 @@ export function logLogin(log: Log, { isRefresh, isLastAnswer, ...login }: Logged
 // §22.4: list of the last failed logins at all replicas, for operators.
 
 /** Never has a token, a code or a secret. */
-export interface LoginFailure {
+interface LoginFailure {
   /** Step that failed. */
   readonly step: LoginStep;
   /** OAuth client ID, as sent. */
@@ -271,15 +271,15 @@ export interface LoginFailure {
 }
 
 /** `call`: the client got a token, which the gateway does not accept. */
-export type LoginStep = 'register' | 'authorize' | 'consent' | 'callback' | 'token' | 'call';
+type LoginStep = 'register' | 'authorize' | 'consent' | 'callback' | 'token' | 'call';
 
-export interface NotedLoginFailure extends LoginFailure {
+interface NotedLoginFailure extends LoginFailure {
   /** ISO 8601, UTC. */
   readonly time: string;
 }
 
 /** Returns at once: no request waits for the store here. */
-export type NoteLoginFailure = (failure: LoginFailure) => void;
+type NoteLoginFailure = (failure: LoginFailure) => void;
 
 export type LoginFailures = ReturnType<typeof createLoginFailures>;
 
