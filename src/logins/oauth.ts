@@ -120,11 +120,6 @@ export function createAuthorizationEndpoints(runtime: Runtime, needs: Authorizat
   );
   const { noteRefusal } = mode.logins;
 
-  /** A token that names no user is never given again: it need not be looked up. */
-  async function noteRefusedToken(token: string) {
-    if (auth.inspectToken(token).sub !== undefined) await noteRefusal?.(token);
-  }
-
   return {
     endpoints: [
       ...createOAuthEndpoints(oauth.popups, mode, front),
@@ -132,7 +127,12 @@ export function createAuthorizationEndpoints(runtime: Runtime, needs: Authorizat
     ],
     ownPages: mode.ownPages,
     /** To be called with each token that is refused with 401, before its bearer gets the reply. Undefined if that changes nothing. Never rejects. */
-    noteRefusedToken: noteRefusal && noteRefusedToken,
+    noteRefusedToken:
+      noteRefusal &&
+      (async (token: string) => {
+        // A token that names no user is never given again: it need not be looked up.
+        if (auth.inspectToken(token).sub !== undefined) await noteRefusal(token);
+      }),
     /** From now on, checks regularly whether documents of clients can be fetched. */
     start: documentOffer.start,
     close: documentOffer.close,

@@ -35,7 +35,7 @@ import {
 import type { KnownIssuers } from './known-issuers.ts';
 import { createNoAnswerProblem, type Outbound } from './outbound.ts';
 
-interface ChosenClient extends Omit<OAuthClient, 'audience'> {
+export interface ChosenClient extends Omit<OAuthClient, 'audience'> {
   readonly source: ClientSource;
 }
 

@@ -18,7 +18,7 @@ import {
 
 export type KnownIssuers = ReturnType<typeof createKnownIssuers>;
 
-interface KnownIssuer {
+export interface KnownIssuer {
   readonly issuer: string;
   /** Origins of issuer and endpoints. */
   readonly origins: readonly string[];

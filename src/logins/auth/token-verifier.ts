@@ -55,8 +55,8 @@ export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRu
   const parseToken = createTokenParser(rules.maxTokenBytes, ACCESS_TOKEN, signers);
 
   /**
-   * Reads the user of a token with a valid signature; without `signer`, of a token that its issuer has just sent. A signature that was
-   * found valid is remembered: others may become so, by new keys.
+   * Reads the user of a token with a valid signature; without `signer`, of a token that its issuer has just sent. A valid
+   * signature is remembered; an invalid one never is, since there may be new keys.
    *
    * @throws GatewayError with the reason of §7.1.
    */
@@ -259,13 +259,18 @@ export interface ForeignClaim {
 const NOT_BOUND =
   'Only plain bearer tokens are accepted: switch off DPoP and certificate-bound tokens for this client at the provider.';
 
-/** RFC 8417 §2.2, RFC 7800 §3.1, and the `typ` claim that Keycloak writes. */
-const NEVER_IN_ACCESS_TOKENS: readonly ForeignClaim[] = [
-  { claim: 'events', kind: 'a security event or logout token' },
-  { claim: 'cnf', kind: 'a token bound to a key of its client', advice: NOT_BOUND },
+/** The `typ` claim that Keycloak writes. */
+export const KEYCLOAK_TYPES: readonly ForeignClaim[] = [
   { claim: 'typ', value: 'Refresh', kind: 'a refresh token' },
   { claim: 'typ', value: 'Offline', kind: 'a refresh token' },
   { claim: 'typ', value: 'Logout', kind: 'a logout token' },
+];
+
+/** RFC 8417 §2.2, RFC 7800 §3.1. */
+const NEVER_IN_ACCESS_TOKENS: readonly ForeignClaim[] = [
+  { claim: 'events', kind: 'a security event or logout token' },
+  { claim: 'cnf', kind: 'a token bound to a key of its client', advice: NOT_BOUND },
+  ...KEYCLOAK_TYPES,
 ];
 
 /** OpenID Connect Core §3.1.3.6, §3.3.2.11, FAPI 1.0 part 2 §5.1, and Keycloak's `typ`. */

@@ -46,7 +46,7 @@ export const isMeant = (by: GrantEndedBy): boolean => by === 'user' || by === 'o
 
 export type Logouts = ReturnType<typeof createLogouts>;
 
-interface MarkedLogin {
+export interface MarkedLogin {
   readonly user: UserIdentity;
   readonly clientId: string;
   /** Its session at the provider; undefined if the provider names none. */

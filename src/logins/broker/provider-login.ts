@@ -144,7 +144,7 @@ const OF_CLIENT_OR_USER = new Set([
 // RFC 6749 §5.1: validates the provider's token response, member by member. Errors name the member, for whoever has to fix it.
 
 /** The provider's response: its tokens are valid, whatever user they belong to. */
-interface ProviderAnswer {
+export interface ProviderAnswer {
   /** RFC 6749 §5.1. */
   readonly answer: JsonObject;
   readonly tokens: ProviderTokens;

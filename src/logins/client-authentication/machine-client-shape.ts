@@ -28,7 +28,7 @@ import {
 } from '../auth/machine-clients.ts';
 import { MAX_SCOPES, MAX_TOKEN_RESOURCES } from '../grants/token-codec.ts';
 
-interface PlacedClient {
+export interface PlacedClient {
   readonly client: Omit<MachineClient, 'mark' | 'place'>;
   readonly place: FilePlace;
   readonly line: number;

@@ -27,7 +27,7 @@ export interface AccessToken {
   readonly resourceHashes: readonly string[];
 }
 
-interface RefreshToken {
+export interface RefreshToken {
   readonly grantId: string;
   readonly generation: number;
 }

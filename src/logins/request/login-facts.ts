@@ -258,7 +258,7 @@ export function logLogin(log: Log, { isRefresh, isLastAnswer, ...login }: Logged
 // §22.4: list of the last failed logins at all replicas, for operators.
 
 /** Never has a token, a code or a secret. */
-interface LoginFailure {
+export interface LoginFailure {
   /** Step that failed. */
   readonly step: LoginStep;
   /** OAuth client ID, as sent. */
@@ -273,7 +273,7 @@ interface LoginFailure {
 /** `call`: the client got a token, which the gateway does not accept. */
 type LoginStep = 'register' | 'authorize' | 'consent' | 'callback' | 'token' | 'call';
 
-interface NotedLoginFailure extends LoginFailure {
+export interface NotedLoginFailure extends LoginFailure {
   /** ISO 8601, UTC. */
   readonly time: string;
 }
