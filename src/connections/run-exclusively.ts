@@ -42,7 +42,8 @@ export function createRunExclusively<Result>(
     let holder: string | undefined;
     let isReleased = false;
     let wake = () => {};
-    const stopListening = locks.onRelease(hash, () => {
+    const stopListening = locks.onRelease((released) => {
+      if (released !== hash) return;
       isReleased = true;
       wake();
     });
