@@ -86,7 +86,7 @@ type Listener = (place: ConnectionPlace, change: ConnectionChange) => void;
 function createConnectionChanges(
   { clock, log }: Runtime,
   replicas: Replicas<ConnectionMessage>,
-  known: KnownAccess,
+  known: ReturnType<typeof createKnownAccess>,
   findPlace: FindPlace,
 ) {
   const listeners = new Set<Listener>();
@@ -158,8 +158,6 @@ interface Reading {
   /** Its renewal was tried, and failed. */
   readonly hasFailed?: boolean;
 }
-
-type KnownAccess = ReturnType<typeof createKnownAccess>;
 
 function createKnownAccess(clock: Clock) {
   const known = createExpiringMap<Known>('connections', clock.now);

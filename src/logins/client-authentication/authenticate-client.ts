@@ -21,8 +21,8 @@ import { isSecretOf } from './machine-client-shape.ts';
 import {
   type AssertionCredentials,
   type ClientAssertionRules,
-  createReadAssertion,
   hasTriedBasic,
+  readAssertion,
   readCredentials,
   type SecretCredentials,
 } from './read-credentials.ts';
@@ -52,10 +52,9 @@ export interface AuthenticationRequest {
 export function createClientAuthentication<Client extends ProvenClient = MachineClient>(
   { store, clock }: Runtime,
   rules: ClientAssertionRules,
-  keySets: ClientKeySets,
+  keySets: ReturnType<typeof createClientKeySets>,
   clients: AuthenticatingClients<Client>,
 ) {
-  const readAssertion = createReadAssertion(rules);
   const judged = new WeakMap<RequestBody, ReturnType<typeof judge>>();
 
   function checkSecret({ clientId, secret }: SecretCredentials) {
@@ -102,7 +101,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
 
   function readOrFail(text: string, clientId: string | undefined) {
     try {
-      return readAssertion(text, clock.now());
+      return readAssertion(text, clock.now(), rules);
     } catch (thrown) {
       const { found, expected } = (thrown instanceof GatewayError && thrown.failure.facts) || {};
       return failClient(clientId, { found, expected });
@@ -199,8 +198,6 @@ const failClient = (clientId: string | undefined, facts: JsonObject): never =>
   });
 
 // RFC 7517: key sets of clients that publish them. One per client, so that a slow host delays no other client.
-
-type ClientKeySets = ReturnType<typeof createClientKeySets>;
 
 export function createClientKeySets(runtime: Runtime, machineClients: MachineClients) {
   const byUrl = new Map<string, KeySet>();

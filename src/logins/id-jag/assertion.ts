@@ -53,7 +53,7 @@ export type VerifyAssertion = ReturnType<typeof createVerifyAssertion>;
 
 export function createVerifyAssertion(
   { clock, baseUrl, oauth }: BrokerRuntime,
-  issuers: AssertionIssuers,
+  issuers: ReturnType<typeof createAssertionIssuers>,
 ) {
   const readToken = createReadToken(KIND);
   const tolerance = oauth.tokens.clockToleranceSeconds;
@@ -186,8 +186,6 @@ const SETTING: IssuerSetting = {
   remedy: 'ID_JAG_ISSUERS',
   advice: 'If this is your provider, name it in ID_JAG_ISSUERS exactly as it names itself.',
 };
-
-type AssertionIssuers = ReturnType<typeof createAssertionIssuers>;
 
 /** `provider` is that of logins, whose keys are fetched already. */
 export function createAssertionIssuers(
