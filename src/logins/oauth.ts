@@ -58,7 +58,7 @@ import {
 } from './id-jag/jwt-bearer.ts';
 import { createParties, type Parties } from './parties.ts';
 import { createProxy } from './proxy.ts';
-import { addToRedirectUri, selectRedirectUriRules } from './redirect-uri.ts';
+import { addToRedirectUri } from './redirect-uri.ts';
 import {
   type AuthorizationRequest,
   checkRequest,
@@ -81,7 +81,11 @@ export function createAuthorizationEndpoints(runtime: Runtime, needs: Authorizat
   const { oauth, server } = config;
   const { broker, auth } = needs;
   const { allowedHosts } = oauth.clientIdMetadata;
-  const redirectUris = selectRedirectUriRules(oauth, server.baseUrl);
+  const redirectUris = {
+    baseUrl: server.baseUrl,
+    schemes: oauth.redirectUris.schemes,
+    isBroker: oauth.mode === 'broker',
+  };
   const network = outbound.openPublicNetwork();
   const clientDocuments = createClientDocuments(runtime, network, {
     allowedHosts,
