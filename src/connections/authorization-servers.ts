@@ -11,7 +11,7 @@ import { createFindLoginPlace } from './servers/authorization-server.ts';
 import { createOAuthClients } from './servers/clients.ts';
 import { createKnownIssuers, describeProvider } from './servers/known-issuers.ts';
 import { createOutbound } from './servers/outbound.ts';
-import { createRevocation, createTokenEndpoint } from './servers/token-endpoint.ts';
+import { createTokenEndpoint } from './servers/token-endpoint.ts';
 
 export type AuthorizationServers = ReturnType<typeof createAuthorizationServers>;
 
@@ -38,7 +38,6 @@ export function createAuthorizationServers(
   const issuers = createKnownIssuers(runtime, kept, findProvider, findNamed);
   const clients = createOAuthClients(runtime, kept, outbound, issuers);
   const authenticate = createAuthenticateForm(keys, clock);
-  const tokenEndpoint = createTokenEndpoint(runtime, outbound, authenticate);
 
   async function findLoginPlace(server: ConnectionServer) {
     const place = await findNamed(server);
@@ -49,8 +48,7 @@ export function createAuthorizationServers(
   return {
     issuers,
     clients,
-    tokenEndpoint,
-    ...createRevocation(clients, tokenEndpoint),
+    ...createTokenEndpoint(runtime, outbound, authenticate, clients),
     findLoginPlace,
     /** True if the authorization server no longer knew the client, and it was registered again just now. */
     async replaceClient(

@@ -61,7 +61,7 @@ export function createConnecting(
   servers: AuthorizationServers,
   requests: LinkRequests,
 ): Omit<Connecting, 'getClientDocument' | 'listPublicKeys'> {
-  const { clients, issuers, tokenEndpoint, findLoginPlace } = servers;
+  const { clients, issuers, requestTokens, findLoginPlace } = servers;
   const { baseUrl } = config.server;
   const logins = createSecretRecords<Login>({ store, seal }, 'connection-login', LOGIN_SECONDS);
 
@@ -226,12 +226,10 @@ export function createConnecting(
       ...(verifier === undefined ? [] : [['code_verifier', verifier] as const]),
     ];
     const hop = `${server.name}’s token endpoint (${new URL(tokenUrl).host})`;
-    const answer = await tokenEndpoint
-      .request(login, client, form, server)
-      .catch((cause: unknown) => {
-        if (!(cause instanceof NoAnswer || cause instanceof TooManyRequests)) throw cause;
-        throw new ConnectionProblem('server', `${hop} did not answer. ${BEGIN_AGAIN}`, { cause });
-      });
+    const answer = await requestTokens(login, client, form, server).catch((cause: unknown) => {
+      if (!(cause instanceof NoAnswer || cause instanceof TooManyRequests)) throw cause;
+      throw new ConnectionProblem('server', `${hop} did not answer. ${BEGIN_AGAIN}`, { cause });
+    });
     if (answer.kind === 'issued') return answer.tokens;
     const isForgotten = answer.kind === 'invalid_client';
     if (isForgotten && login.client.source !== 'registered')

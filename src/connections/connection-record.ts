@@ -93,8 +93,9 @@ function sealConnection(
 function unsealConnection(
   seal: Seal,
   place: ConnectionPlace,
-  text: string,
+  text: string | undefined,
 ): StoredConnection | undefined {
+  if (text === undefined) return undefined;
   const { version, issuer, sealed } = parseObject(text) ?? {};
   if (typeof issuer !== 'string' || typeof sealed !== 'string') return undefined;
   checkRecordVersion(version, 'A connection');
@@ -234,18 +235,15 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal) {
   async function* readList(list: string) {
     for await (const items of readPages((request) => store.readListed(list, request), PAGE)) {
       for (const { key, value } of items) {
-        const text = seal.open(key, value);
-        const members = text === undefined ? undefined : parseObject(text);
+        const members = parseObject(seal.open(key, value) ?? '');
         if (members !== undefined) yield members;
       }
     }
   }
 
   return {
-    async read(place: ConnectionPlace) {
-      const text = await store.get(buildConnectionKey(place.hash));
-      return text === undefined ? undefined : unsealConnection(seal, place, text);
-    },
+    read: async (place: ConnectionPlace) =>
+      unsealConnection(seal, place, await store.get(buildConnectionKey(place.hash))),
     /** Writes where there is none, or one that no secret opens; undefined if another request was faster. */
     async create(place: ConnectionPlace, record: Unlisted) {
       const written = sealConnection(seal, place, await enlist(place, record));
@@ -268,7 +266,7 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal) {
       if (isListed) return undefined;
       // A login or an end came before the list entry was written.
       const text = await store.get(key);
-      const record = text === undefined ? undefined : openIfKnown(place, text);
+      const record = openIfKnown(place, text);
       if (record !== undefined) await enlist(place, record);
       else if (text === undefined) await unlist(place);
       return undefined;
@@ -308,7 +306,7 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal) {
   };
 
   /** A record that a later version wrote can still be ended. */
-  function openIfKnown(place: ConnectionPlace, text: string) {
+  function openIfKnown(place: ConnectionPlace, text: string | undefined) {
     try {
       return unsealConnection(seal, place, text)?.record;
     } catch {

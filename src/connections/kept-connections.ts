@@ -86,11 +86,11 @@ type Listener = (place: ConnectionPlace, change: ConnectionChange) => void;
 function createConnectionChanges(
   { clock, log }: Runtime,
   replicas: Replicas<ConnectionMessage>,
-  known: KnownAccess,
+  known: ReturnType<typeof createKnownAccess>,
   findPlace: FindPlace,
 ) {
   const listeners = new Set<Listener>();
-  const waiting = new Map<string, Set<() => void>>();
+  const releases = new Set<(hash: string) => void>();
   const { ownName: from } = replicas;
   const warn = createWarnThrottle(clock, (cause: unknown) =>
     log.warn('Other replicas may use outdated connections for up to 30 s.', { cause }),
@@ -103,7 +103,7 @@ function createConnectionChanges(
   replicas.listen((message) => {
     if (message.from === from) return;
     if ('released' in message) {
-      for (const listener of [...(waiting.get(message.released) ?? [])]) listener();
+      for (const listener of [...releases]) listener(message.released);
       return;
     }
     const place = findPlace(message.owner, message.server);
@@ -132,13 +132,9 @@ function createConnectionChanges(
       replicas.send({ released: hash, from }).catch(() => {});
     },
     /** Returns a function that removes the listener. */
-    onRelease(hash: string, listener: () => void) {
-      const others = waiting.get(hash) ?? new Set<() => void>();
-      waiting.set(hash, others.add(listener));
-      return () => {
-        others.delete(listener);
-        if (others.size === 0) waiting.delete(hash);
-      };
+    onRelease(listener: (hash: string) => void) {
+      releases.add(listener);
+      return () => void releases.delete(listener);
     },
   };
 }
@@ -162,8 +158,6 @@ interface Reading {
   /** Its renewal was tried, and failed. */
   readonly hasFailed?: boolean;
 }
-
-type KnownAccess = ReturnType<typeof createKnownAccess>;
 
 function createKnownAccess(clock: Clock) {
   const known = createExpiringMap<Known>('connections', clock.now);

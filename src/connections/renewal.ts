@@ -22,7 +22,7 @@ import {
 import { findRenewalTime, type KeptConnections, RESERVE_MS, toAccess } from './kept-connections.ts';
 import { createRunExclusively, StillUnderWay } from './run-exclusively.ts';
 import { NoAnswer } from './servers/outbound.ts';
-import { isSameAccount, type Revocation, TooManyRequests } from './servers/token-endpoint.ts';
+import { isSameAccount, TooManyRequests } from './servers/token-endpoint.ts';
 
 export type TokenRenewal = ReturnType<typeof createRenewal>;
 
@@ -32,7 +32,7 @@ export const FORCED_AGAIN_MS = 60_000;
 export function createRenewal(
   runtime: Runtime,
   { records, known, changes, audited }: KeptConnections,
-  { clients, tokenEndpoint, revokeTokens, replaceClient }: AuthorizationServers,
+  { clients, requestTokens, revokeTokens, replaceClient }: AuthorizationServers,
 ) {
   const { clock, log, metrics } = runtime;
   const runExclusively = createRunExclusively<Access>(runtime, changes);
@@ -140,7 +140,7 @@ export function createRenewal(
     const client = clients.findForRecord(server, record);
     let answer: TokenAnswer;
     try {
-      answer = await tokenEndpoint.request(record, client, form, server);
+      answer = await requestTokens(record, client, form, server);
     } catch (error) {
       // The mark stays while the outcome is unknown.
       if (!(error instanceof NoAnswer) || !error.mayHaveArrived) await unmark(place, marked);
@@ -263,7 +263,7 @@ const PAUSE_MS = 250;
 function createNewTokens(
   { clock, log }: Runtime,
   records: ConnectionRecords,
-  revokeTokens: Revocation['revokeTokens'],
+  revokeTokens: AuthorizationServers['revokeTokens'],
 ) {
   /** Keyed by renewal attempt. */
   const unsaved = createBoundedMap<string, ServerTokens>('unsavedTokens');

@@ -6,7 +6,7 @@ import type { Runtime } from '../runtime/runtime.ts';
 import { buildConnectionLockKey } from '../store/keys.ts';
 import type { KeptConnections } from './kept-connections.ts';
 
-export interface ExclusiveWork<Result> {
+interface ExclusiveWork<Result> {
   /** Names the work. */
   readonly hash: string;
   /**
@@ -42,7 +42,8 @@ export function createRunExclusively<Result>(
     let holder: string | undefined;
     let isReleased = false;
     let wake = () => {};
-    const stopListening = locks.onRelease(hash, () => {
+    const stopListening = locks.onRelease((released) => {
+      if (released !== hash) return;
       isReleased = true;
       wake();
     });

@@ -29,7 +29,7 @@ export const createServerPanels = (
     show: () => ({
       servers: (opened?.listServers() ?? []).map(({ since, ...facts }) => ({
         ...facts,
-        since: since === undefined ? undefined : renderTime(since),
+        since: renderTime(since),
       })),
     }),
   },

@@ -16,7 +16,7 @@ import {
   type MachineClientsConfig,
 } from './auth/machine-clients.ts';
 import { openBroker } from './broker/open-broker.ts';
-import type { ListShownTools } from './consent/consent-page.ts';
+import type { ListShownTools } from './consent/consent.ts';
 import { openOwnTokens } from './grants/grants.ts';
 import { createAuthorizationEndpoints } from './oauth.ts';
 import { createLoginFailures, listLoginObservers, observeLogins } from './request/login-facts.ts';

@@ -42,8 +42,7 @@ import {
 } from './client-id-metadata/client-documents.ts';
 import { createDocumentOffer, createUncheckedOffer } from './client-id-metadata/document-offer.ts';
 import { createRegister } from './clients/registration.ts';
-import { createConsent } from './consent/consent.ts';
-import type { ListShownTools } from './consent/consent-page.ts';
+import { createConsent, type ListShownTools } from './consent/consent.ts';
 import {
   createDiscoveryEndpoints,
   createOAuthEndpoints,
@@ -59,7 +58,7 @@ import {
 } from './id-jag/jwt-bearer.ts';
 import { createParties, type Parties } from './parties.ts';
 import { createProxy } from './proxy.ts';
-import { addToRedirectUri, selectRedirectUriRules } from './redirect-uri.ts';
+import { addToRedirectUri } from './redirect-uri.ts';
 import {
   type AuthorizationRequest,
   checkRequest,
@@ -82,7 +81,11 @@ export function createAuthorizationEndpoints(runtime: Runtime, needs: Authorizat
   const { oauth, server } = config;
   const { broker, auth } = needs;
   const { allowedHosts } = oauth.clientIdMetadata;
-  const redirectUris = selectRedirectUriRules(oauth, server.baseUrl);
+  const redirectUris = {
+    baseUrl: server.baseUrl,
+    schemes: oauth.redirectUris.schemes,
+    isBroker: oauth.mode === 'broker',
+  };
   const network = outbound.openPublicNetwork();
   const clientDocuments = createClientDocuments(runtime, network, {
     allowedHosts,
@@ -121,11 +124,6 @@ export function createAuthorizationEndpoints(runtime: Runtime, needs: Authorizat
   );
   const { noteRefusal } = mode.logins;
 
-  /** A token that names no user is never given again: it need not be looked up. */
-  async function noteRefusedToken(token: string) {
-    if (auth.inspectToken(token).sub !== undefined) await noteRefusal?.(token);
-  }
-
   return {
     endpoints: [
       ...createOAuthEndpoints(oauth.popups, mode, front),
@@ -133,7 +131,12 @@ export function createAuthorizationEndpoints(runtime: Runtime, needs: Authorizat
     ],
     ownPages: mode.ownPages,
     /** To be called with each token that is refused with 401, before its bearer gets the reply. Undefined if that changes nothing. Never rejects. */
-    noteRefusedToken: noteRefusal && noteRefusedToken,
+    noteRefusedToken:
+      noteRefusal &&
+      (async (token: string) => {
+        // A token that names no user is never given again: it need not be looked up.
+        if (auth.inspectToken(token).sub !== undefined) await noteRefusal(token);
+      }),
     /** From now on, checks regularly whether documents of clients can be fetched. */
     start: documentOffer.start,
     close: documentOffer.close,

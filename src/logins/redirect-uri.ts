@@ -1,6 +1,5 @@
 // §4.8: validates and compares redirect URIs.
 
-import type { BrokerConfig, ProxyConfig } from '../config/groups/oauth.ts';
 import { isLoopbackHost, LOOPBACK_HOSTS } from '../platform/address.ts';
 import { isStringArray } from '../platform/json.ts';
 
@@ -40,17 +39,6 @@ export interface RedirectUriRules {
    */
   readonly isBroker: boolean;
 }
-
-type RedirectUriConfig = Pick<BrokerConfig | ProxyConfig, 'mode' | 'redirectUris'>;
-
-export const selectRedirectUriRules = (
-  { mode, redirectUris }: RedirectUriConfig,
-  baseUrl: string,
-): RedirectUriRules => ({
-  baseUrl,
-  schemes: redirectUris.schemes,
-  isBroker: mode === 'broker',
-});
 
 /** RFC 6749 §4.1.2, RFC 9207 §2. */
 const RESPONSE_PARAMETERS = ['code', 'state', 'iss', 'error', 'error_description', 'error_uri'];
@@ -115,7 +103,7 @@ export function isAtOrigin(uri: string, other: string): boolean {
 export function isSameRedirectUri(
   registered: string,
   requested: string,
-  { allowsAnyLoopbackPort }: RedirectUriConfig['redirectUris'],
+  { allowsAnyLoopbackPort }: { readonly allowsAnyLoopbackPort: boolean },
 ): boolean {
   if (registered === requested) return true;
   if (!allowsAnyLoopbackPort) return false;

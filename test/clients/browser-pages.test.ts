@@ -1,7 +1,7 @@
 // The pages themselves: readable by everybody, whatever a client calls itself.
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { CHOICE_SCRIPT } from '../../src/logins/consent/consent-page.ts';
+import { CHOICE_SCRIPT } from '../../src/logins/consent/consent.ts';
 import { manualClock } from '../support/gateway/clock.ts';
 import { useShared } from '../support/lifetimes.ts';
 import { approve, heading, showChoice, startLogInBrowser } from '../support/oauth/login-browser.ts';

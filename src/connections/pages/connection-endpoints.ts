@@ -95,8 +95,8 @@ export function createConnectionEndpoints(
 
   // GET /connections/<server>
 
-  async function getServer(name: string, query: string, cookie: string | undefined) {
-    const server = findServer(name);
+  async function getServer({ path, query }: GatewayRequest, cookie: string | undefined) {
+    const server = findServer(path.slice(PATH.length + 1));
     if (server === undefined) return renderUnknownPage(owner);
     const parameters = parseQuery(query, () => {});
     const requestId = readRequestId(parameters);
@@ -208,11 +208,12 @@ export function createConnectionEndpoints(
 
   // GET /connections/callback/<server>, and /connections/callback for the client document and configured clients
 
-  async function callback({ path, query }: GatewayRequest, cookie: string | undefined) {
+  async function callback(request: GatewayRequest, cookie: string | undefined) {
+    const { path, query } = request;
     const parameters = parseQuery(query, () => {});
     // Not a response of an authorization server: there may be a server named "callback".
     if (path === CALLBACK_PATH && parameters.get('state') === undefined)
-      return getServer(path.slice(PATH.length + 1), query, cookie);
+      return getServer(request, cookie);
     const found = await sessions.find(cookie);
     const { info, requestId } = await connecting.finish(
       new Map(parameters.pairs),
@@ -248,9 +249,7 @@ export function createConnectionEndpoints(
     serve('POST', PATH, (_request, cookie, body) => post(body, cookie)),
     serve('GET', CALLBACK_PATH, callback),
     serve('GET', `${CALLBACK_PATH}/:server`, callback),
-    serve('GET', `${PATH}/:server`, ({ path, query }, cookie) =>
-      getServer(path.slice(PATH.length + 1), query, cookie),
-    ),
+    serve('GET', `${PATH}/:server`, getServer),
     serveDocument(
       '/oauth/connections-client.json',
       () => connecting.getClientDocument() ?? fail('not_found'),

@@ -47,7 +47,7 @@ export function createConnectionPanels(
         shown.push({
           ...info,
           account: readShort(account),
-          since: since === undefined ? undefined : renderTime(since),
+          since: renderTime(since),
         });
     }
     return { ...describeUser(owner, issuers), ...person, connections: shown };

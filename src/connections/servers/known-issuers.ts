@@ -69,11 +69,13 @@ export function createKnownIssuers(
   async function describeNamed(server: ConnectionServer) {
     const named = describeConfigured(server.auth.authorizationServer);
     if (named === undefined) return undefined;
-    const place = await findLoginPlace(server).catch((problem: unknown) => {
-      if (problem instanceof ConnectionProblem) return undefined;
-      throw problem;
-    });
-    return place === undefined ? named : describeFound(place.authorizationServer);
+    return findLoginPlace(server).then(
+      ({ authorizationServer }) => describeFound(authorizationServer),
+      (problem: unknown) => {
+        if (problem instanceof ConnectionProblem) return named;
+        throw problem;
+      },
+    );
   }
 
   return {
@@ -99,11 +101,7 @@ export function createKnownIssuers(
             'operator',
             `${name}: its authorization server is ${at.issuer} now. It was another one before, and this one does not say in its responses who it is (RFC 9207), so the two could not be told apart. If it is the right one, set "authorizationServer" of ${name} to it.`,
           );
-        const noted = JSON.stringify({
-          issuer: at.issuer,
-          origins: listOrigins(at),
-          hasMoved,
-        } satisfies Noted);
+        const noted = JSON.stringify({ ...describeFound(at), hasMoved } satisfies Noted);
         return noted === text
           ? { result: undefined }
           : { value: noted, ttlSeconds: TEN_YEARS_SECONDS, result: undefined };

@@ -9,11 +9,7 @@ import { getErrorCode } from '../../platform/error-code.ts';
 import { type FetchInit, fetchWithLimits, readBody } from '../../platform/fetch-with-limits.ts';
 import { ConnectTimeout } from '../../platform/http-client/connect.ts';
 import { UnsendableHeader } from '../../platform/http-client/connection.ts';
-import {
-  type Network,
-  type PublicResponse,
-  requestPublicHost,
-} from '../../platform/outbound/public-network.ts';
+import { type Network, requestPublicHost } from '../../platform/outbound/public-network.ts';
 import { quote } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
 
@@ -27,8 +23,8 @@ export class NoAnswer extends Error {
   /** True if the request may have reached the server. */
   readonly mayHaveArrived: boolean;
 
-  constructor(message: string, mayHaveArrived: boolean, cause: unknown) {
-    super(message, { cause });
+  constructor(url: string, mayHaveArrived: boolean, cause: unknown) {
+    super(`${new URL(url).host} did not answer`, { cause });
     this.mayHaveArrived = mayHaveArrived;
   }
 }
@@ -60,11 +56,11 @@ export function createOutbound(
       });
       return { status, location: headers.get('location') ?? undefined, body };
     } catch (cause) {
-      throw new NoAnswer(`${new URL(url).host} did not answer`, isArrivalPossible(cause), cause);
+      throw new NoAnswer(url, isArrivalPossible(cause), cause);
     }
   }
 
-  async function sendPublic(url: string, request: OutboundRequest): Promise<TokenEndpointAnswer> {
+  async function sendPublic(url: string, given: OutboundRequest): Promise<TokenEndpointAnswer> {
     const abort = new AbortController();
     const { signal } = abort;
     const cancel = clock.after(TIMEOUT_MS, () =>
@@ -74,20 +70,20 @@ export function createOutbound(
     const onConnected = () => {
       isConnected = true;
     };
-    const readAnswer = async ({ status, headers, body }: PublicResponse) => ({
-      status,
-      location: headers.location,
-      body: await readBody(body, MAX_BYTES),
-    });
+    async function ask() {
+      const request = { ...given, onConnected };
+      const { status, headers, body } = await requestPublicHost(
+        new URL(url),
+        request,
+        network,
+        signal,
+      );
+      return { status, location: headers.location, body: await readBody(body, MAX_BYTES) };
+    }
     try {
-      return await Promise.race([
-        requestPublicHost(new URL(url), { ...request, onConnected }, network, signal).then(
-          readAnswer,
-        ),
-        rejectOnAbort(signal),
-      ]);
+      return await Promise.race([ask(), rejectOnAbort(signal)]);
     } catch (cause) {
-      throw new NoAnswer(`${new URL(url).host} did not answer`, isConnected, cause);
+      throw new NoAnswer(url, isConnected, cause);
     } finally {
       cancel();
       // Closes open connections.

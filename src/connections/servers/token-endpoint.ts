@@ -1,4 +1,5 @@
-// §24: requests to token and revocation endpoints (RFC 6749 §3.2, RFC 7009).
+// §24: requests to token endpoints (RFC 6749 §3.2), and the revocation of tokens at the authorization server, if it has an endpoint for
+// that (RFC 7009).
 
 import {
   type AuthenticateForm,
@@ -15,8 +16,6 @@ import { type ConnectionPlace, type ConnectionRecord, isMadeFor } from '../conne
 import type { OAuthClients } from './clients.ts';
 import type { Outbound } from './outbound.ts';
 
-export type TokenEndpoint = ReturnType<typeof createTokenEndpoint>;
-
 /** For all servers together. */
 const MAX_RUNNING = 200;
 const MAX_WAITING = 1000;
@@ -30,6 +29,7 @@ export function createTokenEndpoint(
   { clock }: Pick<Runtime, 'clock'>,
   outbound: Outbound,
   authenticate: AuthenticateForm,
+  clients: Pick<OAuthClients, 'findForRecord'>,
 ) {
   const createRefusal = () => new TooManyRequests('has too many requests waiting for it');
   const all = createWorkQueue({ maxRunning: MAX_RUNNING, maxWaiting: MAX_WAITING, createRefusal });
@@ -44,15 +44,15 @@ export function createTokenEndpoint(
       stopWaiting();
       return run();
     };
-    const known = byServer.get(server);
-    const queue =
-      known ??
-      createWorkQueue({
+    let queue = byServer.get(server);
+    if (queue === undefined) {
+      queue = createWorkQueue({
         maxRunning: MAX_RUNNING_OF_SERVER,
         maxWaiting: MAX_WAITING_OF_SERVER,
         createRefusal,
       });
-    if (known === undefined) byServer.set(server, queue);
+      byServer.set(server, queue);
+    }
     try {
       return await queue.run(() => all.run(begin, { signal }), { signal });
     } finally {
@@ -72,56 +72,9 @@ export function createTokenEndpoint(
     return { answer, form: authenticated.form };
   }
 
-  return {
-    /** @throws NoAnswer */
-    async request(
-      { tokenUrl, resource }: Pick<ConnectionRecord, 'tokenUrl' | 'resource'>,
-      client: OAuthClient,
-      grant: readonly FormPair[],
-      server: ConnectionServer,
-    ) {
-      const pairs: readonly FormPair[] = [
-        ...grant,
-        ...(resource === undefined ? [] : [['resource', resource] as const]),
-        ...Object.entries(server.auth.tokenParameters ?? {}),
-      ];
-      const { answer, form } = await post(tokenUrl, client, pairs, server);
-      return readServerTokens(answer, form);
-    },
-    /** Undefined if the token was revoked, or was invalid before; else the failure. Never rejects. */
-    async revoke(
-      url: string,
-      client: OAuthClient,
-      { value, hint }: { readonly value: string; readonly hint: 'access_token' | 'refresh_token' },
-      server: ConnectionServer,
-    ): Promise<string | undefined> {
-      const pairs: readonly FormPair[] = [
-        ['token', value],
-        ['token_type_hint', hint],
-      ];
-      try {
-        const { answer, form } = await post(url, client, pairs, server);
-        if (answer.status >= 200 && answer.status < 300) return undefined;
-        const read = readServerTokens(answer, form);
-        return 'said' in read ? read.said : `answered ${answer.status}`;
-      } catch (error) {
-        return error instanceof Error ? redactSent(error.message, pairs) : 'did not answer';
-      }
-    },
-  };
-}
-
-/** Nothing was sent. */
-export class TooManyRequests extends Error {
-  override readonly name = 'TooManyRequests';
-}
-
-// §24, RFC 7009: revokes tokens at the authorization server, if it has a revocation endpoint.
-
-export type Revocation = ReturnType<typeof createRevocation>;
-
-export function createRevocation(clients: OAuthClients, tokenEndpoint: TokenEndpoint) {
-  /** Undefined on success, and without a revocation endpoint; else the failure. Never rejects. */
+  /**
+   * Undefined if the token was revoked, or was invalid before, and without a revocation endpoint; else the failure. Never rejects.
+   */
   async function revokeTokens(
     server: ConnectionServer,
     at: Pick<ConnectionRecord, 'issuer' | 'client' | 'revocationUrl'>,
@@ -130,12 +83,19 @@ export function createRevocation(clients: OAuthClients, tokenEndpoint: TokenEndp
     const { revocationUrl } = at;
     if (revocationUrl === undefined) return undefined;
     // Revoking a refresh token revokes its access tokens (§2.1).
-    const token =
-      refreshToken === undefined
-        ? ({ value: accessToken, hint: 'access_token' } as const)
-        : ({ value: refreshToken, hint: 'refresh_token' } as const);
-    const client = clients.findForRecord(server, at);
-    return tokenEndpoint.revoke(revocationUrl, client, token, server);
+    const pairs: readonly FormPair[] = [
+      ['token', refreshToken ?? accessToken],
+      ['token_type_hint', refreshToken === undefined ? 'access_token' : 'refresh_token'],
+    ];
+    try {
+      const client = clients.findForRecord(server, at);
+      const { answer, form } = await post(revocationUrl, client, pairs, server);
+      if (answer.status >= 200 && answer.status < 300) return undefined;
+      const read = readServerTokens(answer, form);
+      return 'said' in read ? read.said : `answered ${answer.status}`;
+    } catch (error) {
+      return error instanceof Error ? redactSent(error.message, pairs) : 'did not answer';
+    }
   }
 
   /**
@@ -162,6 +122,21 @@ export function createRevocation(clients: OAuthClients, tokenEndpoint: TokenEndp
   }
 
   return {
+    /** @throws NoAnswer */
+    async requestTokens(
+      { tokenUrl, resource }: Pick<ConnectionRecord, 'tokenUrl' | 'resource'>,
+      client: OAuthClient,
+      grant: readonly FormPair[],
+      server: ConnectionServer,
+    ) {
+      const pairs: readonly FormPair[] = [
+        ...grant,
+        ...(resource === undefined ? [] : [['resource', resource] as const]),
+        ...Object.entries(server.auth.tokenParameters ?? {}),
+      ];
+      const { answer, form } = await post(tokenUrl, client, pairs, server);
+      return readServerTokens(answer, form);
+    },
     revokeTokens,
     revokeConnection,
     /**
@@ -192,4 +167,9 @@ export function isSameAccount(one: ConnectionRecord, other: ConnectionRecord): b
   return one.subject === undefined || other.subject === undefined
     ? undefined
     : one.subject === other.subject;
+}
+
+/** Nothing was sent. */
+export class TooManyRequests extends Error {
+  override readonly name = 'TooManyRequests';
 }

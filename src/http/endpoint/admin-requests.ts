@@ -64,7 +64,8 @@ export const MAX_TEXT = 200;
 export const readShort = (value: unknown): string | undefined =>
   typeof value === 'string' ? value.slice(0, MAX_TEXT) : undefined;
 
-export const renderTime = (time: number): string => new Date(time).toISOString();
+export const renderTime = (time: number | undefined): string | undefined =>
+  time === undefined ? undefined : new Date(time).toISOString();
 
 // §22.2, §22.3: the user that a request selects: by `user`, and by `issuer` if it is not `OIDC_ISSUER`.
 

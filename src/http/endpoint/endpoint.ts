@@ -87,13 +87,6 @@ interface AnonymousRequest {
   readonly runAnonymous: PendingReply;
 }
 
-/** Wraps the rest of the work of a request. */
-export const wrapRun = (
-  judged: JudgedRequest,
-  wrap: (run: PendingReply) => PendingReply,
-): JudgedRequest =>
-  'runAnonymous' in judged ? { runAnonymous: wrap(judged.runAnonymous) } : wrap(judged);
-
 /** The limit by which a request is counted. */
 export interface ChosenLimit {
   readonly group: LimitGroup;

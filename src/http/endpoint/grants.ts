@@ -2,15 +2,12 @@
 
 import type { JsonObject } from '../../platform/json.ts';
 import type { PageRequest, StoredPage } from '../../store/page.ts';
+import type { NamedClient } from './display-name.ts';
 
 /** A client that acts on behalf of a user. */
 export interface UserGrant {
   readonly user: { readonly issuer: string; readonly sub: string };
-  readonly client: {
-    readonly id: string;
-    readonly name?: string | undefined;
-    readonly redirectHost?: string | undefined;
-  };
+  readonly client: NamedClient;
   /** All claims about the user from the provider. */
   readonly claims: JsonObject;
 }

@@ -136,6 +136,8 @@ const GRANTS_OF_USER = 50;
 const NO_GRANTS =
   'In proxy mode clients have tokens from the provider, which cannot be revoked here. Block the account at the provider.';
 
+const USER_COLUMN = { title: 'User', member: 'user', kind: 'user' } as const;
+
 const GRANTS_TABLE: AdminTable = {
   tab: 'Logins',
   title: 'Logins',
@@ -145,7 +147,7 @@ const GRANTS_TABLE: AdminTable = {
   rows: 'grants',
   isSearchable: true,
   columns: [
-    { title: 'User', member: 'user', kind: 'user' },
+    USER_COLUMN,
     { title: 'Client', member: 'client', kind: 'client', none: 'unnamed' },
     { title: 'Redirects to', member: 'client.redirectHost', none: 'logs in as itself' },
     { title: 'Logged in', member: 'createdAt', kind: 'time' },
@@ -197,8 +199,7 @@ function describeGrant(grant: Grant, issuers: Issuers): JsonObject {
     createdAt: renderTime(createdAt),
     refreshedAt: issued.issuedAt > createdAt ? renderTime(issued.issuedAt) : undefined,
     renewedAt: renewedAt > createdAt ? renderTime(renewedAt) : undefined,
-    renewalFailsSince:
-      grant.renewalFailedAt === undefined ? undefined : renderTime(grant.renewalFailedAt),
+    renewalFailsSince: renderTime(grant.renewalFailedAt),
   };
 }
 
@@ -287,7 +288,7 @@ const SESSIONS_TABLE: AdminTable = {
   count: 'active',
   isSearchable: true,
   columns: [
-    { title: 'User', member: 'user', kind: 'user' },
+    USER_COLUMN,
     { title: 'Client', member: 'client', kind: 'client', none: 'unnamed' },
     { title: 'Server', member: 'server' },
     { title: 'Revision', member: 'protocolVersion' },
@@ -315,10 +316,7 @@ const CALLERS_TABLE: AdminTable = {
   none: 'There are none.',
   rows: 'callers',
   isSearchable: true,
-  columns: [
-    { title: 'User', member: 'user', kind: 'user' },
-    { title: 'Last seen', member: 'lastSeenAt', kind: 'time' },
-  ],
+  columns: [USER_COLUMN, { title: 'Last seen', member: 'lastSeenAt', kind: 'time' }],
 };
 
 interface PersonsSession {
@@ -333,7 +331,7 @@ function describeSession({ listed, person }: PersonsSession, issuers: Issuers): 
   const { record, expiresAt } = listed;
   const { sessionId: id, server, protocolVersion } = record;
   const owner = readOwner(record);
-  const info = record.clientInfo === undefined ? undefined : parseObject(record.clientInfo);
+  const info = parseObject(record.clientInfo ?? '');
   return {
     id,
     ...(owner && describeUser(owner, issuers)),

@@ -23,8 +23,6 @@ export function createLoginPanels(
   describeKeySet: KeySet['describe'],
 ): readonly AdminPanel[] {
   const clients = createClientDirectory(store);
-  const renderKnown = (time: number | undefined) =>
-    time === undefined ? undefined : renderTime(time);
 
   return [
     {
@@ -74,8 +72,8 @@ export function createLoginPanels(
           issuer,
           url: url && stripUri(url),
           ...facts,
-          fetchedAt: renderKnown(fetchedAt),
-          nextFetchAt: renderKnown(nextFetchAt),
+          fetchedAt: renderTime(fetchedAt),
+          nextFetchAt: renderTime(nextFetchAt),
         };
       },
     },

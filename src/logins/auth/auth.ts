@@ -25,12 +25,9 @@ import {
   type MachineClients,
 } from './machine-clients.ts';
 import { createOwnTokenVerifier } from './own-tokens.ts';
-import {
-  createTokenVerifier,
-  listForeignClaims,
-  type TokenInspection,
-  type TokenVerifier,
-} from './token-verifier.ts';
+import { createTokenVerifier, listForeignClaims } from './token-verifier.ts';
+
+type TokenVerifier = ReturnType<typeof createTokenVerifier>;
 
 export interface Auth {
   /**
@@ -52,7 +49,7 @@ export interface Auth {
    * Checks form and claims of a token as `authenticate` does, without its signature. For tokens that came from the provider itself;
    * never to admit a caller.
    */
-  readonly inspectToken: (token: string) => TokenInspection;
+  readonly inspectToken: TokenVerifier['inspect'];
   /**
    * Returns the user of a token of the provider, checked in full as `authenticate` does, but with the keys at hand only; undefined
    * if no login is required.
@@ -187,7 +184,7 @@ export function createProviderAccess(
       authenticate: createAuthenticate(verify, getChallenge, onRefusal, recording),
       reload: ownTokens?.reload,
       inspectToken: verifier.inspect,
-      verifyToken: (token) => verifier.verify(token, refuseFetch),
+      verifyToken: (token) => verifier.verify(token, async () => fail('key_set_unavailable')),
       getChallenge,
       describeKeySet: keySet.describe,
       // The gateway's own tokens are valid even if the provider is down.
@@ -203,5 +200,3 @@ export function createProviderAccess(
     },
   };
 }
-
-const refuseFetch = async (): Promise<void> => fail('key_set_unavailable');

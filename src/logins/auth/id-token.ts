@@ -24,7 +24,12 @@ import {
   type ProviderTokenRules,
   requireSigner,
 } from './provider-token.ts';
-import { type ForeignClaim, findForeignClaim, readSubject } from './token-verifier.ts';
+import {
+  type ForeignClaim,
+  findForeignClaim,
+  KEYCLOAK_TYPES,
+  readSubject,
+} from './token-verifier.ts';
 
 export interface ExpectedIdToken {
   /** The value that the authorization request sent; undefined where there was none, as at a renewal. */
@@ -104,9 +109,7 @@ type Check = (kind: ProviderTokenKind, claims: JsonObject, checks: Checks) => vo
 const FOREIGN_CLAIMS: readonly ForeignClaim[] = [
   { claim: 'events', kind: 'a security event or logout token' },
   { claim: 'typ', value: 'Bearer', kind: 'an access token' },
-  { claim: 'typ', value: 'Refresh', kind: 'a refresh token' },
-  { claim: 'typ', value: 'Offline', kind: 'a refresh token' },
-  { claim: 'typ', value: 'Logout', kind: 'a logout token' },
+  ...KEYCLOAK_TYPES,
   { claim: 'token_use', value: 'access', kind: 'an access token' },
 ];
 

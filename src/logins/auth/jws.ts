@@ -96,12 +96,11 @@ export function createTokenParser(
     const payloadText = text.slice(headerEnd + 1, payloadEnd);
     const digest = signers && hashSha256(text);
     const signedBy = digest && signers?.get(digest);
-    if (signedBy !== undefined) {
-      const payload = Buffer.from(payloadText, 'base64url');
-      return { text, alg, kid, algorithm, payload, digest, signedBy };
-    }
-    const payload = decodeBase64url(payloadText, 'payload');
-    decodeBase64url(text.slice(payloadEnd + 1), 'signature');
+    const payload =
+      signedBy === undefined
+        ? decodeBase64url(payloadText, 'payload')
+        : Buffer.from(payloadText, 'base64url');
+    if (signedBy === undefined) decodeBase64url(text.slice(payloadEnd + 1), 'signature');
     return { text, alg, kid, algorithm, payload, digest, signedBy };
   };
 }

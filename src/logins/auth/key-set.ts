@@ -23,9 +23,9 @@ export type KeySet = ReturnType<typeof createKeySet>;
 
 interface KeySetSource {
   /** `OIDC_JWKS_URL`; if undefined, the provider's metadata has the URL. */
-  readonly url: string | undefined;
+  readonly url?: string | undefined;
   /** Undefined if `url` is always set. */
-  readonly metadata: ProviderMetadata | undefined;
+  readonly metadata?: ProviderMetadata | undefined;
   /** The owner, for the log; defaults to the provider. */
   readonly owner?: { readonly name: string; readonly advice: string };
   /** The most candidates for one token; all by default. */
@@ -42,7 +42,7 @@ const MAX_WAITING = 10_000;
 const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
 
 /** The parts of the runtime that a key set needs. */
-export type FetchRuntime = Pick<Runtime, 'fetch' | 'clock' | 'log' | 'metrics'>;
+type FetchRuntime = Pick<Runtime, 'fetch' | 'clock' | 'log' | 'metrics'>;
 
 /** Opens a key set; an empty one that is never fetched if the provider signs nothing. */
 export const openKeySet = (runtime: FetchRuntime, source: KeySetSource): KeySet =>

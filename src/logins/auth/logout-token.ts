@@ -5,6 +5,7 @@ import type { Clock } from '../../platform/clock.ts';
 import { isObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import type { UserIdentity } from '../grants/grant.ts';
+import { readText } from '../identity/identity.ts';
 import { cutFound, type FoundAndExpected, findSignerAtHand } from './jws.ts';
 import type { KeySet } from './key-set.ts';
 import {
@@ -101,13 +102,13 @@ export function createLogoutTokenVerifier(clock: Clock, keySet: KeySet, rules: P
       readTime(KIND, 'iat', iat) + MAX_AGE_SECONDS,
     );
     const logoutToken: LogoutToken = {
-      jti: readText('jti', claims.jti),
+      jti: requireText('jti', claims.jti),
       acceptedUntil: lastMoment + clockToleranceSeconds,
       user:
         sub === undefined
           ? undefined
           : { issuer, sub: nameMember(KIND, 'sub', () => readSubject(claims, baseUrl)) },
-      sid: sid === undefined ? undefined : readText('sid', sid),
+      sid: sid === undefined ? undefined : requireText('sid', sid),
     };
     return { token, logoutToken };
   }
@@ -170,10 +171,9 @@ const CHECKS: readonly ClaimCheck[] = [
   checkNotBefore,
 ];
 
-const readText = (member: string, found: unknown) =>
-  typeof found === 'string' && found !== ''
-    ? found
-    : failClaim(KIND, member, found, {
-        mustBe: 'be a non-empty string',
-        expected: 'a non-empty string',
-      });
+const requireText = (member: string, found: unknown) =>
+  readText(found) ??
+  failClaim(KIND, member, found, {
+    mustBe: 'be a non-empty string',
+    expected: 'a non-empty string',
+  });

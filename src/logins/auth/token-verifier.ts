@@ -10,6 +10,7 @@ import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
+import { readText } from '../identity/identity.ts';
 import type { VerificationKey } from './jwk.ts';
 import {
   ACCESS_TOKEN,
@@ -22,7 +23,7 @@ import {
 } from './jws.ts';
 import type { KeySet } from './key-set.ts';
 
-export interface TokenInspection {
+interface TokenInspection {
   /** The user that the token names, for the log; may be set for a token with a problem, too. */
   readonly sub: string | undefined;
   /**
@@ -47,8 +48,6 @@ interface TokenRules
   readonly signatureMemory: number;
 }
 
-export type TokenVerifier = ReturnType<typeof createTokenVerifier>;
-
 export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRules) {
   const { issuer, signatureMemory } = rules;
   const signers =
@@ -56,8 +55,8 @@ export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRu
   const parseToken = createTokenParser(rules.maxTokenBytes, ACCESS_TOKEN, signers);
 
   /**
-   * Reads the user of a token with a valid signature; without `signer`, of a token that its issuer has just sent. A signature that was
-   * found valid is remembered: others may become so, by new keys.
+   * Reads the user of a token with a valid signature; without `signer`, of a token that its issuer has just sent. A valid
+   * signature is remembered; an invalid one never is, since there may be new keys.
    *
    * @throws GatewayError with the reason of §7.1.
    */
@@ -104,9 +103,8 @@ export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRu
         const { sub } = readUser(parseToken(text));
         return { sub, problem: undefined };
       } catch (thrown) {
-        const { sub } = readUnverifiedClaims(text) ?? {};
-        const isNamed = typeof sub === 'string' && sub !== '';
-        return { sub: isNamed ? sub : undefined, problem: toGatewayError(thrown) };
+        const sub = readText(readUnverifiedClaims(text)?.sub);
+        return { sub, problem: toGatewayError(thrown) };
       }
     },
   };
@@ -261,13 +259,18 @@ export interface ForeignClaim {
 const NOT_BOUND =
   'Only plain bearer tokens are accepted: switch off DPoP and certificate-bound tokens for this client at the provider.';
 
-/** RFC 8417 §2.2, RFC 7800 §3.1, and the `typ` claim that Keycloak writes. */
-const NEVER_IN_ACCESS_TOKENS: readonly ForeignClaim[] = [
-  { claim: 'events', kind: 'a security event or logout token' },
-  { claim: 'cnf', kind: 'a token bound to a key of its client', advice: NOT_BOUND },
+/** The `typ` claim that Keycloak writes. */
+export const KEYCLOAK_TYPES: readonly ForeignClaim[] = [
   { claim: 'typ', value: 'Refresh', kind: 'a refresh token' },
   { claim: 'typ', value: 'Offline', kind: 'a refresh token' },
   { claim: 'typ', value: 'Logout', kind: 'a logout token' },
+];
+
+/** RFC 8417 §2.2, RFC 7800 §3.1. */
+const NEVER_IN_ACCESS_TOKENS: readonly ForeignClaim[] = [
+  { claim: 'events', kind: 'a security event or logout token' },
+  { claim: 'cnf', kind: 'a token bound to a key of its client', advice: NOT_BOUND },
+  ...KEYCLOAK_TYPES,
 ];
 
 /** OpenID Connect Core §3.1.3.6, §3.3.2.11, FAPI 1.0 part 2 §5.1, and Keycloak's `typ`. */

@@ -3,14 +3,17 @@
 
 import { DEFAULT_SCOPES, parseScope } from '../../config/rules.ts';
 import { fail } from '../../errors/gateway-error.ts';
-import type { KnownLogin, LoginSearch } from '../../http/endpoint/endpoint.ts';
+import type { LoginSearch } from '../../http/endpoint/endpoint.ts';
 import type { RequestBody } from '../../http/endpoint/message.ts';
 import { parseBody, type RequestParameters } from '../../http/endpoint/parameters.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import { buildMachineGrantKey } from '../../store/keys.ts';
 import { type MachineClient, toMachineUser } from '../auth/machine-clients.ts';
-import type { ClientAuthentication } from '../client-authentication/authenticate-client.ts';
+import type {
+  ClientAuthentication,
+  ProvenClient,
+} from '../client-authentication/authenticate-client.ts';
 import { createGrantId, type Grant, isGrantId, nameUser } from '../grants/grant.ts';
 import type { AssertingClient } from '../id-jag/jwt-bearer.ts';
 import { JWT_BEARER } from '../request/login-facts.ts';
@@ -110,13 +113,12 @@ export const createFindMachineLogin = (
       const { findBySecret, authenticate } = (isAssertion && ofAssertions) || authentication;
       // Checking a secret is cheap enough for each request. A signature is not: few are checked while the address is refused.
       const known = findBySecret(request);
-      if (known !== undefined) {
-        const login = toLogin(known.id);
-        return { knownId: login.id, find: async () => login };
-      }
       return {
-        knownId: undefined,
-        find: async () => toLogin((await authenticate(request)).client.id),
+        knownId: known && toLoginId(known),
+        async find() {
+          const { client } = await authenticate(request);
+          return { id: toLoginId(client), isAnswered: false, isProven: true };
+        },
       };
     } catch {
       // An error of the request is reported once the request was counted.
@@ -124,8 +126,4 @@ export const createFindMachineLogin = (
     }
   };
 
-const toLogin = (clientId: string): KnownLogin => ({
-  id: `client:${clientId}`,
-  isAnswered: false,
-  isProven: true,
-});
+const toLoginId = ({ id }: ProvenClient) => `client:${id}`;

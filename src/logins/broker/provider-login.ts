@@ -35,7 +35,6 @@ export function createProviderLogins(
   verifier: IdTokenVerifier,
 ) {
   const { oauth, baseUrl, fetch, clock } = runtime;
-  const { listNamedClaims } = runtime.servers;
   const { provider, providerClient } = oauth;
   const { issuer } = provider;
   const { errorCodes, spentRefreshTokenError, accessTokensLast = false } = provider.quirks;
@@ -44,17 +43,18 @@ export function createProviderLogins(
   /** Some providers identify users by an ID token, one by an API. */
   const sources = {
     openid: () => ({
-      readIdentity: createReadIdentity(runtime, verifier, metadata, listNamedClaims),
+      readIdentity: createReadIdentity(runtime, verifier, metadata),
       // A limit of its own: a stalled revocation endpoint must not block logins.
       revoke: createRevokeTokens(providerClient, createProviderApi(fetch), endpoints),
     }),
     github: () => ({
-      readIdentity: createReadGithubIdentity(runtime, listNamedClaims),
+      readIdentity: createReadGithubIdentity(runtime),
       revoke: createRevokeGithubToken(runtime),
     }),
   };
 
   async function post(form: readonly FormPair[]) {
+    const askedAt = clock.now();
     const url = await endpoints.findTokenUrl();
     const response = await api.post(authenticateClient(providerClient, { url, form }));
     const { status, refusal } = response;
@@ -62,7 +62,7 @@ export function createProviderLogins(
     // its valid tokens.
     if (status === 401 || refusal?.isProviderClientRefused)
       fail('gateway_refused_by_provider', { cause: refusal?.message });
-    return response;
+    return { ...response, askedAt };
   }
 
   return {
@@ -70,14 +70,13 @@ export function createProviderLogins(
     findLoginRefusal: createFindLoginRefusal(oauth.identity, runtime.config.server.displayName),
     /** @throws GatewayError if the code is refused, or the provider cannot be asked. */
     async redeem(code: string, codeVerifier: string): Promise<ProviderAnswer> {
-      const askedAt = clock.now();
       const response = await post([
         ['grant_type', 'authorization_code'],
         ['code', code],
         ['redirect_uri', buildCallbackUrl(baseUrl)],
         ['code_verifier', codeVerifier],
       ]);
-      const { tokens, ...rest } = readTokenAnswer(response, issuer, askedAt);
+      const { tokens, ...rest } = readTokenAnswer(response, issuer);
       const isLasting =
         accessTokensLast && tokens.refreshToken === undefined && tokens.expiresAt === undefined;
       return { ...rest, tokens: isLasting ? { ...tokens, isLasting } : tokens };
@@ -92,7 +91,6 @@ export function createProviderLogins(
       const { refreshToken, accessToken } = held;
       if (refreshToken === undefined)
         return { answer: { access_token: accessToken }, tokens: held, problem: undefined };
-      const askedAt = clock.now();
       const response = await post([
         ['grant_type', 'refresh_token'],
         ['refresh_token', refreshToken],
@@ -101,7 +99,7 @@ export function createProviderLogins(
       const code = response.refusal?.code;
       if (code === 'invalid_grant' || (code !== undefined && code === spentRefreshTokenError))
         return undefined;
-      const { tokens, ...rest } = readTokenAnswer(response, issuer, askedAt);
+      const { tokens, ...rest } = readTokenAnswer(response, issuer);
       return { ...rest, tokens: { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken } };
     },
   };
@@ -145,7 +143,7 @@ const OF_CLIENT_OR_USER = new Set([
 // RFC 6749 §5.1: validates the provider's token response, member by member. Errors name the member, for whoever has to fix it.
 
 /** The provider's response: its tokens are valid, whatever user they belong to. */
-interface ProviderAnswer {
+export interface ProviderAnswer {
   /** RFC 6749 §5.1. */
   readonly answer: JsonObject;
   readonly tokens: ProviderTokens;
@@ -155,11 +153,10 @@ interface ProviderAnswer {
 
 /** `askedAt` in epoch milliseconds. @throws GatewayError without tokens, or for an unreadable response. */
 function readTokenAnswer(
-  response: ProviderResponse,
+  response: ProviderResponse & { readonly askedAt: number },
   issuer: string,
-  askedAt: number,
 ): ProviderAnswer {
-  const { status, refusal, body } = response;
+  const { status, refusal, body, askedAt } = response;
   if (status !== 200 || refusal !== undefined) return failRefused(response, issuer);
   const answer = parseObject(body);
   if (answer === undefined) throw createUnusableAnswer(issuer, 'body', undefined, 'a JSON object');

@@ -24,7 +24,7 @@ import { auditEnd } from './ends.ts';
 import type { Broker } from './open-broker.ts';
 import type { AskedPair } from './resources.ts';
 
-export interface TokenRequest extends AuthenticationRequest {
+interface TokenRequest extends AuthenticationRequest {
   /** Filled in as they become known, for the reply and for errors. */
   readonly facts: LoginFacts;
 }

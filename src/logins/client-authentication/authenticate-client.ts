@@ -14,21 +14,15 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { buildAssertionKey } from '../../store/keys.ts';
 import { claimOnce } from '../../store/records.ts';
 import { findSigner, type ParsedToken, verifySignature } from '../auth/jws.ts';
-import {
-  createKeySet,
-  type FetchRuntime,
-  type KeyHint,
-  type KeySet,
-  selectCandidates,
-} from '../auth/key-set.ts';
+import { createKeySet, type KeyHint, type KeySet, selectCandidates } from '../auth/key-set.ts';
 import type { MachineClient, MachineClients } from '../auth/machine-clients.ts';
 import { computeNotedSeconds } from '../auth/token-verifier.ts';
 import { isSecretOf } from './machine-client-shape.ts';
 import {
   type AssertionCredentials,
   type ClientAssertionRules,
-  createReadAssertion,
   hasTriedBasic,
+  readAssertion,
   readCredentials,
   type SecretCredentials,
 } from './read-credentials.ts';
@@ -58,10 +52,9 @@ export interface AuthenticationRequest {
 export function createClientAuthentication<Client extends ProvenClient = MachineClient>(
   { store, clock }: Runtime,
   rules: ClientAssertionRules,
-  keySets: ClientKeySets,
+  keySets: ReturnType<typeof createClientKeySets>,
   clients: AuthenticatingClients<Client>,
 ) {
-  const readAssertion = createReadAssertion(rules);
   const judged = new WeakMap<RequestBody, ReturnType<typeof judge>>();
 
   function checkSecret({ clientId, secret }: SecretCredentials) {
@@ -108,7 +101,7 @@ export function createClientAuthentication<Client extends ProvenClient = Machine
 
   function readOrFail(text: string, clientId: string | undefined) {
     try {
-      return readAssertion(text, clock.now());
+      return readAssertion(text, clock.now(), rules);
     } catch (thrown) {
       const { found, expected } = (thrown instanceof GatewayError && thrown.failure.facts) || {};
       return failClient(clientId, { found, expected });
@@ -206,15 +199,12 @@ const failClient = (clientId: string | undefined, facts: JsonObject): never =>
 
 // RFC 7517: key sets of clients that publish them. One per client, so that a slow host delays no other client.
 
-type ClientKeySets = ReturnType<typeof createClientKeySets>;
-
-export function createClientKeySets(runtime: FetchRuntime, machineClients: MachineClients) {
+export function createClientKeySets(runtime: Runtime, machineClients: MachineClients) {
   const byUrl = new Map<string, KeySet>();
 
   function open(url: string) {
     const keySet = createKeySet(runtime, {
       url,
-      metadata: undefined,
       owner: {
         name: `The key set of a client (${stripUri(url)})`,
         advice: 'Check its "jwksUri" in the configuration file, and the outbound network.',

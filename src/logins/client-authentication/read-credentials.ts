@@ -108,33 +108,38 @@ const CLIENT_ASSERTION: TokenForm = {
   },
 };
 
-/** Reads an assertion without checking its signature. @throws GatewayError `invalid_token` with the problem, for the log. */
-export function createReadAssertion({ issuer, clockToleranceSeconds }: ClientAssertionRules) {
-  const parse = createTokenParser(MAX_BYTES, CLIENT_ASSERTION);
+const parseAssertion = createTokenParser(MAX_BYTES, CLIENT_ASSERTION);
 
-  /** `nowMs` in epoch milliseconds, `exp` in seconds. `clientId` is `iss` and `sub`. */
-  return function readAssertion(text: string, nowMs: number) {
-    const token = parse(text);
-    const claims = readPayload(token);
-    const now = nowMs / 1000;
-    const clientId = readText('sub', claims);
-    if (claims.iss !== clientId) failClaim('iss', claims.iss, clientId);
-    if (claims.aud !== issuer) failClaim('aud', claims.aud, issuer);
-    const exp = readTime('exp', claims);
-    if (now >= exp + clockToleranceSeconds) failClaim('exp', exp, `more than ${now}`);
-    const latest = now + MAX_ASSERTION_SECONDS + clockToleranceSeconds;
-    if (exp > latest) failClaim('exp', exp, `at most ${latest}`);
-    // Both are optional, but must not be in the future; nor may the assertion be older than its longest lifetime.
-    const begin = Math.min(now + clockToleranceSeconds, exp);
-    for (const name of ['iat', 'nbf']) {
-      if (claims[name] === undefined) continue;
-      const at = readTime(name, claims);
-      if (at > begin) failClaim(name, at, `at most ${begin}`);
-      const earliest = now - MAX_ASSERTION_SECONDS - clockToleranceSeconds;
-      if (name === 'iat' && at < earliest) failClaim(name, at, `at least ${earliest}`);
-    }
-    return { token, clientId, exp, jti: readText('jti', claims) };
-  };
+/**
+ * Reads an assertion without checking its signature. `nowMs` in epoch milliseconds, `exp` in seconds; `clientId` is `iss` and `sub`.
+ *
+ * @throws GatewayError `invalid_token` with the problem, for the log.
+ */
+export function readAssertion(
+  text: string,
+  nowMs: number,
+  { issuer, clockToleranceSeconds }: ClientAssertionRules,
+) {
+  const token = parseAssertion(text);
+  const claims = readPayload(token);
+  const now = nowMs / 1000;
+  const clientId = readText('sub', claims);
+  if (claims.iss !== clientId) failClaim('iss', claims.iss, clientId);
+  if (claims.aud !== issuer) failClaim('aud', claims.aud, issuer);
+  const exp = readTime('exp', claims);
+  if (now >= exp + clockToleranceSeconds) failClaim('exp', exp, `more than ${now}`);
+  const latest = now + MAX_ASSERTION_SECONDS + clockToleranceSeconds;
+  if (exp > latest) failClaim('exp', exp, `at most ${latest}`);
+  // Both are optional, but must not be in the future; nor may the assertion be older than its longest lifetime.
+  const begin = Math.min(now + clockToleranceSeconds, exp);
+  for (const name of ['iat', 'nbf']) {
+    if (claims[name] === undefined) continue;
+    const at = readTime(name, claims);
+    if (at > begin) failClaim(name, at, `at most ${begin}`);
+    const earliest = now - MAX_ASSERTION_SECONDS - clockToleranceSeconds;
+    if (name === 'iat' && at < earliest) failClaim(name, at, `at least ${earliest}`);
+  }
+  return { token, clientId, exp, jti: readText('jti', claims) };
 }
 
 function readText(name: 'sub' | 'jti', claims: JsonObject) {

@@ -19,21 +19,18 @@ import type { ClientDocuments } from '../client-id-metadata/client-documents.ts'
 import { isAtOrigin, isSameRedirectUri } from '../redirect-uri.ts';
 
 /** A client, as logins need it. */
-export type Client = ClientFacts &
-  (
-    | { readonly kind: 'registered'; readonly registration: RegisteredClient }
-    /** `host` is that of its document. */
-    | { readonly kind: 'document'; readonly host: string }
-    /** A page of the gateway's own. */
-    | { readonly kind: 'own' }
-  );
-
-interface ClientFacts {
+export type Client = {
   readonly id: string;
   /** Name that the client gives itself. */
   readonly name: string | undefined;
   readonly redirectUris: readonly string[];
-}
+} & (
+  | { readonly kind: 'registered'; readonly registration: RegisteredClient }
+  /** `host` is that of its document. */
+  | { readonly kind: 'document'; readonly host: string }
+  /** A page of the gateway's own. */
+  | { readonly kind: 'own' }
+);
 
 export type Clients = ReturnType<typeof createClients>;
 

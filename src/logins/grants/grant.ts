@@ -1,31 +1,19 @@
 // A grant: the permission of one user for one client, with the provider's tokens for it. The gateway's own tokens refer to it.
 import { randomBytes } from 'node:crypto';
-import type { JsonObject } from '../../platform/json.ts';
+import type { UserGrant } from '../../http/endpoint/grants.ts';
 
 /** A user of a provider. `sub` alone is ambiguous: each issuer has its own (OpenID Connect Core §5.7). */
-export interface UserIdentity {
-  readonly issuer: string;
-  readonly sub: string;
-}
+export type UserIdentity = UserGrant['user'];
 
 /** For the log and the audit log. */
 export const nameUser = ({ issuer, sub }: UserIdentity) => ({ user: sub, issuer });
 
-/** Sealed in the store under its ID. Times are epoch milliseconds. */
-export interface Grant {
+/** Sealed in the store under its ID. Its claims have at most 16 KiB. Times are epoch milliseconds. */
+export interface Grant extends UserGrant {
   /** 16 random bytes, base64url. */
   readonly id: string;
-  readonly user: UserIdentity;
-  /** All claims about the user, at most 16 KiB, for rules, tools and pages. */
-  readonly claims: JsonObject;
   /** Claims that only the userinfo endpoint gave: a renewal that cannot ask it keeps them. */
   readonly userinfoClaims?: readonly string[] | undefined;
-  readonly client: {
-    readonly id: string;
-    readonly name?: string | undefined;
-    /** Host of its redirect URI; undefined for a client that authenticated as itself. */
-    readonly redirectHost?: string | undefined;
-  };
   /** `mark` of the client (`MachineClient`) that authenticated as itself. Such a grant has no refresh token. */
   readonly clientMark?: string | undefined;
   /** Set for a grant by an assertion (ID-JAG). Such a grant has no refresh token. */

@@ -181,7 +181,7 @@ export const unmaskScopes = (granted: readonly string[], mask: number): readonly
 
 // Describes a token to operators who have the secret. Never decides on access.
 
-export type OwnTokenFacts =
+type OwnTokenFacts =
   /** Not a token of a Postern gateway. */
   | { readonly kind: 'foreign' }
   | { readonly kind: 'refresh' }

@@ -12,7 +12,7 @@ import { isSafeForTokens } from '../../platform/address.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
 import { stripUri } from '../../platform/secret-texts.ts';
 import { quote } from '../../platform/text.ts';
-import { createKeySet, type FetchRuntime, type KeySet } from '../auth/key-set.ts';
+import { createKeySet, type KeySet } from '../auth/key-set.ts';
 import { MACHINE_SUBJECT_PREFIX } from '../auth/machine-clients.ts';
 import {
   createReadToken,
@@ -53,7 +53,7 @@ export type VerifyAssertion = ReturnType<typeof createVerifyAssertion>;
 
 export function createVerifyAssertion(
   { clock, baseUrl, oauth }: BrokerRuntime,
-  issuers: AssertionIssuers,
+  issuers: ReturnType<typeof createAssertionIssuers>,
 ) {
   const readToken = createReadToken(KIND);
   const tolerance = oauth.tokens.clockToleranceSeconds;
@@ -130,10 +130,12 @@ const CHECKS: readonly Check[] = [
     if (found !== clientId) failMember('client_id', found, `the client that sent it: ${clientId}`);
   },
   checkTimes,
-  // An assertion that is bound to a key proves nothing without that key (RFC 7800), and DPoP is not supported.
-  (claims) => requireAbsent('cnf', claims),
-  // With several tenants, `sub` alone is ambiguous.
-  (claims) => requireAbsent('tenant', claims),
+  (claims) => {
+    // An assertion that is bound to a key proves nothing without that key (RFC 7800), and DPoP is not supported. With several
+    // tenants, `sub` alone is ambiguous.
+    for (const member of ['cnf', 'tenant'])
+      if (Object.hasOwn(claims, member)) failMember(member, claims[member], 'no such claim');
+  },
 ];
 
 function checkTimes(claims: JsonObject, { now, tolerance }: ExpectedAssertion) {
@@ -172,10 +174,6 @@ function readText(member: string, found: unknown) {
 const readTime = (member: string, found: unknown) =>
   isTime(found) ? found : failMember(member, found, 'a number of seconds');
 
-function requireAbsent(member: string, claims: JsonObject) {
-  if (Object.hasOwn(claims, member)) failMember(member, claims[member], 'no such claim');
-}
-
 /** `found` is cut: a stranger may have chosen it. @throws GatewayError always. */
 export const failMember = (member: string, found: unknown, expected: string): never =>
   fail('unusable_assertion', { facts: { member, found: quote(found, MAX_TEXT), expected } });
@@ -189,11 +187,9 @@ const SETTING: IssuerSetting = {
   advice: 'If this is your provider, name it in ID_JAG_ISSUERS exactly as it names itself.',
 };
 
-export type AssertionIssuers = ReturnType<typeof createAssertionIssuers>;
-
 /** `provider` is that of logins, whose keys are fetched already. */
 export function createAssertionIssuers(
-  runtime: FetchRuntime,
+  runtime: BrokerRuntime,
   issuers: readonly string[],
   provider: { readonly issuer: string; readonly keySet: KeySet },
 ) {
@@ -214,9 +210,8 @@ export function createAssertionIssuers(
   };
 }
 
-function openKeySet(runtime: FetchRuntime, issuer: string) {
+function openKeySet(runtime: BrokerRuntime, issuer: string) {
   const keySet = createKeySet(runtime, {
-    url: undefined,
     metadata: requireSafeKeys(createProviderMetadata(runtime, issuer, SETTING)),
     owner: {
       name: `The key set of an issuer of assertions (${stripUri(issuer)})`,

@@ -20,11 +20,12 @@ import type { BrokerRuntime } from '../broker/runtime.ts';
 import { askApi, checkClaimSize, failIdentity, readText } from './identity.ts';
 import type { ReadIdentity } from './read-identity.ts';
 
-/** `listNamedClaims` returns claims that rules name at the moment. */
-export function createReadGithubIdentity(
-  { oauth, fetch, log }: BrokerRuntime,
-  listNamedClaims: () => readonly string[],
-): ReadIdentity {
+export function createReadGithubIdentity({
+  oauth,
+  fetch,
+  log,
+  servers,
+}: BrokerRuntime): ReadIdentity {
   const { identity: config, provider } = oauth;
   const { issuer } = provider;
   const api = createGithubApi(findGithubApi(issuer), fetch);
@@ -32,7 +33,7 @@ export function createReadGithubIdentity(
 
   /** True if settings or rules need the claim. */
   const isNamed = (names: readonly string[]) =>
-    [...listNamedClaims(), ...config.allowedClaims.map(([name]) => name)].some((name) =>
+    [...servers.listNamedClaims(), ...config.allowedClaims.map(([name]) => name)].some((name) =>
       names.includes(name),
     );
 

@@ -50,7 +50,7 @@ export interface EarlierIdentity extends Pick<Identity, 'user' | 'claims'> {
 }
 
 /** Claims by source; undefined for a source that was not asked, or did not answer. */
-export interface ClaimSources {
+interface ClaimSources {
   readonly idToken: JsonObject | undefined;
   readonly userinfo: JsonObject | undefined;
 }

@@ -41,12 +41,10 @@ export type ReadIdentity = (
 /** Default claim of groups, which most providers do not have. */
 const DEFAULT_GROUPS_CLAIM = 'groups';
 
-/** `listNamedClaims` returns claims that rules name at the moment. */
 export function createReadIdentity(
-  { oauth, fetch, log }: Pick<BrokerRuntime, 'oauth' | 'fetch' | 'log'>,
+  { oauth, fetch, log, servers }: Pick<BrokerRuntime, 'oauth' | 'fetch' | 'log' | 'servers'>,
   verifier: IdTokenVerifier,
   metadata: ProviderMetadata,
-  listNamedClaims: () => readonly string[],
 ): ReadIdentity {
   const { identity: config, provider } = oauth;
   const { groupsClaim } = config;
@@ -138,7 +136,7 @@ export function createReadIdentity(
         ...(allowedEmails.length > 0 ? ['email', EMAIL_VERIFIED] : []),
         ...(needsGroups ? [groupsClaim] : []),
         ...allowedClaims.map(([name]) => name),
-        ...listNamedClaims().map((name) => (name === 'groups' ? groupsClaim : name)),
+        ...servers.listNamedClaims().map((name) => (name === 'groups' ? groupsClaim : name)),
       ]),
     ];
   }

@@ -239,7 +239,7 @@ const toKey = (refreshToken: string, clientId: string) =>
 // The tokens that a client asks for, and whether two requests ask for the same.
 
 /** The request for tokens. A different one gets an answer of its own. */
-export interface AskedTokens {
+interface AskedTokens {
   readonly clientId: string;
   /** As sent, in the order of their names; without those that only authenticate the request. */
   readonly parameters: readonly (readonly [name: string, value: string])[];

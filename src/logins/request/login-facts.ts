@@ -2,7 +2,7 @@
 
 import { GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { AuthRequest } from '../../http/endpoint/bearer.ts';
-import { type Endpoint, type JudgedRequest, wrapRun } from '../../http/endpoint/endpoint.ts';
+import type { Endpoint, JudgedRequest } from '../../http/endpoint/endpoint.ts';
 import type { GatewayRequest, Reply, RequestBody } from '../../http/endpoint/message.ts';
 import { hasTooManyParameters } from '../../http/endpoint/parameters.ts';
 import { toAddressKey } from '../../platform/address.ts';
@@ -75,21 +75,26 @@ export async function addFacts(
   judging: JudgedRequest | Promise<JudgedRequest>,
   report?: (facts: Reply['facts'], failure: LoginProblem | undefined) => void,
 ): Promise<JudgedRequest> {
+  let judged: JudgedRequest;
   try {
-    return wrapRun(await judging, (pending) => async () => {
-      let reply: Reply;
-      try {
-        reply = await pending();
-      } catch (thrown) {
-        throw reportError(thrown);
-      }
-      const known = { ...facts, ...reply.facts };
-      // A reply may carry a failure though nothing was thrown.
-      report?.(known, reply.error ?? (reply.status >= 400 ? UNNAMED : undefined));
-      return { ...reply, facts: known };
-    });
+    judged = await judging;
   } catch (thrown) {
     throw reportError(thrown);
+  }
+  const pending = 'runAnonymous' in judged ? judged.runAnonymous : judged;
+  return 'runAnonymous' in judged ? { runAnonymous: run } : run;
+
+  async function run(): Promise<Reply> {
+    let reply: Reply;
+    try {
+      reply = await pending();
+    } catch (thrown) {
+      throw reportError(thrown);
+    }
+    const known = { ...facts, ...reply.facts };
+    // A reply may carry a failure though nothing was thrown.
+    report?.(known, reply.error ?? (reply.status >= 400 ? UNNAMED : undefined));
+    return { ...reply, facts: known };
   }
 
   function reportError(thrown: unknown) {
@@ -271,7 +276,7 @@ export interface LoginFailure {
 }
 
 /** `call`: the client got a token, which the gateway does not accept. */
-export type LoginStep = 'register' | 'authorize' | 'consent' | 'callback' | 'token' | 'call';
+type LoginStep = 'register' | 'authorize' | 'consent' | 'callback' | 'token' | 'call';
 
 export interface NotedLoginFailure extends LoginFailure {
   /** ISO 8601, UTC. */
@@ -279,7 +284,7 @@ export interface NotedLoginFailure extends LoginFailure {
 }
 
 /** Returns at once: no request waits for the store here. */
-export type NoteLoginFailure = (failure: LoginFailure) => void;
+type NoteLoginFailure = (failure: LoginFailure) => void;
 
 export type LoginFailures = ReturnType<typeof createLoginFailures>;
 

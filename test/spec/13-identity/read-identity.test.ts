@@ -46,7 +46,16 @@ function open({ env = {}, named = [] }: Options = {}) {
   const keySet = createKeySet(deps, { url: undefined, metadata });
   keySet.start();
   const readIdentity = createReadIdentity(
-    { oauth, fetch: deps.fetch, log: deps.log },
+    {
+      oauth,
+      fetch: deps.fetch,
+      log: deps.log,
+      servers: {
+        listNamedClaims: () => named,
+        hasConnections: () => false,
+        connections: undefined,
+      },
+    },
     createIdTokenVerifier(clock, keySet, {
       issuer: issuer.url,
       clientId: CLIENT,
@@ -54,7 +63,6 @@ function open({ env = {}, named = [] }: Options = {}) {
       clockToleranceSeconds: 5,
     }),
     metadata,
-    () => named,
   );
   return async (...asked: Parameters<typeof readIdentity>) => {
     const identity = await readIdentity(...asked);

@@ -26,6 +26,7 @@ async function start() {
     { clock },
     createOutbound({ fetch, clock }, noInternet),
     async (_client, _url, form) => ({ form, headers: {} }),
+    { findForRecord: () => expect.fail('nothing is revoked') },
   );
   const ask = (name: string, url: string) => {
     const server: ConnectionServer = {
@@ -39,7 +40,7 @@ async function start() {
       method: 'none' as const,
       audience: undefined,
     };
-    return tokenEndpoint.request(
+    return tokenEndpoint.requestTokens(
       { tokenUrl: url },
       client,
       [['grant_type', 'refresh_token']],
