@@ -1,16 +1,17 @@
 // OpenID provider for development and tests: accepts any name as a login, and needs no network.
 
 import { generateKeyPair, type JsonWebKey, randomBytes } from 'node:crypto';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Configuration, errors, Provider, ResourceServer } from 'oidc-provider';
 import type { Config } from '../../config/config.ts';
 import { isLoopbackHost } from '../../platform/address.ts';
-import { getErrorCode } from '../../platform/error-code.ts';
-import { isObject } from '../../platform/json.ts';
+import { describeCode } from '../../platform/error-code.ts';
+import { isObject, parseJson } from '../../platform/json.ts';
 import { StartError } from '../command-line/errors.ts';
+import { readIfPresent } from '../command-line/read-input.ts';
 
 /** Creates the provider for a gateway with these settings. @throws StartError if its keys cannot be written. */
 export async function createProviderOf(
@@ -293,9 +294,7 @@ interface ProviderKeys {
 async function loadOrCreateProviderKeys(folder: string): Promise<ProviderKeys> {
   const file = join(folder, 'dev-provider-keys.json');
   // Invalid content is treated like a missing file.
-  const kept = await readFile(file, 'utf8')
-    .then((text): unknown => JSON.parse(text))
-    .catch(() => undefined);
+  const kept = parseJson(readIfPresent(file));
   if (isProviderKeys(kept)) return kept;
   const keys = await generateProviderKeys();
   try {
@@ -303,7 +302,7 @@ async function loadOrCreateProviderKeys(folder: string): Promise<ProviderKeys> {
     await writeFile(file, JSON.stringify(keys), { mode: 0o600 });
   } catch (error) {
     throw new StartError(
-      `DATA_DIR: the folder ${folder} cannot be written (${getErrorCode(error) ?? String(error)}). Set it to one that this user can write, for example DATA_DIR=/tmp/postern-data`,
+      `DATA_DIR: the folder ${folder} cannot be written (${describeCode(error)}). Set it to one that this user can write, for example DATA_DIR=/tmp/postern-data`,
     );
   }
   return keys;
