@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import type { Configuration, errors, Provider, ResourceServer } from 'oidc-provider';
 import type { Config } from '../../config/config.ts';
 import { isLoopbackHost } from '../../platform/address.ts';
+import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { describeCode } from '../../platform/error-code.ts';
 import { isObject, parseJson } from '../../platform/json.ts';
 import { StartError } from '../command-line/errors.ts';
@@ -183,7 +184,7 @@ interface DevProviderSettings {
 
 const ONE_DAY_SECONDS = 86_400;
 
-export const SCOPES = ['openid', 'profile', 'email', 'offline_access'];
+const SCOPES = ['openid', 'profile', 'email', 'offline_access'];
 
 function createProviderConfiguration(
   settings: DevProviderSettings,
@@ -330,12 +331,12 @@ const MAX_NAME_LENGTH = 100;
 const MAX_FORM_BYTES = 10_000;
 
 /** Serves the login page and handles its form. @throws if the login has expired. */
-export async function logIn(
+async function logIn(
   provider: Provider,
   accounts: Accounts,
   req: IncomingMessage,
   res: ServerResponse,
-): Promise<void> {
+) {
   const { prompt } = await provider.interactionDetails(req, res);
   // Consent is always granted, even if the client insists on a prompt.
   if (prompt.name !== 'login') {
@@ -408,17 +409,11 @@ const MAX_NAMES = 1000;
 const MAX_GROUPS = 50;
 
 function createAccounts() {
-  /** The least recent login comes first. */
-  const groupsOf = new Map<string, readonly string[]>();
+  const groupsOf = createBoundedMap<string, readonly string[]>(MAX_NAMES);
 
   return {
     /** Remembers the groups of this name until its next login with groups. */
-    setGroups(name: string, groups: readonly string[]): void {
-      groupsOf.delete(name);
-      groupsOf.set(name, groups);
-      const [oldest = ''] = groupsOf.keys();
-      if (groupsOf.size > MAX_NAMES) groupsOf.delete(oldest);
-    },
+    setGroups: (name: string, groups: readonly string[]) => void groupsOf.set(name, groups),
     /** Claims of tokens for this name. */
     createClaims: (name: string) => ({
       name,

@@ -8,13 +8,14 @@ import { serverSettings, upstreamSettings } from '../../config/groups/server.ts'
 import { stateSecrets, storeSettings } from '../../config/groups/store.ts';
 import { loadConfig } from '../../config/load.ts';
 import { formatProblem, type Problem } from '../../config/problem.ts';
-import type { Env } from '../../config/setting.ts';
+import { type Env, listVariables } from '../../config/setting.ts';
 import { findAskProblems } from '../../control/approvals/approvals.ts';
-import type { GatewayFile, Setup } from '../../gateway/configuration/gateway-file.ts';
 import {
   type FileSource,
+  type GatewayFile,
   type ParsedGatewayFile,
   parseGatewayFile,
+  type Setup,
 } from '../../gateway/configuration/gateway-file.ts';
 import { createLock } from '../../lock/lock.ts';
 import { LockFileError } from '../../lock/lock-file.ts';
@@ -210,7 +211,7 @@ const NEEDED: ReadonlySet<string> = new Set(
     ...[httpSettings, mcpSettings, outboundSettings, storeSettings, upstreamSettings].flatMap(
       (group) => Object.values(group),
     ),
-  ].flatMap(({ variable, alias }) => (alias === undefined ? [variable] : [variable, alias])),
+  ].flatMap(listVariables),
 );
 
 // Outbound requests from this machine, without gateway settings, or with those of another gateway.
