@@ -132,8 +132,7 @@ export const COMMANDS: readonly Command[] = [
       'postern init --yes --provider keycloak --issuer https://id.example.com/realms/main --client-id postern':
         'for Keycloak; fill in the secret afterwards',
     },
-    run: async (options, _operands, invocation) =>
-      (await import('./init/init.ts')).init(options, invocation),
+    run: async (options, invocation) => (await import('./init/init.ts')).init(options, invocation),
   }),
   defineCommand({
     name: 'doctor',
@@ -155,7 +154,7 @@ export const COMMANDS: readonly Command[] = [
         'with a token, for a program',
     },
     exitCode1: 'something does not work (a line with ✗)',
-    run: async (options, [url], invocation) =>
+    run: async (options, invocation, [url]) =>
       (await import('./doctor/doctor.ts')).doctor(url, options, invocation),
   }),
   defineCommand({
@@ -185,7 +184,7 @@ export const COMMANDS: readonly Command[] = [
         'in a pipeline: fail if the gateway could not start with these',
     },
     exitCode1: 'something is wrong, and postern start would not start',
-    run: async (options, _operands, invocation) =>
+    run: async (options, invocation) =>
       (await import('./config.ts')).showConfig(options, invocation),
   }),
   defineCommand({
@@ -226,7 +225,7 @@ export const COMMANDS: readonly Command[] = [
       'postern connect cursor --view research': 'the same for one view only',
       'postern connect claude-code https://mcp.example.com': 'the commands for a gateway elsewhere',
     },
-    async run({ url: given, view, name, json }, [client, address], invocation) {
+    async run({ url: given, view, name, json }, invocation, [client, address]) {
       const problem = address === undefined ? undefined : findAddressProblem(address);
       if (problem !== undefined) throw new UsageError(`URL: ${problem}`);
       if (address !== undefined && given !== undefined)
@@ -261,8 +260,7 @@ export const COMMANDS: readonly Command[] = [
         'including what the user of this token sees',
     },
     exitCode1: 'with --check, also: something differs, or there is no lock',
-    run: async (options, _operands, invocation) =>
-      (await import('./lock.ts')).lock(options, invocation),
+    run: async (options, invocation) => (await import('./lock.ts')).lock(options, invocation),
   }),
   defineCommand({
     name: 'rules test',
@@ -295,7 +293,7 @@ export const COMMANDS: readonly Command[] = [
         'whether she may make this call',
     },
     exitCode1: 'with --tool, also: the call is not allowed',
-    run: async (options, _operands, invocation) =>
+    run: async (options, invocation) =>
       (await import('./rules/test-rules.ts')).testRules(options, invocation),
   }),
   defineCommand({
@@ -321,7 +319,7 @@ export const COMMANDS: readonly Command[] = [
       'postern rules replay --audit audit.log.1.gz --audit audit.log --config mcp.json':
         'which of the allowed entries were used',
     },
-    run: async (options, _operands, invocation) =>
+    run: async (options, invocation) =>
       (await import('./rules/replay.ts')).replay(options, invocation),
   }),
   defineCommand({
@@ -348,7 +346,7 @@ export const COMMANDS: readonly Command[] = [
       'postern clients hash': 'a new secret, and its hash',
       'postern clients hash --secret - <secret.txt': 'the hash of an existing secret',
     },
-    run: async (options, _operands, invocation) =>
+    run: async (options, invocation) =>
       (await import('./hash-secret.ts')).hashSecret(options, invocation),
   }),
   defineCommand({
@@ -388,7 +386,7 @@ export const COMMANDS: readonly Command[] = [
       'postern export server.json >server.json': 'the document to publish',
       'postern export server.json --view research --as 1.4.0': 'one view, with its own version',
     },
-    run: async (options, _operands, invocation) =>
+    run: async (options, invocation) =>
       (await import('./export-server-json.ts')).exportServerJson(options, invocation),
   }),
   defineCommand({
@@ -405,7 +403,7 @@ export const COMMANDS: readonly Command[] = [
         'for zsh; .zshrc must run compinit before',
       'postern completion fish > ~/.config/fish/completions/postern.fish': 'for fish',
     },
-    async run(_options, [shell], { console }) {
+    async run(_options, { console }, [shell]) {
       const { renderCompletion } = await import('./render-completion.ts');
       console.log(renderCompletion(shell, COMMANDS));
     },
@@ -416,7 +414,7 @@ export const COMMANDS: readonly Command[] = [
     description: [],
     options: { json: JSON_OUTPUT },
     examples: { 'postern version --json': 'with the version of Node.js, for a bug report' },
-    run({ json }, _operands, { console }) {
+    run({ json }, { console }) {
       const { version: node, platform, arch } = process;
       const facts = { name: PACKAGE_NAME, version: PACKAGE_VERSION, node, platform, arch };
       console.log(json ? JSON.stringify(facts, undefined, 2) : PACKAGE_VERSION);

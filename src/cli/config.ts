@@ -17,20 +17,30 @@ import {
 import { escapeInvisible } from '../platform/invisible.ts';
 import { describeServer, findTransport } from '../servers/transport/transports.ts';
 import { prepareEnvironment } from './command-line/env-file.ts';
-import type { Flags, Invocation, Texts } from './command-line/invocation.ts';
-import {
-  describeCost,
-  describeExpensive,
-  isCostly,
-  type MeasuredFile,
-} from './setup/measure-lists.ts';
+import type { Flags, Invocation, InvokedProcess, Texts } from './command-line/invocation.ts';
+import { describeCost, describeExpensive, isCostly } from './setup/measure-lists.ts';
 import { describeProgramUser } from './setup/program-users.ts';
 
 /** Exits with code 1 if there is a problem. */
 export async function showConfig(
-  { all, lists, config: file, json }: Texts<'config'> & Flags<'all' | 'lists' | 'json'>,
+  options: Texts<'config'> & Flags<'all' | 'lists' | 'json'>,
   { process, console }: Invocation,
 ): Promise<void> {
+  const report = await createReport(options, process);
+  console.log(
+    options.json
+      ? escapeInvisible(JSON.stringify(report, undefined, 2))
+      : renderReport(report, options.all),
+  );
+  if (report.problems.length > 0 || (report.file?.problems.length ?? 0) > 0) process.exitCode = 1;
+}
+
+type ConfigReport = Awaited<ReturnType<typeof createReport>>;
+
+async function createReport(
+  { all, lists, config: file, json }: Parameters<typeof showConfig>[0],
+  process: InvokedProcess,
+) {
   const envFile = prepareEnvironment({ config: file }, process.env);
   const { env } = process;
   const { config: complete, problems } = load(env);
@@ -43,27 +53,23 @@ export async function showConfig(
     envFile?.added ?? {},
     file === undefined ? {} : { POSTERN_CONFIG: '--config' },
   );
-  const report: ConfigReport = {
+  return {
     settings: settings.filter(
       ({ source, hasProblem }) => all || json || source !== 'default' || hasProblem,
     ),
+    /** The path of `.env`, if it exists. */
     envFile: envFile?.path,
     file: config && (await describeFile(config, env)),
-    ...(lists &&
-      config &&
-      problems.length === 0 && {
-        // Loaded only if lists are requested: most of the time no server is contacted.
-        lists: await (await import('./setup/measure-lists.ts')).askLists(config, process),
-      }),
+    /** The cost of each list of tools. Loaded only if requested: most of the time no server is contacted. */
+    lists:
+      lists && config && problems.length === 0
+        ? await (await import('./setup/measure-lists.ts')).askLists(config, process)
+        : undefined,
     problems,
     warnings:
       // Problems already name misspelled variables.
       problems.length > 0 ? [] : findMisspelledVariables(env).map(describeMisspelled),
   };
-  console.log(
-    json ? escapeInvisible(JSON.stringify(report, undefined, 2)) : renderReport(report, all),
-  );
-  if (problems.length > 0 || (report.file?.problems.length ?? 0) > 0) process.exitCode = 1;
 }
 
 function load(env: Env) {
@@ -73,17 +79,6 @@ function load(env: Env) {
     if (error instanceof ConfigError) return { config: undefined, problems: error.problems };
     throw error;
   }
-}
-
-interface ConfigReport {
-  readonly settings: readonly DescribedSetting[];
-  /** The path of `.env`, if it exists. */
-  readonly envFile: string | undefined;
-  readonly file: DescribedFile;
-  /** The cost of each list of tools, if requested. */
-  readonly lists?: MeasuredFile | undefined;
-  readonly problems: readonly string[];
-  readonly warnings: readonly string[];
 }
 
 function renderReport(given: ConfigReport, all: boolean) {
@@ -174,8 +169,6 @@ function renderFile({ file, settings }: ConfigReport) {
 
 // Describes the servers that the configuration file puts behind the gateway, without possible secrets.
 
-type DescribedFile = Awaited<ReturnType<typeof describeFile>>;
-
 /** Undefined if there is no file. */
 async function describeFile(config: Config, env: Env) {
   const { configFile: path, catalogFile: catalog } = config.server;
@@ -193,7 +186,7 @@ async function describeFile(config: Config, env: Env) {
     warnings: parsed.warnings,
     builtIn: file.builtIn && catalog === undefined,
     /** `POSTERN_CATALOG`: its tools replace the built-in ones. */
-    ...(file.builtIn && catalog !== undefined && { catalog }),
+    catalog: file.builtIn ? catalog : undefined,
     servers: file.servers.map((server) => {
       const { target, auth, program } = describeServer(server);
       return {
@@ -201,9 +194,9 @@ async function describeFile(config: Config, env: Env) {
         kind: server.kind,
         /** The host of the URL, or the program. Arguments and paths may contain secrets. */
         target,
-        ...(auth && { auth: auth.type }),
+        auth: auth?.type,
         /** The system user of a program, if it is not the gateway's own. */
-        ...(program?.runAs && { runAs: describeProgramUser(program.runAs) }),
+        runAs: program?.runAs && describeProgramUser(program.runAs),
       };
     }),
     views: (file.views ?? []).map(({ name, title }) => ({ name, title })),
@@ -237,10 +230,10 @@ function describeSettings(
         /** As written in the environment, with … for possible secrets; null if the setting is unset or secret. */
         value,
         /** The first 8 hexadecimal digits of the SHA-256 of the complete text. */
-        ...(text !== undefined &&
-          text !== value && {
-            fingerprint: createHash('sha256').update(text).digest('hex').slice(0, 8),
-          }),
+        fingerprint:
+          text === undefined || text === value
+            ? undefined
+            : createHash('sha256').update(text).digest('hex').slice(0, 8),
         source: text === undefined ? 'default' : (fromOptions[name] ?? origin),
         /** The problem prevents the start. */
         hasProblem: broken.has(name),

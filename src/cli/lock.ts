@@ -53,7 +53,9 @@ export async function lock(
       const server = await openOne(config, (upstream, signal) => readAll(upstream, caller, signal));
       return { config, server };
     } catch (error) {
-      return { config, server: undefined, problem: describeError(error) };
+      // No retry happens here, whatever the gateway would do.
+      const problem = error instanceof UpstreamError ? error.logReason : getMessage(error);
+      return { config, server: undefined, problem };
     }
   });
   const result = compare(lockPath, former, found);
@@ -124,12 +126,6 @@ async function readAll(
   if (personalBy === undefined || !asClient) return plain;
   const able = { ...caller, clientId: 'postern lock', capabilities: EVERY_CAPABILITY };
   return mergeServers(plain, await readLocked(able));
-}
-
-/** No retry happens here, whatever the gateway would do. */
-function describeError(error: unknown) {
-  if (error instanceof UpstreamError) return error.logReason;
-  return getMessage(error);
 }
 
 /** `former`: the earlier lock, if any; `written`: the lock that replaced it. */

@@ -4,7 +4,12 @@ import { styleText } from 'node:util';
 import { Argument, CommanderError, Option, Command as Program } from 'commander';
 import { suggestName } from '../platform/nearest-name.ts';
 import { PACKAGE_NAME, PACKAGE_VERSION } from '../platform/own-files.ts';
-import { type Command, type OptionRow, toFlag } from './command-line/command.ts';
+import {
+  type Command,
+  type CommandArgument,
+  type OptionRow,
+  toFlag,
+} from './command-line/command.ts';
 import { endWithError, UsageError } from './command-line/errors.ts';
 import {
   describeCommand,
@@ -111,7 +116,7 @@ function addCommand(parent: Program, row: Command, invocation: Invocation) {
   throwUsageErrors(program, invocation);
   program.action(async () => {
     try {
-      await row.run(program.opts(), program.args, invocation);
+      await row.run(program.opts(), invocation, program.args);
     } catch (error) {
       throw error instanceof UsageError ? new UsageError(error.message, name) : error;
     }
@@ -119,28 +124,22 @@ function addCommand(parent: Program, row: Command, invocation: Invocation) {
 }
 
 function addOption(program: Program, flag: string, row: OptionRow) {
-  switch (row.kind) {
-    case 'flag':
-      program.addOption(new Option(flag, row.summary).default(false));
-      break;
-    case 'switch':
-      program.addOption(new Option(flag, row.summary));
-      program.addOption(new Option(flag.replace('--', '--no-'), row.negatedSummary));
-      break;
-    case 'choice':
-      program.addOption(new Option(`${flag} <${row.value}>`, row.summary).choices(row.choices));
-      break;
-    default:
-      program.addOption(createValueOption(program, flag, row));
-  }
+  const written = 'value' in row ? `${flag} <${row.value}>` : flag;
+  const option = new Option(written, row.summary);
+  if (row.kind === 'flag') option.default(false);
+  else if (row.kind === 'choice') option.choices(row.choices);
+  else if (row.kind !== 'switch') option.argParser(createParser(program, flag, row));
+  if (row.kind === 'list') option.default([]);
+  program.addOption(option);
+  if (row.kind === 'switch')
+    program.addOption(new Option(flag.replace('--', '--no-'), row.negatedSummary));
 }
 
-function createValueOption(
+function createParser(
   program: Program,
   flag: string,
   row: Extract<OptionRow, { readonly example: string }>,
 ) {
-  const option = new Option(`${flag} <${row.value}>`, row.summary);
   const refuse = (message: string) => new UsageError(message, describePath(program).join(' '));
   function read(value: string) {
     if (value === '-' && row.takesStandardInput) return value;
@@ -155,10 +154,8 @@ function createValueOption(
     if (problem !== undefined) throw refuse(`${flag}: ${problem}`);
     return value;
   }
-  if (row.kind === 'text') return option.argParser(read);
-  return option
-    .default([])
-    .argParser((value, former: readonly string[]) => [...former, read(value)]);
+  return (value: string, former: unknown): unknown =>
+    row.kind === 'text' ? read(value) : [former, read(value)].flat();
 }
 
 function throwUsageErrors(program: Program, { process }: Invocation) {
@@ -204,15 +201,16 @@ function describeError(
   program: Program,
   process: InvokedProcess,
 ) {
+  // The option or argument that commander quotes.
+  const [, quoted = ''] = /'([^']*)'/.exec(message) ?? [];
   switch (code) {
     case 'commander.unknownOption':
-      return describeUnknownOption(readQuoted(message), program);
+      return describeUnknownOption(quoted, program);
     case 'commander.optionMissingArgument':
-      return describeMissingValue(readQuoted(message), program);
+      return describeMissingValue(quoted, program);
     case 'commander.missingArgument': {
-      const { operands: [argument] = [] } = findRow(program) ?? {};
-      const choices = argument?.choices === undefined ? '' : `: ${argument.choices.join(', ')}`;
-      return `${nameCommand(program)} needs ${argument?.name}${choices}.`;
+      const argument = findOperand(program);
+      return `${nameCommand(program)} needs ${argument?.name}${listChoices(argument)}.`;
     }
     case 'commander.excessArguments':
       return describeExcess(program, process);
@@ -227,9 +225,6 @@ function describeError(
 }
 
 const nameCommand = (program: Program) => [PACKAGE_NAME, ...describePath(program)].join(' ');
-
-/** The option or argument that commander quotes. */
-const readQuoted = (message: string) => /'([^']*)'/.exec(message)?.[1] ?? '';
 
 function describeUnknownOption(written: string, program: Program) {
   const [option = written] = written.split('=');
@@ -246,15 +241,17 @@ function describeUnknownOption(written: string, program: Program) {
 function describeMissingValue(written: string, program: Program) {
   const [flag = written] = written.split(' ');
   const row = findOption(program, flag);
-  const example =
-    row !== undefined && 'example' in row ? `, for example ${flag} ${row.example}` : '';
-  const choices = row?.kind === 'choice' ? `: ${row.choices.join(', ')}` : '';
+  const example = row && 'example' in row ? `, for example ${flag} ${row.example}` : '';
+  const choices = row?.kind === 'choice' ? listChoices(row) : '';
   return `${flag} needs a value${example}${choices}.`;
 }
 
+const listChoices = ({ choices }: Pick<CommandArgument, 'choices'> = {}) =>
+  choices === undefined ? '' : `: ${choices.join(', ')}`;
+
 /** "… argument 'disk' is invalid …", or "… value 'disk' is invalid for argument 'CLIENT' …". */
 function describeWrongChoice(message: string, program: Program) {
-  const { operands: [argument] = [] } = findRow(program) ?? {};
+  const argument = findOperand(program);
   const [, given = ''] = /(?:argument|value) '([^']*)' is invalid/.exec(message) ?? [];
   const [, flag] = /^error: option '(\S+)/.exec(message) ?? [];
   const row = findOption(program, flag);
@@ -297,6 +294,8 @@ function findRow(program: Program) {
   const path = describePath(program).join(' ');
   return COMMANDS.find(({ name }) => name === path);
 }
+
+const findOperand = (program: Program) => findRow(program)?.operands?.[0];
 
 const findOption = (program: Program, flag: string | undefined) =>
   Object.entries(findRow(program)?.options ?? {}).find(([name]) => toFlag(name) === flag)?.[1];

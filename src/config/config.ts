@@ -59,28 +59,28 @@ export interface SettingGroup {
   readonly settings: readonly Setting<unknown>[];
 }
 
-export const SETTING_GROUPS: readonly SettingGroup[] = [
-  { title: 'Server', settings: Object.values(serverSettings) },
-  { title: 'Requests', settings: Object.values(httpSettings) },
-  { title: 'Store', settings: Object.values(storeSettings) },
-  { title: 'Sessions and calls', settings: Object.values(mcpSettings) },
-  { title: 'MCP servers behind the gateway', settings: Object.values(upstreamSettings) },
-  { title: 'OpenID provider', settings: Object.values(providerSettings) },
-  { title: 'Client at the provider', settings: Object.values(providerClientSettings) },
-  { title: 'Login', settings: Object.values(loginSettings) },
-  { title: 'Broker mode', settings: Object.values(brokerSettings) },
-  { title: 'Tokens', settings: Object.values(ownTokenSettings) },
-  { title: 'Who may log in', settings: Object.values(loginPolicySettings) },
-  { title: 'Enterprises', settings: Object.values(idJagSettings) },
-  { title: 'MCP clients', settings: Object.values(clientSettings) },
-  { title: 'Pages', settings: Object.values(siteSettings) },
-  { title: 'Server card', settings: Object.values(serverCardSettings) },
-  { title: "Operators' page", settings: Object.values(adminSettings) },
-  { title: 'Outbound network', settings: Object.values(outboundSettings) },
-  { title: 'Rate limits', settings: limitSettings },
-  { title: 'Audit log', settings: Object.values(auditSettings) },
-  { title: 'Traces', settings: Object.values(tracingSettings) },
-];
+export const SETTING_GROUPS: readonly SettingGroup[] = Object.entries({
+  Server: serverSettings,
+  Requests: httpSettings,
+  Store: storeSettings,
+  'Sessions and calls': mcpSettings,
+  'MCP servers behind the gateway': upstreamSettings,
+  'OpenID provider': providerSettings,
+  'Client at the provider': providerClientSettings,
+  Login: loginSettings,
+  'Broker mode': brokerSettings,
+  Tokens: ownTokenSettings,
+  'Who may log in': loginPolicySettings,
+  Enterprises: idJagSettings,
+  'MCP clients': clientSettings,
+  Pages: siteSettings,
+  'Server card': serverCardSettings,
+  "Operators' page": adminSettings,
+  'Outbound network': outboundSettings,
+  'Rate limits': limitSettings,
+  'Audit log': auditSettings,
+  Traces: tracingSettings,
+}).map(([title, settings]) => ({ title, settings: Object.values(settings) }));
 
 export const SETTINGS: readonly Setting<unknown>[] = SETTING_GROUPS.flatMap(
   ({ settings }) => settings,

@@ -66,30 +66,24 @@ export const oneOf = <const T extends string>(...values: T[]): Rule<T> => ({
 });
 
 /** An absolute http(s) URL without user info or fragment, as written. */
-export const httpUrl: Rule<string> = {
-  parse(text) {
-    const url = URL.canParse(text) ? new URL(text) : undefined;
-    // The URL is copied into headers, so only ASCII and no quotes.
-    const plain = /^https?:\/\/[!$-[\]-~]+$/i.test(text);
-    return url && plain && !url.username && !url.password ? text : undefined;
-  },
-  allowed: 'an absolute http or https URL in ASCII, without user info and fragment',
-};
+export const httpUrl = textWith((text) => {
+  // The URL is copied into headers, so only ASCII and no quotes.
+  if (!URL.canParse(text) || !/^https?:\/\/[!$-[\]-~]+$/i.test(text)) return false;
+  const { username, password } = new URL(text);
+  return username + password === '';
+}, 'an absolute http or https URL in ASCII, without user info and fragment');
 
 /** The image's origin goes into a Content-Security-Policy, where a semicolon would end the directive. */
-export const imageUrl: Rule<string> = {
-  parse(text) {
-    const url = httpUrl.parse(text);
-    return url !== undefined && host.parse(new URL(url).host) !== undefined ? url : undefined;
-  },
-  allowed: 'the http or https URL of an image, such as https://example.com/logo.svg',
-};
+export const imageUrl = textWith(
+  (text) => httpUrl.parse(text) !== undefined && host.parse(new URL(text).host) !== undefined,
+  'the http or https URL of an image, such as https://example.com/logo.svg',
+);
 
 /** An image that browsers can display, by file extension. */
-export const imageFile: Rule<string> = {
-  parse: (text) => (IMAGE_TYPES[extname(text).toLowerCase()] === undefined ? undefined : text),
-  allowed: `the path of an image whose name ends in ${Object.keys(IMAGE_TYPES).join(', ')}`,
-};
+export const imageFile = textWith(
+  (text) => IMAGE_TYPES[extname(text).toLowerCase()] !== undefined,
+  `the path of an image whose name ends in ${Object.keys(IMAGE_TYPES).join(', ')}`,
+);
 
 /** Drops a trailing slash: paths are appended. */
 export const baseUrl: Rule<string> = {
@@ -101,14 +95,13 @@ export const baseUrl: Rule<string> = {
 };
 
 export const redisUrl: Rule<string> = {
-  parse(text) {
-    const isRight = isSentinelUrl(text)
-      ? !('problem' in parseSentinelUrl(text))
-      : /^rediss?:\/\/[^\s]+$/.test(text) && URL.canParse(text);
-    return isRight ? text : undefined;
-  },
-  allowed:
+  ...textWith(
+    (text) =>
+      isSentinelUrl(text)
+        ? !('problem' in parseSentinelUrl(text))
+        : /^rediss?:\/\/[^\s]+$/.test(text) && URL.canParse(text),
     'redis://… or rediss://… (with ?cluster=true for Redis Cluster), or for Redis Sentinel redis+sentinel://user:password@host:port,host:port/primary or rediss+sentinel://…',
+  ),
   explain(text) {
     const parsed = isSentinelUrl(text) ? parseSentinelUrl(text) : undefined;
     return parsed && 'problem' in parsed ? parsed.problem : undefined;

@@ -42,6 +42,11 @@ const defineJsonRpcError = (status: number, jsonrpc: JsonRpcFace, details: strin
   details,
 });
 
+const METHOD_NOT_FOUND = { code: -32601, message: 'Method not found' };
+const INVALID_PARAMS = { code: -32602, message: 'Invalid params' };
+const INTERNAL_ERROR = { code: -32603, message: 'Internal error' };
+const TOOL_FAILED = { code: -32603, message: 'Tool execution failed' };
+
 /** Uses HTTP's words for the status: the error is not distinguishable from others with this status. */
 const defineHttpError = (status: number, message: string, details: string) =>
   defineJsonRpcError(status, { code: -32000, message }, details);
@@ -174,17 +179,17 @@ export const catalogue = {
   /** §29: the error of a lost task, in place of its result. */
   task_lost: defineJsonRpcError(
     200,
-    { code: -32603, message: 'Internal error', reason: 'task_lost' },
+    { ...INTERNAL_ERROR, reason: 'task_lost' },
     'The replica of the gateway that ran this task has stopped. The task may have been carried out in part. Call again if that does no harm.',
   ),
   task_expired: defineJsonRpcError(
     200,
-    { code: -32603, message: 'Internal error', reason: 'task_expired' },
+    { ...INTERNAL_ERROR, reason: 'task_expired' },
     'The task ran for longer than MCP_TASK_TTL_SECONDS allows, and was stopped.',
   ),
   task_result_too_large: defineJsonRpcError(
     200,
-    { code: -32603, message: 'Internal error', reason: 'task_result_too_large' },
+    { ...INTERNAL_ERROR, reason: 'task_result_too_large' },
     'The task has finished, but its result is too large to be stored.',
   ),
   /** §29: too many tasks of one user, or in total. */
@@ -282,20 +287,16 @@ export const catalogue = {
     { code: -32600, message: 'Invalid Request' },
     'The body is not a JSON-RPC 2.0 message.',
   ),
-  method_not_found: defineJsonRpcError(
-    200,
-    { code: -32601, message: 'Method not found' },
-    'This method does not exist.',
-  ),
+  method_not_found: defineJsonRpcError(200, METHOD_NOT_FOUND, 'This method does not exist.'),
   invalid_params: defineJsonRpcError(
     200,
-    { code: -32602, message: 'Invalid params' },
+    INVALID_PARAMS,
     'The params do not match those that the method expects.',
   ),
   /** From 2025-11-25 on, a result for the model to read, whose first line is this message. */
   invalid_tool_input: defineJsonRpcError(
     200,
-    { code: -32602, message: 'Invalid params' },
+    INVALID_PARAMS,
     "The arguments do not match the tool's input schema.",
   ),
   /** MCP "Cancellation": the client stopped waiting for the request. */
@@ -307,12 +308,12 @@ export const catalogue = {
   ),
   client_cannot_be_asked: defineJsonRpcError(
     200,
-    { code: -32603, message: 'Tool execution failed' },
+    TOOL_FAILED,
     'This needs a response from the client. The client must declare the capability, and accept text/event-stream.',
   ),
   client_silent: defineJsonRpcError(
     200,
-    { code: -32603, message: 'Tool execution failed' },
+    TOOL_FAILED,
     'The client did not respond to the request in time.',
   ),
   /** §18.5, RFC 6750 §3.1: a rule requires scopes that the token lacks. */
@@ -325,24 +326,20 @@ export const catalogue = {
   /** §18.4: passed on unchanged from the server behind the gateway. */
   upstream_error: defineJsonRpcError(
     200,
-    { code: -32603, message: 'Internal error' },
+    INTERNAL_ERROR,
     'The server behind the gateway answered with an error.',
   ),
-  tool_failed: defineJsonRpcError(
-    200,
-    { code: -32603, message: 'Tool execution failed' },
-    'The tool failed unexpectedly.',
-  ),
+  tool_failed: defineJsonRpcError(200, TOOL_FAILED, 'The tool failed unexpectedly.'),
   method_failed: defineJsonRpcError(
     200,
-    { code: -32603, message: 'Internal error' },
+    INTERNAL_ERROR,
     "The method failed unexpectedly. The gateway's log has the reason.",
   ),
 
   // MCP 2026-07-28: requests without a session.
   invalid_envelope: defineJsonRpcError(
     400,
-    { code: -32602, message: 'Invalid params' },
+    INVALID_PARAMS,
     "params._meta must contain the protocol version and the client's capabilities.",
   ),
   header_mismatch: defineJsonRpcError(
@@ -360,11 +357,7 @@ export const catalogue = {
     { code: -32022, message: 'Unsupported protocol version' },
     'This protocol version is not supported. data.supported lists the supported versions.',
   ),
-  unknown_method: defineJsonRpcError(
-    404,
-    { code: -32601, message: 'Method not found' },
-    'This method does not exist.',
-  ),
+  unknown_method: defineJsonRpcError(404, METHOD_NOT_FOUND, 'This method does not exist.'),
 
   // §7.4, §7.5: every endpoint.
   invalid_origin: defineRefusal(

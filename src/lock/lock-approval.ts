@@ -26,7 +26,7 @@ import {
 } from './lock.ts';
 import { LockFileError, type StoredLock } from './lock-file.ts';
 
-export type LockApproval = ReturnType<typeof createLockApproval>;
+type LockApproval = ReturnType<typeof createLockApproval>;
 
 export type ReviewedServer = DescribedServer | UnreadServer;
 

@@ -66,18 +66,16 @@ function failFile(problem: string): never {
 
 function readServer(value: unknown, place: string): LockedServer {
   if (!isObject(value)) failFile(`has no object at ${place}`);
+  // Skills are left out if there are none.
+  const { instructions, prompts, skills = {}, tools } = value;
   return {
     instructions:
-      value.instructions === undefined
+      instructions === undefined
         ? undefined
-        : readFingerprints(value.instructions, `${place}.instructions`),
-    prompts: readMap(value.prompts, `${place}.prompts`, readFingerprints),
-    // Left out if there are none.
-    skills:
-      value.skills === undefined
-        ? new Map()
-        : readMap(value.skills, `${place}.skills`, readFingerprints),
-    tools: readMap(value.tools, `${place}.tools`, readFingerprints),
+        : readFingerprints(instructions, `${place}.instructions`),
+    prompts: readMap(prompts, `${place}.prompts`, readFingerprints),
+    skills: readMap(skills, `${place}.skills`, readFingerprints),
+    tools: readMap(tools, `${place}.tools`, readFingerprints),
   };
 }
 
@@ -221,7 +219,6 @@ export function selectMembers(kind: LockedKind, item: unknown): JsonObject {
 export async function toLockedServer(content: ServerContent, clock: Clock): Promise<LockedServer> {
   const { instructions } = content;
   const work = createTurns(clock);
-
   const items = indexItems(content);
 
   async function toLockedItems(kind: LockedItemKind) {

@@ -87,11 +87,7 @@ export const createLockPolicy = (
 
 // §18.7: differences between the approved state and the servers' present one.
 
-export interface LockDifference {
-  readonly server: string;
-  readonly kind: LockedKind;
-  /** Name of the tool or prompt, URI of the skill; undefined for instructions. */
-  readonly name: string | undefined;
+export interface LockDifference extends Omit<LockedChange, 'change'> {
   readonly change: 'added' | 'removed' | 'changed';
   /** Members that changed, such as `description`. */
   readonly members: readonly string[];
@@ -213,7 +209,7 @@ export function updateLockFile(
 export interface LockedChange {
   readonly server: string;
   readonly kind: LockedKind;
-  /** The server's own name for it; undefined for instructions. */
+  /** The server's own name for the tool or prompt, URI of the skill; undefined for instructions. */
   readonly name: string | undefined;
   readonly change: 'new' | 'changed' | 'gone';
 }

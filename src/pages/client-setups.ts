@@ -43,6 +43,12 @@ export const DEFAULT_ENTRY_NAME = 'postern';
 
 const TERMINAL = { place: 'a terminal', language: 'sh' } as const;
 
+/** Several programs have the command of Claude Code. */
+const mcpAdd = (program: string): Snippet => ({
+  ...TERMINAL,
+  render: ({ name, url }) => `${program} mcp add --transport http ${name} ${toShellWord(url)}`,
+});
+
 const OWN_PAGE = {
   place: undefined,
   language: 'text',
@@ -60,8 +66,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
   {
     id: 'claude-code',
     title: 'Claude Code',
-    ...TERMINAL,
-    render: ({ name, url }) => `claude mcp add --transport http ${name} ${toShellWord(url)}`,
+    ...mcpAdd('claude'),
     next: () => 'Type `/mcp` in a session to log in.',
   },
   {
@@ -110,8 +115,7 @@ export const CLIENT_SETUPS: readonly ClientSetup[] = [
   {
     id: 'gemini',
     title: 'Gemini CLI',
-    ...TERMINAL,
-    render: ({ name, url }) => `gemini mcp add --transport http ${name} ${toShellWord(url)}`,
+    ...mcpAdd('gemini'),
     next: ({ name }) => `Type \`/mcp auth ${name}\` in a session to log in.`,
     instead: inJson('~/.gemini/settings.json', 'mcpServers', (url) => ({ httpUrl: url })),
   },
@@ -150,15 +154,13 @@ export const MORE_CLIENT_SETUPS: readonly ClientSetup[] = [
   {
     id: 'qwen',
     title: 'Qwen Code',
-    ...TERMINAL,
-    render: ({ name, url }) => `qwen mcp add --transport http ${name} ${toShellWord(url)}`,
+    ...mcpAdd('qwen'),
     next: ({ name }) => `In a session, choose \`/mcp\`, \`${name}\`, Authenticate.`,
   },
   {
     id: 'copilot',
     title: 'GitHub Copilot CLI',
-    ...TERMINAL,
-    render: ({ name, url }) => `copilot mcp add --transport http ${name} ${toShellWord(url)}`,
+    ...mcpAdd('copilot'),
     next: () => 'It opens the browser when it starts.',
     instead: inJson('~/.copilot/mcp-config.json', 'mcpServers', (url) => ({
       type: 'http',

@@ -21,6 +21,9 @@ import type { JsonObject } from '../platform/json.ts';
 import { PACKAGE_VERSION } from '../platform/own-files.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 
+/** For everybody, before a login. */
+export const OPEN = { kind: 'open', method: 'GET', errors: JSONRPC } as const;
+
 /** All tools that are visible without a login. */
 type ListTools = () => Promise<readonly JsonObject[]>;
 
@@ -42,10 +45,8 @@ export function openSite(
     : undefined;
   const facts = listSiteFacts(config, logo?.url);
   const siteFacts: Endpoint = {
-    kind: 'open',
-    method: 'GET',
+    ...OPEN,
     path: '/site.json',
-    errors: JSONRPC,
     async handle() {
       const tools = await getPublicTools?.();
       const connectionsUrl = shown.hasConnections() ? `${facts.baseUrl}/connections` : undefined;
@@ -175,10 +176,8 @@ async function readLogo(file: string): Promise<Buffer> {
 }
 
 const createLogoEndpoint = (file: string, body: Buffer): Endpoint => ({
-  kind: 'open',
-  method: 'GET',
+  ...OPEN,
   path: '/logo',
-  errors: JSONRPC,
   handle: () => ({
     status: 200,
     headers: {
@@ -275,10 +274,8 @@ parent.postMessage({ jsonrpc: '2.0', method: own + 'proxy-ready', params: {} }, 
 `;
 
 const APP_FRAME_ENDPOINT: Endpoint = {
-  kind: 'open',
-  method: 'GET',
+  ...OPEN,
   path: '/playground/app',
-  errors: JSONRPC,
   handle: (request) => ({
     status: 200,
     headers: {

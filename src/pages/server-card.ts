@@ -12,11 +12,10 @@ import {
   matchesEtag,
   type Reply,
 } from '../http/endpoint/message.ts';
-import { JSONRPC } from '../http/endpoint/render-error.ts';
 import { SUPPORTED_VERSIONS } from '../mcp/protocol/revisions.ts';
 import { PACKAGE_VERSION } from '../platform/own-files.ts';
 import { shorten } from '../platform/text.ts';
-import { locateLogo } from './open-site.ts';
+import { locateLogo, OPEN } from './open-site.ts';
 
 /** `/mcp/<name>`, and its title; undefined for `/mcp`. */
 export interface NamedPath {
@@ -118,12 +117,7 @@ const END = '/server-card';
 /** As the proposal has it. A cached card may be stale: clients get the same facts anew when they connect. */
 const CACHING = { 'Cache-Control': 'public, max-age=3600' } as const;
 
-const OPEN_TO_ALL = {
-  kind: 'open',
-  method: 'GET',
-  errors: JSONRPC,
-  isForAllOrigins: true,
-} as const;
+const OPEN_TO_ALL = { ...OPEN, isForAllOrigins: true } as const;
 
 /** None without `SERVER_CARD=true`. */
 export function createServerCardEndpoints(

@@ -11,7 +11,6 @@ import {
   type Reply,
   type ReplyHeaders,
 } from '../http/endpoint/message.ts';
-import { JSONRPC } from '../http/endpoint/render-error.ts';
 import type { Site } from '../http/server/router.ts';
 import { listTools } from '../mcp/catalog/own-catalog.ts';
 import type { ServedCatalog } from '../mcp/catalog/served-catalog.ts';
@@ -26,7 +25,7 @@ import {
   type StoredCounts,
 } from '../telemetry/metrics/metrics.ts';
 import { openOperatorsNotes } from './admin.ts';
-import { type Logo, openSite } from './open-site.ts';
+import { type Logo, OPEN, openSite } from './open-site.ts';
 import { createServerCardEndpoints } from './server-card.ts';
 import { createFillSlots, type FillSlots, getPageKind, type PageKind } from './slots.ts';
 
@@ -307,14 +306,18 @@ export const createHealthEndpoints = (
     ...PROBE,
     path: '/health/ready',
     async handle() {
-      const results = await Promise.allSettled(Object.values(checks).map((check) => check()));
-      const isStopping = isShuttingDown();
-      const isReady = !isStopping && results.every(({ status }) => status === 'fulfilled');
       // Only the kind of failure: the endpoint is public, and addresses belong in the log.
-      const reports = Object.keys(checks).map((name, at) => [
-        name,
-        { status: results[at]?.status === 'fulfilled' ? 'ok' : 'unavailable' },
-      ]);
+      const reports = await Promise.all(
+        Object.entries(checks).map(async ([name, check]) => {
+          const status = await check().then(
+            () => 'ok',
+            () => 'unavailable',
+          );
+          return [name, { status }] as const;
+        }),
+      );
+      const isStopping = isShuttingDown();
+      const isReady = !isStopping && reports.every(([, { status }]) => status === 'ok');
       const body = {
         status: isReady ? 'ready' : 'not_ready',
         version: PACKAGE_VERSION,
@@ -326,7 +329,7 @@ export const createHealthEndpoints = (
   },
 ];
 
-const PROBE = { kind: 'open', method: 'GET', errors: JSONRPC, isProbe: true } as const;
+const PROBE = { ...OPEN, isProbe: true } as const;
 
 const NO_STORE = { 'Cache-Control': 'no-store' } as const;
 

@@ -94,8 +94,8 @@ export interface Command<Rows extends OptionRows = OptionRows> {
   /** Imports its modules when it runs: `start` loads no code of `dev`. */
   run(
     values: OptionValues<Rows>,
-    operands: readonly string[],
     invocation: Invocation,
+    operands: readonly string[],
   ): Promise<void> | void;
 }
 

@@ -6,7 +6,7 @@ import { resolve } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
 import { parseEnv } from 'node:util';
 import { isOnThisMachine } from '../../platform/address.ts';
-import { getErrorCode } from '../../platform/error-code.ts';
+import { describeCode, getErrorCode } from '../../platform/error-code.ts';
 import { StartError, UsageError } from './errors.ts';
 import type { InvokedProcess } from './invocation.ts';
 
@@ -23,15 +23,14 @@ export function readEnvFile(env: NodeJS.ProcessEnv): EnvFile | undefined {
     const code = getErrorCode(error);
     // A folder named .env is a Python virtual environment.
     if (code === 'ENOENT' || code === 'EISDIR') return undefined;
-    throw new StartError(`${path} cannot be read (${code ?? String(error)}).`);
+    throw new StartError(`${path} cannot be read (${describeCode(error)}).`);
   });
   if (text === undefined) return undefined;
-  const added: Record<string, string> = {};
   // Some editors begin a file with a byte order mark, which would become part of the first name.
-  for (const [name, value] of Object.entries(parseEnv(text.replace(/^\ufeff/, '')))) {
-    if (value !== undefined && !env[name]) added[name] = value;
-  }
-  return { path, added };
+  const added = Object.entries(parseEnv(text.replace(/^\ufeff/, ''))).flatMap(([name, value]) =>
+    value === undefined || env[name] ? [] : [[name, value] as const],
+  );
+  return { path, added: Object.fromEntries(added) };
 }
 
 /** Reads a variable from the environment or `.env`, before `prepareEnvironment`. */

@@ -1,16 +1,18 @@
 // OpenID provider for development and tests: accepts any name as a login, and needs no network.
 
 import { generateKeyPair, type JsonWebKey, randomBytes } from 'node:crypto';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Configuration, errors, Provider, ResourceServer } from 'oidc-provider';
 import type { Config } from '../../config/config.ts';
 import { isLoopbackHost } from '../../platform/address.ts';
-import { getErrorCode } from '../../platform/error-code.ts';
-import { isObject } from '../../platform/json.ts';
+import { createBoundedMap } from '../../platform/bounded-map.ts';
+import { describeCode } from '../../platform/error-code.ts';
+import { isObject, parseJson } from '../../platform/json.ts';
 import { StartError } from '../command-line/errors.ts';
+import { readIfPresent } from '../command-line/read-input.ts';
 
 /** Creates the provider for a gateway with these settings. @throws StartError if its keys cannot be written. */
 export async function createProviderOf(
@@ -182,7 +184,7 @@ interface DevProviderSettings {
 
 const ONE_DAY_SECONDS = 86_400;
 
-export const SCOPES = ['openid', 'profile', 'email', 'offline_access'];
+const SCOPES = ['openid', 'profile', 'email', 'offline_access'];
 
 function createProviderConfiguration(
   settings: DevProviderSettings,
@@ -293,9 +295,7 @@ interface ProviderKeys {
 async function loadOrCreateProviderKeys(folder: string): Promise<ProviderKeys> {
   const file = join(folder, 'dev-provider-keys.json');
   // Invalid content is treated like a missing file.
-  const kept = await readFile(file, 'utf8')
-    .then((text): unknown => JSON.parse(text))
-    .catch(() => undefined);
+  const kept = parseJson(readIfPresent(file));
   if (isProviderKeys(kept)) return kept;
   const keys = await generateProviderKeys();
   try {
@@ -303,7 +303,7 @@ async function loadOrCreateProviderKeys(folder: string): Promise<ProviderKeys> {
     await writeFile(file, JSON.stringify(keys), { mode: 0o600 });
   } catch (error) {
     throw new StartError(
-      `DATA_DIR: the folder ${folder} cannot be written (${getErrorCode(error) ?? String(error)}). Set it to one that this user can write, for example DATA_DIR=/tmp/postern-data`,
+      `DATA_DIR: the folder ${folder} cannot be written (${describeCode(error)}). Set it to one that this user can write, for example DATA_DIR=/tmp/postern-data`,
     );
   }
   return keys;
@@ -331,12 +331,12 @@ const MAX_NAME_LENGTH = 100;
 const MAX_FORM_BYTES = 10_000;
 
 /** Serves the login page and handles its form. @throws if the login has expired. */
-export async function logIn(
+async function logIn(
   provider: Provider,
   accounts: Accounts,
   req: IncomingMessage,
   res: ServerResponse,
-): Promise<void> {
+) {
   const { prompt } = await provider.interactionDetails(req, res);
   // Consent is always granted, even if the client insists on a prompt.
   if (prompt.name !== 'login') {
@@ -409,17 +409,11 @@ const MAX_NAMES = 1000;
 const MAX_GROUPS = 50;
 
 function createAccounts() {
-  /** The least recent login comes first. */
-  const groupsOf = new Map<string, readonly string[]>();
+  const groupsOf = createBoundedMap<string, readonly string[]>(MAX_NAMES);
 
   return {
     /** Remembers the groups of this name until its next login with groups. */
-    setGroups(name: string, groups: readonly string[]): void {
-      groupsOf.delete(name);
-      groupsOf.set(name, groups);
-      const [oldest = ''] = groupsOf.keys();
-      if (groupsOf.size > MAX_NAMES) groupsOf.delete(oldest);
-    },
+    setGroups: (name: string, groups: readonly string[]) => void groupsOf.set(name, groups),
     /** Claims of tokens for this name. */
     createClaims: (name: string) => ({
       name,

@@ -57,6 +57,7 @@ export function createAnnouncer(write: (text: string) => void, hasKeys: boolean)
 
 interface Fact {
   readonly name: string;
+  /** Without lines, it is not printed. */
   readonly lines: readonly string[];
   /** Omitted from the short banner. */
   readonly isDetail?: true;
@@ -129,25 +130,17 @@ export function createBanner(
         // Each server is announced once it responds.
         ...(configFile?.setup.file.servers.length && { isDetail: true }),
       },
-      ...(views.length === 0
-        ? []
-        : [
-            {
-              name: 'Views',
-              lines: views.map(
-                ({ name, title }) => `${url}/${name}${title === name ? '' : ` (${title})`}`,
-              ),
-            },
-          ]),
+      {
+        name: 'Views',
+        lines: views.map(
+          ({ name, title }) => `${url}/${name}${title === name ? '' : ` (${title})`}`,
+        ),
+      },
       { name: 'Data', lines: [findStoreKind(store).describeBriefly(store)], isDetail: true },
-      ...(envFile === undefined
-        ? []
-        : [
-            {
-              name: 'Settings',
-              lines: [`from .env (${listSettings(envFile).join(', ') || 'none'})`],
-            },
-          ]),
+      {
+        name: 'Settings',
+        lines: envFile ? [`from .env (${listSettings(envFile).join(', ') || 'none'})`] : [],
+      },
     ],
     hints: renderHints(config, facts, node),
   };

@@ -2,6 +2,7 @@
 // and reject the rest of a request only if the client is valid.
 import type { ProviderClientConfig } from '../../config/groups/provider.ts';
 
+import { catalogue } from '../../errors/catalogue.ts';
 import { GatewayError } from '../../errors/gateway-error.ts';
 import { authenticateClient, createProviderApi } from '../../http/oauth-client/provider-api.ts';
 import { buildCallbackUrl } from '../../logins/broker/login.ts';
@@ -201,7 +202,8 @@ export const clientSecretCheck = defineCheck({
       );
     const said = readError(answer);
     const providerHost = login?.kind === 'at-provider' ? new URL(login.url).hostname : '';
-    if (/own client|invalid_client|unauthorized_client|access_denied/.test(said))
+    const isRefusedHere = said.includes(catalogue.gateway_refused_by_provider.details);
+    if (isRefusedHere || /invalid_client|unauthorized_client|access_denied/.test(said))
       return failure(
         CHECK,
         "The provider does not accept the gateway's own client ID and secret.",

@@ -7,7 +7,7 @@ import { countNoun, shorten } from '../../platform/text.ts';
 import type { Invocation } from '../command-line/invocation.ts';
 
 /** `unknown`: could not be determined. It is printed, but does not count as a failure. */
-export type Status = 'ok' | 'warning' | 'failure' | 'unknown';
+type Status = 'ok' | 'warning' | 'failure' | 'unknown';
 
 export interface Finding {
   /** A stable name for programs and docs/doctor.md. */

@@ -84,12 +84,8 @@ export function createCollectingLog() {
     (level: LogLevel) =>
     (message: string, facts: Facts = {}): void =>
       void entries.push({ level, message, facts });
-  const log: Log = {
-    error: collectAt('error'),
-    warn: collectAt('warn'),
-    info: collectAt('info'),
-    debug: () => {},
-  };
+  const [error, warn, info] = [collectAt('error'), collectAt('warn'), collectAt('info')];
+  const log: Log = { error, warn, info, debug: () => {} };
   return { log, entries };
 }
 
@@ -171,71 +167,53 @@ export type FailureKind =
   | 'proxy'
   | 'other';
 
-interface Sign {
-  readonly pattern: RegExp;
-  readonly kind: FailureKind;
-  /** Returns a sentence. `reason` is the system's message. */
-  readonly describe: (url: URL, reason: string) => string;
-  readonly scheme?: 'http:';
-}
+/** `describe` returns a sentence; `reason` is the system's message. */
+type Sign = readonly [
+  pattern: RegExp,
+  kind: FailureKind,
+  describe: (url: URL, reason: string) => string,
+  scheme?: 'http:',
+];
 
 /** The first match counts. */
 const SIGNS: readonly Sign[] = [
-  {
-    pattern: /\bProxyError\b/,
-    kind: 'proxy',
-    describe: ({ host }, reason) =>
+  [
+    /\bProxyError\b/,
+    'proxy',
+    ({ host }, reason) =>
       `The outbound proxy did not let a request to ${host} through (${reason}).`,
-  },
-  {
-    pattern: /ENOTFOUND|EAI_AGAIN|ENODATA/,
-    kind: 'name',
-    describe: ({ hostname }) => `The name ${hostname} cannot be resolved here (DNS).`,
-  },
-  {
-    pattern: /CERT_HAS_EXPIRED/,
-    kind: 'certificate-expired',
-    describe: ({ host }) => `The TLS certificate of ${host} has expired.`,
-  },
-  {
-    pattern: /ALTNAME_INVALID/,
-    kind: 'certificate-name',
-    describe: ({ host, hostname }, reason) =>
+  ],
+  [
+    /ENOTFOUND|EAI_AGAIN|ENODATA/,
+    'name',
+    ({ hostname }) => `The name ${hostname} cannot be resolved here (DNS).`,
+  ],
+  [
+    /CERT_HAS_EXPIRED/,
+    'certificate-expired',
+    ({ host }) => `The TLS certificate of ${host} has expired.`,
+  ],
+  [
+    /ALTNAME_INVALID/,
+    'certificate-name',
+    ({ host, hostname }, reason) =>
       `The TLS certificate of ${host} is not for ${hostname} (${/DNS:.*/.exec(reason)?.[0] ?? reason}).`,
-  },
-  {
-    pattern: /CERT|SELF_SIGNED|UNABLE_TO_/,
-    kind: 'certificate',
-    describe: ({ host }, reason) =>
-      `The TLS certificate of ${host} is not trusted here (${reason}).`,
-  },
-  {
-    pattern: /ECONNREFUSED/,
-    kind: 'refused',
-    describe: ({ host }) => `Nothing listens at ${host}.`,
-  },
-  {
-    pattern: /aborted due to timeout/,
-    kind: 'timeout',
-    describe: ({ host }) => `${host} does not answer in time.`,
-  },
-  {
-    pattern: /ETIMEDOUT|ENETUNREACH|EHOSTUNREACH/,
-    kind: 'timeout',
-    describe: ({ host }, reason) => `${host} cannot be reached (${reason}).`,
-  },
-  {
-    pattern: /SSL|EPROTO|wrong version/i,
-    kind: 'no-tls',
-    describe: ({ host }) => `${host} does not speak TLS there.`,
-  },
-  {
-    // A server that expects TLS resets a plain HTTP connection.
-    pattern: /ECONNRESET/,
-    kind: 'tls-only',
-    scheme: 'http:',
-    describe: ({ host }) => `${host} does not speak plain HTTP there.`,
-  },
+  ],
+  [
+    /CERT|SELF_SIGNED|UNABLE_TO_/,
+    'certificate',
+    ({ host }, reason) => `The TLS certificate of ${host} is not trusted here (${reason}).`,
+  ],
+  [/ECONNREFUSED/, 'refused', ({ host }) => `Nothing listens at ${host}.`],
+  [/aborted due to timeout/, 'timeout', ({ host }) => `${host} does not answer in time.`],
+  [
+    /ETIMEDOUT|ENETUNREACH|EHOSTUNREACH/,
+    'timeout',
+    ({ host }, reason) => `${host} cannot be reached (${reason}).`,
+  ],
+  [/SSL|EPROTO|wrong version/i, 'no-tls', ({ host }) => `${host} does not speak TLS there.`],
+  // A server that expects TLS resets a plain HTTP connection.
+  [/ECONNRESET/, 'tls-only', ({ host }) => `${host} does not speak plain HTTP there.`, 'http:'],
 ];
 
 export function describeNetworkFailure(error: unknown, url: string) {
@@ -244,21 +222,24 @@ export function describeNetworkFailure(error: unknown, url: string) {
   const cause = error instanceof FetchError ? error.cause : error;
   const reason = describeCause(cause);
   const signs = [reason, ...listCodes(cause)].join(' ');
-  const found = SIGNS.find(
-    ({ pattern, scheme = address.protocol }) => scheme === address.protocol && pattern.test(signs),
-  );
-  return found === undefined
-    ? { kind: 'other' as const, text: `${address.host} could not be asked (${reason}).` }
-    : { kind: found.kind, text: found.describe(address, reason) };
+  const [
+    ,
+    kind = 'other',
+    describe = ({ host }: URL) => `${host} could not be asked (${reason}).`,
+  ] =
+    SIGNS.find(
+      ([pattern, , , scheme = address.protocol]) =>
+        scheme === address.protocol && pattern.test(signs),
+    ) ?? [];
+  return { kind, text: describe(address, reason) };
 }
 
 /** Includes the codes of all causes, which Node.js nests in several ways. */
 function listCodes(error: unknown, depth = 0): readonly string[] {
   if (!(error instanceof Error) || depth > 5) return [];
-  const code = getErrorCode(error);
   const others = error instanceof AggregateError ? error.errors : [];
   return [
-    ...(typeof code === 'string' ? [code] : []),
+    getErrorCode(error) ?? '',
     error.name,
     ...[error.cause, ...others].flatMap((cause) => listCodes(cause, depth + 1)),
   ];

@@ -1,4 +1,5 @@
 // Begins a login as a client and a browser do: registers a client (RFC 7591), and logs in up to the provider's login page.
+import { PAGE_EXPIRED } from '../../logins/consent/consent.ts';
 import { generateSecret, hashSha256 } from '../../platform/ids.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Advice } from './finding.ts';
@@ -84,7 +85,7 @@ function judgeLogin(answer: ProbeAnswer, redirectUri: string, hasConsentPage: bo
   // The client that was just registered is unknown.
   if (answer.json?.error === 'invalid_client') return { kind: 'client-forgotten' as const, said };
   // The consent page that was just shown counts as expired.
-  return hasConsentPage && /page has expired/.test(said)
+  return hasConsentPage && said.includes(PAGE_EXPIRED)
     ? { kind: 'page-forgotten' as const, said }
     : { kind: 'refused' as const, said };
 }

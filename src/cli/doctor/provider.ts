@@ -3,8 +3,11 @@
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { Provider } from '../../config/provider-profiles.ts';
 import { GatewayError } from '../../errors/gateway-error.ts';
-import type { ProviderDocument } from '../../http/oauth-client/provider-metadata.ts';
-import { buildDiscoveryUrl, IssuerMismatch } from '../../http/oauth-client/provider-metadata.ts';
+import {
+  buildDiscoveryUrl,
+  IssuerMismatch,
+  type ProviderDocument,
+} from '../../http/oauth-client/provider-metadata.ts';
 import { algorithms } from '../../logins/auth/jwk.ts';
 
 import { FetchError } from '../../platform/fetch-with-limits.ts';

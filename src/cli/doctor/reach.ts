@@ -90,9 +90,7 @@ async function judgeAnswer(answer: ProbeAnswer, walk: Walk): Promise<Finding> {
         'start the gateway, and check the address that the proxy forwards to. If it runs, the proxy may send it no requests because it is not ready: its log, its own /health/ready, or `postern doctor` without a URL where its settings are says why.',
     });
   if (status >= 500)
-    return refuse(`${endpoint} answers ${status}.`, {
-      remedy: "see the gateway's log.",
-    });
+    return refuse(`${endpoint} answers ${status}.`, { remedy: "see the gateway's log." });
   if (!isFromMcp(answer))
     return refuse(
       `The server at ${endpoint} is not an MCP server: ${status}, ${headers.get('content-type') ?? 'no content'}.`,

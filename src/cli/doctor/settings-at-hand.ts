@@ -290,18 +290,13 @@ export const loginPolicyCheck = defineCheck({
   async run({ config }: SettingsAtHand) {
     const oauth = findBrokerConfig(config);
     if (oauth === undefined) return [];
-    const { allowedEmails, allowedGroups, allowedClaims } = oauth.identity;
     // The lists that are set; a user has to satisfy all of them.
-    const lists = [
-      { setting: loginPolicySettings.allowedEmails, values: allowedEmails },
-      { setting: loginPolicySettings.allowedGroups, values: allowedGroups },
-      {
-        setting: loginPolicySettings.allowedClaims,
-        values: allowedClaims.map((pair) => pair.join('=')),
-      },
-    ]
-      .filter(({ values }) => values.length > 0)
-      .map(({ setting, values }) => `${setting.variable}=${shorten(values.join(','), MAX_LIST)}`);
+    const lists = (['allowedEmails', 'allowedGroups', 'allowedClaims'] as const)
+      .filter((name) => oauth.identity[name].length > 0)
+      .map((name) => {
+        const values = oauth.identity[name].map((value) => [value].flat().join('='));
+        return `${loginPolicySettings[name].variable}=${shorten(values.join(','), MAX_LIST)}`;
+      });
     return ok(
       'login-policy',
       lists.length === 0

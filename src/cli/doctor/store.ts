@@ -4,7 +4,7 @@ import { constants, existsSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { RedisStoreConfig, StoreOf } from '../../config/groups/store.ts';
-import { getErrorCode } from '../../platform/error-code.ts';
+import { describeCode } from '../../platform/error-code.ts';
 import { describeCause } from '../../platform/log.ts';
 import { toSentence } from '../../platform/text.ts';
 import type { GrantCount } from '../../store/redis/examine.ts';
@@ -29,14 +29,10 @@ async function checkFolder({ dataDir }: StoreOf<'embedded'>) {
     await access(findExisting(resolve(dataDir)), constants.R_OK | constants.W_OK | constants.X_OK);
     return ok('store', `The embedded store is in ${dataDir}: one process can use it.`);
   } catch (error) {
-    return failure(
-      'store',
-      `The folder ${dataDir} cannot be used (${getErrorCode(error) ?? String(error)}).`,
-      {
-        setting: 'DATA_DIR',
-        remedy: 'set it to a folder that the user of the gateway can write.',
-      },
-    );
+    return failure('store', `The folder ${dataDir} cannot be used (${describeCode(error)}).`, {
+      setting: 'DATA_DIR',
+      remedy: 'set it to a folder that the user of the gateway can write.',
+    });
   }
 }
 

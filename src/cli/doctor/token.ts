@@ -4,6 +4,7 @@ import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import type { Provider } from '../../config/provider-profiles.ts';
 import { GatewayError } from '../../errors/gateway-error.ts';
 import { isOwnToken } from '../../http/endpoint/bearer.ts';
+import { FOREIGN_TOKEN } from '../../logins/auth/own-tokens.ts';
 import { inspectOwnToken } from '../../logins/grants/token-codec.ts';
 import { createCheckTokenUser } from '../../logins/identity/login-policy.ts';
 import { isObject, type JsonObject, parseObject } from '../../platform/json.ts';
@@ -67,7 +68,7 @@ export const walkTokenCheck = defineCheck({
         const { check, ...advice } = REFUSALS.get(reason) ?? { check: 'token.unknown', ...UNKNOWN };
         return failure(check, what, advice);
       }
-      if (/its own tokens begin with pst_/.test(said)) return FOREIGN_TOKEN;
+      if (said === FOREIGN_TOKEN) return NOT_OWN_TOKEN;
       const { check, ...advice } = adviseOnToken(reason, token);
       return failure(check ?? CHECK, describeTokenRefusal('refuses', token, said), advice);
     }
@@ -189,7 +190,7 @@ function judgeOwnToken(
   const found = inspectOwnToken(token, secrets, url);
   switch (found.kind) {
     case 'foreign':
-      return FOREIGN_TOKEN;
+      return NOT_OWN_TOKEN;
     case 'refresh':
       return REFRESH_TOKEN;
     // The file with the secret belongs to the gateway, which creates it at its first start.
@@ -225,7 +226,7 @@ const UNKNOWN: Advice = {
     'copy it once more. If the secret was changed, its users log in again; to change it without that, list the old one, too.',
 };
 
-const FOREIGN_TOKEN = failure(
+const NOT_OWN_TOKEN = failure(
   'token.not-own',
   'The token was not issued by the gateway, whose tokens begin with pst_.',
   {

@@ -3,6 +3,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { describeIssuerMismatch } from '../../http/oauth-client/provider-metadata.ts';
+import { UNKNOWN_TOKEN } from '../../logins/auth/own-tokens.ts';
 import { isOnThisMachine } from '../../platform/address.ts';
 import type { FetchHeaders } from '../../platform/fetch-with-limits.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
@@ -33,8 +34,8 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
   /** True if the gateway issues its own tokens (§5.11), judging by its response to a fake token. */
   const issuesOwnTokens = memoize(async () => {
     const headers = { ...MCP_CALL.headers, Authorization: 'Bearer pst_postern-doctor' };
-    const { details } = readErrorData(await probe(endpoint, { ...MCP_CALL, headers }));
-    return typeof details === 'string' && /another gateway issued it/.test(details);
+    const answer = await probe(endpoint, { ...MCP_CALL, headers });
+    return readErrorData(answer).details === UNKNOWN_TOKEN;
   });
 
   /** A gateway that has just started may still be fetching the provider's keys: retries for one second. */

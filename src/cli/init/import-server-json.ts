@@ -24,33 +24,26 @@ export function convertServerJson(name: string, content: JsonObject) {
   const inputs = createInputs(name, changes);
   const remotes = readObjects(content.remotes);
   const packages = readObjects(content.packages);
-  let taken = Math.max(
-    0,
-    remotes.findIndex(({ type }) => type === 'streamable-http'),
-  );
-  const remote = remotes[taken];
+  const remote = remotes.find(({ type }) => type === 'streamable-http') ?? remotes[0];
+  const found = packages.find((one) => findPackageProblem(one) === undefined);
+  const kind = findKind(found?.registryType);
   let server: JsonObject;
   if (remote !== undefined) server = convertRemote(remote, inputs);
-  else {
-    taken = packages.findIndex((one) => findPackageProblem(one) === undefined);
-    const found = packages[taken];
-    const kind = findKind(found?.registryType);
-    if (found === undefined || kind === undefined)
-      throw new ServerJsonError(
-        packages.map(findPackageProblem).find((problem) => problem !== undefined) ??
-          'It has neither "remotes" nor "packages".',
-      );
+  else if (found !== undefined && kind !== undefined) {
     server = convertPackage(found, kind, inputs);
     // With options, a container can be given access to the host.
     const what = `imported as options of ${quote(server.command)}: review them in postern.yaml before you start it`;
     if (readObjects(found.runtimeArguments).length > 0)
       changes.push({ server: name, member: 'runtimeArguments', what });
+  } else
+    throw new ServerJsonError(
+      packages.map(findPackageProblem).find(Boolean) ?? 'It has neither "remotes" nor "packages".',
+    );
+  for (const other of [...remotes, ...packages]) {
+    const member = remotes.includes(other) ? `remote ${show(other.url)}` : describePackage(other);
+    if (other !== (remote ?? found))
+      changes.push({ server: name, member, what: 'left: one is enough' });
   }
-  [...remotes.map(({ url }) => `remote ${show(url)}`), ...packages.map(describePackage)].forEach(
-    (member, index) => {
-      if (index !== taken) changes.push({ server: name, member, what: 'left: one is enough' });
-    },
-  );
   return { server, changes };
 }
 

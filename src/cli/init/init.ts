@@ -191,29 +191,17 @@ const LIMITS = { timeoutMs: 5000, maxBytes: 65_536, acceptsRedirects: true };
  * logins at its start.
  */
 async function addLogins(outbound: OutboundConfig, imported: ImportedServers) {
-  const entries = Object.entries(imported.servers);
-  const wanting = new Set<string>();
+  const { servers, secrets, changes } = imported;
   const network = openOutboundNetwork({ outbound });
-  try {
-    await Promise.all(
-      entries.map(async ([name, server]) => {
-        if (isObject(server) && (await wantsLogin(server, network.fetch))) wanting.add(name);
-      }),
-    );
-  } finally {
-    network.close();
-  }
-  const added = [...wanting].sort().map((server) => ({ server, member: 'auth', what: ADDED }));
-  return {
-    ...imported,
-    servers: Object.fromEntries(
-      entries.map(([name, server]) => [
-        name,
-        isObject(server) && wanting.has(name) ? { ...server, auth: { type: 'oauth' } } : server,
-      ]),
-    ),
-    changes: [...imported.changes, ...added],
-  };
+  const asked = Object.entries(servers).map(async ([name, server]) =>
+    isObject(server) && (await wantsLogin(server, network.fetch))
+      ? ([name, { ...server, auth: { type: 'oauth' } }] as const)
+      : ([name, server] as const),
+  );
+  const entries = await Promise.all(asked).finally(network.close);
+  const wanting = entries.flatMap(([name, server]) => (server === servers[name] ? [] : [name]));
+  const added = wanting.sort().map((server) => ({ server, member: 'auth', what: ADDED }));
+  return { servers: Object.fromEntries(entries), secrets, changes: [...changes, ...added] };
 }
 
 const ADDED =

@@ -2,6 +2,7 @@
 
 import { SETTINGS } from '../../config/config.ts';
 import { hasVariable, toVariableName } from '../../config/file/expand.ts';
+import { listVariables } from '../../config/setting.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import {
   isSecretName,
@@ -150,9 +151,7 @@ function nameVariable(server: string, key: string) {
   return name.startsWith(`${prefix}_`) ? name : `${prefix}_${name}`;
 }
 
-const SETTING_NAMES: ReadonlySet<string> = new Set(
-  SETTINGS.flatMap(({ variable, alias = variable }) => [variable, alias]),
-);
+const SETTING_NAMES: ReadonlySet<string> = new Set(SETTINGS.flatMap(listVariables));
 
 /** The gateway's own process reads `.env`, so these names would affect Node.js, TLS, the dynamic loader or a package. */
 const OBEYED = /^(?:NODE|OPENSSL|SSL|LD|DYLD|UV|OTEL|NPM|GLIBC|MALLOC)_|_PROXY$/;

@@ -33,22 +33,27 @@ interface Asked {
 
 /** One JSON object per item, for programs. */
 export function toJson(items: readonly JudgedItem[]): string {
-  const rows = items.map(({ item: { kind, name, server }, decision, withOtherArgs }) => ({
-    kind,
-    name,
-    server,
-    decision: decision.kind,
-    ...(decision.kind === 'allowed' && decision.isByArgs === true && { byArguments: true }),
-    scopes: decision.kind === 'scopes_missing' ? decision.scopes : undefined,
-    rule: decision.kind === 'denied' ? null : (decision.rule ?? null),
-    ...(decision.kind === 'allowed' &&
-      decision.ask !== undefined && {
-        ask: decision.ask,
-        askRule: decision.askRule ?? null,
-        ...(decision.isAskedByArgs === true && { askByArguments: true }),
-      }),
-    ruleWithOtherArguments: withOtherArgs,
-  }));
+  const rows = items.map(({ item: { kind, name, server }, decision, withOtherArgs }) => {
+    const {
+      ask,
+      askRule = null,
+      isByArgs,
+      isAskedByArgs,
+    } = decision.kind === 'allowed' ? decision : {};
+    return {
+      kind,
+      name,
+      server,
+      decision: decision.kind,
+      byArguments: isByArgs || undefined,
+      scopes: decision.kind === 'scopes_missing' ? decision.scopes : undefined,
+      rule: decision.kind === 'denied' ? null : (decision.rule ?? null),
+      ask,
+      askRule: ask && askRule,
+      askByArguments: (ask && isAskedByArgs) || undefined,
+      ruleWithOtherArguments: withOtherArgs,
+    };
+  });
   return JSON.stringify(rows, undefined, 2);
 }
 

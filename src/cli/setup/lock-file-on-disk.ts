@@ -11,7 +11,7 @@ import {
   parseLockFile,
   writeLockFile,
 } from '../../lock/lock-file.ts';
-import { getErrorCode } from '../../platform/error-code.ts';
+import { describeCode, getErrorCode } from '../../platform/error-code.ts';
 
 export const findLockPath = (configPath: string): string =>
   join(dirname(configPath), LOCK_FILE_NAME);
@@ -26,12 +26,11 @@ export function readLockOnDisk(path: string) {
     if (isEmptyLock(text)) return { kind: 'empty' as const };
     return { kind: 'lock' as const, file: parseLockFile(text) };
   } catch (error) {
-    const code = getErrorCode(error);
-    if (code === 'ENOENT') return { kind: 'none' as const };
+    if (getErrorCode(error) === 'ENOENT') return { kind: 'none' as const };
     // Ignoring the error would approve everything.
     throw error instanceof LockFileError
       ? error
-      : new LockFileError(`${path} cannot be read (${code ?? String(error)}).`);
+      : new LockFileError(`${path} cannot be read (${describeCode(error)}).`);
   }
 }
 
@@ -78,7 +77,7 @@ export async function findLockObstacle(path: string): Promise<string | undefined
     await access(dirname(target), constants.W_OK);
     return undefined;
   } catch (error) {
-    return getErrorCode(error) ?? String(error);
+    return describeCode(error);
   }
 }
 

@@ -1,8 +1,13 @@
 // §25.2: measures the cost for a model of the lists of servers and views, for commands that ask the servers.
 
 import { builtInCatalog } from '../../built-in/index.ts';
-import type { FetchedTools, ListCost } from '../../catalog/budget/list-costs.ts';
-import { listFetchedPaths, measureLists, WARNED_TOKENS } from '../../catalog/budget/list-costs.ts';
+import {
+  type FetchedTools,
+  type ListCost,
+  listFetchedPaths,
+  measureLists,
+  WARNED_TOKENS,
+} from '../../catalog/budget/list-costs.ts';
 
 import { type FetchedList, fetchList } from '../../catalog/fetch-list.ts';
 import { createFindIdlePatterns } from '../../catalog/idle-patterns.ts';
@@ -21,8 +26,6 @@ import type { InvokedProcess } from '../command-line/invocation.ts';
 import { formatCount } from '../command-line/terminal.ts';
 import { askServers } from './open-servers.ts';
 import { readSetup } from './read-setup.ts';
-
-export type MeasuredFile = Awaited<ReturnType<typeof measureFile>>;
 
 /** The user's own tools (`--catalog`) are not loaded, and not counted. */
 export async function measureFile(

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../config/problem.ts';
 import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
-import { getErrorCode } from '../../platform/error-code.ts';
+import { getErrorCode, getMessage } from '../../platform/error-code.ts';
 import { quote } from '../../platform/text.ts';
 import type { FoundProgramUser, ProgramUser } from '../../servers/config/common-members.ts';
 import { runCommandAs } from '../../servers/stdio/child.ts';
@@ -59,20 +59,18 @@ type Entry =
   | { readonly problem: string };
 
 /** Uses all sources of the system, as configured in /etc/nsswitch.conf. */
-const lookUp = (key: string): Promise<Entry> =>
-  new Promise((resolve) => {
+async function lookUp(key: string): Promise<Entry> {
+  try {
     const options = { env: { PATH: SYSTEM_PATH }, timeout: LOOKUP_MS };
-    execFile('getent', ['passwd', key], options, (error, line) => {
-      // Exit code of getent for a missing entry.
-      if (error?.code === 2) resolve({ user: undefined });
-      else if (error !== null)
-        resolve({ problem: `The user could not be looked up by getent (${error.message}).` });
-      else {
-        const [name = '', , uid, gid, , home = ''] = line.trim().split(':');
-        resolve({ user: { uid: Number(uid), gid: Number(gid), name, home } });
-      }
-    });
-  });
+    const { stdout } = await run('getent', ['passwd', key], options);
+    const [name = '', , uid, gid, , home = ''] = stdout.trim().split(':');
+    return { user: { uid: Number(uid), gid: Number(gid), name, home } };
+  } catch (error) {
+    // Exit code of getent for a missing entry.
+    if (error instanceof Error && 'code' in error && error.code === 2) return { user: undefined };
+    return { problem: `The user could not be looked up by getent (${getMessage(error)}).` };
+  }
+}
 
 // Checks that this process can start programs as these users.
 

@@ -8,19 +8,20 @@ import { serverSettings, upstreamSettings } from '../../config/groups/server.ts'
 import { stateSecrets, storeSettings } from '../../config/groups/store.ts';
 import { loadConfig } from '../../config/load.ts';
 import { formatProblem, type Problem } from '../../config/problem.ts';
-import type { Env } from '../../config/setting.ts';
+import { type Env, listVariables } from '../../config/setting.ts';
 import { findAskProblems } from '../../control/approvals/approvals.ts';
-import type { GatewayFile, Setup } from '../../gateway/configuration/gateway-file.ts';
 import {
   type FileSource,
+  type GatewayFile,
   type ParsedGatewayFile,
   parseGatewayFile,
+  type Setup,
 } from '../../gateway/configuration/gateway-file.ts';
 import { createLock } from '../../lock/lock.ts';
 import { LockFileError } from '../../lock/lock-file.ts';
 import { findMachineClientProblems } from '../../logins/client-authentication/machine-client-shape.ts';
 import type { UpstreamConfig } from '../../mcp/upstream/upstream-config.ts';
-import { getErrorCode } from '../../platform/error-code.ts';
+import { describeCode, getErrorCode } from '../../platform/error-code.ts';
 import { decodeUtf8 } from '../../platform/json.ts';
 import type { OutboundConfig } from '../../platform/outbound/proxy-choice.ts';
 import {
@@ -40,17 +41,9 @@ export async function readSetup(path: string, config: Config, env: Env) {
   const { isWhole } = parsed;
   const lock = readLock(path);
   const problems = [
-    // Problems with settings that the file requires.
     ...(parsed.kind === 'problems'
       ? parsed.problems
-      : [
-          ...findAuthProblems(parsed.file.servers, config).map((problem) => ({
-            ...problem,
-            place: path,
-          })),
-          ...findMachineClientProblems(parsed.file.clients, config),
-          ...findAskProblems(parsed.file, config),
-        ]),
+      : findSettingProblems(parsed.file, config, path)),
     ...('problem' in lock ? [lock.problem] : []),
   ];
   if (parsed.kind === 'problems' || 'problem' in lock || problems.length > 0)
@@ -70,6 +63,13 @@ export async function readSetup(path: string, config: Config, env: Env) {
     isWhole,
   };
 }
+
+/** Problems with settings that the file requires. */
+const findSettingProblems = (file: GatewayFile, config: Config, path: string) => [
+  ...findAuthProblems(file.servers, config).map(({ message }) => ({ message, place: path })),
+  ...findMachineClientProblems(file.clients, config),
+  ...findAskProblems(file, config),
+];
 
 /** An unreadable lock must not count as missing: that would approve everything. */
 function readLock(path: string): LockOnDisk | { readonly problem: Problem } {
@@ -131,7 +131,7 @@ function readText(path: string): Content {
         `there is no such file (${resolve(path)}). It is named by --config or POSTERN_CONFIG.`,
       );
     if (code === 'EISDIR') return refuse('this is a folder. Name the file in it.');
-    return refuse(`the file cannot be read (${code ?? String(error)}).`);
+    return refuse(`the file cannot be read (${describeCode(error)}).`);
   }
 }
 
@@ -211,7 +211,7 @@ const NEEDED: ReadonlySet<string> = new Set(
     ...[httpSettings, mcpSettings, outboundSettings, storeSettings, upstreamSettings].flatMap(
       (group) => Object.values(group),
     ),
-  ].flatMap(({ variable, alias }) => (alias === undefined ? [variable] : [variable, alias])),
+  ].flatMap(listVariables),
 );
 
 // Outbound requests from this machine, without gateway settings, or with those of another gateway.

@@ -103,13 +103,11 @@ function addNetwork(networks: BlockList, entry: string): boolean {
   const [address = '', bits, ...rest] = entry.split('/');
   const family = isIP(address);
   if (family === 0 || rest.length > 0 || address.includes('%')) return false;
-  const type = family === 4 ? 'ipv4' : 'ipv6';
-  if (bits === undefined) {
-    networks.addAddress(address, type);
-    return true;
-  }
-  if (!/^\d{1,3}$/.test(bits) || Number(bits) > (family === 4 ? 32 : 128)) return false;
-  networks.addSubnet(address, Number(bits), type);
+  const longest = family === 4 ? 32 : 128;
+  // An address alone is the smallest network.
+  const length = bits ?? String(longest);
+  if (!/^\d{1,3}$/.test(length) || Number(length) > longest) return false;
+  networks.addSubnet(address, Number(length), family === 4 ? 'ipv4' : 'ipv6');
   return true;
 }
 

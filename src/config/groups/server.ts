@@ -13,7 +13,6 @@ import {
   listenAddress,
   names,
   oneOf,
-  type Rule,
   systemUser,
   textWith,
 } from '../rules.ts';
@@ -154,11 +153,10 @@ const reverseDnsName = textWith(
 /** Maximum length in both schemas, in characters. */
 const MAX_DESCRIPTION = 100;
 
-const shortText: Rule<string> = {
-  parse: (text) =>
-    text.trim() !== '' && text.length <= MAX_DESCRIPTION && !/\p{C}/u.test(text) ? text : undefined,
-  allowed: `one line of at most ${MAX_DESCRIPTION} characters`,
-};
+const shortText = textWith(
+  (text) => text.trim() !== '' && text.length <= MAX_DESCRIPTION && !/\p{C}/u.test(text),
+  `one line of at most ${MAX_DESCRIPTION} characters`,
+);
 
 export const serverCardSettings = {
   isServed: defineSetting('SERVER_CARD', flag, {

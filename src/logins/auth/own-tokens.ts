@@ -236,18 +236,21 @@ const ADMIN = /^\/admin(\/|$)/;
 /** With a slash at the end, and without. */
 const listEquivalents = (url: string): readonly string[] => [url, `${url}/`];
 
+/** `postern doctor` recognizes gateways with tokens of their own by these two sentences. */
+export const UNKNOWN_TOKEN = 'The token was changed on its way, or another gateway issued it.';
+export const FOREIGN_TOKEN =
+  'The token was not issued by this gateway. Log in by way of it: its own tokens begin with pst_.';
+
 function failUnknown(token: string): never {
   if (token !== '' && isOwnToken(token) && !token.startsWith(ACCESS_TOKEN_PREFIX))
     return failToken('This is a refresh token. Send the access token.', {
       found: 'a refresh token',
       expected: 'an access token',
     });
-  return failToken(
-    token === '' || isOwnToken(token)
-      ? 'The token was changed on its way, or another gateway issued it.'
-      : 'The token was not issued by this gateway. Log in by way of it: its own tokens begin with pst_.',
-    { found: 'an unknown token', expected: 'an access token of this gateway' },
-  );
+  return failToken(token === '' || isOwnToken(token) ? UNKNOWN_TOKEN : FOREIGN_TOKEN, {
+    found: 'an unknown token',
+    expected: 'an access token of this gateway',
+  });
 }
 
 const failResource = (baseUrl: string, path: string): never =>

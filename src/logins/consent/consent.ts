@@ -40,6 +40,9 @@ import { addFacts, readAskedFacts } from '../request/login-facts.ts';
 /** Fields of the page's form. */
 const checkFieldName = createNameCheck(['request', 'csrf', 'decision']);
 
+/** `postern doctor` recognizes replicas with different secrets by this sentence. */
+export const PAGE_EXPIRED = 'This page has expired. Log in again from your app.';
+
 /** Characters. Each page leaves a record, and anybody may request one. */
 const MAX_QUERY = 4096;
 
@@ -117,8 +120,7 @@ export function createConsent(
       const secret = form.require('request');
       const csrf = form.require('csrf');
       const pending = await pendingConsents.get(secret);
-      if (pending === undefined)
-        return failRequest('This page has expired. Log in again from your app.');
+      if (pending === undefined) return failRequest(PAGE_EXPIRED);
       if (pending.browser !== browsers.readHash(cookie) || !isEqualSecret(pending.csrf, csrf))
         failRequest(
           'This page was opened in another browser, or cookies are turned off. Turn on cookies and log in again from your app.',

@@ -1,7 +1,6 @@
 // Communication between the main process and its workers: the environment at start, messages later.
 
-import type { Worker } from 'node:cluster';
-import cluster from 'node:cluster';
+import cluster, { type Worker } from 'node:cluster';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../../../platform/clock.ts';
 import { isObject } from '../../../platform/json.ts';
