@@ -4,7 +4,6 @@ import { type ApprovableServer, LOCKED, NO_LOCK } from '../mcp/catalog/approved-
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT, type OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { CallerContext, ServedCatalog } from '../mcp/catalog/served-catalog.ts';
-import type { ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { ConnectionOwner } from '../mcp/upstream/connections.ts';
 import { GATEWAY_CALLER, type Upstream, type UpstreamRuntime } from '../mcp/upstream/upstream.ts';
 import type { FindFacts, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
@@ -14,6 +13,7 @@ import { type BuiltIn, createBuiltIn } from './built-in.ts';
 import { createChangeHub, createMissedLists } from './change-hub.ts';
 import { findItemProblem, findOwnNameProblem } from './check-item.ts';
 import { ALL_OFFERS, describeView } from './describe-view.ts';
+import type { FetchedList } from './fetch-list.ts';
 import { createPatternWatch } from './idle-patterns.ts';
 import { createLinkedResources, createResolveResource } from './linked-resources.ts';
 import {
@@ -188,7 +188,7 @@ export class UpstreamCatalogs {
     const builtInTools = await current.builtIn?.list('tools', LISTING_CONTEXT);
     const listed = servers.map(({ server, prepareList }) => {
       const list = server.isPersonal ? undefined : server.lists.peek('tools', GATEWAY_CALLER);
-      return list === undefined ? [] : prepareList('tools', list).entries;
+      return list === undefined ? [] : prepareList(list).entries;
     });
     return {
       /** In the order of the joined list. */
@@ -221,22 +221,18 @@ export class UpstreamCatalogs {
     const { runtime, sources, hub } = this;
     return createServer(runtime, observeUpstream(runtime, sources.openUpstream(config)), {
       getLock: () => this.served.current.lock,
-      judgeItems: (kind, items) => this.judgeItems(config, kind, items),
+      judgeList: (list) => this.judgeList(config, list),
       onListChange: hub.announce,
       onOther: (kind) => this.patterns.noteList(kind),
     });
   }
 
   /** Asks the new guards about a list that came while the configuration was loaded anew. */
-  private async judgeItems(
-    config: UpstreamConfig,
-    kind: ListKind,
-    items: readonly RawItem[],
-  ): Promise<ListJudgement> {
+  private async judgeList(config: UpstreamConfig, list: FetchedList): Promise<ListJudgement> {
     for (;;) {
       const { listGuards, naming } = this.served.current;
       if (listGuards === undefined) return NOTHING_SAID;
-      const judgement = await listGuards.judge(toJudgedList(kind, items, config, naming));
+      const judgement = await listGuards.judge(toJudgedList(list, config, naming));
       if (this.served.current.listGuards === listGuards) return judgement;
     }
   }
@@ -244,17 +240,17 @@ export class UpstreamCatalogs {
   /** Has new guards judge the kept lists first: these are served without a gap. */
   private async judgeKept(next: CatalogSetup, listGuards: ListGuards): Promise<void> {
     const naming = createNaming(next.file);
-    const seen = new Set<readonly RawItem[]>();
+    const seen = new Set<FetchedList>();
     let isComplete = false;
     while (!isComplete) {
       isComplete = true;
       for (const config of next.file.servers) {
         const planned = this.served.current.servers.get(config.name);
-        for (const { kind, items } of planned?.server.lists.listKept() ?? []) {
-          if (seen.has(items)) continue;
-          seen.add(items);
+        for (const list of planned?.server.lists.listKept() ?? []) {
+          if (seen.has(list)) continue;
+          seen.add(list);
           isComplete = false;
-          await listGuards.judge(toJudgedList(kind, items, config, naming));
+          await listGuards.judge(toJudgedList(list, config, naming));
         }
       }
     }
@@ -370,7 +366,7 @@ function listServerTools(
   const { isPersonal } = server;
   const items = isPersonal ? [] : (server.lists.peek('tools', GATEWAY_CALLER)?.items ?? []);
   const selected = selectTools(config.tools);
-  const { join } = toJudgedList('tools', items, config, naming);
+  const { join } = toJudgedList({ kind: 'tools', items }, config, naming);
   const before = items.slice(0, skip).filter((item) => !findItemProblem('tools', item));
   const seen = new Set<unknown>(before.map(({ name }) => name));
 
