@@ -326,7 +326,7 @@ function createViewCatalog(path: ServedPath): ServedCatalog {
     ...createServeSkills(path, passOn, resolveResource),
     complete: createComplete(path, items, passOn),
     ...createWatching(path, resolveResource),
-    takeMissedLists: missedLists.take,
+    missedLists,
     endSession(caller) {
       const sessionId = caller.session?.sessionId;
       if (sessionId !== undefined) {

@@ -319,7 +319,7 @@ export class Exchange
   private countKept(received: number): void {
     const { splitter, decoder, server, listener } = this;
     const ofBody = this.bytes + (splitter?.keptBytes() ?? 0);
-    const kept = ofBody + this.waitingBytes() + (decoder?.keptBytes ?? 0);
+    const kept = ofBody + this.waitingBytes + (decoder?.keptBytes ?? 0);
     if (this.counted === undefined && kept < UNCOUNTED_BYTES) return;
     const { caller } = listener;
     const owner = caller === GATEWAY_CALLER ? { server: server.name } : { user: nameUser(caller) };
@@ -361,10 +361,6 @@ export class Exchange
     if (listener.onNoJson !== undefined && isEventStream(headers)) return listener.onNoJson();
     this.fail(createNoJsonError(headers));
     return 1;
-  }
-
-  protected copy(received: Received): Received {
-    return received;
   }
 
   protected pauseSource(): void {
