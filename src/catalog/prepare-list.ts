@@ -18,14 +18,7 @@ import { compileGlob } from '../platform/glob.ts';
 import { findWritten, isObject, type JsonObject } from '../platform/json.ts';
 import { readExact } from '../platform/noted-json.ts';
 import { toSharedUri, withSharedMeta } from './apps/app-tools.ts';
-import {
-  findItemProblem,
-  findOwnNameProblem,
-  fitItem,
-  listFiles,
-  showName,
-  type WarnOfItem,
-} from './check-item.ts';
+import { findUseProblem, fitItem, listFiles, showName, type WarnOfItem } from './check-item.ts';
 import { cleanItem } from './clean-item.ts';
 import type { FetchedList } from './fetch-list.ts';
 import type { ListGuards } from './list-guards.ts';
@@ -152,9 +145,7 @@ function findProblem(
   isRepeated: boolean,
   { config, naming, policies }: ServerControls,
 ): string | undefined {
-  const problem =
-    findItemProblem(kind, raw) ??
-    (naming.isStrict ? undefined : findOwnNameProblem(kind, String(raw[LIST_KINDS[kind].key])));
+  const problem = findUseProblem(kind, raw, naming.isStrict);
   if (problem !== undefined) return problem;
   if (isRepeated) return 'is listed twice';
   const locked = findLockedKind(kind);

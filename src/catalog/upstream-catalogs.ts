@@ -11,7 +11,7 @@ import { observeUpstream } from '../mcp/upstream/wrap-upstream.ts';
 import { listPathsForOperators, listPathsOf, measureLists } from './budget/list-costs.ts';
 import { type BuiltIn, createBuiltIn } from './built-in.ts';
 import { createChangeHub, createMissedLists } from './change-hub.ts';
-import { findItemProblem, findOwnNameProblem } from './check-item.ts';
+import { findItemProblem, findUseProblem } from './check-item.ts';
 import { ALL_OFFERS, describeView } from './describe-view.ts';
 import type { FetchedList } from './fetch-list.ts';
 import { createPatternWatch } from './idle-patterns.ts';
@@ -71,7 +71,8 @@ export class UpstreamCatalogs {
   private readonly sources: CatalogSources;
   private readonly builtIn: BuiltIn;
   private readonly hub: ServedPath['hub'];
-  private readonly patterns: ReturnType<typeof createPatternWatch>;
+  /** Patterns that match nothing, of the current file or of another one. */
+  readonly patterns: ReturnType<typeof createPatternWatch>;
   private readonly root: ServedPath;
   /** Those at paths of servers and views, by name. */
   private readonly named = new Map<string, ServedCatalog>();
@@ -198,11 +199,6 @@ export class UpstreamCatalogs {
     };
   }
 
-  /** Patterns that match nothing, of the current file or of another one. */
-  findIdlePatterns(...[file]: Parameters<FindIdle>): ReturnType<FindIdle> {
-    return this.patterns.findIdle(file);
-  }
-
   async close(graceMs: number): Promise<void> {
     for (const { server } of this.served.current.opened) this.drain(server, graceMs);
     await Promise.all(this.draining);
@@ -289,8 +285,6 @@ export class UpstreamCatalogs {
   }
 }
 
-type FindIdle = ReturnType<typeof createPatternWatch>['findIdle'];
-
 /** Names, and what clients see of a server, are not part of its connection. */
 const isSameConnection = (one: UpstreamConfig, other: UpstreamConfig): boolean =>
   isDeepStrictEqual({ ...one, ...SHOWN }, { ...other, ...SHOWN });
@@ -372,9 +366,7 @@ function listServerTools(
 
   function describe(item: RawItem): ServerTool {
     const name = typeof item.name === 'string' ? item.name : '';
-    const problem =
-      findItemProblem('tools', item) ??
-      (naming.isStrict ? undefined : findOwnNameProblem('tools', name));
+    const problem = findUseProblem('tools', item, naming.isStrict);
     if (problem !== undefined) return { name, state: 'unusable', problem };
     if (!selected.has(name))
       return { name, state: 'left_out', problem: 'is left out by "tools" in the configuration' };

@@ -16,19 +16,14 @@ import { cutPieces, isObject, type JsonObject } from '../../platform/json.ts';
 import { createGrowingBuffer, type GrowingBuffer } from '../../platform/memory/user-budgets.ts';
 import { hasByteOrderMark } from '../../platform/text.ts';
 import { nameOwner } from '../../store/owner.ts';
-import { parseServerBytes, parseServerJson } from '../messages/server-message.ts';
+import { findOnlyMessage, parseServerBytes, parseServerJson } from '../messages/server-message.ts';
 import { PacedStream } from '../transport/message-pace.ts';
 import {
   type CountedAnswer,
   type ProcessShare,
   UNCOUNTED_BYTES,
 } from '../transport/process-share.ts';
-import {
-  createEventSplitter,
-  describeExcess,
-  type EventCursor,
-  findOnlyMessage,
-} from './event-stream.ts';
+import { createEventSplitter, describeExcess, type EventCursor } from './event-stream.ts';
 import {
   createCodingError,
   createInvalidError,
