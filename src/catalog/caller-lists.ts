@@ -56,13 +56,13 @@ export class CallerLists {
       return this.peek(planned, kind);
     }
     const list = await loading;
-    return list && planned.prepareList(kind, list);
+    return list && planned.prepareList(list);
   }
 
   /** The same, as far as it is known; nothing is requested. */
   peek({ server, prepareList }: PlannedServer, kind: ListKind): PreparedList | undefined {
     const known = server.lists.peek(kind, this.who.upstream);
-    return known && prepareList(kind, known);
+    return known && prepareList(known);
   }
 
   /** The item of this name at `/mcp`. */

@@ -126,6 +126,7 @@ export function createMissedLists(hub: ChangeHub) {
   }
 
   return {
+    sessions: missed,
     /** Notes a list that the caller's session got; callers without a session are not kept. */
     note(kind: ListKind, caller: UpstreamCaller, view: View, isComplete: boolean): void {
       const { sessionId } = caller;
@@ -147,9 +148,7 @@ export function createMissedLists(hub: ChangeHub) {
     },
     /** Those that have changed since. Each change is reported once. */
     take(sessionId: string): readonly ListName[] {
-      const known = missed.size === 0 ? undefined : missed.get(sessionId);
-      if (known === undefined || known.changed.size === 0) return NONE;
-      const { kinds, changed } = known;
+      const { kinds, changed } = missed.get(sessionId) ?? NOTHING;
       const lists = LIST_NAMES.filter(
         (list) => changed.has(list) && [...kinds].some((kind) => LIST_KINDS[kind].list === list),
       );
@@ -160,4 +159,4 @@ export function createMissedLists(hub: ChangeHub) {
   };
 }
 
-const NONE: readonly ListName[] = [];
+const NOTHING = { kinds: new Set<ListKind>(), changed: new Set<ListName>() };

@@ -117,13 +117,22 @@ const checkKey = (kind: ListKind, key: string): string | undefined =>
   LIST_KINDS[kind].key === 'name' ? checkName(key) : checkUri(key);
 
 /** Why clients refuse a name that is passed on as its server wrote it. */
-export function findOwnNameProblem(kind: ListKind, name: string): string | undefined {
+function findOwnNameProblem(kind: ListKind, name: string): string | undefined {
   if (kind === 'tools' && !TOOL_NAME.test(name))
     return `has a name that clients refuse: it may have 1 to 128 letters, digits, "_", "-" and "." (${SUGGESTION})`;
   return kind === 'prompts' && [...name].length > MAX_PROMPT_NAME
     ? `has a name of more than ${MAX_PROMPT_NAME} characters (${SUGGESTION})`
     : undefined;
 }
+
+/** Why clients cannot use an item of this own name. `isStrict`: they see another name than this. */
+export const findUseProblem = (
+  kind: ListKind,
+  item: RawItem,
+  isStrict: boolean,
+): string | undefined =>
+  findItemProblem(kind, item) ??
+  (isStrict ? undefined : findOwnNameProblem(kind, String(item[LIST_KINDS[kind].key])));
 
 const SUGGESTION = '"names": "strict" in the configuration file lists it under another one';
 

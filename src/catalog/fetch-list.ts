@@ -14,6 +14,7 @@ import { isObject, type JsonObject } from '../platform/json.ts';
 import { noteEntries, readExact, toRawJson } from '../platform/noted-json.ts';
 
 export interface FetchedList {
+  readonly kind: ListKind;
   /** As the server wrote them. */
   readonly items: readonly RawItem[];
   /** Milliseconds for which it may be served. */
@@ -31,7 +32,7 @@ export interface FetchedList {
   readonly needsLogin?: 'possible' | 'impossible';
 }
 
-export const NO_LIST: FetchedList = {
+export const NO_LIST: Omit<FetchedList, 'kind'> = {
   items: [],
   ttlMs: 0,
   fingerprint: '',
@@ -57,7 +58,7 @@ export async function fetchList(
   signal: AbortSignal,
 ): Promise<FetchedList> {
   const { capabilities } = await upstream.describe(caller);
-  const collected = createCollection(kind === 'templates' ? MAX_TEMPLATES : MAX_ITEMS);
+  const collected = createCollection(kind);
   if (!offersList(capabilities, kind)) return collected.finish(undefined);
   const cursors = new Set<unknown>();
   let cursor: unknown;
@@ -95,7 +96,8 @@ export async function fetchList(
   }
 }
 
-function createCollection(maxItems: number) {
+function createCollection(kind: ListKind) {
+  const maxItems = kind === 'templates' ? MAX_TEMPLATES : MAX_ITEMS;
   const items: RawItem[] = [];
   const texts: string[] = [];
   let bytes = 0;
@@ -126,6 +128,7 @@ function createCollection(maxItems: number) {
       cutReason ??= reason;
     },
     finish: (ttlMs: unknown): FetchedList => ({
+      kind,
       items,
       ttlMs:
         typeof ttlMs === 'number' && Number.isFinite(ttlMs)

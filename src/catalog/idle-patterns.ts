@@ -200,7 +200,7 @@ function createReadNames(naming: Naming, findFacts: FindFacts) {
     const read = known.get(items);
     if (read !== undefined) return read;
     const own = items.map((item) => String(item[LIST_KINDS[kind].key]));
-    const { join } = toJudgedList(kind, items, config, naming);
+    const { join } = toJudgedList({ kind, items }, config, naming);
     const shown = new Map(own.map((name) => [name, join(name)]));
     const hasConnectTool = kind === 'tools' && findFacts(config).connection !== undefined;
     const connect = hasConnectTool ? [naming.join(config, CONNECT)] : [];

@@ -25,7 +25,7 @@ export interface JoinedList {
 type Parts = readonly (readonly Entry[])[];
 
 /** Skills need the joined `resources`: the server that has a URI there keeps it. */
-export type JoinLists = (kind: ListKind, parts: Parts, resources?: JoinedList) => JoinedList;
+type JoinLists = (kind: ListKind, parts: Parts, resources?: JoinedList) => JoinedList;
 
 /** Joined once as long as the parts are the same arrays. */
 export function createJoinLists(naming: Naming, warn: WarnOfItem): JoinLists {

@@ -80,7 +80,8 @@ export class ListCache {
     const current = this.findCurrent();
     if (current !== undefined) return current;
     if (this.clock.monotonic() >= this.retryAt) await this.wait(patience);
-    const servable = this.isCurrent() || !this.source.isStrict() ? this.list : undefined;
+    const isCurrent = this.changesSeen === this.changes;
+    const servable = isCurrent || !this.source.isStrict() ? this.list : undefined;
     if (servable === undefined) this.wasMissed = true;
     return servable;
   }
@@ -110,10 +111,6 @@ export class ListCache {
     this.isLookPlanned = waitMs > 0;
     if (this.isLookPlanned) this.clock.after(waitMs, () => void this.look());
     else void this.look();
-  }
-
-  private isCurrent(): boolean {
-    return this.list !== undefined && this.changesSeen === this.changes;
   }
 
   private countWaitedMs(): number {

@@ -203,7 +203,7 @@ export class ServedPlan {
     const [owner = ''] = naming.findOwners(name);
     const planned = servers.get(owner);
     const list = planned?.server.lists.findCurrent(kind, caller);
-    return list && planned?.prepareList(kind, list).byName.get(name);
+    return list && planned?.prepareList(list).byName.get(name);
   };
 }
 

@@ -12,19 +12,13 @@ import {
   type ToolSelection,
   type UpstreamConfig,
 } from '../mcp/upstream/upstream-config.ts';
+import { computeOnce } from '../platform/compute-once.ts';
 import { restoreNumbers, UnclearNumber } from '../platform/exact-json.ts';
 import { compileGlob } from '../platform/glob.ts';
 import { findWritten, isObject, type JsonObject } from '../platform/json.ts';
 import { readExact } from '../platform/noted-json.ts';
 import { toSharedUri, withSharedMeta } from './apps/app-tools.ts';
-import {
-  findItemProblem,
-  findOwnNameProblem,
-  fitItem,
-  listFiles,
-  showName,
-  type WarnOfItem,
-} from './check-item.ts';
+import { findUseProblem, fitItem, listFiles, showName, type WarnOfItem } from './check-item.ts';
 import { cleanItem } from './clean-item.ts';
 import type { FetchedList } from './fetch-list.ts';
 import type { ListGuards } from './list-guards.ts';
@@ -43,41 +37,33 @@ export interface PreparedList {
 /** The configuration of a server, and everything else that its prepared lists depend on. */
 interface ServerControls {
   readonly config: UpstreamConfig;
-  readonly hasConnectTool: boolean;
+  readonly hasConnectTool?: boolean;
   readonly naming: Naming;
   readonly policies: Pick<Policies, 'findHidden'>;
   /** Undefined without guards. */
-  readonly listGuards: ListGuards | undefined;
-  readonly warn: WarnOfItem;
+  readonly listGuards?: ListGuards | undefined;
+  readonly warn?: WarnOfItem;
 }
 
 /** Each list is prepared once. */
 export function createPrepareList(controls: ServerControls) {
   const selected = selectTools(controls.config.tools);
-  const prepared = new WeakMap<FetchedList, PreparedList>();
-
-  return function prepareList(kind: ListKind, list: FetchedList): PreparedList {
-    const known = prepared.get(list);
-    if (known !== undefined) return known;
-    const made = prepare(kind, list, selected, controls);
-    prepared.set(list, made);
-    return made;
-  };
+  return computeOnce((list: FetchedList) => prepare(list, selected, controls));
 }
 
 function prepare(
-  kind: ListKind,
-  { items, ttlMs, cut, needsLogin }: FetchedList,
+  list: FetchedList,
   selected: SelectedTools,
   controls: ServerControls,
 ): PreparedList {
+  const { kind, items, ttlMs, cut, needsLogin } = list;
   const { config, hasConnectTool, listGuards } = controls;
   const warn = (ownName: string | undefined, problem: string) =>
-    controls.warn(config.name, kind, ownName, problem);
+    controls.warn?.(config.name, kind, ownName, problem);
   const connect = kind === 'tools' && hasConnectTool ? createConnectEntry(controls) : undefined;
   const byOwnName = new Map<string, Entry>();
   const byName = new Map<string, Entry>();
-  const judgedList = toJudgedList(kind, items, config, controls.naming);
+  const judgedList = toJudgedList(list, config, controls.naming);
   if (cut !== undefined) warn(undefined, `is cut: ${cut}`);
   for (const raw of items) {
     const ownName = String(raw[LIST_KINDS[kind].key]);
@@ -131,8 +117,7 @@ function prepare(
 const MAX_TOLD = 5;
 
 export function toJudgedList(
-  kind: ListKind,
-  items: readonly RawItem[],
+  { kind, items }: Pick<FetchedList, 'kind' | 'items'>,
   config: UpstreamConfig,
   naming: Naming,
 ) {
@@ -160,9 +145,7 @@ function findProblem(
   isRepeated: boolean,
   { config, naming, policies }: ServerControls,
 ): string | undefined {
-  const problem =
-    findItemProblem(kind, raw) ??
-    (naming.isStrict ? undefined : findOwnNameProblem(kind, String(raw[LIST_KINDS[kind].key])));
+  const problem = findUseProblem(kind, raw, naming.isStrict);
   if (problem !== undefined) return problem;
   if (isRepeated) return 'is listed twice';
   const locked = findLockedKind(kind);
@@ -290,7 +273,7 @@ export function showNumbers({ exact }: Entry, item: RawItem): RawItem {
 const STRICT_NAME = /^[a-zA-Z0-9_-]*$/;
 const NOT_STRICT = /[^a-zA-Z0-9_-]/gu;
 /** For a name that no server can have. */
-const NO_MARK: readonly [string, readonly string[]] = ['', []];
+const NOBODY: readonly string[] = [];
 
 export type Naming = ReturnType<typeof createNaming>;
 
@@ -314,10 +297,10 @@ export function createNaming({ servers, separator, maxNameLength, names }: Namin
   }
   const longestFirst = [...marks].sort(([one], [other]) => other.length - one.length);
 
-  function findMark(name: string): readonly [string, readonly string[]] {
-    if (isStrict && !STRICT_NAME.test(name)) return NO_MARK;
-    for (const marked of longestFirst) if (name.startsWith(marked[0])) return marked;
-    return NO_MARK;
+  function findOwners(name: string): readonly string[] {
+    if (isStrict && !STRICT_NAME.test(name)) return NOBODY;
+    for (const [mark, owners] of longestFirst) if (name.startsWith(mark)) return owners;
+    return NOBODY;
   }
 
   const clean = (name: string) => (isStrict ? name.replace(NOT_STRICT, '_') : name);
@@ -364,9 +347,12 @@ export function createNaming({ servers, separator, maxNameLength, names }: Namin
      * The servers whose name it can be, in order: where it begins with a prefix and the separator, those of the longest
      * such prefix, and nobody else's; otherwise those without a prefix.
      */
-    findOwners: (name: string): readonly string[] => findMark(name)[1],
+    findOwners,
     /** True if the name can only be that of a server with a prefix. */
-    hasPrefix: (name: string): boolean => findMark(name)[0] !== '',
+    hasPrefix(name: string): boolean {
+      const owners = findOwners(name);
+      return owners !== NOBODY && owners !== marks.get('');
+    },
     /** The server's own name for it; undefined where the name may be cut or made strict, so that nobody can tell. */
     toOwnName({ prefix }: Prefixed, name: string): string | undefined {
       const ownName = name.slice(toStart(prefix).length);

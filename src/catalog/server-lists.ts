@@ -3,7 +3,6 @@
 // without one those that the server shows anybody, or none.
 
 import { findLockedKind, type Lock } from '../mcp/catalog/approved-items.ts';
-import type { RawItem } from '../mcp/catalog/catalog.ts';
 import {
   ALL_KINDS,
   forEachKind,
@@ -45,7 +44,7 @@ export interface ListsOwner {
   /** Undefined if nothing is locked. */
   getLock(): Lock | undefined;
   /** Asks the guards about items as the server wrote them (§26.2). Never rejects. Left out if no guard looks at lists. */
-  judgeItems?(kind: ListKind, items: readonly RawItem[]): Promise<ListJudgement>;
+  judgeList?(list: FetchedList): Promise<ListJudgement>;
   onChange(list: ListName, audience: string): void;
   /** Another list than before is kept, for any audience. */
   onOther?(kind: ListKind): void;
@@ -125,7 +124,8 @@ export class ServerLists {
     caller: UpstreamCaller,
     patience: Patience,
   ): Promise<FetchedList | undefined> {
-    const access = await this.getAccess(caller);
+    const { logins } = this.upstream;
+    const access = logins && (await logins.getAccess(caller));
     const chosen = this.choose(caller, access);
     if (chosen !== undefined) {
       const list = await this.findHolder(chosen).lists[kind].load(patience);
@@ -140,7 +140,8 @@ export class ServerLists {
 
   /** Waits for the first list for a second at most, once: as long as a list takes that comes quickly. */
   async waitIfQuick(kind: ListKind, caller: UpstreamCaller): Promise<void> {
-    const chosen = this.choose(caller, await this.getAccess(caller));
+    const { logins } = this.upstream;
+    const chosen = this.choose(caller, logins && (await logins.getAccess(caller)));
     if (chosen === undefined) return;
     const { lists, quickWait } = this.findHolder(chosen);
     if (lists[kind].list !== undefined) return;
@@ -169,9 +170,10 @@ export class ServerLists {
     caller: UpstreamCaller,
     patience: Patience,
   ): Promise<UpstreamDescription | undefined> {
-    const chosen = this.choose(caller, await this.getAccess(caller));
-    if (chosen === undefined) return undefined;
     const { upstream } = this;
+    const { logins } = upstream;
+    const chosen = this.choose(caller, logins && (await logins.getAccess(caller)));
+    if (chosen === undefined) return undefined;
     const { firstWait, caller: asking } = this.findHolder(chosen);
     const known = upstream.peekDescription(asking);
     // A known description may be out of date: it is requested again, without waiting.
@@ -215,12 +217,9 @@ export class ServerLists {
   }
 
   /** All kept lists of all audiences. */
-  listKept(): readonly { readonly kind: ListKind; readonly items: readonly RawItem[] }[] {
+  listKept(): readonly FetchedList[] {
     return [...this.holders.values()].flatMap(({ lists }) =>
-      ALL_KINDS.flatMap((kind) => {
-        const items = lists[kind].list?.items;
-        return items === undefined ? [] : [{ kind, items }];
-      }),
+      ALL_KINDS.flatMap((kind) => lists[kind].list ?? []),
     );
   }
 
@@ -242,12 +241,10 @@ export class ServerLists {
 
   // Whose lists a caller gets.
 
-  /** Undefined for a server where users do not log in themselves. */
-  private getAccess(caller: UpstreamCaller) {
-    return this.upstream.logins?.getAccess(caller);
-  }
-
-  /** The caller whose lists this one gets; undefined if the caller sees nothing of the server yet. */
+  /**
+   * The caller whose lists this one gets; undefined if the caller sees nothing of the server yet. `access` is undefined where users do
+   * not log in at the server themselves.
+   */
   private choose(caller: UpstreamCaller, access: LoginAccess | undefined) {
     if (access === undefined) return caller;
     if (access.kind === 'active') return bindCaller(caller, access.connectionId);
@@ -270,7 +267,7 @@ export class ServerLists {
 
   /** Undefined where `load` waits for the access, which is nearly always at hand, too. */
   private findHolderAtHand(caller: UpstreamCaller) {
-    const access = this.getAccess(caller);
+    const access = this.upstream.logins?.getAccess(caller);
     const chosen = access instanceof Promise ? undefined : this.choose(caller, access);
     return chosen && this.findHolder(chosen);
   }
@@ -344,7 +341,7 @@ export class ServerLists {
     try {
       const fetched = await fetchList(upstream, kind, holder.caller, this.scope.signal);
       await checkItems(clock, kind, fetched.items, this.createLockCheck(kind));
-      const list = addJudgement(fetched, await owner.judgeItems?.(kind, fetched.items));
+      const list = addJudgement(fetched, await owner.judgeList?.(fetched));
       if (kind === 'resources') noteFormer(holder, list);
       const lock = owner.getLock();
       const locked = findLockedKind(kind);
@@ -365,13 +362,13 @@ export class ServerLists {
     }
   }
 
-  private createLockCheck(kind: ListKind): (item: RawItem) => void {
+  private createLockCheck(kind: ListKind) {
     const { name } = this.upstream.config;
     const lock = this.owner.getLock();
     const locked = findLockedKind(kind);
     return lock === undefined || locked === undefined
       ? () => {}
-      : (item) => void lock.check(name, locked, item);
+      : (item: Parameters<Lock['check']>[2]) => void lock.check(name, locked, item);
   }
 
   /** The server's transport logs why a server is down. */
@@ -413,7 +410,7 @@ const selectLists = ({ lists }: Holder, list: ListName) =>
 
 /** Empty lists. Each kind has its own object, since results derived from a list are looked up by the object. */
 const createNoLists = (needsLogin: 'possible' | 'impossible') =>
-  forEachKind((): FetchedList => ({ ...NO_LIST, ttlMs: 1_000, needsLogin }));
+  forEachKind((kind): FetchedList => ({ ...NO_LIST, kind, ttlMs: 1_000, needsLogin }));
 
 const NOT_CONNECTED = createNoLists('possible');
 const NEVER_CONNECTED = createNoLists('impossible');

@@ -4,7 +4,6 @@ import { type ApprovableServer, LOCKED, NO_LOCK } from '../mcp/catalog/approved-
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { LISTING_CONTEXT, type OwnCatalog } from '../mcp/catalog/own-catalog.ts';
 import type { CallerContext, ServedCatalog } from '../mcp/catalog/served-catalog.ts';
-import type { ListKind } from '../mcp/protocol/list-kinds.ts';
 import type { ConnectionOwner } from '../mcp/upstream/connections.ts';
 import { GATEWAY_CALLER, type Upstream, type UpstreamRuntime } from '../mcp/upstream/upstream.ts';
 import type { FindFacts, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
@@ -12,8 +11,9 @@ import { observeUpstream } from '../mcp/upstream/wrap-upstream.ts';
 import { listPathsForOperators, listPathsOf, measureLists } from './budget/list-costs.ts';
 import { type BuiltIn, createBuiltIn } from './built-in.ts';
 import { createChangeHub, createMissedLists } from './change-hub.ts';
-import { findItemProblem, findOwnNameProblem } from './check-item.ts';
+import { findItemProblem, findUseProblem } from './check-item.ts';
 import { ALL_OFFERS, describeView } from './describe-view.ts';
+import type { FetchedList } from './fetch-list.ts';
 import { createPatternWatch } from './idle-patterns.ts';
 import { createLinkedResources, createResolveResource } from './linked-resources.ts';
 import {
@@ -71,7 +71,8 @@ export class UpstreamCatalogs {
   private readonly sources: CatalogSources;
   private readonly builtIn: BuiltIn;
   private readonly hub: ServedPath['hub'];
-  private readonly patterns: ReturnType<typeof createPatternWatch>;
+  /** Patterns that match nothing, of the current file or of another one. */
+  readonly patterns: ReturnType<typeof createPatternWatch>;
   private readonly root: ServedPath;
   /** Those at paths of servers and views, by name. */
   private readonly named = new Map<string, ServedCatalog>();
@@ -188,7 +189,7 @@ export class UpstreamCatalogs {
     const builtInTools = await current.builtIn?.list('tools', LISTING_CONTEXT);
     const listed = servers.map(({ server, prepareList }) => {
       const list = server.isPersonal ? undefined : server.lists.peek('tools', GATEWAY_CALLER);
-      return list === undefined ? [] : prepareList('tools', list).entries;
+      return list === undefined ? [] : prepareList(list).entries;
     });
     return {
       /** In the order of the joined list. */
@@ -196,11 +197,6 @@ export class UpstreamCatalogs {
       /** Servers whose tools differ between users, and are not known here. */
       personal: servers.filter(({ server }) => server.isPersonal).map(({ config }) => config.name),
     };
-  }
-
-  /** Patterns that match nothing, of the current file or of another one. */
-  findIdlePatterns(...[file]: Parameters<FindIdle>): ReturnType<FindIdle> {
-    return this.patterns.findIdle(file);
   }
 
   async close(graceMs: number): Promise<void> {
@@ -221,22 +217,18 @@ export class UpstreamCatalogs {
     const { runtime, sources, hub } = this;
     return createServer(runtime, observeUpstream(runtime, sources.openUpstream(config)), {
       getLock: () => this.served.current.lock,
-      judgeItems: (kind, items) => this.judgeItems(config, kind, items),
+      judgeList: (list) => this.judgeList(config, list),
       onListChange: hub.announce,
       onOther: (kind) => this.patterns.noteList(kind),
     });
   }
 
   /** Asks the new guards about a list that came while the configuration was loaded anew. */
-  private async judgeItems(
-    config: UpstreamConfig,
-    kind: ListKind,
-    items: readonly RawItem[],
-  ): Promise<ListJudgement> {
+  private async judgeList(config: UpstreamConfig, list: FetchedList): Promise<ListJudgement> {
     for (;;) {
       const { listGuards, naming } = this.served.current;
       if (listGuards === undefined) return NOTHING_SAID;
-      const judgement = await listGuards.judge(toJudgedList(kind, items, config, naming));
+      const judgement = await listGuards.judge(toJudgedList(list, config, naming));
       if (this.served.current.listGuards === listGuards) return judgement;
     }
   }
@@ -244,17 +236,17 @@ export class UpstreamCatalogs {
   /** Has new guards judge the kept lists first: these are served without a gap. */
   private async judgeKept(next: CatalogSetup, listGuards: ListGuards): Promise<void> {
     const naming = createNaming(next.file);
-    const seen = new Set<readonly RawItem[]>();
+    const seen = new Set<FetchedList>();
     let isComplete = false;
     while (!isComplete) {
       isComplete = true;
       for (const config of next.file.servers) {
         const planned = this.served.current.servers.get(config.name);
-        for (const { kind, items } of planned?.server.lists.listKept() ?? []) {
-          if (seen.has(items)) continue;
-          seen.add(items);
+        for (const list of planned?.server.lists.listKept() ?? []) {
+          if (seen.has(list)) continue;
+          seen.add(list);
           isComplete = false;
-          await listGuards.judge(toJudgedList(kind, items, config, naming));
+          await listGuards.judge(toJudgedList(list, config, naming));
         }
       }
     }
@@ -293,8 +285,6 @@ export class UpstreamCatalogs {
   }
 }
 
-type FindIdle = ReturnType<typeof createPatternWatch>['findIdle'];
-
 /** Names, and what clients see of a server, are not part of its connection. */
 const isSameConnection = (one: UpstreamConfig, other: UpstreamConfig): boolean =>
   isDeepStrictEqual({ ...one, ...SHOWN }, { ...other, ...SHOWN });
@@ -330,7 +320,7 @@ function createViewCatalog(path: ServedPath): ServedCatalog {
     ...createServeSkills(path, passOn, resolveResource),
     complete: createComplete(path, items, passOn),
     ...createWatching(path, resolveResource),
-    takeMissedLists: missedLists.take,
+    missedLists,
     endSession(caller) {
       const sessionId = caller.session?.sessionId;
       if (sessionId !== undefined) {
@@ -370,15 +360,13 @@ function listServerTools(
   const { isPersonal } = server;
   const items = isPersonal ? [] : (server.lists.peek('tools', GATEWAY_CALLER)?.items ?? []);
   const selected = selectTools(config.tools);
-  const { join } = toJudgedList('tools', items, config, naming);
+  const { join } = toJudgedList({ kind: 'tools', items }, config, naming);
   const before = items.slice(0, skip).filter((item) => !findItemProblem('tools', item));
   const seen = new Set<unknown>(before.map(({ name }) => name));
 
   function describe(item: RawItem): ServerTool {
     const name = typeof item.name === 'string' ? item.name : '';
-    const problem =
-      findItemProblem('tools', item) ??
-      (naming.isStrict ? undefined : findOwnNameProblem('tools', name));
+    const problem = findUseProblem('tools', item, naming.isStrict);
     if (problem !== undefined) return { name, state: 'unusable', problem };
     if (!selected.has(name))
       return { name, state: 'left_out', problem: 'is left out by "tools" in the configuration' };

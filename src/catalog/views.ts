@@ -346,7 +346,7 @@ export function createServerView(name: string, served: ServedPlan, joined: View)
     findAtHand(kind, ownName, caller) {
       const planned = dependsOnJoined(kind) ? undefined : findPlanned();
       const list = planned?.server.lists.findCurrent(kind, caller);
-      return list && planned?.prepareList(kind, list).byOwnName.get(ownName);
+      return list && planned?.prepareList(list).byOwnName.get(ownName);
     },
     find: (kind, ownName, who) =>
       served.ask(async (plan): Promise<FoundItem | undefined> => {

@@ -181,7 +181,7 @@ export async function createGateway(
       return port;
     },
     reload: createReload(config, ports, features),
-    findIdlePatterns: (file) => ports.upstreams?.catalogs.findIdlePatterns(file) ?? [],
+    findIdlePatterns: (file) => ports.upstreams?.catalogs.patterns.findIdle(file) ?? [],
     countSessions: ports.countSessions,
     listServers: () => ports.upstreams?.listServers() ?? [],
     async close() {

@@ -46,7 +46,7 @@ export const createServerPanels = (
   {
     method: 'GET',
     path: '/idle-patterns',
-    show: () => ({ patterns: opened?.catalogs.findIdlePatterns() ?? [] }),
+    show: () => ({ patterns: opened?.catalogs.patterns.findIdle() ?? [] }),
   },
   // §25.2: what the list of each path costs a model.
   {

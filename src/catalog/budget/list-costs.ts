@@ -164,16 +164,9 @@ export async function listFetchedPaths(
   const prepared = new Map(
     servers.map((config) => {
       const list = tools.get(config.name);
-      const prepareList = createPrepareList({
-        config,
-        // Servers where users log in are not asked.
-        hasConnectTool: false,
-        naming,
-        policies,
-        listGuards: undefined,
-        warn: IGNORED,
-      });
-      return [config.name, list === undefined ? [] : prepareList('tools', list).entries];
+      // Servers where users log in are not asked.
+      const prepareList = createPrepareList({ config, naming, policies });
+      return [config.name, list === undefined ? [] : prepareList(list).entries];
     }),
   );
   const own = file.builtIn

@@ -62,8 +62,9 @@ export function createServeSkills(
     const { servers, listGuards, naming } = served.current;
     const planned = servers.get(server);
     if (planned === undefined) return [];
-    await listGuards?.judge(toJudgedList(kind, items, planned.config, naming));
-    return planned.prepareList(kind, { ...NO_LIST, items }).entries;
+    const list = { ...NO_LIST, kind, items };
+    await listGuards?.judge(toJudgedList(list, planned.config, naming));
+    return planned.prepareList(list).entries;
   }
 
   // One skill.

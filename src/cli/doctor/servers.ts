@@ -272,13 +272,10 @@ const SAFE_LENGTH = 48;
 function checkNames(file: Setup['file'], config: UpstreamConfig, tools: FetchedList) {
   const prepareList = createPrepareList({
     config,
-    hasConnectTool: false,
     naming: createNaming(file),
     policies: { findHidden: () => undefined },
-    listGuards: undefined,
-    warn: () => {},
   });
-  const names = [...prepareList('tools', tools).byName.keys()];
+  const names = [...prepareList(tools).byName.keys()];
   return [
     {
       problem: `over ${SAFE_LENGTH} characters`,

@@ -107,8 +107,11 @@ export interface ServedCatalog extends Pick<Catalog, 'mirrorHeaders'> {
    * @throws the error of an author's `watch`
    */
   listen(caller: IdentifiedCaller, listener: CatalogListener, uris?: readonly string[]): () => void;
-  /** §18.4: lists that were incomplete when the session received them, and have changed since. Each change is returned once. */
-  takeMissedLists?(sessionId: string): readonly ListName[];
+  /** §18.4: sessions that received incomplete lists, by their ids, and those lists that have changed since. Each change is returned once. */
+  readonly missedLists?: {
+    readonly sessions: ReadonlyMap<string, unknown>;
+    take(sessionId: string): readonly ListName[];
+  };
   /** A client has ended its session: resources held for it can be released. Never throws. */
   endSession(caller: IdentifiedCaller): void;
 }

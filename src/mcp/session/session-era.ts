@@ -140,7 +140,9 @@ export function createSessionEraHandler(
         questions.noteRequired(sessionId, answer.error);
       } else if (stream.isAccepted && stream.mayBegin) {
         // §18.4. Not before an error: a stream would hide its HTTP status.
-        for (const list of call.catalog.takeMissedLists?.(sessionId) ?? []) {
+        const { missedLists } = call.catalog;
+        const lists = missedLists?.sessions.has(sessionId) ? missedLists.take(sessionId) : [];
+        for (const list of lists) {
           stream.send({ method: `notifications/${list}/list_changed`, params: {} });
         }
       }

@@ -1,5 +1,4 @@
 // Server-sent events (WHATWG HTML §9.2) of a server: splits a stream into messages, each of which is a value of JSON.
-import { isUtf8 } from 'node:buffer';
 import { StringDecoder } from 'node:string_decoder';
 import { createParser } from 'eventsource-parser';
 import { createGrowingBuffer } from '../../platform/memory/user-budgets.ts';
@@ -20,22 +19,6 @@ interface EventReader {
   onNoise(count: number): void;
   /** Called once an event has an id, or the server says when to come back; undefined where the stream is not resumed. */
   openCursor(): EventCursor | undefined;
-}
-
-/** Beginning of a message's event as the SDKs of MCP write it. */
-const MESSAGE_HEAD = /^(?:event: ?message\r?\n)?data: ?(?=\{)/;
-const MAX_MESSAGE_HEAD = 24;
-
-/** Data of a chunk that is one event with one line of data, as most answers are; undefined for any other chunk. */
-export function findOnlyMessage(chunk: Buffer): Buffer | undefined {
-  const head = MESSAGE_HEAD.exec(chunk.toString('latin1', 0, MAX_MESSAGE_HEAD));
-  if (head === null) return undefined;
-  const tail = chunk.toString('latin1', chunk.length - 4);
-  if (!tail.endsWith('\n\n') && tail !== '\r\n\r\n') return undefined;
-  const endLength = tail === '\r\n\r\n' ? 4 : 2;
-  const data = chunk.subarray(head[0].length, chunk.length - endLength);
-  const isOneLine = !data.includes(LINE_FEED) && !data.includes(CARRIAGE_RETURN);
-  return isOneLine && isUtf8(data) ? data : undefined;
 }
 
 /** Reads events in chunks of any kind. `isHead`: nothing of the stream came before. */

@@ -16,19 +16,14 @@ import { cutPieces, isObject, type JsonObject } from '../../platform/json.ts';
 import { createGrowingBuffer, type GrowingBuffer } from '../../platform/memory/user-budgets.ts';
 import { hasByteOrderMark } from '../../platform/text.ts';
 import { nameOwner } from '../../store/keys.ts';
-import { parseServerBytes, parseServerJson } from '../messages/server-message.ts';
+import { findOnlyMessage, parseServerBytes, parseServerJson } from '../messages/server-message.ts';
 import { PacedStream } from '../transport/message-pace.ts';
 import {
   type CountedAnswer,
   type ProcessShare,
   UNCOUNTED_BYTES,
 } from '../transport/process-share.ts';
-import {
-  createEventSplitter,
-  describeExcess,
-  type EventCursor,
-  findOnlyMessage,
-} from './event-stream.ts';
+import { createEventSplitter, describeExcess, type EventCursor } from './event-stream.ts';
 import {
   createCodingError,
   createInvalidError,
@@ -319,7 +314,7 @@ export class Exchange
   private countKept(received: number): void {
     const { splitter, decoder, server, listener } = this;
     const ofBody = this.bytes + (splitter?.keptBytes() ?? 0);
-    const kept = ofBody + this.waitingBytes() + (decoder?.keptBytes ?? 0);
+    const kept = ofBody + this.waitingBytes + (decoder?.keptBytes ?? 0);
     if (this.counted === undefined && kept < UNCOUNTED_BYTES) return;
     const { caller } = listener;
     const owner = caller === GATEWAY_CALLER ? { server: server.name } : { user: nameUser(caller) };
@@ -361,10 +356,6 @@ export class Exchange
     if (listener.onNoJson !== undefined && isEventStream(headers)) return listener.onNoJson();
     this.fail(createNoJsonError(headers));
     return 1;
-  }
-
-  protected copy(received: Received): Received {
-    return received;
   }
 
   protected pauseSource(): void {

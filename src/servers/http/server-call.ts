@@ -9,7 +9,7 @@ import {
   type UpstreamRequest,
 } from '../../mcp/upstream/upstream.ts';
 import { Cancellation } from '../../platform/cancellation.ts';
-import { type Clock, Deadline } from '../../platform/clock.ts';
+import { type Clock, createAttempts, Deadline } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import {
   readEchoedNumber,
@@ -18,7 +18,8 @@ import {
   type ServerNotification,
   type ServerRequest,
 } from '../messages/server-message.ts';
-import type { EventCursor } from './event-stream.ts';
+import { BACK_OFF, pauseAfter } from '../transport/process-share.ts';
+import { createEventCursor, type EventCursor } from './event-stream.ts';
 import {
   type Exchange,
   type ExchangeEnd,
@@ -26,7 +27,6 @@ import {
   isEventStream,
 } from './exchange.ts';
 import { createInvalidError, createNoMessageError, toRefusal } from './failures.ts';
-import { createResumption, type Resumption } from './resumption.ts';
 import type { SessionCookies } from './session-cookies.ts';
 import type { ServerSession } from './sessions.ts';
 
@@ -83,7 +83,7 @@ export class ServerCall implements ExchangeListener {
   private answering = 0;
   private foreign = 0;
   /** Most answers are never read on. */
-  private resumption: Resumption | undefined;
+  private resumption: ReturnType<typeof createResumption> | undefined;
 
   constructor(
     caller: UpstreamCaller,
@@ -304,3 +304,92 @@ export function findError(outcome: CallOutcome): JsonRpcErrorObject | undefined 
   const message = readServerMessage(outcome.body);
   return message?.kind === 'error' ? message.error : undefined;
 }
+
+// MCP "Resumability and Redelivery": an answer whose stream broke, or was closed by the server before its end (polling), is read on by
+// GET. The call is never sent again.
+
+/** An event that comes again is known by these. */
+const REMEMBERED_IDS = 32;
+/** In a row: about a minute, in which a server may be started anew. */
+const MAX_FAILURES = 6;
+
+/**
+ * `open` opens a stream that begins after this event; it returns undefined once the server may not be asked any more. `reader` gets
+ * the messages, and the end.
+ */
+function createResumption(
+  clock: Clock,
+  reader: Required<Pick<ExchangeListener, 'onMessage' | 'onEnd'>> & ExchangeListener,
+  open: (lastEventId: string, listener: ExchangeListener) => Promise<() => void> | undefined,
+) {
+  const cursor = createEventCursor(REMEMBERED_IDS);
+  let isOver = false;
+  const attempts = createAttempts(clock, pauseAfter);
+  let stopStream = () => {};
+  /** The end of the call if the server does not resume its stream. */
+  let broken: ExchangeEnd | undefined;
+
+  function comeBack() {
+    let hasBegun = false;
+    const { caller, cookies } = reader;
+    const listener: ExchangeListener = {
+      caller,
+      cookies,
+      openCursor: () => cursor,
+      onStart(headers) {
+        if (!isEventStream(headers)) return giveUp();
+        hasBegun = true;
+        attempts.noteSuccess();
+      },
+      onMessage: (value, headers) => reader.onMessage(value, headers),
+      onEnd(end) {
+        stopStream = () => {};
+        if (hasBegun) reader.onEnd(end);
+        else if (isRefusal(end) || attempts.countFailures() + 1 >= MAX_FAILURES) giveUp();
+        else attempts.again(comeBack, cursor.retryMs());
+      },
+    };
+    const lastId = cursor.lastId();
+    const opening = lastId === undefined ? undefined : open(lastId, listener);
+    if (opening === undefined) giveUp();
+    else
+      opening.then((started) => {
+        stopStream = started;
+        if (isOver) started();
+      }, giveUp);
+  }
+
+  function giveUp() {
+    if (isOver) return;
+    stop();
+    if (broken !== undefined) reader.onEnd(broken);
+  }
+
+  function stop() {
+    isOver = true;
+    attempts.stop();
+    stopStream();
+  }
+
+  return {
+    cursor,
+    /** True if the answer, whose stream has ended like this, is read on. */
+    goOn(end: ExchangeEnd) {
+      if (isOver || cursor.lastId() === undefined || !isBroken(end)) return false;
+      broken = end;
+      attempts.after(cursor.retryMs() ?? BACK_OFF.firstMs, comeBack);
+      return true;
+    },
+    /** True if the stream was opened again. */
+    isReading: () => broken !== undefined,
+    stop,
+  };
+}
+
+/** Read to its end without the answer, or cut off in the middle: nothing is wrong with what has come. */
+const isBroken = (end: ExchangeEnd) =>
+  end.kind === 'complete' || (end.kind === 'failed' && end.isCut === true);
+
+/** 409: the server has not noticed yet that the connection broke. 429 and 5xx pass. */
+const isRefusal = (end: ExchangeEnd) =>
+  end.kind === 'refused' && end.status < 500 && end.status !== 409 && end.status !== 429;

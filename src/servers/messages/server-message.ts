@@ -206,6 +206,27 @@ function parseUsualResponse(
   return { jsonrpc: '2.0', id, result };
 }
 
+// Server-sent events with a message.
+
+/** Beginning of a message's event as the SDKs of MCP write it. */
+const MESSAGE_HEAD = /^(?:event: ?message\r?\n)?data: ?(?=\{)/;
+const MAX_MESSAGE_HEAD = 24;
+
+/** Data of a chunk that is one event with one line of data, as most answers are; undefined for any other chunk. */
+export function findOnlyMessage(chunk: Buffer): Buffer | undefined {
+  const head = MESSAGE_HEAD.exec(chunk.toString('latin1', 0, MAX_MESSAGE_HEAD));
+  if (head === null) return undefined;
+  const tail = chunk.toString('latin1', chunk.length - 4);
+  if (!tail.endsWith('\n\n') && tail !== '\r\n\r\n') return undefined;
+  const endLength = tail === '\r\n\r\n' ? 4 : 2;
+  const data = chunk.subarray(head[0].length, chunk.length - endLength);
+  const isOneLine = !data.includes(LINE_FEED) && !data.includes(CARRIAGE_RETURN);
+  return isOneLine && isUtf8(data) ? data : undefined;
+}
+
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+
 // Dispatches notifications of a server; one that cannot be attributed is dropped.
 
 /**

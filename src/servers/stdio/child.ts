@@ -122,7 +122,7 @@ function watchChild(
   child.stdout.on('data', (piece: Buffer) => {
     output.add(piece);
     messages.checkPace(piece.length);
-    counted?.note(piece.length, output.heldBytes + messages.waitingBytes());
+    counted?.note(piece.length, output.heldBytes + messages.waitingBytes);
   });
   readErrorOutput(child.stderr, clock, handlers.onErrorLine);
   // Errors of a stream become visible at the end of the child.
@@ -181,7 +181,7 @@ class PacedLines extends PacedStream<Buffer> {
     return this.handlers.onLine(line);
   }
 
-  protected copy(line: Buffer): Buffer {
+  protected override copy(line: Buffer): Buffer {
     return Buffer.from(line);
   }
 

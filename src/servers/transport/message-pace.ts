@@ -132,8 +132,6 @@ class Backlog<Message> {
   messages: { readonly message: Message; readonly bytes: number }[] = [];
   /** Index of the first that has not been passed on. */
   next = 0;
-  /** Bytes of those that wait. */
-  bytes = 0;
   isWaiting = false;
   hasEnded = false;
   isPaused = false;
@@ -160,6 +158,8 @@ export abstract class PacedStream<Message> {
   private backlog: Backlog<Message> | undefined;
   /** Nothing is passed on any more. */
   protected isOver = false;
+  /** Bytes of messages that wait. */
+  waitingBytes = 0;
 
   constructor(pace: MessagePace) {
     this.pace = pace;
@@ -169,7 +169,10 @@ export abstract class PacedStream<Message> {
   /** Takes a message. Returns how many messages it counts as: none for an answer that is waited for. */
   protected abstract take(message: Message): number;
   /** Copies a message that is valid only while it is pushed. */
-  protected abstract copy(message: Message): Message;
+  protected copy(message: Message): Message {
+    return message;
+  }
+
   protected abstract pauseSource(): void;
   /** Nothing waits any more; the source may not have been paused. */
   protected abstract resumeSource(): void;
@@ -186,7 +189,7 @@ export abstract class PacedStream<Message> {
     }
     this.backlog ??= new Backlog();
     this.backlog.messages.push({ message: this.copy(message), bytes });
-    this.backlog.bytes += bytes;
+    this.waitingBytes += bytes;
     if (!this.backlog.isWaiting) this.wait(this.backlog);
   }
 
@@ -240,22 +243,14 @@ export abstract class PacedStream<Message> {
     this.isOver = true;
     if (this.backlog === undefined) return;
     this.backlog.messages = [];
-    this.backlog.bytes = 0;
+    this.waitingBytes = 0;
     this.pace.waiting.delete(this);
-  }
-
-  /** Bytes of messages that wait. A method, see `keptBytes` in `servers/http/event-stream.ts`. */
-  waitingBytes(): number {
-    return this.backlog?.bytes ?? 0;
   }
 
   // Calls of the pace.
 
   hasRoomInSecond(): boolean {
-    return (
-      this.messages < FREE_MESSAGES ||
-      this.listWindows().every((window) => this.pace.hasRoomIn(window))
-    );
+    return this.messages < FREE_MESSAGES || this.hasRoomInWindows();
   }
 
   /** False where the stream has been given up. */
@@ -283,8 +278,13 @@ export abstract class PacedStream<Message> {
     this.resumeSource();
   }
 
+  private hasRoomInWindows(): boolean {
+    return this.listWindows().every((window) => this.pace.hasRoomIn(window));
+  }
+
   private hasRoom(): boolean {
-    return this.pace.leftInTurn > 0 && this.hasRoomInSecond();
+    if (this.pace.leftInTurn <= 0) return false;
+    return this.messages < FREE_MESSAGES || this.hasRoomInWindows();
   }
 
   private wait(backlog: Backlog<Message>): void {
@@ -297,7 +297,7 @@ export abstract class PacedStream<Message> {
       const first = backlog.messages[backlog.next];
       if (this.isOver || first === undefined || !hasRoom()) break;
       backlog.next += 1;
-      backlog.bytes -= first.bytes;
+      this.waitingBytes -= first.bytes;
       this.count(this.take(first.message), first.bytes);
     }
     if (!backlog.isEmpty()) return;
