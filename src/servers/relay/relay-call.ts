@@ -32,7 +32,14 @@ import { isObject, type JsonObject, noteWritten, parseObject } from '../../platf
 import { findText, readExact, toNoted } from '../../platform/noted-json.ts';
 import { type JsonEdit, removeMembers, spliceJson } from '../../platform/splice-json.ts';
 import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
-import { createStatelessRelay, type RequestClient, type RoundsRequest, refuseStopped, runRounds, sendToServer } from './rounds.ts';
+import {
+  createStatelessRelay,
+  type RequestClient,
+  type RoundsRequest,
+  refuseStopped,
+  runRounds,
+  sendToServer,
+} from './rounds.ts';
 import { createSuspendedCalls } from './suspended/suspended-calls.ts';
 
 export function openRelay(runtime: UpstreamRuntime, doors: Doors, toFailedResult: ToFailedResult) {
