@@ -12,7 +12,7 @@ import {
   type ToolSelection,
   type UpstreamConfig,
 } from '../mcp/upstream/upstream-config.ts';
-import { computeOnce } from '../platform/compute-once.ts';
+import { computeOnce } from '../platform/bounded-map.ts';
 import { restoreNumbers, UnclearNumber } from '../platform/exact-json.ts';
 import { compileGlob } from '../platform/glob.ts';
 import { findWritten, isObject, type JsonObject } from '../platform/json.ts';

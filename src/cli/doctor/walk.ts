@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { describeIssuerMismatch } from '../../http/oauth-client/provider-metadata.ts';
 import { UNKNOWN_TOKEN } from '../../logins/auth/own-tokens.ts';
 import { isOnThisMachine } from '../../platform/address.ts';
-import type { FetchHeaders } from '../../platform/fetch-with-limits.ts';
+import type { FetchResponse } from '../../platform/fetch-with-limits.ts';
 import { isObject, isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
 import { defineCheck, failure, ok, warning } from './finding.ts';
@@ -391,7 +391,7 @@ async function findProblem({ endpoint, probe }: Walk, origin: string) {
   return describeLack(refusal.headers, 'Access-Control-Expose-Headers', READ_HEADERS);
 }
 
-function describeLack(headers: FetchHeaders, name: string, needed: readonly string[]) {
+function describeLack(headers: FetchResponse['headers'], name: string, needed: readonly string[]) {
   const listed =
     headers
       .get(name)

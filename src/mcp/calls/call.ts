@@ -181,7 +181,6 @@ export function createCallRecord(
     isOffered(known, offers);
   // Clients send further members as they like: only the one that the method uses counts.
   const { name, uri } = isObject(params) ? params : NO_NAMES;
-  const meta = readMeta(params);
   const isUri = known?.item?.param === 'uri' || methodName?.startsWith('resources/') === true;
   const meta = readMeta(params);
   const subject = isUri && typeof uri === 'string' ? uri : name;
