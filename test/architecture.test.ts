@@ -106,7 +106,7 @@ const WITH_CLASSES = [
   'platform/(bounded-map|cancellation|clock|exact-json|json|splice-json).ts',
   'platform/http-client/(connection|content-coding|http-pool|read-response).ts',
   'mcp/protocol/fit.ts',
-  'mcp/upstream/upstream.ts',
+  'mcp/upstream/wrap-upstream.ts',
   'catalog/(approved-content|caller-lists|list-cache|plan|resolve-target|server|server-lists|upstream-catalogs).ts',
   'servers/http/(era|exchange|server-call|server-session|session-cookies|session-era).ts',
   'servers/relay/(relay-call|suspended/outcome-records).ts',

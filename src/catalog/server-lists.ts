@@ -5,13 +5,13 @@ import { findLockedKind, type Lock } from '../mcp/catalog/approved-items.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
 import { ALL_KINDS, LIST_KINDS, type ListKind, type ListName } from '../mcp/protocol/list-kinds.ts';
 import {
-  createNameAudience,
   GATEWAY_CALLER,
   type Upstream,
   type UpstreamCaller,
   type UpstreamDescription,
   UpstreamError,
 } from '../mcp/upstream/upstream.ts';
+import { createNameAudience } from '../mcp/upstream/wrap-upstream.ts';
 import { type Clock, createTurns } from '../platform/clock.ts';
 import { hashSha256 } from '../platform/ids.ts';
 import { CAPACITY } from '../platform/memory/capacity.ts';

@@ -2,6 +2,7 @@
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import type { WindowVerdict } from '../../store/store.ts';
 import type { RequestTrace } from '../../telemetry/tracing/tracing.ts';
 
 /** One HTTP request as the features see it: plain data, no socket. */
@@ -108,6 +109,14 @@ export const createRedirectReply = (location: string, headers: Reply['headers'] 
     'Referrer-Policy': 'no-referrer',
     ...headers,
   },
+});
+
+/** §4.12: `X-RateLimit-*`. */
+export const createLimitHeaders = ({ limit, remaining, resetAt }: WindowVerdict) => ({
+  'X-RateLimit-Limit': String(limit),
+  'X-RateLimit-Remaining': String(remaining),
+  // Rounded up: at that second the entry has certainly left the window.
+  'X-RateLimit-Reset': String(Math.ceil(resetAt / 1000)),
 });
 
 const SCHEME = 'bearer ';

@@ -1,7 +1,10 @@
 // §8: counts each request against its windows: by its address, and by its caller once that is known.
 
 import type { LimitGroup, LimitRule } from '../../config/groups/limits.ts';
+import { toAddressKey, toNetworkKey } from '../../platform/address.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { buildLimitKey } from '../../store/keys.ts';
 import {
   type Admission,
   isMissingGrant,
@@ -11,24 +14,15 @@ import {
   type Windows,
   type WindowVerdict,
 } from '../../store/store.ts';
-import type { LoginSearch } from '../endpoint/endpoint.ts';
-import type { ReplyHeaders } from '../endpoint/message.ts';
+import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
+import type { KnownLogin, LoginSearch } from '../endpoint/endpoint.ts';
+import { createLimitHeaders, type ReplyHeaders } from '../endpoint/message.ts';
 import {
-  type CountedCaller,
   type CurrentRefusal,
-  createAddressWindow,
-  createAdmitInStore,
-  createCommonWindows,
   createLimitErrors,
-  createLimitHeaders,
-  createLoginKeys,
-  createLoginWindows,
-  createNetworkWindow,
   createRememberedRefusals,
   createSpareLookups,
-  createUserWindow,
-  toFailedAdmission,
-} from './windows.ts';
+} from './refusals.ts';
 
 /** The check of one request against the windows of its group. */
 export type LimitCheck = Pick<
@@ -74,6 +68,7 @@ export function createLimiter(runtime: Runtime): Limiter {
       const common = groups.get(rule) ?? createCommonWindows(rule);
       groups.set(rule, common);
       const check = new WindowCheck(surroundings, common, clientIp, search);
+      if (refusals.known.size === 0) return check;
       const keys =
         search?.knownId === undefined
           ? [check.firstWindow.key]
@@ -107,14 +102,14 @@ class WindowCheck {
   private readonly clientIp: string;
   private readonly search: LoginSearch | undefined;
   /** Counts all logins of the address; undefined if there is no need. */
-  private loginsWindow: LimitWindow | undefined;
-  private hasLogin: boolean;
-  private addressVerdict: WindowVerdict | undefined;
-  private addressEntry: string | undefined;
-  private isAddressCounted: boolean;
+  private loginsWindow: LimitWindow | undefined = undefined;
+  private hasLogin = false;
+  private addressVerdict: WindowVerdict | undefined = undefined;
+  private addressEntry: string | undefined = undefined;
+  private isAddressCounted = false;
   /** The last caller and its window, which is needed twice, and whose key is a hash. */
-  private caller: CountedCaller | undefined;
-  private userWindow: LimitWindow | undefined;
+  private caller: CountedCaller | undefined = undefined;
+  private userWindow: LimitWindow | undefined = undefined;
 
   constructor(
     surroundings: CheckSurroundings,
@@ -127,13 +122,6 @@ class WindowCheck {
     this.common = common;
     this.clientIp = clientIp;
     this.search = search;
-    this.loginsWindow = undefined;
-    this.hasLogin = false;
-    this.addressVerdict = undefined;
-    this.addressEntry = undefined;
-    this.isAddressCounted = false;
-    this.caller = undefined;
-    this.userWindow = undefined;
   }
 
   /**
@@ -228,7 +216,7 @@ class WindowCheck {
 
   private checkRemembered({ key }: LimitWindow, user?: string): void {
     const { refusals, createLimitError } = this.surroundings;
-    const refusal = refusals.find(key);
+    const refusal = refusals.known.size === 0 ? undefined : refusals.find(key);
     if (refusal === undefined) return;
     throw createLimitError(this.common.rule, refusal, { clientIp: this.clientIp, user });
   }
@@ -279,3 +267,147 @@ function createUnlimitedLimiter(store: Windows): Limiter {
   };
   return { startCheck: () => check, listRefusals: () => [] };
 }
+
+// The windows in which a request counts.
+
+/** The sender of a request, as far as its checks have found out. */
+export type CountedCaller =
+  /** Admitted, by a valid token or because the request is valid. `user` (`nameOwner`) if users are counted. */
+  | {
+      readonly kind: 'admitted';
+      readonly user: string | undefined;
+      /** The most requests of this user; overrides the rule. */
+      readonly userMax?: number | undefined;
+    }
+  /** Without a valid token: counted apart, so that such callers cannot lock out others. */
+  | { readonly kind: 'unauthenticated'; readonly user?: undefined; readonly userMax?: undefined };
+
+export const UNAUTHENTICATED: CountedCaller = { kind: 'unauthenticated' };
+
+const createAddressWindow = (rule: LimitRule, clientIp: string): LimitWindow =>
+  createWindow(rule, 'ip', rule.max.ip, toAddressKey(clientIp));
+
+/** Windows that replace that of the address, in groups whose requests are counted by login. */
+interface LoginWindows {
+  readonly login: LimitWindow;
+  /** Counts all logins of the address, apart from its callers without a known login; undefined if there is no need. */
+  readonly address: LimitWindow | undefined;
+}
+
+/** Repeating an earlier answer costs next to nothing. */
+const ANSWERED_FACTOR = 100;
+
+function createLoginWindows(
+  rule: LimitRule,
+  clientIp: string,
+  { id, isAnswered, isProven }: KnownLogin,
+): LoginWindows | undefined {
+  const { grant: max } = rule.max;
+  if (max === undefined) return undefined;
+  if (isAnswered) {
+    const login = createWindow(rule, 'grant', max * ANSWERED_FACTOR, `answered:${id}`);
+    return { login, address: undefined };
+  }
+  return {
+    login: createWindow(rule, 'grant', max, `grant:${id}`),
+    address: isProven
+      ? undefined
+      : createWindow(rule, 'ip', rule.max.ip, `logins:${toAddressKey(clientIp)}`),
+  };
+}
+
+/** Lists the keys of the windows in which a login may be refused. */
+const createLoginKeys = (rule: LimitRule, clientIp: string, id: string): readonly string[] =>
+  [true, false].flatMap((isAnswered) => {
+    const windows = createLoginWindows(rule, clientIp, { id, isAnswered });
+    return windows === undefined ? [] : [windows.login.key];
+  });
+
+/** Undefined if users are not counted, and for callers that are not users. */
+function createUserWindow(
+  rule: LimitRule,
+  { user, userMax: max = rule.max.user }: CountedCaller,
+): LimitWindow | undefined {
+  if (user === undefined || max === undefined) return undefined;
+  return createWindow(rule, 'user', max, `user:${hashSha256(user)}`);
+}
+
+/** An IPv6 network gets at most a tenth of the window of all callers, but at least as much as one address. */
+const NETWORK_SHARE = 0.1;
+
+/** Undefined for IPv4 addresses: no client gets thousands of them for free. */
+function createNetworkWindow(
+  rule: LimitRule,
+  clientIp: string,
+  { kind }: CountedCaller,
+): LimitWindow | undefined {
+  const network = toNetworkKey(clientIp);
+  if (network === undefined) return undefined;
+  const max = Math.max(rule.max.ip, Math.ceil(rule.max.global * NETWORK_SHARE));
+  return createWindow(rule, 'network', max, kind === 'admitted' ? network : `anonymous:${network}`);
+}
+
+/** Windows of a rule that count many callers together: created once. */
+const createCommonWindows = (rule: LimitRule) => ({
+  rule,
+  /** Callers that were admitted. */
+  global: createWindow(rule, 'global', rule.max.global, 'global'),
+  /** Callers without a valid token or a session of the gateway's pages, and tokens that may be revoked. */
+  anonymous: createWindow(rule, 'global', rule.max.global, 'anonymous'),
+  /** Invalid requests of all callers. Refuses no request: what it counts is refused already. */
+  invalid: createWindow(rule, 'global', rule.max.global, 'refused'),
+});
+
+const createWindow = (
+  { group, windowMs }: LimitRule,
+  scope: LimitScope,
+  max: number,
+  counted: string,
+): LimitWindow => ({ scope, key: buildLimitKey(group, counted), windowMs, max });
+
+// §8.4: counting fails open.
+
+/** If one node of a cluster is down, some windows fail and some do not: one log line for all. */
+const RECOVERED_MS = 2000;
+
+/**
+ * Creates an `admitRequest` that never fails. It logs once that limits are not enforced, and once that they are again. A
+ * promise only if the store has to be waited for.
+ */
+function createAdmitInStore({ store, clock, log }: Runtime): Windows['admitRequest'] {
+  let isFailing = false;
+  let failedAt = Number.NEGATIVE_INFINITY;
+
+  return function admitInStore(windows, access, grantKey) {
+    const admitting = store.admitRequest(windows, access, grantKey);
+    return admitting instanceof Promise
+      ? admitting.then(report, (failure: unknown) => report(toFailedAdmission(failure)))
+      : report(admitting);
+  };
+
+  function report(admission: Admission): Admission {
+    const { limitFailure: cause } = admission;
+    if (cause !== undefined) {
+      failedAt = clock.monotonic();
+      if (isFailing) return admission;
+      isFailing = true;
+      log.error(
+        'Rate limits are not enforced: the store does not answer. Requests pass until it does.',
+        { cause },
+      );
+    } else if (isFailing && clock.monotonic() - failedAt > RECOVERED_MS) {
+      isFailing = false;
+      log.info('Rate limits are enforced again: the store answers.');
+    }
+    return admission;
+  }
+}
+
+/** Counts nothing, and passes the failure to calls that need their session or their caller's grant. */
+const toFailedAdmission = (failure: unknown): Admission => ({
+  verdict: undefined,
+  entry: undefined,
+  limitFailure: failure,
+  session: { failure },
+  grant: { failure },
+});

@@ -77,8 +77,8 @@ export interface CallClient {
 interface ContextServices {
   readonly service: ServiceInfo;
   readonly getProviderToken: GetProviderToken;
-  /** The guards of the current configuration; undefined without any. */
-  getGuards(): Guards | undefined;
+  /** Returns the guards of the current configuration; undefined without a configuration file. */
+  readonly getGuards: (() => Guards | undefined) | undefined;
 }
 
 /** Passed to methods; authors see it as `Context`. */
@@ -191,7 +191,7 @@ class ClientAccess {
       signal: source.signal(),
       meta,
       canAsk: source.record.method?.item !== undefined,
-      questionGuards: services.getGuards() && this.findQuestionGuards(),
+      questionGuards: services.getGuards?.() && this.findQuestionGuards(),
     });
   }
 
@@ -204,7 +204,7 @@ class ClientAccess {
   }
 
   private send(message: GuardedNotification): void {
-    const guards = this.services.getGuards();
+    const guards = this.services.getGuards?.();
     if (guards?.looksAt('notifications') !== true) {
       this.pass(message);
       return;
@@ -229,7 +229,7 @@ class ClientAccess {
   }
 
   private findQuestionGuards(): QuestionGuards | undefined {
-    const guards = this.services.getGuards();
+    const guards = this.services.getGuards?.();
     const { source } = this;
     const { record } = source;
     return guards && createQuestionGuards(guards, record.target?.item, record, source.signal());

@@ -45,7 +45,9 @@ function decodeOnce(uri: string): string | undefined {
 function isUnambiguous(decoded: string): boolean {
   // Servers that normalize compatibility characters read the full-width `．．／` as `../`.
   const folded = ONLY_ASCII.test(decoded) ? decoded : decoded.normalize('NFKC');
-  return !ENCODED.test(folded) && !folded.split(SEPARATORS).some(isDotSegment);
+  return (
+    !ENCODED.test(folded) && !folded.split(SEPARATORS).some((segment) => DOT_SEGMENT.test(segment))
+  );
 }
 
 /** Each character may be encoded as `%41`, in up to four bytes. */
@@ -59,6 +61,7 @@ const ENCODED = /%[0-9a-f]{2}/i;
 /** Control characters, which some parsers drop, and lone surrogates. */
 const UNREADABLE = /[\p{Cc}\p{Cs}]/u;
 const ONLY_ASCII = /^[\x20-\x7E]*$/;
+const DOT_SEGMENT = /^\s*\.{1,2}\s*$/;
 const SEPARATORS = /[/\\?#&=;:]/;
 
 function decode(uri: string): string | undefined {
@@ -68,8 +71,6 @@ function decode(uri: string): string | undefined {
     return undefined;
   }
 }
-
-const isDotSegment = (segment: string): boolean => /^\s*\.{1,2}\s*$/.test(segment);
 
 /** Why a pattern that `decodeResource` would change never matches; completes a sentence that begins with the pattern. */
 export const NEVER_FITS =

@@ -246,11 +246,9 @@ function toContents(json: string): string {
   return `[${json.startsWith('"') ? `{"type":"text","text":${json}}` : toContent(json)}]`;
 }
 
-const toUser = (): string => '"user"';
-
 const message: Fit = (value, found) => {
   if (!isObject(value) || value.role === undefined || value.content === undefined) return false;
-  found.fitOrMend('role', value.role, role, toUser);
+  found.fitOrMend('role', value.role, role, () => '"user"');
   found.fitOrMend('content', value.content, content, toContent);
   return true;
 };

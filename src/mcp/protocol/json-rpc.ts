@@ -115,7 +115,8 @@ const MAX_LEVELS = 16;
 export function readForeignMeta(meta: JsonObject, sentText = ''): JsonObject | undefined {
   let foreign: [string, unknown][] | undefined;
   for (const key of Object.keys(meta)) {
-    if (isOfOneHop(key) || isReserved(key)) continue;
+    const name = key.toLowerCase();
+    if (isOfOneHop(key) || isOfOneHop(name) || RESERVED.test(name)) continue;
     foreign ??= [];
     foreign.push([key, meta[key]]);
   }
@@ -127,14 +128,9 @@ export function readForeignMeta(meta: JsonObject, sentText = ''): JsonObject | u
 }
 
 /**
- * True for names that MCP reserves (by the second label of the prefix), and for other names of traces and baggage: servers would
- * attribute them to the gateway.
+ * Names that MCP reserves (by the second label of the prefix), and other names of traces and baggage: servers would attribute them
+ * to the gateway.
  */
-const isReserved = (key: string): boolean => {
-  const name = key.toLowerCase();
-  return isOfOneHop(name) || RESERVED.test(name);
-};
-
 const RESERVED =
   /^(?:[^/]*\.)?(?:modelcontextprotocol|mcp)(?:\.[^/]*)?\/|^(?:b3|x-b3-.*|uber-trace-id|uberctx-.*|__proto__)$/;
 

@@ -184,9 +184,9 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
         throw thrown;
       },
     );
-    const verdict = judge(target.item, caller, undefined);
-    if (verdict.kind === 'denied') failUnknownTask();
-    if (verdict.kind === 'scopes_missing')
+    const verdict = judge?.(target.item, caller, undefined);
+    if (verdict?.kind === 'denied') failUnknownTask();
+    if (verdict?.kind === 'scopes_missing')
       fail('insufficient_scope', { data: { scopes: verdict.scopes } });
     // Guards of requests to the client are chosen by it.
     record.target = target;
@@ -206,7 +206,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     if (target.relayedTasks === undefined || target.server !== place.server) failUnknownTask();
     const asking = target.relayedTasks.request({ ...request, taskId: place.id }, caller);
     const guarded = { target, context: caller, record: call.record };
-    const task = await guardTask(getGuards(), guarded, asking);
+    const task = await guardTask(getGuards?.(), guarded, asking);
     return task && describeRelayed(taskId, task);
   }
 

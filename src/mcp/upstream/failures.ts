@@ -135,10 +135,10 @@ export const toUrlRequired = (
 ): JsonRpcErrorObject =>
   elicitationUrl === true
     ? nameAskerInError(server, error)
-    : { code: -32603, message: tellUrlRequired(server) };
-
-const tellUrlRequired = (server: string): string =>
-  `${server} needs its user to open a page first, for example to log in or to agree, and this client cannot be sent there. Use a client that supports elicitation by URL, or ask whoever runs the gateway for another way.`;
+    : {
+        code: -32603,
+        message: `${server} needs its user to open a page first, for example to log in or to agree, and this client cannot be sent there. Use a client that supports elicitation by URL, or ask whoever runs the gateway for another way.`,
+      };
 
 /** Ends a call that cannot be passed on; `message` is for the client's model. */
 export class CallRefusedError extends Error {

@@ -1,13 +1,20 @@
+// §18.3, §18.4, §18.8: what goes around a server, whatever its transport: metrics, spans, roots, the requests in flight, and the names
+// of the callers who get the same from it.
+
+import { hash } from 'node:crypto';
 import { catalogue } from '../../errors/catalogue.ts';
+import type { Clock } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { createWarnOnce } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { nameOwner } from '../../store/owner.ts';
 import type { Attributes, Tracing } from '../../telemetry/tracing/tracing.ts';
 import { describeItem, METHODS_BY_NAME } from '../protocol/methods.ts';
 import { CallRefusedError } from './failures.ts';
 import { refuseQuestion } from './server-request.ts';
 import {
+  GATEWAY_CALLER,
   METHOD_NOT_FOUND,
   type Upstream,
   type UpstreamCaller,
@@ -211,4 +218,72 @@ function needsRoots(thrown: unknown): boolean {
     isObject(required) &&
     Object.hasOwn(required, 'roots')
   );
+}
+
+// §18.4: audiences: callers who get the same from a server.
+
+/** One name per user and client if the server can tell them apart (`isPersonal`), else one for all. */
+export const createNameAudience = (isPersonal: boolean): ((caller: UpstreamCaller) => string) =>
+  isPersonal ? nameCaller : () => EVERYBODY;
+
+const EVERYBODY = '';
+
+/**
+ * An account of a server is one audience, whoever uses it. Users choose their names: as a hash none can be taken for the
+ * gateway itself, and all are of one length.
+ */
+const nameCaller = (caller: UpstreamCaller): string =>
+  caller === GATEWAY_CALLER
+    ? 'gateway'
+    : (caller.connectionId ??
+      hash(
+        'sha256',
+        JSON.stringify([caller.user && nameOwner(caller.user), caller.clientId]),
+        'base64url',
+      ));
+
+/** Requests in flight at a server, so that they can end before the server is closed. */
+export class Usage {
+  private readonly clock: Clock;
+  private inFlight = 0;
+  private hasEnded = false;
+  private onIdle: (() => void) | undefined;
+
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
+
+  /** Before a request; `leave` follows. @throws UpstreamError once it has ended. */
+  enter(): void {
+    if (this.hasEnded) throw new UpstreamError('unavailable', 'it is no longer served');
+    this.inFlight += 1;
+  }
+
+  /** The request has ended. */
+  leave(): void {
+    this.inFlight -= 1;
+    if (this.inFlight === 0) this.onIdle?.();
+  }
+
+  async run<Value>(work: () => Promise<Value>): Promise<Value> {
+    this.enter();
+    try {
+      return await work();
+    } finally {
+      this.leave();
+    }
+  }
+
+  /** Takes no more requests, and resolves when none is in flight, or after so many milliseconds. */
+  async end(graceMs: number): Promise<void> {
+    this.hasEnded = true;
+    if (this.inFlight === 0) return;
+    await new Promise<void>((resolve) => {
+      const cancel = this.clock.after(graceMs, resolve);
+      this.onIdle = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
 }

@@ -11,7 +11,6 @@ import {
   traceInHeaders,
 } from '../../mcp/upstream/envelope.ts';
 import {
-  createNameAudience,
   GATEWAY_CALLER,
   METHOD_NOT_FOUND,
   nameOwnSession,
@@ -21,6 +20,7 @@ import {
   UpstreamError,
   type UpstreamRequest,
 } from '../../mcp/upstream/upstream.ts';
+import { createNameAudience } from '../../mcp/upstream/wrap-upstream.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { Cancellation } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';

@@ -8,8 +8,8 @@ import {
   UpstreamError,
   type UpstreamRequest,
   type UpstreamRuntime,
-  Usage,
 } from '../../mcp/upstream/upstream.ts';
+import { Usage } from '../../mcp/upstream/wrap-upstream.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';
 import {

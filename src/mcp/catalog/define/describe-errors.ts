@@ -80,8 +80,10 @@ function toProblem(error: ErrorObject): Problem {
   const { instancePath: path, schemaPath, keyword, params } = error;
   if (keyword === 'required') {
     const expected = describeMember(error.parentSchema, params.missingProperty);
+    // RFC 6901.
+    const step = String(params.missingProperty).replaceAll('~', '~0').replaceAll('/', '~1');
     return {
-      path: `${path}/${escapePointer(params.missingProperty)}`,
+      path: `${path}/${step}`,
       schemaPath,
       description: expected === undefined ? 'is missing' : `is missing; it ${expected}`,
     };
@@ -137,10 +139,6 @@ function describeValue(value: unknown): string {
   return isObject(value) ? 'an object' : quote(value, MAX_VALUE);
 }
 
-/** RFC 6901. */
-const escapePointer = (name: unknown): string =>
-  String(name).replaceAll('~', '~0').replaceAll('/', '~1');
-
 const truncate = (words: string, length: number) =>
   words.length > length ? `${words.slice(0, length)}…` : words;
 
@@ -163,7 +161,10 @@ export function describeSchemaMistake(
   // The author most likely meant the alternative with the deepest error.
   const [first] = errors.toSorted((one, other) => countSegments(other) - countSegments(one));
   if (first === undefined) return undefined;
-  const path = first.instancePath.split('/').slice(1).map(unescapePointer);
+  const path = first.instancePath
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
   const value = path.reduce(getMember, schema);
   const place = `${owner}${path.map(toPathStep).join('')} is ${quote(value, MAX_SHOWN)}`;
   if (isTypePlace(path) && (typeof value === 'string' || value === null))
@@ -235,8 +236,6 @@ const describeError = ({ message, params }: ErrorObject): string => {
     : '';
   return `${message ?? 'is not allowed'}${list}`;
 };
-
-const unescapePointer = (part: string): string => part.replaceAll('~1', '/').replaceAll('~0', '~');
 
 const getMember = (value: unknown, key: string): unknown =>
   isObject(value) || Array.isArray(value)
