@@ -74,7 +74,7 @@ export interface WaitingWatcher {
 }
 
 /** An error for the log. */
-export interface ReplyError {
+interface ReplyError {
   readonly key: string;
   readonly message: string;
   readonly cause?: unknown;
@@ -161,7 +161,7 @@ export const identifyCredential = ({ token, grant }: UserContext): string =>
   grant === undefined ? hashSha256(token ?? '') : `${grant.id}.${grant.version}`;
 
 /** A grant as this process knows it. It holds for a call if the store has the same version under its key. */
-export interface GrantCheck {
+interface GrantCheck {
   readonly id: string;
   /** The OAuth client that it was issued to. */
   readonly clientId: string;

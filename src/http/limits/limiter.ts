@@ -69,11 +69,16 @@ export function createLimiter(runtime: Runtime): Limiter {
       groups.set(rule, common);
       const check = new WindowCheck(surroundings, common, clientIp, search);
       if (refusals.known.size === 0) return check;
-      const keys =
-        search?.knownId === undefined
-          ? [check.firstWindow.key]
-          : createLoginKeys(rule, clientIp, search.knownId);
-      for (const key of keys) {
+      const id = search?.knownId;
+      const windows =
+        id === undefined
+          ? [check.firstWindow]
+          : [true, false].map(
+              (isAnswered) => createLoginWindows(rule, clientIp, { id, isAnswered })?.login,
+            );
+      for (const window of windows) {
+        if (window === undefined) continue;
+        const { key } = window;
         const refusal = refusals.find(key);
         if (refusal === undefined || (search && takeSpareLookup(key, refusal.resetInMs))) continue;
         throw createLimitError(rule, refusal, { clientIp, user: undefined });
@@ -117,7 +122,8 @@ class WindowCheck {
     clientIp: string,
     search: LoginSearch | undefined,
   ) {
-    this.firstWindow = createAddressWindow(common.rule, clientIp);
+    const { rule } = common;
+    this.firstWindow = createWindow(rule, 'ip', rule.max.ip, toAddressKey(clientIp));
     this.surroundings = surroundings;
     this.common = common;
     this.clientIp = clientIp;
@@ -284,9 +290,6 @@ export type CountedCaller =
 
 export const UNAUTHENTICATED: CountedCaller = { kind: 'unauthenticated' };
 
-const createAddressWindow = (rule: LimitRule, clientIp: string): LimitWindow =>
-  createWindow(rule, 'ip', rule.max.ip, toAddressKey(clientIp));
-
 /** Windows that replace that of the address, in groups whose requests are counted by login. */
 interface LoginWindows {
   readonly login: LimitWindow;
@@ -315,13 +318,6 @@ function createLoginWindows(
       : createWindow(rule, 'ip', rule.max.ip, `logins:${toAddressKey(clientIp)}`),
   };
 }
-
-/** Lists the keys of the windows in which a login may be refused. */
-const createLoginKeys = (rule: LimitRule, clientIp: string, id: string): readonly string[] =>
-  [true, false].flatMap((isAnswered) => {
-    const windows = createLoginWindows(rule, clientIp, { id, isAnswered });
-    return windows === undefined ? [] : [windows.login.key];
-  });
 
 /** Undefined if users are not counted, and for callers that are not users. */
 function createUserWindow(

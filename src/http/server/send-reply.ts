@@ -4,7 +4,7 @@ import { createTurnEnd } from '../../platform/clock.ts';
 import { truncateForLog } from '../../platform/log.ts';
 import { createLogThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { Reply, ReplyError } from '../endpoint/message.ts';
+import type { Reply } from '../endpoint/message.ts';
 import type { Connection, ConnectionTable } from './connections.ts';
 import { type IncomingExchange, runWhenClosed } from './exchange.ts';
 import { discardBody } from './read-body.ts';
@@ -191,7 +191,7 @@ const describeRequest = (
 });
 
 /** A cause inside the service, or at the provider, is for an operator to look at. */
-function chooseLevel(status: number, { logLevel, cause }: ReplyError) {
+function chooseLevel(status: number, { logLevel, cause }: NonNullable<Reply['error']>) {
   if (logLevel !== undefined) return logLevel;
   if (status >= 500 || (status === 200 && cause !== undefined)) return 'error';
   return status === 429 ? 'debug' : 'info';

@@ -30,13 +30,7 @@ import {
 } from './headers.ts';
 import { createFindRefusal, createOverload, createRunQueue } from './overload.ts';
 import { DISCARD_MS, hasUnsupportedCoding } from './read-body.ts';
-import {
-  createCanonicalizePath,
-  createRouter,
-  findEndpoint,
-  prefersHtml,
-  type Site,
-} from './router.ts';
+import { createCanonicalizePath, createRouter, prefersHtml, type Site } from './router.ts';
 import { createReplySender } from './send-reply.ts';
 
 /** An `import` would make Node.js (from 22) load its WebSocket and `fetch`, which this module exports too: 30 ms of a start. */
@@ -163,7 +157,7 @@ function createError(code: string | undefined) {
 // Handles each request (§11), from its head to its reply. Checks have no effect; refusals win in this order: limits, token, body.
 
 /** Everything that a server serves. */
-export interface Service {
+interface Service {
   readonly endpoints: readonly Endpoint[];
   readonly site: Site;
   readonly checks: CallerChecks;
@@ -176,7 +170,7 @@ export interface Service {
  */
 const HEAD_READ = Promise.resolve();
 
-export function createRequestHandler(
+function createRequestHandler(
   runtime: Runtime,
   { endpoints, site, checks, corsHeaders }: Service,
   connections: ConnectionTable,
@@ -193,7 +187,7 @@ export function createRequestHandler(
   const checkHost = createHostCheck(config);
   const readOrigin = createReadOrigin(config);
   const { checkProtected, checkPublic, runAgain, challenge } = createRequestChecks(runtime, checks);
-  const listHeaders = createListHeaders(config.server, corsHeaders);
+  const listHeaders = createListHeaders(securityHeaders, corsHeaders);
   const sender = createReplySender(runtime, connections);
 
   /** Receives a request, answers it, and sends the reply. Never rejects. */
@@ -269,7 +263,10 @@ export function createRequestHandler(
       return { status: 204, headers };
     }
     if (route === undefined) return router.servePage(request, destination);
-    const endpoint = findEndpoint(route, request.method);
+    // HEAD is GET without a body.
+    const endpoint =
+      route.endpoints.get(request.method === 'HEAD' ? 'GET' : request.method) ??
+      fail('method_not_allowed', { headers: { Allow: route.allow } });
     exchange.endpoint = endpoint;
     if (endpoint.kind === 'open') return inTrace(exchange, () => endpoint.handle(request));
 

@@ -1,7 +1,7 @@
 // Observers of calls (metrics, audit log, traces), and the count of running calls.
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
-import { type GrantCheck, getHeader } from '../../http/endpoint/message.ts';
+import { getHeader, type UserContext } from '../../http/endpoint/message.ts';
 import { LinkedList } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { type Log, truncateForLog } from '../../platform/log.ts';
@@ -13,7 +13,7 @@ import { describeItem, type MethodItem } from '../protocol/methods.ts';
 import type { Call, Callers, CallRecord, Outcome } from './call.ts';
 
 /** An observer. Errors are logged and affect nothing else, except those of `start`. */
-export interface CallObserver {
+interface CallObserver {
   /** A valid message was received; nothing has happened yet. */
   receive?(record: CallRecord): void;
   /** The rate limits admitted it: it will be answered. */
@@ -224,7 +224,7 @@ const MAX_IN_ALL = 4096;
 
 type RunningCalls = LinkedList<{ readonly startedAt: number; readonly call: RunningCall }>;
 
-export interface RunningCall extends Pick<Call, 'user' | 'holdBody' | 'abort'> {
+interface RunningCall extends Pick<Call, 'user' | 'holdBody' | 'abort'> {
   readonly stream: Pick<Call['stream'], 'begin'>;
 }
 
@@ -283,7 +283,7 @@ export function createCountCall(
     };
   };
 
-  function endCallsOf(hasEnded: (grant: GrantCheck) => boolean): void {
+  function endCallsOf(hasEnded: (grant: NonNullable<UserContext['grant']>) => boolean): void {
     const ended = [...all].filter(({ call: { user } }) => user?.grant && hasEnded(user.grant));
     for (const { call } of ended) call.abort(new GatewayError('token_revoked'));
   }

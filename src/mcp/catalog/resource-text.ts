@@ -3,6 +3,7 @@
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { MAX_TEXT_LENGTH } from '../../platform/glob.ts';
 import { hashSha256 } from '../../platform/ids.ts';
+import { decodePercent } from '../../platform/json.ts';
 
 /**
  * Decodes each `%41` in the URI once. Returns undefined, so that no pattern matches, if a server could interpret the URI
@@ -36,7 +37,7 @@ function decodeOnce(uri: string): string | undefined {
   if (uri.length > MAX_ENCODED_LENGTH) return undefined;
   // The host of `https://good.example%2F@other.example/` is other.example.
   if (ENCODED_DELIMITER.test(AUTHORITY.exec(uri)?.[1] ?? '')) return undefined;
-  const decoded = decode(uri);
+  const decoded = decodePercent(uri);
   if (decoded === undefined || decoded.length > MAX_TEXT_LENGTH) return undefined;
   return UNREADABLE.test(decoded) ? undefined : decoded;
 }
@@ -63,14 +64,6 @@ const UNREADABLE = /[\p{Cc}\p{Cs}]/u;
 const ONLY_ASCII = /^[\x20-\x7E]*$/;
 const DOT_SEGMENT = /^\s*\.{1,2}\s*$/;
 const SEPARATORS = /[/\\?#&=;:]/;
-
-function decode(uri: string): string | undefined {
-  try {
-    return decodeURIComponent(uri);
-  } catch {
-    return undefined;
-  }
-}
 
 /** Why a pattern that `decodeResource` would change never matches; completes a sentence that begins with the pattern. */
 export const NEVER_FITS =

@@ -16,14 +16,14 @@ export class Findings {
   readonly list: ValueEdit[] = [];
   /** The path to an invalid part that cannot be removed. */
   misfit: JsonPath | undefined;
-  readonly #path: (string | number)[] = [];
+  private readonly path: (string | number)[] = [];
 
   /** Checks a required member. */
   fits(key: string | number, value: unknown, rule: Fit): boolean {
-    this.#path.push(key);
+    this.path.push(key);
     const isFitting = rule(value, this);
-    if (!isFitting) this.misfit ??= [...this.#path];
-    this.#path.pop();
+    if (!isFitting) this.misfit ??= [...this.path];
+    this.path.pop();
     return isFitting;
   }
 
@@ -34,7 +34,7 @@ export class Findings {
     this.misfit = undefined;
     // Findings within it go with it.
     this.list.length = count;
-    this.list.push({ path: [...this.#path, key], rewrite });
+    this.list.push({ path: [...this.path, key], rewrite });
   }
 }
 

@@ -9,13 +9,7 @@ import { isObject, type JsonObject } from '../../platform/json.ts';
 import { noteMembers } from '../../platform/noted-json.ts';
 import { nameOwner } from '../../store/owner.ts';
 import type { SessionRecord } from '../../store/store.ts';
-import {
-  type Call,
-  type EraHandler,
-  type Outcome,
-  SESSION_HEADER,
-  toAnswer,
-} from '../calls/call.ts';
+import { type Call, type EraHandler, SESSION_HEADER, toAnswer } from '../calls/call.ts';
 import type { CallClient } from '../calls/context.ts';
 import type { QuestionGuards } from '../calls/guards.ts';
 import { failUnknownMethod } from '../calls/methods.ts';
@@ -135,7 +129,13 @@ export function createSessionEraHandler(
     try {
       const outcome = await calls.run(call, client);
       running.remove();
-      const answer = answerInVersion(session.protocolVersion, outcome);
+      const { protocolVersion: version } = session;
+      const answer: Answer =
+        outcome.kind === 'asked'
+          ? { error: new GatewayError('method_failed') }
+          : toAnswer(outcome, version >= FAILURE_RESULTS, ({ result }) =>
+              version >= NEWEST_KINDS ? result : adaptContent(version, result),
+            );
       if ('error' in answer) {
         questions.noteRequired(sessionId, answer.error);
       } else if (stream.isAccepted && stream.mayBegin) {
@@ -242,13 +242,6 @@ class RelayInSession implements SessionRelay {
     return (elicitationId) =>
       services.questions.completeElicitation(call, session.sessionId, elicitationId);
   }
-}
-
-function answerInVersion(version: string, outcome: Outcome): Answer {
-  if (outcome.kind === 'asked') return { error: new GatewayError('method_failed') };
-  return toAnswer(outcome, version >= FAILURE_RESULTS, ({ result }) =>
-    version >= NEWEST_KINDS ? result : adaptContent(version, result),
-  );
 }
 
 /** The first revision in which failures of tools and invalid arguments are results. Versions compare as text. */

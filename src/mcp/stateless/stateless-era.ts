@@ -212,9 +212,13 @@ export function createStatelessEraHandler(
             },
           };
           const stopListening = catalog.listen(caller, listener, [...uris]);
-          const tell = (task: JsonObject) => notify('tasks', task);
           const watches = taskIds.map((taskId) =>
-            tasks.watch(taskId, call, () => readTask(taskId), tell),
+            tasks.watch(
+              taskId,
+              call,
+              () => readTask(taskId),
+              (task) => notify('tasks', task),
+            ),
           );
           return () => {
             for (const stop of watches) stop();
