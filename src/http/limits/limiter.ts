@@ -220,7 +220,7 @@ class WindowCheck {
     return this.addressVerdict && createLimitHeaders(this.addressVerdict);
   }
 
-  private checkRemembered({ key }: LimitWindow, user?: string): void {
+  private checkRemembered({ key }: LimitWindow, user?: string) {
     const { refusals, createLimitError } = this.surroundings;
     const refusal = refusals.known.size === 0 ? undefined : refusals.find(key);
     if (refusal === undefined) return;
@@ -245,7 +245,7 @@ class WindowCheck {
     throw createLimitError(rule, verdict, { clientIp, user });
   }
 
-  private async uncountAddress(): Promise<void> {
+  private async uncountAddress() {
     if (this.addressEntry === undefined) return;
     const { key } = this.firstWindow;
     // The window has room again, whatever is remembered of it.

@@ -105,7 +105,7 @@ const ERRORS = {
 } as const;
 
 /** An address that reaches its limit is often shared by many callers. */
-function describeUsualCauses(group: LimitGroup): string {
+function describeUsualCauses(group: LimitGroup) {
   const userVariable = findUserVariable(group);
   const office =
     userVariable === undefined
@@ -160,7 +160,7 @@ export function createLimitErrors({ clock, metrics, log }: Runtime) {
 }
 
 /** Names the setting of a maximum: a variable, or the member of the configuration file for clients with a limit of their own. */
-function nameMaximum({ prefix, max }: LimitRule, { scope, limit }: WindowVerdict): string {
+function nameMaximum({ prefix, max }: LimitRule, { scope, limit }: WindowVerdict) {
   if (scope === 'user' && limit !== max.user)
     return '"rateLimit" of the client in the configuration file';
   // It is at least that of one address.

@@ -257,7 +257,7 @@ export class Connection {
     return isWaiting ? 'waiting for a body' : 'moving';
   }
 
-  private endRequest(owed: OwedReply): void {
+  private endRequest(owed: OwedReply) {
     if (owed.list === undefined) return;
     this.unsentBytes -= owed.value.bytes;
     owed.remove();

@@ -35,7 +35,7 @@ export function createReplySender(runtime: Runtime, connections: ConnectionTable
    * third of a call's CPU at 32 connections. A single client would only wait: if the latest reply went to the same connection, this one
    * goes at once.
    */
-  function sendTogether(exchange: IncomingExchange): void {
+  function sendTogether(exchange: IncomingExchange) {
     const isAlone = exchange.connection === latest;
     latest = exchange.connection;
     if (isAlone) send(exchange);
@@ -43,7 +43,7 @@ export function createReplySender(runtime: Runtime, connections: ConnectionTable
   }
 
   /** Never throws: other replies may be sent right after it. */
-  function send(exchange: IncomingExchange): void {
+  function send(exchange: IncomingExchange) {
     const { res, reply } = exchange;
     const { stream, status } = reply;
     try {
@@ -123,7 +123,7 @@ export function createReplySender(runtime: Runtime, connections: ConnectionTable
   }
 
   /** Ends an exchange whose reply failed. */
-  function breakOff({ res, release }: IncomingExchange, cause: unknown): void {
+  function breakOff({ res, release }: IncomingExchange, cause: unknown) {
     release();
     logBroken(res, cause);
   }

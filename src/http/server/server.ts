@@ -191,7 +191,7 @@ function createRequestHandler(
   const sender = createReplySender(runtime, connections);
 
   /** Receives a request, answers it, and sends the reply. Never rejects. */
-  async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
+  async function handle(req: IncomingMessage, res: ServerResponse) {
     const connection = connections.get(req.socket);
     if (req.socket.destroyed || connection.isClosing) return;
     const owed = connection.startRequest(res);

@@ -208,7 +208,7 @@ export function createCallRecord(
 const NO_NAMES: JsonObject = {};
 
 /** A method of which nothing is offered does not exist for its caller. */
-function isOffered({ offers: needed }: Method, offers: ServedCatalog['offers']): boolean {
+function isOffered({ offers: needed }: Method, offers: ServedCatalog['offers']) {
   if (needed === undefined) return true;
   for (const offer of needed) if (offers[offer] === true) return true;
   return false;

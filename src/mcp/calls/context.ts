@@ -199,11 +199,11 @@ class ClientAccess {
     return this.gate?.flush();
   }
 
-  private isTask(): boolean {
+  private isTask() {
     return this.client.task?.hasBegun() === true;
   }
 
-  private send(message: GuardedNotification): void {
+  private send(message: GuardedNotification) {
     const guards = this.services.getGuards?.();
     if (guards?.looksAt('notifications') !== true) {
       this.pass(message);
@@ -222,7 +222,7 @@ class ClientAccess {
     this.gate.send(message);
   }
 
-  private pass(message: GuardedNotification): void {
+  private pass(message: GuardedNotification) {
     const { task } = this.client;
     if (task?.hasBegun() === true) task.send(message);
     else this.source.stream.send(message);

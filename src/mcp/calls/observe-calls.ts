@@ -283,13 +283,13 @@ export function createCountCall(
     };
   };
 
-  function endCallsOf(hasEnded: (grant: NonNullable<UserContext['grant']>) => boolean): void {
+  function endCallsOf(hasEnded: (grant: NonNullable<UserContext['grant']>) => boolean) {
     const ended = [...all].filter(({ call: { user } }) => user?.grant && hasEnded(user.grant));
     for (const { call } of ended) call.abort(new GatewayError('token_revoked'));
   }
 
   /** One timer for all calls: nearly all are short, and need none. */
-  function lookForLong(): void {
+  function lookForLong() {
     isLooking = true;
     clock.after(LOOK_FOR_LONG_MS, () => {
       isLooking = false;
@@ -311,7 +311,7 @@ export function createCountCall(
 }
 
 /** True if so many calls have run for long. */
-function isFull(calls: RunningCalls, max: number, now: number): boolean {
+function isFull(calls: RunningCalls, max: number, now: number) {
   let count = 0;
   for (const { startedAt } of calls) {
     if (now - startedAt <= LONG_MS) return false;

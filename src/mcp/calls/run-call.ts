@@ -193,12 +193,12 @@ const SENT_NESTED: JsonPath = [...SENT, 'arguments'];
 const NO_ARGUMENTS: JsonObject = {};
 
 /** Calls may wait for minutes: memory for what was sent is released before. */
-function forgetMessage(call: Call): void {
+function forgetMessage(call: Call) {
   call.message = FORGOTTEN;
   call.sentText = undefined;
 }
 
-const hasRepeatedMembers = ({ sentText = '' }: Call): boolean => hasRepeatedNames(sentText);
+const hasRepeatedMembers = ({ sentText = '' }: Call) => hasRepeatedNames(sentText);
 
 const FORGOTTEN: JsonRpcRequest = { kind: 'request', id: '', method: '', params: undefined };
 
@@ -264,7 +264,7 @@ async function getApproval(item: ItemCall, control: CallControl): Promise<void> 
 }
 
 /** What is approved includes the server's description of the tool. */
-const isSameTool = (one: Target, other: Target): boolean =>
+const isSameTool = (one: Target, other: Target) =>
   one.item.server === other.item.server &&
   one.own?.ownName === other.own?.ownName &&
   isDeepStrictEqual(one.own?.ownItem, other.own?.ownItem);

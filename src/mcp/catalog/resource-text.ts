@@ -33,7 +33,7 @@ export function createDecodeResource(): (uri: string) => string | undefined {
 }
 
 /** Undefined if the text is invalid, or longer than any pattern can match. */
-function decodeOnce(uri: string): string | undefined {
+function decodeOnce(uri: string) {
   if (uri.length > MAX_ENCODED_LENGTH) return undefined;
   // The host of `https://good.example%2F@other.example/` is other.example.
   if (ENCODED_DELIMITER.test(AUTHORITY.exec(uri)?.[1] ?? '')) return undefined;
@@ -43,7 +43,7 @@ function decodeOnce(uri: string): string | undefined {
 }
 
 /** Normalization may turn one character into eighteen, so the length is bounded first. */
-function isUnambiguous(decoded: string): boolean {
+function isUnambiguous(decoded: string) {
   // Servers that normalize compatibility characters read the full-width `．．／` as `../`.
   const folded = ONLY_ASCII.test(decoded) ? decoded : decoded.normalize('NFKC');
   return (

@@ -238,10 +238,10 @@ const content: Fit = (value, found) => {
 
 // A part that cannot be mended reaches the model as the text that the server sent.
 
-const toContent = (json: string): string => JSON.stringify({ type: 'text', text: json });
+const toContent = (json: string) => JSON.stringify({ type: 'text', text: json });
 
 /** Some servers send a text, or a single part, in place of a list. */
-function toContents(json: string): string {
+function toContents(json: string) {
   if (json === 'null') return '[]';
   return `[${json.startsWith('"') ? `{"type":"text","text":${json}}` : toContent(json)}]`;
 }

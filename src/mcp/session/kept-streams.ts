@@ -62,7 +62,7 @@ export function createKeptStreams(
 
   // Sending.
 
-  function end(stream: KeptStream, json: string): void {
+  function end(stream: KeptStream, json: string) {
     if (stream.endedAt !== undefined) return;
     const text = toEvent(stream, 'end', json);
     push(stream, text);
@@ -70,7 +70,7 @@ export function createKeptStreams(
     close(stream);
   }
 
-  function close(stream: KeptStream): void {
+  function close(stream: KeptStream) {
     if (stream.endedAt !== undefined) return;
     const { queue } = stream;
     queue?.end();
@@ -91,7 +91,7 @@ export function createKeptStreams(
   }
 
   /** Its client has left without an event id to resume from. */
-  function forget(stream: KeptStream): void {
+  function forget(stream: KeptStream) {
     stream.abandon = undefined;
     stream.endedAt = clock.monotonic();
     store.forget(stream);
@@ -99,12 +99,12 @@ export function createKeptStreams(
     if (running === 0) tellDrained?.();
   }
 
-  function push(stream: KeptStream, text: string): void {
+  function push(stream: KeptStream, text: string) {
     stream.queue?.push(stream.unsent === '' ? text : stream.unsent + text);
     stream.unsent = '';
   }
 
-  function noteBroken(stream: KeptStream): void {
+  function noteBroken(stream: KeptStream) {
     if (stream.endedAt !== undefined) return;
     stream.brokenAt = clock.monotonic();
     broken.add(stream);
@@ -127,7 +127,7 @@ export function createKeptStreams(
 
   // Streams that were not resumed.
 
-  function scheduleSweep(): void {
+  function scheduleSweep() {
     if (isSweeping) return;
     isSweeping = true;
     clock.after(SWEEP_MS, () => {
@@ -139,7 +139,7 @@ export function createKeptStreams(
     });
   }
 
-  function abandonBroken(before: number): void {
+  function abandonBroken(before: number) {
     for (const stream of broken) {
       const patience = stream.isOfSession ? KEPT_MS - LISTEN_MS : 0;
       if (stream.brokenAt === undefined || stream.brokenAt > before + patience) continue;
@@ -260,5 +260,5 @@ export function createKeptStreams(
 }
 
 /** True once an event id was sent: the client can resume. */
-const hasId = ({ isOfSession, protocolVersion, firstPosition, events }: KeptStream): boolean =>
+const hasId = ({ isOfSession, protocolVersion, firstPosition, events }: KeptStream) =>
   isOfSession || isPrimed(protocolVersion) || firstPosition + events.length > 1;

@@ -120,7 +120,7 @@ export function createSessionEraHandler(
   }
 
   /** Runs the call and ends its stream with the answer. Never rejects. */
-  async function run(call: Call, session: SessionRecord, id: RequestId): Promise<void> {
+  async function run(call: Call, session: SessionRecord, id: RequestId) {
     const { stream } = call;
     const { sessionId } = session;
     const client = new SessionClient(call, session, services);
@@ -266,7 +266,7 @@ function createCancellations(replicas: McpReplicas) {
   const others = new LinkedList<RunningCall>();
   const findPart = (sessionId: string) => parts[Number.parseInt(sessionId.slice(-2), 16)] ?? others;
 
-  function cancelHere(sessionId: string, id: RequestId): boolean {
+  function cancelHere(sessionId: string, id: RequestId) {
     let newest: RunningCall | undefined;
     // A client that uses an id twice at once cancels the later call. 1 and "1" are two ids (JSON-RPC).
     for (const running of findPart(sessionId)) {

@@ -66,7 +66,7 @@ export function createSessionStreams(
    * stream sends its own again, which also makes up for lost messages. Numbers start from the time, so that newer streams have
    * higher ones even if the store has lost the counter.
    */
-  const generateId = (sessionId: string): Promise<string> =>
+  const generateId = (sessionId: string) =>
     numbers.update(buildStreamNumberKey(keyPrefix, sessionId), (last = 0) => {
       const number = Math.max(clock.now(), last + 1);
       const id = `${String(number).padStart(DIGITS, '0')}-${randomUUID()}`;
@@ -74,7 +74,7 @@ export function createSessionStreams(
     });
 
   /** A separate function, so that an open stream does not keep its caller alive. */
-  function createStop(sessionId: string, id: string, stopListening: () => void): () => void {
+  function createStop(sessionId: string, id: string, stopListening: () => void) {
     return () => {
       if (openStreams.get(sessionId)?.id === id) openStreams.delete(sessionId);
       stopListening();
@@ -146,7 +146,7 @@ export function createSessionStreams(
     }
 
     /** Sends after a wait: the client may have reconnected meanwhile. */
-    private sendNow(method: string, params: JsonObject): void {
+    private sendNow(method: string, params: JsonObject) {
       const current = openStreams.get(this.sessionId)?.stream ?? this.stream;
       current.send({ method, params });
     }

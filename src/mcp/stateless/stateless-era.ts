@@ -296,10 +296,9 @@ export function createStatelessEraHandler(
   }
 }
 
-const declaresTasks = ({ extensions }: ClientCapabilities): boolean =>
-  extensions?.[TASKS] !== undefined;
+const declaresTasks = ({ extensions }: ClientCapabilities) => extensions?.[TASKS] !== undefined;
 
-function checkDeclaresTasks(client: ClientCapabilities): void {
+function checkDeclaresTasks(client: ClientCapabilities) {
   if (!declaresTasks(client)) failWithoutTasks('Tasks need a client');
 }
 
@@ -335,7 +334,7 @@ function findTextWithout(result: object, names: readonly string[]): Written | un
 
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
-const canRead = (reading: Promise<JsonObject>): Promise<boolean> =>
+const canRead = (reading: Promise<JsonObject>) =>
   reading.then(
     () => true,
     (thrown: unknown) => {
@@ -359,7 +358,7 @@ function readFilter(params: unknown) {
   };
 }
 
-function readNames(notifications: JsonObject, member: string, what: string): readonly string[] {
+function readNames(notifications: JsonObject, member: string, what: string) {
   const { [member]: names = [] } = notifications;
   if (Array.isArray(names) && names.length > MAX_SUBSCRIPTIONS)
     return failParams(

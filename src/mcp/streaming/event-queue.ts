@@ -105,12 +105,12 @@ export class EventQueue implements ReplyStream, AsyncIterator<string, undefined>
     return { done: true, value: undefined };
   }
 
-  private countWaiting(change: number): void {
+  private countWaiting(change: number) {
     this.waitingCharacters += change;
     this.watcher?.noteWaiting(this.waitingCharacters);
   }
 
-  private passToReader(result: NextEvent): void {
+  private passToReader(result: NextEvent) {
     const resolve = this.resolveNext;
     this.resolveNext = undefined;
     resolve?.(result);

@@ -166,7 +166,7 @@ export function createNotificationStreams(
   };
 }
 
-const toJson = (message: OutgoingMessage): string => writeExactJson({ jsonrpc: '2.0', ...message });
+const toJson = (message: OutgoingMessage) => writeExactJson({ jsonrpc: '2.0', ...message });
 
 const openPlainChannel = (stream: Pick<NotificationStream, 'end'>): EventChannel =>
   new PlainChannel(() => stream.end());

@@ -77,7 +77,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
       resolveCreated = resolve;
     });
 
-    async function begin(): Promise<void> {
+    async function begin() {
       const id = generateSecret();
       const owner = toOwner(id, user, catalog);
       const key = records.buildKey(owner);
@@ -302,7 +302,7 @@ function failUnknownTask(): never {
 }
 
 /** The request was answered long before: no other log line tells of the failure. */
-function noteFailure(answer: Answer, log: Log): void {
+function noteFailure(answer: Answer, log: Log) {
   const error = 'error' in answer ? answer.error : answer.failure;
   if (error === undefined) return;
   // Cancelled on request: no failure, and its stack trace is of no interest.

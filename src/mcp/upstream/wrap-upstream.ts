@@ -129,7 +129,7 @@ export function traceUpstream(upstream: Upstream, tracing: Tracing): Upstream {
 const UNKNOWN_FAILURE = { failure: '_OTHER', jsonRpcError: undefined };
 
 /** No URIs: they are too many for names of spans, and may hold secrets. */
-const nameRequest = ({ method, name }: UpstreamRequest): string =>
+const nameRequest = ({ method, name }: UpstreamRequest) =>
   name === undefined || method.startsWith('resources/') ? method : `${method} ${name}`;
 
 const describeRequest = ({ method, name }: UpstreamRequest): Attributes => ({
@@ -201,16 +201,16 @@ const withoutRoots = (caller: UpstreamCaller): UpstreamCaller =>
     ? { ...caller, capabilities: { ...caller.capabilities, roots: false } }
     : caller;
 
-const isAboutRoots = ({ method }: Partial<UpstreamQuestion>): boolean => method === 'roots/list';
+const isAboutRoots = ({ method }: Partial<UpstreamQuestion>) => method === 'roots/list';
 
 /** A server of the stateless era asks in its result. */
-function asksForRoots({ resultType, inputRequests }: JsonObject): boolean {
+function asksForRoots({ resultType, inputRequests }: JsonObject) {
   if (resultType !== 'input_required' || !isObject(inputRequests)) return false;
   return Object.values(inputRequests).some((one) => isObject(one) && isAboutRoots(one));
 }
 
 /** Or in an error: the client declared too little (MCP 2026-07-28, `MissingRequiredClientCapability`). */
-function needsRoots(thrown: unknown): boolean {
+function needsRoots(thrown: unknown) {
   const { code, data } = (thrown instanceof UpstreamError && thrown.jsonRpcError) || {};
   const required = isObject(data) ? data.requiredCapabilities : undefined;
   return (
@@ -232,7 +232,7 @@ const EVERYBODY = '';
  * An account of a server is one audience, whoever uses it. Users choose their names: as a hash none can be taken for the
  * gateway itself, and all are of one length.
  */
-const nameCaller = (caller: UpstreamCaller): string =>
+const nameCaller = (caller: UpstreamCaller) =>
   caller === GATEWAY_CALLER
     ? 'gateway'
     : (caller.connectionId ??
