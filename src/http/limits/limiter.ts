@@ -18,10 +18,10 @@ import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
 import type { KnownLogin, LoginSearch } from '../endpoint/endpoint.ts';
 import { createLimitHeaders, type ReplyHeaders } from '../endpoint/message.ts';
 import {
-  type CurrentRefusal,
   createLimitErrors,
   createRememberedRefusals,
   createSpareLookups,
+  type ListRefusals,
 } from './refusals.ts';
 
 /** The check of one request against the windows of its group. */
@@ -47,7 +47,7 @@ export interface Limiter {
    */
   startCheck(group: LimitGroup, clientIp: string, search?: LoginSearch): LimitCheck;
   /** Lists callers that this process refuses until a known time, for operators. */
-  listRefusals(): readonly CurrentRefusal[];
+  readonly listRefusals: ListRefusals;
 }
 
 /** §8. Fails open (§8.4). */

@@ -20,7 +20,7 @@ interface RefusedBy {
   readonly caller: string;
 }
 
-export interface CurrentRefusal extends RefusedBy {
+interface CurrentRefusal extends RefusedBy {
   readonly refusal: WindowVerdict;
 }
 
@@ -30,6 +30,9 @@ interface Remembered extends CurrentRefusal {
   /** Monotonic milliseconds at which the store is asked again. */
   readonly until: number;
 }
+
+/** Lists the refusals that hold now. */
+export type ListRefusals = ReturnType<typeof createRememberedRefusals>['list'];
 
 export function createRememberedRefusals(clock: Clock) {
   const known = createBoundedMap<string, Remembered>('refusals');
