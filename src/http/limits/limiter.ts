@@ -16,7 +16,6 @@ import {
 } from '../../store/store.ts';
 import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
 import type { KnownLogin, LoginSearch } from '../endpoint/endpoint.ts';
-import { createLimitHeaders, type ReplyHeaders } from '../endpoint/message.ts';
 import {
   createLimitErrors,
   createRememberedRefusals,
@@ -27,7 +26,7 @@ import {
 /** The check of one request against the windows of its group. */
 export type LimitCheck = Pick<
   WindowCheck,
-  'countAddress' | 'countInvalid' | 'checkRememberedRefusal' | 'admit' | 'headers'
+  'countAddress' | 'countInvalid' | 'checkRememberedRefusal' | 'admit' | 'addressVerdict'
 >;
 
 /** A call as limits count it. */
@@ -109,7 +108,8 @@ class WindowCheck {
   /** Counts all logins of the address; undefined if there is no need. */
   private loginsWindow: LimitWindow | undefined = undefined;
   private hasLogin = false;
-  private addressVerdict: WindowVerdict | undefined = undefined;
+  /** For `X-RateLimit-*`; none until the address was counted, nor after a failure (§8.3, §8.4). */
+  addressVerdict: WindowVerdict | undefined = undefined;
   private addressEntry: string | undefined = undefined;
   private isAddressCounted = false;
   /** The last caller and its window, which is needed twice, and whose key is a hash. */
@@ -215,11 +215,6 @@ class WindowCheck {
     return admission;
   }
 
-  /** Returns `X-RateLimit-*` of the address; none until it was counted, nor after a failure (§8.3, §8.4). */
-  headers(): ReplyHeaders | undefined {
-    return this.addressVerdict && createLimitHeaders(this.addressVerdict);
-  }
-
   private checkRemembered({ key }: LimitWindow, user?: string) {
     const { refusals, createLimitError } = this.surroundings;
     const refusal = refusals.known.size === 0 ? undefined : refusals.find(key);
@@ -269,7 +264,7 @@ function createUnlimitedLimiter(store: Windows): Limiter {
         return toFailedAdmission(failure);
       }
     },
-    headers: () => undefined,
+    addressVerdict: undefined,
   };
   return { startCheck: () => check, listRefusals: () => [] };
 }

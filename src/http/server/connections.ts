@@ -122,8 +122,7 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
       if (!beyondLimit.has(connection)) move(connection, idle);
     },
     get: (socket: Socket): Connection => known.get(socket) ?? create(socket),
-    /** Returns false for a connection that was accepted while all others were busy. */
-    hasPlace: (connection: Connection): boolean => !beyondLimit.has(connection),
+    beyondLimit,
     tryClaimPlace,
     /** Returns true if the next reply ends its connection. */
     isLastReply: (connection: Connection): boolean =>

@@ -8,7 +8,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { isMissingGrant } from '../../store/store.ts';
 import { readTraceContext } from '../../telemetry/tracing/tracing.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
-import { getHeader, type Reply } from '../endpoint/message.ts';
+import { createLimitHeaders, getHeader, type Reply } from '../endpoint/message.ts';
 import { JSONRPC, renderError, renderErrorPage } from '../endpoint/render-error.ts';
 import { type CallerChecks, createRequestChecks, UNAUTHENTICATED_CALL } from './check-request.ts';
 import { type ConnectionTable, createConnectionTable } from './connections.ts';
@@ -302,7 +302,7 @@ function createRequestHandler(
       return new GatewayError('bad_request', { details });
     }
     if (
-      connections.hasPlace(connection) ||
+      !connections.beyondLimit.has(connection) ||
       router.isServedWhenBusy(request.path) ||
       connections.tryClaimPlace(connection)
     )
@@ -331,7 +331,8 @@ function createRequestHandler(
     const isClosed = route?.isNavigation === true || route?.isForOwnPages === true;
     const isGranted = origin.isAllowed && !isClosed && !route?.isForAllOrigins;
     // A refusal by a limit has the headers of that limit.
-    const limitHeaders = reply.status === 429 ? undefined : limits?.headers();
+    const verdict = reply.status === 429 ? undefined : limits?.addressVerdict;
+    const limitHeaders = verdict && createLimitHeaders(verdict);
     const grantedOrigin = isGranted ? origin.value : undefined;
     exchange.headers = listHeaders(reply, endpoint, grantedOrigin, limitHeaders);
     // A copy, since some replies are the same object for many requests.
