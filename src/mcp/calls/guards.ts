@@ -73,7 +73,7 @@ export interface GuardedItem {
 }
 
 /** The caller, as guards see it: never a token. */
-export interface GuardCaller {
+interface GuardCaller {
   readonly user: UserContext | undefined;
   readonly clientId: string | undefined;
   readonly view: string | undefined;

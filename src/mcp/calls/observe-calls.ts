@@ -13,7 +13,7 @@ import { describeItem, type MethodItem } from '../protocol/methods.ts';
 import type { Call, Callers, CallRecord, Outcome } from './call.ts';
 
 /** An observer. Errors are logged and affect nothing else, except those of `start`. */
-interface CallObserver {
+export interface CallObserver {
   /** A valid message was received; nothing has happened yet. */
   receive?(record: CallRecord): void;
   /** The rate limits admitted it: it will be answered. */
@@ -224,7 +224,7 @@ const MAX_IN_ALL = 4096;
 
 type RunningCalls = LinkedList<{ readonly startedAt: number; readonly call: RunningCall }>;
 
-interface RunningCall extends Pick<Call, 'user' | 'holdBody' | 'abort'> {
+export interface RunningCall extends Pick<Call, 'user' | 'holdBody' | 'abort'> {
   readonly stream: Pick<Call['stream'], 'begin'>;
 }
 

@@ -8,17 +8,14 @@ import { noteParts, toRawJson } from '../../platform/noted-json.ts';
 export type RequestId = string | number;
 
 /** One parsed message; `params` is unknown until its method reads it. */
-export type JsonRpcMessage = JsonRpcRequest | JsonRpcNotification | JsonRpcResponse;
+export type JsonRpcMessage =
+  | JsonRpcRequest
+  | { readonly kind: 'notification'; readonly method: string; readonly params: unknown }
+  | JsonRpcResponse;
 
 export interface JsonRpcRequest {
   readonly kind: 'request';
   readonly id: RequestId;
-  readonly method: string;
-  readonly params: unknown;
-}
-
-interface JsonRpcNotification {
-  readonly kind: 'notification';
   readonly method: string;
   readonly params: unknown;
 }

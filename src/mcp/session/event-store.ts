@@ -18,8 +18,6 @@ const ALL_BYTES = 8 * SESSION_BYTES;
 /** Taken by a stream itself, beside its events. */
 const STREAM_BYTES = 3072;
 
-export type EventStore = ReturnType<typeof createEventStore>;
-
 /** `replica` is the name of this one. */
 export function createEventStore(clock: Clock, replica: string) {
   const sessions = new Map<string, SessionAccount>();

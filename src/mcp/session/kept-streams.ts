@@ -64,10 +64,19 @@ export function createKeptStreams(
 
   function end(stream: KeptStream, json: string) {
     if (stream.endedAt !== undefined) return;
-    const text = toEvent(stream, 'end', json);
-    push(stream, text);
-    store.append(stream, { text, isNotification: false });
+    append(stream, 'end', json, false);
     close(stream);
+  }
+
+  function append(
+    stream: KeptStream,
+    position: number | 'end',
+    json: string,
+    isNotification: boolean,
+  ) {
+    const text = toEvent(stream, position, json);
+    push(stream, text);
+    store.append(stream, { text, isNotification });
   }
 
   function close(stream: KeptStream) {
@@ -167,9 +176,7 @@ export function createKeptStreams(
       // Back-pressure: notifications are dropped while the client reads too slowly.
       if (stream.endedAt !== undefined || (isNotification && stream.queue?.isFull())) return;
       const position = stream.firstPosition + stream.events.length;
-      const text = toEvent(stream, position, json);
-      push(stream, text);
-      store.append(stream, { text, isNotification });
+      append(stream, position, json, isNotification);
       if (stream.readBy !== undefined) stored.scheduleNews(stream);
     }
 

@@ -78,14 +78,13 @@ const NO_ERROR: JsonRpcErrorObject = {
   message: 'The server answered with an error.',
 };
 
-interface FailureKind {
-  /** For the client's model; `reason` continues a sentence about the server. */
-  tell(server: string, reason: string): string;
-  /** For the operator. */
-  readonly advice: string;
-}
-
-const FAILURES: Readonly<Record<Exclude<UpstreamFailure, 'aborted' | 'error'>, FailureKind>> = {
+/** `tell` is for the client's model, and `reason` continues a sentence about the server; `advice` is for the operator. */
+const FAILURES: Readonly<
+  Record<
+    Exclude<UpstreamFailure, 'aborted' | 'error'>,
+    { tell(server: string, reason: string): string; readonly advice: string }
+  >
+> = {
   unavailable: {
     tell: (server, reason) =>
       `${server} is not available now; try again in a moment. The reason: ${reason}.`,
