@@ -50,11 +50,11 @@ class StreamSending {
   private onEnd: OnStreamEnd | undefined;
   /** True once nothing more is read from the source. */
   private isOver = false;
-  private silence: Wait<StreamSending> | undefined;
+  private silence: Wait<StreamSending> | undefined = undefined;
   /** Counts the piece that is being sent; created when needed. */
-  private counter: ReplyCounter | undefined;
+  private counter: ReplyCounter | undefined = undefined;
   /** Counts events that wait behind that piece, such as a large result behind notifications. */
-  private waiting: WaitingCounter | undefined;
+  private waiting: WaitingCounter | undefined = undefined;
 
   constructor(
     surroundings: StreamSurroundings,
@@ -187,7 +187,7 @@ async function endIterator(pieces: AsyncIterator<string>) {
 /** Counts the events of a stream that wait to be sent, once they are many. */
 class WaitingCounter {
   private readonly counter: ReplyCounter;
-  private counted: CountedTransfer | undefined;
+  private counted: CountedTransfer | undefined = undefined;
   private before = 0;
 
   constructor(counter: ReplyCounter) {
@@ -243,7 +243,7 @@ export class ReplyCounter {
   private readonly memory: ReplyMemory;
   private readonly owner: MemoryOwner;
   private readonly res: ServerResponse;
-  private counted: CountedTransfer | undefined;
+  private counted: CountedTransfer | undefined = undefined;
 
   constructor(memory: ReplyMemory, owner: MemoryOwner, res: ServerResponse) {
     this.memory = memory;

@@ -52,10 +52,10 @@ export class Call {
   sentText: string | undefined;
   /** Counts the bytes of the body as held until the returned function is called. */
   readonly holdBody: () => () => void;
-  private cancellation: Cancellation | undefined;
-  private madeAbortSignal: AbortSignal | undefined;
+  private cancellation: Cancellation | undefined = undefined;
+  private madeAbortSignal: AbortSignal | undefined = undefined;
   private isAborted = false;
-  private tellTask: ((error: GatewayError | undefined) => void) | undefined;
+  private tellTask: ((error: GatewayError | undefined) => void) | undefined = undefined;
 
   constructor(
     record: CallRecord,

@@ -141,8 +141,8 @@ class ClientAccess {
   readonly client: CallClient;
   readonly services: ContextServices;
   private readonly progressToken: RequestId | undefined;
-  private askedKeys: Set<string> | undefined;
-  private gate: NotificationGate | undefined;
+  private askedKeys: Set<string> | undefined = undefined;
+  private gate: NotificationGate | undefined = undefined;
 
   constructor(
     source: ContextSource,

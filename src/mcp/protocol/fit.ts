@@ -15,7 +15,7 @@ type Fit = (value: unknown, found: Findings) => boolean;
 export class Findings {
   readonly list: ValueEdit[] = [];
   /** The path to an invalid part that cannot be removed. */
-  misfit: JsonPath | undefined;
+  misfit: JsonPath | undefined = undefined;
   private readonly path: (string | number)[] = [];
 
   /** Checks a required member. */

@@ -90,7 +90,7 @@ export function createSessionStreams(
     private readonly sessionId: string;
     private readonly user: Owner | undefined;
     /** Created for the first log message: most sessions receive none. */
-    private passLog: ((message: LogMessage) => void) | undefined;
+    private passLog: ((message: LogMessage) => void) | undefined = undefined;
 
     constructor(stream: NotificationStream, sessionId: string, user: Owner | undefined) {
       this.stream = stream;

@@ -71,7 +71,7 @@ export function createNotificationStreams(
     private readonly lifetime: Wait<OpenStream>;
     /** Undefined if the login outlives the stream. */
     private readonly stopAging: (() => void) | undefined;
-    private stopListening: (() => void) | undefined;
+    private stopListening: (() => void) | undefined = undefined;
 
     constructor(
       user: UserContext | undefined,

@@ -247,7 +247,7 @@ export class Usage {
   private readonly clock: Clock;
   private inFlight = 0;
   private hasEnded = false;
-  private onIdle: (() => void) | undefined;
+  private onIdle: (() => void) | undefined = undefined;
 
   constructor(clock: Clock) {
     this.clock = clock;
