@@ -105,7 +105,7 @@ const WITH_CLASSES = [
   'platform/(bounded-map|cancellation|clock|exact-json|json|splice-json).ts',
   'platform/http-client/(connection|content-coding|http-pool|read-response).ts',
   'mcp/protocol/fit.ts',
-  'mcp/upstream/upstream.ts',
+  'mcp/upstream/wrap-upstream.ts',
   'catalog/(approved-content|caller-lists|list-cache|plan|resolve-target|server|server-lists|upstream-catalogs).ts',
   'servers/http/(exchange|server-call|session-cookies|session-era|sessions|stateless-era).ts',
   'servers/relay/(relay-call|suspended/outcome-records).ts',

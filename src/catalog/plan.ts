@@ -1,7 +1,7 @@
 // The plan of one configuration: everything that follows from the file, and the plan that is served now.
 
 import type { Guards } from '../mcp/calls/guards.ts';
-import type { Policies } from '../mcp/calls/policy.ts';
+import { ALLOWED, type Policies } from '../mcp/calls/policy.ts';
 import { type ApprovableServer, type Lock, NO_LOCK } from '../mcp/catalog/approved-items.ts';
 import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';
 import { decodeResource } from '../mcp/catalog/resource-text.ts';
@@ -167,7 +167,9 @@ export class ServedPlan {
 
   /** Uses the current policies. */
   readonly judge: Policies['judge'] = (item, caller, args) =>
-    this.current.policies.judge(item, caller, args);
+    this.current.policies.dependOnCaller
+      ? this.current.policies.judge(item, caller, args)
+      : ALLOWED;
 
   /** The current guards; undefined if there are none. */
   readonly getGuards = (): Guards | undefined => this.current.guards;

@@ -12,7 +12,6 @@ import {
 } from '../mcp/protocol/list-kinds.ts';
 import {
   bindCaller,
-  createNameAudience,
   GATEWAY_CALLER,
   type LoginAccess,
   type Upstream,
@@ -20,6 +19,7 @@ import {
   type UpstreamDescription,
   UpstreamError,
 } from '../mcp/upstream/upstream.ts';
+import { createNameAudience } from '../mcp/upstream/wrap-upstream.ts';
 import { hashSha256 } from '../platform/ids.ts';
 import { CAPACITY } from '../platform/memory/capacity.ts';
 import type { Runtime } from '../runtime/runtime.ts';

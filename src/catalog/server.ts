@@ -13,9 +13,9 @@ import {
   isCallerOf,
   type Upstream,
   type UpstreamCaller,
-  Usage,
 } from '../mcp/upstream/upstream.ts';
 import type { UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
+import { Usage } from '../mcp/upstream/wrap-upstream.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { readInstructions, readServer } from './approved-content.ts';
 import { findItemProblem } from './check-item.ts';

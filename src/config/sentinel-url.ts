@@ -1,6 +1,6 @@
 // Parses redis+sentinel://[user:password@]host:port[,host:port]/<primary>[/<db>][?sentinelPassword=…]. `URL` cannot: it allows
 // one host only.
-import { isPercentDecodable } from '../platform/json.ts';
+import { decodePercent } from '../platform/json.ts';
 
 export interface SentinelUrl {
   /** `rediss+sentinel://`: TLS to both the sentinels and Redis. */
@@ -36,7 +36,7 @@ export const isSentinelUrl = (text: string): boolean => /^rediss?\+sentinel:/.te
 export function parseSentinelUrl(text: string): SentinelUrl | SentinelUrlProblem {
   const parts = /^(rediss?)\+sentinel:\/\/([^/?#\s]*)(?:\/([^?#\s]*))?(?:\?([^#\s]*))?$/.exec(text);
   if (parts === null) return { problem: 'It is not a URL, or contains a space or a #.' };
-  if (!isPercentDecodable(text)) return { problem: 'A % in it must be written as %25.' };
+  if (decodePercent(text) === undefined) return { problem: 'A % in it must be written as %25.' };
   const [, scheme, authority = '', path = '', query = ''] = parts;
   const at = authority.lastIndexOf('@');
   const [username, password] = splitOnce(authority.slice(0, Math.max(at, 0)), ':');

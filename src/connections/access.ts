@@ -22,7 +22,7 @@ export function createConnectionAccess(
   { clock }: Runtime,
   { records, known, changes, findPlace }: KeptConnections,
   renewal: TokenRenewal,
-): Pick<Connections, 'getAccess' | 'peekConnectionId' | 'noteRefusal'> {
+): Pick<Connections, 'getAccess' | 'noteRefusal'> {
   const loads = createSingleFlight<string, Access>();
   const refusals = createSingleFlight<string, Access>();
   const failures = createExpiringMap<Access>('connectionFailures', clock.monotonic);
@@ -91,8 +91,6 @@ export function createConnectionAccess(
         )
       );
     },
-    peekConnectionId: (owner, server) =>
-      known.get(findPlace(owner, server.name), server)?.connectionId,
     async noteRefusal(owner, server, used, { status, challenge, isRefusedItself }) {
       const place = findPlace(owner, server.name);
       if (status === 403) {

@@ -2,7 +2,6 @@
 
 import { describeNamed } from '../control/rules/named-facts.ts';
 import type { UserContext } from '../http/endpoint/message.ts';
-import { joinPolicies } from '../mcp/calls/policy.ts';
 import { defineFeature } from '../mcp/feature.ts';
 import type { GatewayFile, Setup } from './configuration/gateway-file.ts';
 import type { OpenServedFile, UpstreamPorts } from './create-upstreams.ts';
@@ -33,8 +32,8 @@ export const servers = defineFeature({
         findNamed: catalogs?.findNamed ?? (() => undefined),
         catalog: all,
         hasPaths: opened !== undefined,
-        judge: catalogs?.served.judge ?? joinPolicies([]).judge,
-        getGuards: catalogs?.served.getGuards ?? (() => undefined),
+        judge: catalogs?.served.judge,
+        getGuards: catalogs?.served.getGuards,
         describeUser: (user: UserContext) => opened && describeNamed(user, opened.getNamedFacts()),
       },
       ...(needs.operated && {

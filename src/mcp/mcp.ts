@@ -270,7 +270,7 @@ function createMcpEndpoints(
   }
 
   /** GET without MCP_STREAMS: streams can only be resumed. Clients probe here for the login. */
-  function refuseNewStream(request: GatewayRequest): void {
+  function refuseNewStream(request: GatewayRequest) {
     if (getHeader(request, 'last-event-id') !== undefined) return;
     if (getChallenge !== undefined && getHeader(request, 'authorization') === undefined)
       fail('missing_token', { headers: getChallenge(request.path) });

@@ -24,7 +24,7 @@ import {
 } from '../http/endpoint/message.ts';
 import { OPERATORS_CLIENT_ID } from '../http/endpoint/own-clients.ts';
 import { JSONRPC } from '../http/endpoint/render-error.ts';
-import type { Limiter } from '../http/limits/limiter.ts';
+import type { ListRefusals } from '../http/limits/refusals.ts';
 import type { ClientOf } from '../mcp/calls/call.ts';
 import { createBoundedMap } from '../platform/bounded-map.ts';
 import { describeCause } from '../platform/log.ts';
@@ -71,7 +71,7 @@ const API = '/admin/api';
 export function createOperatorEndpoints(
   runtime: Runtime,
   clientOf: ClientOf,
-  limiter: Pick<Limiter, 'listRefusals'>,
+  limiter: { readonly listRefusals: ListRefusals },
   panels: readonly AdminPanel[],
 ): readonly Endpoint[] {
   const operators = createOperators(runtime);
@@ -231,7 +231,7 @@ const MAX_REFUSALS = 100;
 /** Its limits, as this process knows them, and its store. */
 function createServicePanels(
   { config, store, clock }: Runtime,
-  { listRefusals }: Pick<Limiter, 'listRefusals'>,
+  { listRefusals }: { readonly listRefusals: ListRefusals },
 ): readonly AdminPanel[] {
   const { limits } = config;
 

@@ -6,7 +6,7 @@ import { CAPACITY } from './memory/capacity.ts';
 /** `get` counts as using an entry, `peek` does not. */
 export type BoundedMap<Key extends {}, Value extends {}> = Pick<
   LRUCache<Key, Value>,
-  'get' | 'peek' | 'set' | 'delete' | 'clear' | 'values'
+  'get' | 'peek' | 'set' | 'delete' | 'clear' | 'values' | 'size'
 >;
 
 /** A row of {@link CAPACITY}, or a number from a setting. */

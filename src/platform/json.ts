@@ -101,13 +101,12 @@ export function joinPieces(pieces: readonly Uint8Array[]): Buffer {
 const countBytes = (pieces: readonly Uint8Array[]) =>
   pieces.reduce((sum, piece) => sum + piece.length, 0);
 
-/** True if every `%` of the text begins an encoded character (RFC 3986 §2.1), in UTF-8. */
-export function isPercentDecodable(text: string): boolean {
+/** Undefined unless every `%` of the text begins an encoded character (RFC 3986 §2.1), in UTF-8. */
+export function decodePercent(text: string): string | undefined {
   try {
-    decodeURIComponent(text);
-    return true;
+    return decodeURIComponent(text);
   } catch {
-    return false;
+    return undefined;
   }
 }
 

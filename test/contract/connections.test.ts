@@ -188,7 +188,7 @@ describe.each(['embedded', 'redis'])('connections over %s', (kind) => {
     await connectOwner(one, wiki, { owner: ADA });
     await expect.poll(() => changes).toEqual(['wiki active']);
     await other.connections.getAccess(ADA, wiki);
-    expect(other.connections.peekConnectionId(ADA, wiki)).toBeDefined();
+    expect(other.connections.getAccess(ADA, wiki)).toMatchObject({ kind: 'active' });
     expect(await one.connections.end(ADA, wiki, 'user')).toEqual({
       ended: true,
       problem: undefined,

@@ -1,6 +1,6 @@
 // Settings of the HTTP server: accepted requests, size limits, sessions and proxies.
 import { BlockList, isIP } from 'node:net';
-import { isPercentDecodable } from '../../platform/json.ts';
+import { decodePercent } from '../../platform/json.ts';
 import {
   anyText,
   flag,
@@ -185,7 +185,9 @@ function isProxy(text: string): boolean {
   const { pathname, search, hash, username, password } = new URL(text);
   const isWhole = (username === '') === (password === '');
   return (
-    `${pathname}${search}${hash}` === '/' && isWhole && isPercentDecodable(username + password)
+    `${pathname}${search}${hash}` === '/' &&
+    isWhole &&
+    decodePercent(username + password) !== undefined
   );
 }
 

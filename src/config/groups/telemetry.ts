@@ -1,5 +1,5 @@
 // Settings of OpenTelemetry and of the audit log. The variables for traces are those of its specification.
-import { isPercentDecodable } from '../../platform/json.ts';
+import { decodePercent } from '../../platform/json.ts';
 import { anyText, baseUrl, flag, oneOf, type Rule } from '../rules.ts';
 import { defineSetting, type Read, readAll } from '../setting.ts';
 
@@ -7,7 +7,9 @@ import { defineSetting, type Read, readAll } from '../setting.ts';
 const pairs: Rule<Readonly<Record<string, string>>> = {
   parse(text) {
     const entries = text.split(',').map((pair) => /^\s*([^=\s]+)\s*=(.*)$/s.exec(pair));
-    const isRight = entries.every((entry) => entry !== null && isPercentDecodable(entry[0]));
+    const isRight = entries.every(
+      (entry) => entry !== null && decodePercent(entry[0]) !== undefined,
+    );
     if (!isRight) return undefined;
     return Object.fromEntries(
       entries.map((entry) => [

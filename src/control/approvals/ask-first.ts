@@ -156,7 +156,7 @@ export function createAskFirst(
     const request = await requestOrTake(question, 'operator');
     if (request === 'taken') return;
     const { item } = call.target;
-    const guard = getGuards()?.find('approval', item);
+    const guard = getGuards?.()?.find('approval', item);
     if (guard !== undefined) {
       const verdict = await guard.judge({
         value: {

@@ -22,16 +22,6 @@ export type OnRefusal = (error: GatewayError, request: AuthRequest) => void;
 /** The part of a request that its token check needs. */
 export type AuthRequest = Pick<GatewayRequest, 'headers' | 'path' | 'clientIp'>;
 
-/**
- * If a key or a grant has to be fetched, `beforeFetch` is called first, and its error ends the check.
- *
- * @throws GatewayError with a reason of §7.1 and the challenge, or `key_set_unavailable`.
- */
-type Authenticate = (
-  request: AuthRequest,
-  beforeFetch?: () => Promise<void>,
-) => Promise<UserContext>;
-
 /** Returns the headers of a 401 at the path of a request. */
 export type GetChallenge = (path: string) => Challenge;
 
@@ -77,14 +67,22 @@ function describeRefusal({ key, failure }: GatewayError) {
   return `error="insufficient_scope"${isStringArray(scopes) ? `, scope="${scopes.join(' ')}"` : ''}`;
 }
 
-/** With `recording` the metrics have the duration and the result of each check (§4.11). */
+/**
+ * If a key or a grant has to be fetched, `beforeFetch` is called first, and its error ends the check. With `recording` the metrics
+ * have the duration and the result of each check (§4.11).
+ *
+ * @throws GatewayError with a reason of §7.1 and the challenge, or `key_set_unavailable`.
+ */
 export function createAuthenticate(
   verify: VerifyBearer,
   getChallenge: GetChallenge,
   onRefusal?: OnRefusal,
   recording?: Pick<Runtime, 'metrics' | 'clock'>,
-): Authenticate {
-  return async function authenticate(request, beforeFetch) {
+) {
+  return async function authenticate(
+    request: AuthRequest,
+    beforeFetch?: () => Promise<void>,
+  ): Promise<UserContext> {
     const startedAt = recording?.clock.monotonic() ?? 0;
     try {
       const authorization = getHeader(request, 'authorization') ?? fail('missing_token');
@@ -95,19 +93,15 @@ export function createAuthenticate(
       record('success', startedAt);
       return user;
     } catch (thrown) {
-      return refuse(thrown, request, startedAt);
+      const error = toGatewayError(thrown);
+      const { row, key } = error;
+      // 429: a limit was reached before the token was verified.
+      if (row.status !== 429) record(row.jsonrpc?.reason ?? key, startedAt);
+      if (row.status !== 401) throw error;
+      onRefusal?.(error, request);
+      throw addChallenge(error, getChallenge(request.path));
     }
   };
-
-  function refuse(thrown: unknown, request: AuthRequest, startedAt: number): never {
-    const error = toGatewayError(thrown);
-    const { row, key } = error;
-    // 429: a limit was reached before the token was verified.
-    if (row.status !== 429) record(row.jsonrpc?.reason ?? key, startedAt);
-    if (row.status !== 401) throw error;
-    onRefusal?.(error, request);
-    throw addChallenge(error, getChallenge(request.path));
-  }
 
   function record(result: string, startedAt: number) {
     recording?.metrics.recordAuthAttempt(result, (recording.clock.monotonic() - startedAt) / 1000);

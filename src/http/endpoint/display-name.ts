@@ -44,7 +44,7 @@ export function createDisplayName({ name = '', id }: NamedClient): DisplayName {
   return { text, warning: describeMixture(findScripts(text)) };
 }
 
-function describeMixture(scripts: readonly string[]): string | undefined {
+function describeMixture(scripts: readonly string[]) {
   if (scripts.length > 1)
     return `This name mixes letters from different scripts (${scripts.join(', ')}), a common way to imitate another name.`;
   // Two rarely used scripts count as one here.

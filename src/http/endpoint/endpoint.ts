@@ -76,16 +76,11 @@ export interface PublicEndpoint extends EndpointBase {
   judge(request: GatewayRequest, body: RequestBody): Promise<JudgedRequest>;
 }
 
-/** The rest of the work for a valid request. */
-export type JudgedRequest = PendingReply | AnonymousRequest;
-
 /**
- * A request that any client could have sent, such as a page view without a session: counted separately, so that strangers lock
- * out no user.
+ * The rest of the work for a valid request. One that any client could have sent, such as a page view without a session, is counted
+ * separately, so that strangers lock out no user.
  */
-interface AnonymousRequest {
-  readonly runAnonymous: PendingReply;
-}
+export type JudgedRequest = PendingReply | { readonly runAnonymous: PendingReply };
 
 /** The limit by which a request is counted. */
 export interface ChosenLimit {

@@ -2,6 +2,7 @@
 import type { CancelSignal } from '../../platform/cancellation.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import type { JsonObject } from '../../platform/json.ts';
+import type { WindowVerdict } from '../../store/store.ts';
 import type { RequestTrace } from '../../telemetry/tracing/tracing.ts';
 
 /** One HTTP request as the features see it: plain data, no socket. */
@@ -73,7 +74,7 @@ export interface WaitingWatcher {
 }
 
 /** An error for the log. */
-export interface ReplyError {
+interface ReplyError {
   readonly key: string;
   readonly message: string;
   readonly cause?: unknown;
@@ -108,6 +109,14 @@ export const createRedirectReply = (location: string, headers: Reply['headers'] 
     'Referrer-Policy': 'no-referrer',
     ...headers,
   },
+});
+
+/** §4.12: `X-RateLimit-*`. */
+export const createLimitHeaders = ({ limit, remaining, resetAt }: WindowVerdict) => ({
+  'X-RateLimit-Limit': String(limit),
+  'X-RateLimit-Remaining': String(remaining),
+  // Rounded up: at that second the entry has certainly left the window.
+  'X-RateLimit-Reset': String(Math.ceil(resetAt / 1000)),
 });
 
 const SCHEME = 'bearer ';
@@ -152,7 +161,7 @@ export const identifyCredential = ({ token, grant }: UserContext): string =>
   grant === undefined ? hashSha256(token ?? '') : `${grant.id}.${grant.version}`;
 
 /** A grant as this process knows it. It holds for a call if the store has the same version under its key. */
-export interface GrantCheck {
+interface GrantCheck {
   readonly id: string;
   /** The OAuth client that it was issued to. */
   readonly clientId: string;

@@ -1,7 +1,10 @@
 // §8: counts each request against its windows: by its address, and by its caller once that is known.
 
 import type { LimitGroup, LimitRule } from '../../config/groups/limits.ts';
+import { findNetwork, toAddressKey } from '../../platform/address.ts';
+import { hashSha256 } from '../../platform/ids.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { buildLimitKey } from '../../store/keys.ts';
 import {
   type Admission,
   isMissingGrant,
@@ -11,29 +14,19 @@ import {
   type Windows,
   type WindowVerdict,
 } from '../../store/store.ts';
-import type { LoginSearch } from '../endpoint/endpoint.ts';
-import type { ReplyHeaders } from '../endpoint/message.ts';
+import type { LimitScope } from '../../telemetry/metrics/metrics.ts';
+import type { KnownLogin, LoginSearch } from '../endpoint/endpoint.ts';
 import {
-  type CountedCaller,
-  type CurrentRefusal,
-  createAddressWindow,
-  createAdmitInStore,
-  createCommonWindows,
   createLimitErrors,
-  createLimitHeaders,
-  createLoginKeys,
-  createLoginWindows,
-  createNetworkWindow,
   createRememberedRefusals,
   createSpareLookups,
-  createUserWindow,
-  toFailedAdmission,
-} from './windows.ts';
+  type ListRefusals,
+} from './refusals.ts';
 
 /** The check of one request against the windows of its group. */
 export type LimitCheck = Pick<
   WindowCheck,
-  'countAddress' | 'countInvalid' | 'checkRememberedRefusal' | 'admit' | 'headers'
+  'countAddress' | 'countInvalid' | 'checkRememberedRefusal' | 'admit' | 'addressVerdict'
 >;
 
 /** A call as limits count it. */
@@ -53,7 +46,7 @@ export interface Limiter {
    */
   startCheck(group: LimitGroup, clientIp: string, search?: LoginSearch): LimitCheck;
   /** Lists callers that this process refuses until a known time, for operators. */
-  listRefusals(): readonly CurrentRefusal[];
+  readonly listRefusals: ListRefusals;
 }
 
 /** §8. Fails open (§8.4). */
@@ -74,11 +67,17 @@ export function createLimiter(runtime: Runtime): Limiter {
       const common = groups.get(rule) ?? createCommonWindows(rule);
       groups.set(rule, common);
       const check = new WindowCheck(surroundings, common, clientIp, search);
-      const keys =
-        search?.knownId === undefined
-          ? [check.firstWindow.key]
-          : createLoginKeys(rule, clientIp, search.knownId);
-      for (const key of keys) {
+      if (refusals.known.size === 0) return check;
+      const id = search?.knownId;
+      const windows =
+        id === undefined
+          ? [check.firstWindow]
+          : [true, false].map(
+              (isAnswered) => createLoginWindows(rule, clientIp, { id, isAnswered })?.login,
+            );
+      for (const window of windows) {
+        if (window === undefined) continue;
+        const { key } = window;
         const refusal = refusals.find(key);
         if (refusal === undefined || (search && takeSpareLookup(key, refusal.resetInMs))) continue;
         throw createLimitError(rule, refusal, { clientIp, user: undefined });
@@ -107,14 +106,15 @@ class WindowCheck {
   private readonly clientIp: string;
   private readonly search: LoginSearch | undefined;
   /** Counts all logins of the address; undefined if there is no need. */
-  private loginsWindow: LimitWindow | undefined;
-  private hasLogin: boolean;
-  private addressVerdict: WindowVerdict | undefined;
-  private addressEntry: string | undefined;
-  private isAddressCounted: boolean;
+  private loginsWindow: LimitWindow | undefined = undefined;
+  private hasLogin = false;
+  /** For `X-RateLimit-*`; none until the address was counted, nor after a failure (§8.3, §8.4). */
+  addressVerdict: WindowVerdict | undefined = undefined;
+  private addressEntry: string | undefined = undefined;
+  private isAddressCounted = false;
   /** The last caller and its window, which is needed twice, and whose key is a hash. */
-  private caller: CountedCaller | undefined;
-  private userWindow: LimitWindow | undefined;
+  private caller: CountedCaller | undefined = undefined;
+  private userWindow: LimitWindow | undefined = undefined;
 
   constructor(
     surroundings: CheckSurroundings,
@@ -122,18 +122,12 @@ class WindowCheck {
     clientIp: string,
     search: LoginSearch | undefined,
   ) {
-    this.firstWindow = createAddressWindow(common.rule, clientIp);
+    const { rule } = common;
+    this.firstWindow = createWindow(rule, 'ip', rule.max.ip, toAddressKey(clientIp));
     this.surroundings = surroundings;
     this.common = common;
     this.clientIp = clientIp;
     this.search = search;
-    this.loginsWindow = undefined;
-    this.hasLogin = false;
-    this.addressVerdict = undefined;
-    this.addressEntry = undefined;
-    this.isAddressCounted = false;
-    this.caller = undefined;
-    this.userWindow = undefined;
   }
 
   /**
@@ -221,14 +215,9 @@ class WindowCheck {
     return admission;
   }
 
-  /** Returns `X-RateLimit-*` of the address; none until it was counted, nor after a failure (§8.3, §8.4). */
-  headers(): ReplyHeaders | undefined {
-    return this.addressVerdict && createLimitHeaders(this.addressVerdict);
-  }
-
-  private checkRemembered({ key }: LimitWindow, user?: string): void {
+  private checkRemembered({ key }: LimitWindow, user?: string) {
     const { refusals, createLimitError } = this.surroundings;
-    const refusal = refusals.find(key);
+    const refusal = refusals.known.size === 0 ? undefined : refusals.find(key);
     if (refusal === undefined) return;
     throw createLimitError(this.common.rule, refusal, { clientIp: this.clientIp, user });
   }
@@ -251,7 +240,7 @@ class WindowCheck {
     throw createLimitError(rule, verdict, { clientIp, user });
   }
 
-  private async uncountAddress(): Promise<void> {
+  private async uncountAddress() {
     if (this.addressEntry === undefined) return;
     const { key } = this.firstWindow;
     // The window has room again, whatever is remembered of it.
@@ -275,7 +264,141 @@ function createUnlimitedLimiter(store: Windows): Limiter {
         return toFailedAdmission(failure);
       }
     },
-    headers: () => undefined,
+    addressVerdict: undefined,
   };
   return { startCheck: () => check, listRefusals: () => [] };
 }
+
+// The windows in which a request counts.
+
+/** The sender of a request, as far as its checks have found out. */
+export type CountedCaller =
+  /** Admitted, by a valid token or because the request is valid. `user` (`nameOwner`) if users are counted. */
+  | {
+      readonly kind: 'admitted';
+      readonly user: string | undefined;
+      /** The most requests of this user; overrides the rule. */
+      readonly userMax?: number | undefined;
+    }
+  /** Without a valid token: counted apart, so that such callers cannot lock out others. */
+  | { readonly kind: 'unauthenticated'; readonly user?: undefined; readonly userMax?: undefined };
+
+export const UNAUTHENTICATED: CountedCaller = { kind: 'unauthenticated' };
+
+/** Windows that replace that of the address, in groups whose requests are counted by login. */
+interface LoginWindows {
+  readonly login: LimitWindow;
+  /** Counts all logins of the address, apart from its callers without a known login; undefined if there is no need. */
+  readonly address: LimitWindow | undefined;
+}
+
+/** Repeating an earlier answer costs next to nothing. */
+const ANSWERED_FACTOR = 100;
+
+function createLoginWindows(
+  rule: LimitRule,
+  clientIp: string,
+  { id, isAnswered, isProven }: KnownLogin,
+): LoginWindows | undefined {
+  const { grant: max } = rule.max;
+  if (max === undefined) return undefined;
+  if (isAnswered) {
+    const login = createWindow(rule, 'grant', max * ANSWERED_FACTOR, `answered:${id}`);
+    return { login, address: undefined };
+  }
+  return {
+    login: createWindow(rule, 'grant', max, `grant:${id}`),
+    address: isProven
+      ? undefined
+      : createWindow(rule, 'ip', rule.max.ip, `logins:${toAddressKey(clientIp)}`),
+  };
+}
+
+/** Undefined if users are not counted, and for callers that are not users. */
+function createUserWindow(
+  rule: LimitRule,
+  { user, userMax: max = rule.max.user }: CountedCaller,
+): LimitWindow | undefined {
+  if (user === undefined || max === undefined) return undefined;
+  return createWindow(rule, 'user', max, `user:${hashSha256(user)}`);
+}
+
+/** An IPv6 network gets at most a tenth of the window of all callers, but at least as much as one address. */
+const NETWORK_SHARE = 0.1;
+
+/** Undefined for IPv4 addresses: no client gets thousands of them for free. */
+function createNetworkWindow(
+  rule: LimitRule,
+  clientIp: string,
+  { kind }: CountedCaller,
+): LimitWindow | undefined {
+  const network = findNetwork(clientIp, 48);
+  if (network === undefined) return undefined;
+  const max = Math.max(rule.max.ip, Math.ceil(rule.max.global * NETWORK_SHARE));
+  return createWindow(rule, 'network', max, kind === 'admitted' ? network : `anonymous:${network}`);
+}
+
+/** Windows of a rule that count many callers together: created once. */
+const createCommonWindows = (rule: LimitRule) => ({
+  rule,
+  /** Callers that were admitted. */
+  global: createWindow(rule, 'global', rule.max.global, 'global'),
+  /** Callers without a valid token or a session of the gateway's pages, and tokens that may be revoked. */
+  anonymous: createWindow(rule, 'global', rule.max.global, 'anonymous'),
+  /** Invalid requests of all callers. Refuses no request: what it counts is refused already. */
+  invalid: createWindow(rule, 'global', rule.max.global, 'refused'),
+});
+
+const createWindow = (
+  { group, windowMs }: LimitRule,
+  scope: LimitScope,
+  max: number,
+  counted: string,
+): LimitWindow => ({ scope, key: buildLimitKey(group, counted), windowMs, max });
+
+// §8.4: counting fails open.
+
+/** If one node of a cluster is down, some windows fail and some do not: one log line for all. */
+const RECOVERED_MS = 2000;
+
+/**
+ * Creates an `admitRequest` that never fails. It logs once that limits are not enforced, and once that they are again. A
+ * promise only if the store has to be waited for.
+ */
+function createAdmitInStore({ store, clock, log }: Runtime): Windows['admitRequest'] {
+  let isFailing = false;
+  let failedAt = Number.NEGATIVE_INFINITY;
+
+  return function admitInStore(windows, access, grantKey) {
+    const admitting = store.admitRequest(windows, access, grantKey);
+    return admitting instanceof Promise
+      ? admitting.then(report, (failure: unknown) => report(toFailedAdmission(failure)))
+      : report(admitting);
+  };
+
+  function report(admission: Admission): Admission {
+    const { limitFailure: cause } = admission;
+    if (cause !== undefined) {
+      failedAt = clock.monotonic();
+      if (isFailing) return admission;
+      isFailing = true;
+      log.error(
+        'Rate limits are not enforced: the store does not answer. Requests pass until it does.',
+        { cause },
+      );
+    } else if (isFailing && clock.monotonic() - failedAt > RECOVERED_MS) {
+      isFailing = false;
+      log.info('Rate limits are enforced again: the store answers.');
+    }
+    return admission;
+  }
+}
+
+/** Counts nothing, and passes the failure to calls that need their session or their caller's grant. */
+const toFailedAdmission = (failure: unknown): Admission => ({
+  verdict: undefined,
+  entry: undefined,
+  limitFailure: failure,
+  session: { failure },
+  grant: { failure },
+});

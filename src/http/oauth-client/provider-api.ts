@@ -11,7 +11,7 @@ import {
 } from '../../platform/fetch-with-limits.ts';
 import { parseObject } from '../../platform/json.ts';
 import { quote, toSentence } from '../../platform/text.ts';
-import type { Reply, ReplyError } from '../endpoint/message.ts';
+import type { Reply } from '../endpoint/message.ts';
 import {
   type AuthenticatedForm,
   authenticateBySecret,
@@ -112,7 +112,7 @@ interface ProviderRefusal {
 export function renderProviderResponse(response: ProviderResponse): Reply {
   const { status, headers, body, refusal } = response;
   const isOurs = refusal?.isProviderClientRefused;
-  const error: ReplyError | undefined = refusal && {
+  const error: Reply['error'] | undefined = refusal && {
     key: isOurs ? 'gateway_refused_by_provider' : 'refused_by_provider',
     message: refusal.message,
     logLevel: isOurs ? 'warn' : undefined,

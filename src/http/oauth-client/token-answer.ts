@@ -89,7 +89,7 @@ function parseForm(body: Buffer): JsonObject | undefined {
   return Object.fromEntries(new URLSearchParams(text));
 }
 
-function readError(members: JsonObject | undefined): string | undefined {
+function readError(members: JsonObject | undefined) {
   if (members === undefined) return undefined;
   const { error, ok } = members;
   const code = isObject(error) ? (error.code ?? error.type) : error;

@@ -19,8 +19,13 @@ import {
   readBearerToken,
   type UserContext,
 } from '../endpoint/message.ts';
-import type { CountedCall, LimitCheck, Limiter } from '../limits/limiter.ts';
-import { type CountedCaller, UNAUTHENTICATED } from '../limits/windows.ts';
+import {
+  type CountedCall,
+  type CountedCaller,
+  type LimitCheck,
+  type Limiter,
+  UNAUTHENTICATED,
+} from '../limits/limiter.ts';
 import { type IncomingExchange, inTrace } from './exchange.ts';
 import { createBodyReader } from './read-body.ts';
 

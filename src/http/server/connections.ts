@@ -122,8 +122,7 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
       if (!beyondLimit.has(connection)) move(connection, idle);
     },
     get: (socket: Socket): Connection => known.get(socket) ?? create(socket),
-    /** Returns false for a connection that was accepted while all others were busy. */
-    hasPlace: (connection: Connection): boolean => !beyondLimit.has(connection),
+    beyondLimit,
     tryClaimPlace,
     /** Returns true if the next reply ends its connection. */
     isLastReply: (connection: Connection): boolean =>
@@ -183,12 +182,12 @@ export class Connection {
   /** The last reply is on its way: further requests are ignored. */
   isClosing = false;
   /** In the list of busy connections, or in that of idle ones. */
-  place: Link<Connection> | undefined;
+  place: Link<Connection> | undefined = undefined;
   private readonly events: ConnectionEvents;
   private readonly pending = new LinkedList<OwedReply['value']>();
-  private waiting: (() => void)[] | undefined;
+  private waiting: (() => void)[] | undefined = undefined;
   /** Set while bytes wait for the client. */
-  private stallDetector: StallDetector | undefined;
+  private stallDetector: StallDetector | undefined = undefined;
   private unsentBytes = 0;
   private bytesReadBefore = -1;
 
@@ -257,7 +256,7 @@ export class Connection {
     return isWaiting ? 'waiting for a body' : 'moving';
   }
 
-  private endRequest(owed: OwedReply): void {
+  private endRequest(owed: OwedReply) {
     if (owed.list === undefined) return;
     this.unsentBytes -= owed.value.bytes;
     this.pending.remove(owed);
@@ -294,7 +293,7 @@ const WINDOW_SECONDS = 60;
 const WINDOW_BYTES = 60 * 1024;
 
 export class StallDetector {
-  private sentBefore: number | undefined;
+  private sentBefore: number | undefined = undefined;
   private silentSeconds = 0;
   private windowSeconds = 0;
   private windowBytes = 0;

@@ -100,9 +100,9 @@ class ReceivedRequest implements GatewayRequest {
   readonly query: string;
   readonly headers: GatewayRequest['headers'];
   readonly clientIp: string;
-  trace: RequestTrace | undefined;
+  trace: RequestTrace | undefined = undefined;
   private readonly res: ServerResponse;
-  private cancellation: Cancellation | undefined;
+  private cancellation: Cancellation | undefined = undefined;
 
   constructor(res: ServerResponse, path: string, query: string, clientIp: string) {
     const { method = 'GET', headers } = res.req;
@@ -111,9 +111,7 @@ class ReceivedRequest implements GatewayRequest {
     this.query = query;
     this.headers = headers;
     this.clientIp = clientIp;
-    this.trace = undefined;
     this.res = res;
-    this.cancellation = undefined;
   }
 
   signal(): CancelSignal {

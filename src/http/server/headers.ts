@@ -76,16 +76,14 @@ export function createReadOrigin({ server, http }: Config) {
     const value = getHeader(request, 'origin');
     if (value === undefined) return NO_ORIGIN;
     const lowerCase = value.toLowerCase();
-    const isAllowed = allowed.has(lowerCase) || (isLocalAllowed && isLocalOrigin(lowerCase));
+    // `http://localhost` or `http://127.0.0.1`, with any port.
+    const isLocal = IPV4_LOOPBACK_HOSTS.includes(HTTP_ORIGIN.exec(lowerCase)?.[1] ?? '');
+    const isAllowed = allowed.has(lowerCase) || (isLocalAllowed && isLocal);
     return { value, isAllowed };
   };
 }
 
 export const NO_ORIGIN: RequestOrigin = { value: undefined, isAllowed: false };
-
-/** Returns true for `http://localhost` or `http://127.0.0.1`, with any port. */
-const isLocalOrigin = (origin: string) =>
-  IPV4_LOOPBACK_HOSTS.includes(HTTP_ORIGIN.exec(origin)?.[1] ?? '');
 
 /** @throws GatewayError `invalid_origin`. */
 export function checkOrigin({ value, isAllowed }: RequestOrigin): void {
@@ -207,8 +205,7 @@ interface HeaderBase {
   readonly positions: ReadonlyMap<string, number>;
 }
 
-export function createListHeaders(server: Config['server'], corsHeaders: CorsHeaderNames) {
-  const securityHeaders = createSecurityHeaders(server);
+export function createListHeaders(securityHeaders: ReplyHeaders, corsHeaders: CorsHeaderNames) {
   const bases = new Map<Endpoint | undefined, HeaderBase>();
   const grantedBases = new Map<Endpoint | undefined, HeaderBase>();
 

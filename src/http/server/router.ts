@@ -3,7 +3,7 @@
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { fail, type GatewayError } from '../../errors/gateway-error.ts';
-import { isPercentDecodable } from '../../platform/json.ts';
+import { decodePercent } from '../../platform/json.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import { type GatewayRequest, getHeader, type Reply } from '../endpoint/message.ts';
 import { toLogMembers } from '../endpoint/render-error.ts';
@@ -150,14 +150,6 @@ export const NOWHERE: RequestDestination = {
   page: undefined,
 };
 
-/** @throws GatewayError `method_not_allowed`. HEAD is GET without a body. */
-export function findEndpoint({ endpoints, allow }: Route, method: string): Endpoint {
-  return (
-    endpoints.get(method === 'HEAD' ? 'GET' : method) ??
-    fail('method_not_allowed', { headers: { Allow: allow } })
-  );
-}
-
 function createRoute(path: string, all: readonly Endpoint[]): Route {
   const endpoints = all.filter((endpoint) => endpoint.path === path);
   const listed = endpoints.filter(({ isUnlisted }) => !isUnlisted).map(({ method }) => method);
@@ -179,7 +171,7 @@ function createRoute(path: string, all: readonly Endpoint[]): Route {
  * @throws GatewayError `bad_request` or `not_found`.
  */
 function findNotFoundPage(request: GatewayRequest, site: Site): Reply {
-  if (!isPercentDecodable(request.path))
+  if (decodePercent(request.path) === undefined)
     fail('bad_request', { details: 'The path of the URL is not encoded correctly.' });
   const page = prefersHtml(getHeader(request, 'accept')) ? site.getNotFoundPage() : undefined;
   return page ?? fail('not_found');

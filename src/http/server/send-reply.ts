@@ -4,7 +4,7 @@ import { createTurnEnd } from '../../platform/clock.ts';
 import { truncateForLog } from '../../platform/log.ts';
 import { createLogThrottle } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import type { Reply, ReplyError } from '../endpoint/message.ts';
+import type { Reply } from '../endpoint/message.ts';
 import type { Connection, ConnectionTable } from './connections.ts';
 import { type IncomingExchange, runWhenClosed } from './exchange.ts';
 import { discardBody } from './read-body.ts';
@@ -35,7 +35,7 @@ export function createReplySender(runtime: Runtime, connections: ConnectionTable
    * third of a call's CPU at 32 connections. A single client would only wait: if the latest reply went to the same connection, this one
    * goes at once.
    */
-  function sendTogether(exchange: IncomingExchange): void {
+  function sendTogether(exchange: IncomingExchange) {
     const isAlone = exchange.connection === latest;
     latest = exchange.connection;
     if (isAlone) send(exchange);
@@ -43,7 +43,7 @@ export function createReplySender(runtime: Runtime, connections: ConnectionTable
   }
 
   /** Never throws: other replies may be sent right after it. */
-  function send(exchange: IncomingExchange): void {
+  function send(exchange: IncomingExchange) {
     const { res, reply } = exchange;
     const { stream, status } = reply;
     try {
@@ -123,7 +123,7 @@ export function createReplySender(runtime: Runtime, connections: ConnectionTable
   }
 
   /** Ends an exchange whose reply failed. */
-  function breakOff({ res, release }: IncomingExchange, cause: unknown): void {
+  function breakOff({ res, release }: IncomingExchange, cause: unknown) {
     release();
     logBroken(res, cause);
   }
@@ -191,7 +191,7 @@ const describeRequest = (
 });
 
 /** A cause inside the service, or at the provider, is for an operator to look at. */
-function chooseLevel(status: number, { logLevel, cause }: ReplyError) {
+function chooseLevel(status: number, { logLevel, cause }: NonNullable<Reply['error']>) {
   if (logLevel !== undefined) return logLevel;
   if (status >= 500 || (status === 200 && cause !== undefined)) return 'error';
   return status === 429 ? 'debug' : 'info';

@@ -50,11 +50,11 @@ class StreamSending {
   private onEnd: OnStreamEnd | undefined;
   /** True once nothing more is read from the source. */
   private isOver = false;
-  private silence: Wait<StreamSending> | undefined;
+  private silence: Wait<StreamSending> | undefined = undefined;
   /** Counts the piece that is being sent; created when needed. */
-  private counter: ReplyCounter | undefined;
+  private counter: ReplyCounter | undefined = undefined;
   /** Counts events that wait behind that piece, such as a large result behind notifications. */
-  private waiting: WaitingCounter | undefined;
+  private waiting: WaitingCounter | undefined = undefined;
 
   constructor(
     surroundings: StreamSurroundings,
@@ -113,18 +113,18 @@ class StreamSending {
   }
 
   /** Sends keep-alive comments until the next piece. */
-  private waitInSilence(): void {
+  private waitInSilence() {
     this.endSilence();
     if (this.onEnd !== undefined) this.silence = this.surroundings.silences.add(this);
   }
 
-  private endSilence(): void {
+  private endSilence() {
     if (this.silence !== undefined) this.surroundings.silences.remove(this.silence);
     this.silence = undefined;
   }
 
   /** Ends the stream, whether all was sent or the client is gone. */
-  private stop(failure?: { readonly cause: unknown }): void {
+  private stop(failure?: { readonly cause: unknown }) {
     const { onEnd } = this;
     this.onEnd = undefined;
     this.endSilence();
@@ -132,7 +132,7 @@ class StreamSending {
     onEnd?.(failure);
   }
 
-  private sendNext(): void {
+  private sendNext() {
     if (this.isOver) {
       this.finish();
       return;
@@ -149,7 +149,7 @@ class StreamSending {
   }
 
   /** Asks for the next piece when more can be written; never once the client is gone. */
-  private send(piece: string): void {
+  private send(piece: string) {
     this.endSilence();
     writeSlices(this.res, Buffer.from(piece), this).then(
       () => this.sendNext(),
@@ -157,7 +157,7 @@ class StreamSending {
     );
   }
 
-  private finish(): void {
+  private finish() {
     const { res } = this;
     this.endSilence();
     // Ending a closed response would make it look as if everything had been sent.
@@ -170,7 +170,7 @@ class StreamSending {
   }
 
   /** Not awaited: a generator's `return` waits for its pending `next`, which may never settle. */
-  private endSource(): void {
+  private endSource() {
     if (this.isOver) return;
     this.isOver = true;
     endIterator(this.pieces).catch((cause: unknown) => {
@@ -187,7 +187,7 @@ async function endIterator(pieces: AsyncIterator<string>) {
 /** Counts the events of a stream that wait to be sent, once they are many. */
 class WaitingCounter {
   private readonly counter: ReplyCounter;
-  private counted: CountedTransfer | undefined;
+  private counted: CountedTransfer | undefined = undefined;
   private before = 0;
 
   constructor(counter: ReplyCounter) {
@@ -243,7 +243,7 @@ export class ReplyCounter {
   private readonly memory: ReplyMemory;
   private readonly owner: MemoryOwner;
   private readonly res: ServerResponse;
-  private counted: CountedTransfer | undefined;
+  private counted: CountedTransfer | undefined = undefined;
 
   constructor(memory: ReplyMemory, owner: MemoryOwner, res: ServerResponse) {
     this.memory = memory;

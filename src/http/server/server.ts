@@ -8,7 +8,7 @@ import type { Runtime } from '../../runtime/runtime.ts';
 import { isMissingGrant } from '../../store/store.ts';
 import { readTraceContext } from '../../telemetry/tracing/tracing.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
-import { getHeader, type Reply } from '../endpoint/message.ts';
+import { createLimitHeaders, getHeader, type Reply } from '../endpoint/message.ts';
 import { JSONRPC, renderError, renderErrorPage } from '../endpoint/render-error.ts';
 import { type CallerChecks, createRequestChecks, UNAUTHENTICATED_CALL } from './check-request.ts';
 import { type ConnectionTable, createConnectionTable } from './connections.ts';
@@ -30,13 +30,7 @@ import {
 } from './headers.ts';
 import { createFindRefusal, createOverload, createRunQueue } from './overload.ts';
 import { DISCARD_MS, hasUnsupportedCoding } from './read-body.ts';
-import {
-  createCanonicalizePath,
-  createRouter,
-  findEndpoint,
-  prefersHtml,
-  type Site,
-} from './router.ts';
+import { createCanonicalizePath, createRouter, prefersHtml, type Site } from './router.ts';
 import { createReplySender } from './send-reply.ts';
 
 /** An `import` would make Node.js (from 22) load its WebSocket and `fetch`, which this module exports too: 30 ms of a start. */
@@ -163,7 +157,7 @@ function createError(code: string | undefined) {
 // Handles each request (§11), from its head to its reply. Checks have no effect; refusals win in this order: limits, token, body.
 
 /** Everything that a server serves. */
-export interface Service {
+interface Service {
   readonly endpoints: readonly Endpoint[];
   readonly site: Site;
   readonly checks: CallerChecks;
@@ -176,7 +170,7 @@ export interface Service {
  */
 const HEAD_READ = Promise.resolve();
 
-export function createRequestHandler(
+function createRequestHandler(
   runtime: Runtime,
   { endpoints, site, checks, corsHeaders }: Service,
   connections: ConnectionTable,
@@ -193,11 +187,11 @@ export function createRequestHandler(
   const checkHost = createHostCheck(config);
   const readOrigin = createReadOrigin(config);
   const { checkProtected, checkPublic, runAgain, challenge } = createRequestChecks(runtime, checks);
-  const listHeaders = createListHeaders(config.server, corsHeaders);
+  const listHeaders = createListHeaders(securityHeaders, corsHeaders);
   const sender = createReplySender(runtime, connections);
 
   /** Receives a request, answers it, and sends the reply. Never rejects. */
-  async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
+  async function handle(req: IncomingMessage, res: ServerResponse) {
     const connection = connections.get(req.socket);
     if (req.socket.destroyed || connection.isClosing) return;
     const owed = connection.startRequest(res);
@@ -269,7 +263,10 @@ export function createRequestHandler(
       return { status: 204, headers };
     }
     if (route === undefined) return router.servePage(request, destination);
-    const endpoint = findEndpoint(route, request.method);
+    // HEAD is GET without a body.
+    const endpoint =
+      route.endpoints.get(request.method === 'HEAD' ? 'GET' : request.method) ??
+      fail('method_not_allowed', { headers: { Allow: route.allow } });
     exchange.endpoint = endpoint;
     if (endpoint.kind === 'open') return inTrace(exchange, () => endpoint.handle(request));
 
@@ -305,7 +302,7 @@ export function createRequestHandler(
       return new GatewayError('bad_request', { details });
     }
     if (
-      connections.hasPlace(connection) ||
+      !connections.beyondLimit.has(connection) ||
       router.isServedWhenBusy(request.path) ||
       connections.tryClaimPlace(connection)
     )
@@ -334,7 +331,8 @@ export function createRequestHandler(
     const isClosed = route?.isNavigation === true || route?.isForOwnPages === true;
     const isGranted = origin.isAllowed && !isClosed && !route?.isForAllOrigins;
     // A refusal by a limit has the headers of that limit.
-    const limitHeaders = reply.status === 429 ? undefined : limits?.headers();
+    const verdict = reply.status === 429 ? undefined : limits?.addressVerdict;
+    const limitHeaders = verdict && createLimitHeaders(verdict);
     const grantedOrigin = isGranted ? origin.value : undefined;
     exchange.headers = listHeaders(reply, endpoint, grantedOrigin, limitHeaders);
     // A copy, since some replies are the same object for many requests.

@@ -52,10 +52,10 @@ export class Call {
   sentText: string | undefined;
   /** Counts the bytes of the body as held until the returned function is called. */
   readonly holdBody: () => () => void;
-  private cancellation: Cancellation | undefined;
-  private madeAbortSignal: AbortSignal | undefined;
+  private cancellation: Cancellation | undefined = undefined;
+  private madeAbortSignal: AbortSignal | undefined = undefined;
   private isAborted = false;
-  private tellTask: ((error: GatewayError | undefined) => void) | undefined;
+  private tellTask: ((error: GatewayError | undefined) => void) | undefined = undefined;
 
   constructor(
     record: CallRecord,
@@ -208,7 +208,7 @@ export function createCallRecord(
 const NO_NAMES: JsonObject = {};
 
 /** A method of which nothing is offered does not exist for its caller. */
-function isOffered({ offers: needed }: Method, offers: ServedCatalog['offers']): boolean {
+function isOffered({ offers: needed }: Method, offers: ServedCatalog['offers']) {
   if (needed === undefined) return true;
   for (const offer of needed) if (offers[offer] === true) return true;
   return false;

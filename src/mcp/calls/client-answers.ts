@@ -45,7 +45,7 @@ export function findClientAnswerProblem(
   }
 }
 
-function findFormProblem(params: object, { action, content }: JsonObject): string | undefined {
+function findFormProblem(params: object, { action, content }: JsonObject) {
   if (action === 'decline' || action === 'cancel') return undefined;
   if (action !== 'accept') return 'must have the action accept, decline or cancel';
   const { requestedSchema } = { requestedSchema: {}, ...params };
@@ -56,12 +56,12 @@ function findFormProblem(params: object, { action, content }: JsonObject): strin
     : describeErrors('content', validate.errors ?? []).join('\n');
 }
 
-const isSample = ({ role, model, content }: JsonObject): boolean =>
+const isSample = ({ role, model, content }: JsonObject) =>
   (role === 'user' || role === 'assistant') &&
   typeof model === 'string' &&
   (isObject(content) || Array.isArray(content));
 
-const isRoots = ({ roots }: JsonObject): boolean =>
+const isRoots = ({ roots }: JsonObject) =>
   Array.isArray(roots) &&
   roots.every(
     (root) =>

@@ -77,8 +77,8 @@ export interface CallClient {
 interface ContextServices {
   readonly service: ServiceInfo;
   readonly getProviderToken: GetProviderToken;
-  /** The guards of the current configuration; undefined without any. */
-  getGuards(): Guards | undefined;
+  /** Returns the guards of the current configuration; undefined without a configuration file. */
+  readonly getGuards: (() => Guards | undefined) | undefined;
 }
 
 /** Passed to methods; authors see it as `Context`. */
@@ -141,8 +141,8 @@ class ClientAccess {
   readonly client: CallClient;
   readonly services: ContextServices;
   private readonly progressToken: RequestId | undefined;
-  private askedKeys: Set<string> | undefined;
-  private gate: NotificationGate | undefined;
+  private askedKeys: Set<string> | undefined = undefined;
+  private gate: NotificationGate | undefined = undefined;
 
   constructor(
     source: ContextSource,
@@ -191,7 +191,7 @@ class ClientAccess {
       signal: source.signal(),
       meta,
       canAsk: source.record.method?.item !== undefined,
-      questionGuards: services.getGuards() && this.findQuestionGuards(),
+      questionGuards: services.getGuards?.() && this.findQuestionGuards(),
     });
   }
 
@@ -199,12 +199,12 @@ class ClientAccess {
     return this.gate?.flush();
   }
 
-  private isTask(): boolean {
+  private isTask() {
     return this.client.task?.hasBegun() === true;
   }
 
-  private send(message: GuardedNotification): void {
-    const guards = this.services.getGuards();
+  private send(message: GuardedNotification) {
+    const guards = this.services.getGuards?.();
     if (guards?.looksAt('notifications') !== true) {
       this.pass(message);
       return;
@@ -222,14 +222,14 @@ class ClientAccess {
     this.gate.send(message);
   }
 
-  private pass(message: GuardedNotification): void {
+  private pass(message: GuardedNotification) {
     const { task } = this.client;
     if (task?.hasBegun() === true) task.send(message);
     else this.source.stream.send(message);
   }
 
   private findQuestionGuards(): QuestionGuards | undefined {
-    const guards = this.services.getGuards();
+    const guards = this.services.getGuards?.();
     const { source } = this;
     const { record } = source;
     return guards && createQuestionGuards(guards, record.target?.item, record, source.signal());

@@ -89,7 +89,7 @@ function findRequestProblem(
   target: Target,
   { name, uri, _meta: meta }: JsonObject,
   changed: unknown,
-): string | undefined {
+) {
   if (!isObject(changed)) return 'it must be an object';
   if (changed.name !== name || changed.uri !== uri) return 'its name or uri is another';
   if (changed._meta !== undefined && !isObject(changed._meta)) return '_meta must be an object';

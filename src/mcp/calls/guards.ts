@@ -73,7 +73,7 @@ export interface GuardedItem {
 }
 
 /** The caller, as guards see it: never a token. */
-export interface GuardCaller {
+interface GuardCaller {
   readonly user: UserContext | undefined;
   readonly clientId: string | undefined;
   readonly view: string | undefined;
@@ -262,7 +262,7 @@ export function createNotificationGate(
   let tail: Promise<void> = Promise.resolve();
   let waiting = 0;
 
-  async function judge(message: GuardedNotification): Promise<void> {
+  async function judge(message: GuardedNotification) {
     const { method } = message;
     const verdict = await guard.judge({
       value: message,
@@ -326,15 +326,15 @@ export function rethrowStopped(thrown: unknown): never {
 
 type FindProblem = (value: JsonObject) => string | undefined;
 
-const isText = (value: unknown): boolean => typeof value === 'string';
+const isText = (value: unknown) => typeof value === 'string';
 const isListOf =
   (isItem: (value: unknown) => boolean) =>
   (value: unknown): boolean =>
     Array.isArray(value) && value.every(isItem);
 
 /** MCP "Content": further members and unknown types are allowed. */
-const isContent = (value: unknown): boolean => isObject(value) && isText(value.type);
-const isMessage = (value: unknown): boolean =>
+const isContent = (value: unknown) => isObject(value) && isText(value.type);
+const isMessage = (value: unknown) =>
   isObject(value) &&
   isText(value.role) &&
   (isContent(value.content) || isListOf(isContent)(value.content));

@@ -62,7 +62,7 @@ export const METHOD_RUNS: Readonly<Record<string, RunMethod>> = {
 
 /** Servers may add skills at any time: while there are none, the method does not exist. */
 function runOfSkills(offer: 'skills' | 'directories', run: RunMethod): RunMethod {
-  async function requireOffer(context: CallContext, { catalog, record }: Call): Promise<void> {
+  async function requireOffer(context: CallContext, { catalog, record }: Call) {
     const { offers } = await catalog.describe(context);
     if (offers[offer] === true) return;
     const key = record.era === 'session' ? 'method_not_found' : 'unknown_method';

@@ -1,7 +1,7 @@
 // Observers of calls (metrics, audit log, traces), and the count of running calls.
 
 import { fail, GatewayError } from '../../errors/gateway-error.ts';
-import { type GrantCheck, getHeader } from '../../http/endpoint/message.ts';
+import { getHeader, type UserContext } from '../../http/endpoint/message.ts';
 import { LinkedList } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { type Log, truncateForLog } from '../../platform/log.ts';
@@ -283,13 +283,13 @@ export function createCountCall(
     };
   };
 
-  function endCallsOf(hasEnded: (grant: GrantCheck) => boolean): void {
+  function endCallsOf(hasEnded: (grant: NonNullable<UserContext['grant']>) => boolean) {
     const ended = [...all].filter(({ call: { user } }) => user?.grant && hasEnded(user.grant));
     for (const { call } of ended) call.abort(new GatewayError('token_revoked'));
   }
 
   /** One timer for all calls: nearly all are short, and need none. */
-  function lookForLong(): void {
+  function lookForLong() {
     isLooking = true;
     clock.after(LOOK_FOR_LONG_MS, () => {
       isLooking = false;
@@ -311,7 +311,7 @@ export function createCountCall(
 }
 
 /** True if so many calls have run for long. */
-function isFull(calls: RunningCalls, max: number, now: number): boolean {
+function isFull(calls: RunningCalls, max: number, now: number) {
   let count = 0;
   for (const { startedAt } of calls) {
     if (now - startedAt <= LONG_MS) return false;

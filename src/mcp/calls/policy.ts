@@ -80,7 +80,7 @@ export interface Policies extends Required<Policy> {
   readonly dependOnCaller: boolean;
 }
 
-const ALLOWED: Verdict = { kind: 'allowed' };
+export const ALLOWED: Verdict = { kind: 'allowed' };
 
 /**
  * In the order in which they are asked: the first denial decides. Undefined stands for a policy that the configuration does not

@@ -40,17 +40,17 @@ import { findCallGuards, guardArguments, guardEnd } from './guard-call.ts';
 import { CallStopped, failStopped, type Guards } from './guards.ts';
 import { failWithoutTasks, METHOD_RUNS, type RunMethod, toResourceResult } from './methods.ts';
 import { createCountCall, observeCalls } from './observe-calls.ts';
-import type { AskWhom, Policies, Verdict } from './policy.ts';
+import { ALLOWED, type AskWhom, type Policies, type Verdict } from './policy.ts';
 
 /** Shared by both eras: all that they do with calls. */
 export type Calls = ReturnType<typeof createCalls>;
 
 /** Policies, guards and approvals, as calls meet them. */
 export interface CallControl {
-  /** All policies as one. */
-  readonly judge: Policies['judge'];
-  /** The guards of the current configuration; undefined without any. */
-  getGuards(): Guards | undefined;
+  /** All policies as one; undefined without a configuration file. */
+  readonly judge: Policies['judge'] | undefined;
+  /** Returns the guards of the current configuration; undefined as `judge`. */
+  readonly getGuards: (() => Guards | undefined) | undefined;
   /**
    * Resolves once everyone who has to has agreed to the call as it will be sent.
    *
@@ -193,19 +193,19 @@ const SENT_NESTED: JsonPath = [...SENT, 'arguments'];
 const NO_ARGUMENTS: JsonObject = {};
 
 /** Calls may wait for minutes: memory for what was sent is released before. */
-function forgetMessage(call: Call): void {
+function forgetMessage(call: Call) {
   call.message = FORGOTTEN;
   call.sentText = undefined;
 }
 
-const hasRepeatedMembers = ({ sentText = '' }: Call): boolean => hasRepeatedNames(sentText);
+const hasRepeatedMembers = ({ sentText = '' }: Call) => hasRepeatedNames(sentText);
 
 const FORGOTTEN: JsonRpcRequest = { kind: 'request', id: '', method: '', params: undefined };
 
 const judgeItem = (
   { judge }: CallControl,
   { target: { item }, context, args }: ItemCall,
-): Verdict => judge(item, context, item.kind === 'resource' ? undefined : args);
+): Verdict => judge?.(item, context, item.kind === 'resource' ? undefined : args) ?? ALLOWED;
 
 /** Runs a call that the policies allow: guards on the request, approval, the target, guards on the result (§26, §27). */
 export async function runAllowed(item: ItemCall, control: CallControl): Promise<object> {
@@ -213,7 +213,7 @@ export async function runAllowed(item: ItemCall, control: CallControl): Promise<
   // No approval is requested for a call that cannot be made.
   if (target.task?.isRequired && record.era !== 'session' && item.context.task === undefined)
     failWithoutTasks(`Calls of ${target.item.name} are tasks: this needs a client`);
-  const configured = control.getGuards();
+  const configured = control.getGuards?.();
   const guards = configured && findCallGuards(configured, target);
   try {
     if (guards?.before !== undefined && (await guardArguments(item, guards.before))) {
@@ -264,7 +264,7 @@ async function getApproval(item: ItemCall, control: CallControl): Promise<void> 
 }
 
 /** What is approved includes the server's description of the tool. */
-const isSameTool = (one: Target, other: Target): boolean =>
+const isSameTool = (one: Target, other: Target) =>
   one.item.server === other.item.server &&
   one.own?.ownName === other.own?.ownName &&
   isDeepStrictEqual(one.own?.ownItem, other.own?.ownItem);

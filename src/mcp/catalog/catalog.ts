@@ -309,15 +309,11 @@ export interface ServiceInfo {
   readonly environment: string;
 }
 
-/** §19.2: the public description of a tool. */
-export interface PublicTool {
-  readonly name: string;
-  readonly title?: string;
-  readonly description?: string;
-}
-
-/** Undefined while they cannot be listed. Never rejects. */
-export type GetPublicTools = () => Promise<readonly PublicTool[] | undefined>;
+/** §19.2: the public descriptions of tools. Undefined while they cannot be listed. Never rejects. */
+export type GetPublicTools = () => Promise<
+  | readonly { readonly name: string; readonly title?: string; readonly description?: string }[]
+  | undefined
+>;
 
 /**
  * Returns the user of a call that requires one.

@@ -2,7 +2,7 @@
 
 import type { FromSchema, JSONSchema } from 'json-schema-to-ts';
 import type { JsonObject } from '../../platform/json.ts';
-import { type ClientExtensions, isDeclared, readClientExtensions } from '../protocol/revisions.ts';
+import { isDeclared, readClientExtensions } from '../protocol/revisions.ts';
 import type { Content } from './content.ts';
 
 /** One request to the client; created by {@link elicit}, {@link sample} and {@link listRoots}. */
@@ -105,8 +105,8 @@ export interface ClientCapabilities {
   /** Sampling in which the model may call tools of the requester (2025-11-25). */
   readonly samplingTools?: boolean;
   readonly roots: boolean;
-  /** Undefined if the client declared none that the gateway knows. */
-  readonly extensions?: ClientExtensions;
+  /** The settings that the client declares, by extension; undefined if it declared none that the gateway knows. */
+  readonly extensions?: Readonly<Record<string, JsonObject>>;
 }
 
 /** Of a client that cannot be asked. */

@@ -1,6 +1,6 @@
 // §2.5–§2.7, MCP "Content": the types of results and list entries of tools, prompts, resources and skills.
 
-import { isObject } from '../../platform/json.ts';
+import { decodePercent, isObject } from '../../platform/json.ts';
 
 /** The audience and priority of a piece of content; clients may use them. */
 export interface Annotations {
@@ -288,10 +288,4 @@ export function isPlainName(segment: string): boolean {
 }
 
 /** The decoded form, for people. */
-export function decodeName(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    return segment;
-  }
-}
+export const decodeName = (segment: string): string => decodePercent(segment) ?? segment;

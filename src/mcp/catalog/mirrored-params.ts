@@ -11,21 +11,29 @@ const TYPES: ReadonlySet<unknown> = new Set(['string', 'integer', 'boolean']);
 
 /** @throws DefinitionError for an annotation that would make clients reject the tool. */
 export function readMirroredParams(tool: string, schema: ObjectSchema): readonly MirroredParam[] {
-  const failDefinition = (reason: string): never => {
-    throw new DefinitionError(`Tool ${tool}: inputSchema: ${MIRROR_KEYWORD} ${reason}.`);
-  };
   const annotations = findAnnotations(schema).filter(({ path }) => path.length > 0);
-  for (const { name, type } of annotations) {
-    if (typeof name !== 'string' || !TOKEN.test(name))
-      failDefinition('must be a token, such as Region');
-    if (!TYPES.has(type)) failDefinition('is allowed on strings, integers and booleans only');
-  }
-  if (countAnnotations(schema) > annotations.length)
-    failDefinition('is allowed only on members that are reached through properties');
-  const names = annotations.map(({ name }) => String(name).toLowerCase());
-  if (new Set(names).size < names.length) failDefinition('must be different for each member');
-  return annotations.map(({ name, path }) => ({ header: `Mcp-Param-${name}`, path }));
+  const isElsewhere = countAnnotations(schema) > annotations.length;
+  const problem =
+    findProblem(annotations) ??
+    (isElsewhere ? 'is allowed only on members that are reached through properties' : undefined) ??
+    (hasTwice(annotations) ? 'must be different for each member' : undefined);
+  if (problem !== undefined)
+    throw new DefinitionError(`Tool ${tool}: inputSchema: ${MIRROR_KEYWORD} ${problem}.`);
+  return annotations.map(toParam);
 }
+
+function findProblem(annotations: readonly Annotation[]) {
+  for (const { name, type } of annotations) {
+    if (typeof name !== 'string' || !TOKEN.test(name)) return 'must be a token, such as Region';
+    if (!TYPES.has(type)) return 'is allowed on strings, integers and booleans only';
+  }
+  return undefined;
+}
+
+const hasTwice = (annotations: readonly Annotation[]) =>
+  new Set(annotations.map(({ name }) => String(name).toLowerCase())).size < annotations.length;
+
+const toParam = ({ name, path }: Annotation) => ({ header: `Mcp-Param-${name}`, path });
 
 /** Counts all annotations, at any position; a member with this name does not count. */
 function countAnnotations(schema: unknown): number {
@@ -46,20 +54,12 @@ const MAX_PARAMS = 32;
 /** The mirrored arguments of a server's tool. Empty if one annotation is invalid: clients may use the others, or none. */
 export function findMirroredParams(schema: unknown): readonly MirroredParam[] {
   const annotations = findAnnotations(schema, MAX_LEVELS);
-  const params = annotations.flatMap(({ name, type, path }) =>
-    typeof name === 'string' &&
-    name.length <= MAX_NAME &&
-    TOKEN.test(name) &&
-    TYPES.has(type) &&
-    path.length > 0
-      ? [{ header: `Mcp-Param-${name}`, path }]
-      : [],
-  );
   const isRight =
-    params.length === annotations.length &&
-    params.length <= MAX_PARAMS &&
-    new Set(params.map(({ header }) => header.toLowerCase())).size === params.length;
-  return isRight ? params : [];
+    findProblem(annotations) === undefined &&
+    !hasTwice(annotations) &&
+    annotations.length <= MAX_PARAMS &&
+    annotations.every(({ name, path }) => String(name).length <= MAX_NAME && path.length > 0);
+  return isRight ? annotations.map(toParam) : [];
 }
 
 interface Annotation {

@@ -102,7 +102,7 @@ function createListen({ clock, log }: ClockAndLog, catalog: Catalog): ServedCata
   };
 
   /** A separate function, so that the closure of an open stream does not retain the caller. */
-  function createStop(listener: CatalogListener, stop: (() => void) | undefined): () => void {
+  function createStop(listener: CatalogListener, stop: (() => void) | undefined) {
     return () => {
       bus.unsubscribe(RESOURCES, listener);
       stop?.();

@@ -3,6 +3,7 @@
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { MAX_TEXT_LENGTH } from '../../platform/glob.ts';
 import { hashSha256 } from '../../platform/ids.ts';
+import { decodePercent } from '../../platform/json.ts';
 
 /**
  * Decodes each `%41` in the URI once. Returns undefined, so that no pattern matches, if a server could interpret the URI
@@ -32,20 +33,22 @@ export function createDecodeResource(): (uri: string) => string | undefined {
 }
 
 /** Undefined if the text is invalid, or longer than any pattern can match. */
-function decodeOnce(uri: string): string | undefined {
+function decodeOnce(uri: string) {
   if (uri.length > MAX_ENCODED_LENGTH) return undefined;
   // The host of `https://good.example%2F@other.example/` is other.example.
   if (ENCODED_DELIMITER.test(AUTHORITY.exec(uri)?.[1] ?? '')) return undefined;
-  const decoded = decode(uri);
+  const decoded = decodePercent(uri);
   if (decoded === undefined || decoded.length > MAX_TEXT_LENGTH) return undefined;
   return UNREADABLE.test(decoded) ? undefined : decoded;
 }
 
 /** Normalization may turn one character into eighteen, so the length is bounded first. */
-function isUnambiguous(decoded: string): boolean {
+function isUnambiguous(decoded: string) {
   // Servers that normalize compatibility characters read the full-width `．．／` as `../`.
   const folded = ONLY_ASCII.test(decoded) ? decoded : decoded.normalize('NFKC');
-  return !ENCODED.test(folded) && !folded.split(SEPARATORS).some(isDotSegment);
+  return (
+    !ENCODED.test(folded) && !folded.split(SEPARATORS).some((segment) => DOT_SEGMENT.test(segment))
+  );
 }
 
 /** Each character may be encoded as `%41`, in up to four bytes. */
@@ -59,17 +62,8 @@ const ENCODED = /%[0-9a-f]{2}/i;
 /** Control characters, which some parsers drop, and lone surrogates. */
 const UNREADABLE = /[\p{Cc}\p{Cs}]/u;
 const ONLY_ASCII = /^[\x20-\x7E]*$/;
+const DOT_SEGMENT = /^\s*\.{1,2}\s*$/;
 const SEPARATORS = /[/\\?#&=;:]/;
-
-function decode(uri: string): string | undefined {
-  try {
-    return decodeURIComponent(uri);
-  } catch {
-    return undefined;
-  }
-}
-
-const isDotSegment = (segment: string): boolean => /^\s*\.{1,2}\s*$/.test(segment);
 
 /** Why a pattern that `decodeResource` would change never matches; completes a sentence that begins with the pattern. */
 export const NEVER_FITS =

@@ -15,15 +15,15 @@ type Fit = (value: unknown, found: Findings) => boolean;
 export class Findings {
   readonly list: ValueEdit[] = [];
   /** The path to an invalid part that cannot be removed. */
-  misfit: JsonPath | undefined;
-  readonly #path: (string | number)[] = [];
+  misfit: JsonPath | undefined = undefined;
+  private readonly path: (string | number)[] = [];
 
   /** Checks a required member. */
   fits(key: string | number, value: unknown, rule: Fit): boolean {
-    this.#path.push(key);
+    this.path.push(key);
     const isFitting = rule(value, this);
-    if (!isFitting) this.misfit ??= [...this.#path];
-    this.#path.pop();
+    if (!isFitting) this.misfit ??= [...this.path];
+    this.path.pop();
     return isFitting;
   }
 
@@ -34,7 +34,7 @@ export class Findings {
     this.misfit = undefined;
     // Findings within it go with it.
     this.list.length = count;
-    this.list.push({ path: [...this.#path, key], rewrite });
+    this.list.push({ path: [...this.path, key], rewrite });
   }
 }
 
@@ -238,19 +238,17 @@ const content: Fit = (value, found) => {
 
 // A part that cannot be mended reaches the model as the text that the server sent.
 
-const toContent = (json: string): string => JSON.stringify({ type: 'text', text: json });
+const toContent = (json: string) => JSON.stringify({ type: 'text', text: json });
 
 /** Some servers send a text, or a single part, in place of a list. */
-function toContents(json: string): string {
+function toContents(json: string) {
   if (json === 'null') return '[]';
   return `[${json.startsWith('"') ? `{"type":"text","text":${json}}` : toContent(json)}]`;
 }
 
-const toUser = (): string => '"user"';
-
 const message: Fit = (value, found) => {
   if (!isObject(value) || value.role === undefined || value.content === undefined) return false;
-  found.fitOrMend('role', value.role, role, toUser);
+  found.fitOrMend('role', value.role, role, () => '"user"');
   found.fitOrMend('content', value.content, content, toContent);
   return true;
 };

@@ -8,17 +8,14 @@ import { noteParts, toRawJson } from '../../platform/noted-json.ts';
 export type RequestId = string | number;
 
 /** One parsed message; `params` is unknown until its method reads it. */
-export type JsonRpcMessage = JsonRpcRequest | JsonRpcNotification | JsonRpcResponse;
+export type JsonRpcMessage =
+  | JsonRpcRequest
+  | { readonly kind: 'notification'; readonly method: string; readonly params: unknown }
+  | JsonRpcResponse;
 
 export interface JsonRpcRequest {
   readonly kind: 'request';
   readonly id: RequestId;
-  readonly method: string;
-  readonly params: unknown;
-}
-
-interface JsonRpcNotification {
-  readonly kind: 'notification';
   readonly method: string;
   readonly params: unknown;
 }
@@ -115,7 +112,8 @@ const MAX_LEVELS = 16;
 export function readForeignMeta(meta: JsonObject, sentText = ''): JsonObject | undefined {
   let foreign: [string, unknown][] | undefined;
   for (const key of Object.keys(meta)) {
-    if (isOfOneHop(key) || isReserved(key)) continue;
+    const name = key.toLowerCase();
+    if (isOfOneHop(key) || isOfOneHop(name) || RESERVED.test(name)) continue;
     foreign ??= [];
     foreign.push([key, meta[key]]);
   }
@@ -127,14 +125,9 @@ export function readForeignMeta(meta: JsonObject, sentText = ''): JsonObject | u
 }
 
 /**
- * True for names that MCP reserves (by the second label of the prefix), and for other names of traces and baggage: servers would
- * attribute them to the gateway.
+ * Names that MCP reserves (by the second label of the prefix), and other names of traces and baggage: servers would attribute them
+ * to the gateway.
  */
-const isReserved = (key: string): boolean => {
-  const name = key.toLowerCase();
-  return isOfOneHop(name) || RESERVED.test(name);
-};
-
 const RESERVED =
   /^(?:[^/]*\.)?(?:modelcontextprotocol|mcp)(?:\.[^/]*)?\/|^(?:b3|x-b3-.*|uber-trace-id|uberctx-.*|__proto__)$/;
 

@@ -79,9 +79,6 @@ export const APPS = 'io.modelcontextprotocol/ui';
 /** Instructions for agents, as files among the resources (SEP-2640). */
 export const SKILLS = 'io.modelcontextprotocol/skills';
 
-/** The settings that a client declares, by extension. */
-export type ClientExtensions = Readonly<Record<string, JsonObject>>;
-
 /** Bounds on what a caller can store. */
 const MAX_MIME_TYPES = 10;
 const MAX_MIME_TYPE_LENGTH = 100;
@@ -98,8 +95,10 @@ const CLIENT_SETTINGS: Readonly<Record<string, (settings: unknown) => JsonObject
   },
 };
 
-/** Reads `extensions` of a client's capabilities; undefined without a known one. */
-export function readClientExtensions(declared: unknown): ClientExtensions | undefined {
+/** Reads `extensions` of a client's capabilities, its settings by extension; undefined without a known one. */
+export function readClientExtensions(
+  declared: unknown,
+): Readonly<Record<string, JsonObject>> | undefined {
   if (!isObject(declared)) return undefined;
   const known = Object.entries(CLIENT_SETTINGS).flatMap(([id, read]) => {
     const settings = Object.hasOwn(declared, id) ? read(declared[id]) : undefined;

@@ -18,8 +18,6 @@ const ALL_BYTES = 8 * SESSION_BYTES;
 /** Taken by a stream itself, beside its events. */
 const STREAM_BYTES = 3072;
 
-export type EventStore = ReturnType<typeof createEventStore>;
-
 /** `replica` is the name of this one. */
 export function createEventStore(clock: Clock, replica: string) {
   const sessions = new Map<string, SessionAccount>();
@@ -29,7 +27,7 @@ export function createEventStore(clock: Clock, replica: string) {
   const all = new Account();
   const shortStreams = createShortStreams(release);
 
-  function countBytes({ session }: KeptStream, bytes: number, events: number): void {
+  function countBytes({ session }: KeptStream, bytes: number, events: number) {
     session.bytes += bytes;
     session.events += events;
     session.user.bytes += bytes;
@@ -37,10 +35,10 @@ export function createEventStore(clock: Clock, replica: string) {
   }
 
   /** Evicts until the budget is kept: ended streams first, oldest first; then the oldest events of `growing`. */
-  function evict(stream: KeptStream, growing?: KeptStream): void {
+  function evict(stream: KeptStream, growing?: KeptStream) {
     const { session } = stream;
     const { user } = session;
-    const makeRoom = ({ finished }: Account): boolean => {
+    const makeRoom = ({ finished }: Account) => {
       const oldest = finished.first?.value;
       if (oldest !== undefined) forget(oldest);
       return oldest !== undefined || (growing !== undefined && forgetFirstEvent(growing));
@@ -52,7 +50,7 @@ export function createEventStore(clock: Clock, replica: string) {
   }
 
   /** False if other open streams hold all of the budget. */
-  function forgetFirstEvent(stream: KeptStream): boolean {
+  function forgetFirstEvent(stream: KeptStream) {
     const event = stream.events.shift();
     if (event === undefined) return false;
     countBytes(stream, -event.text.length, -1);
@@ -61,7 +59,7 @@ export function createEventStore(clock: Clock, replica: string) {
     return true;
   }
 
-  function drop(stream: KeptStream): void {
+  function drop(stream: KeptStream) {
     countBytes(stream, -measure(stream), -stream.events.length);
     const { streams } = stream.session;
     // Nearly always the last one.
@@ -70,7 +68,7 @@ export function createEventStore(clock: Clock, replica: string) {
   }
 
   /** Forgets an ended stream. */
-  function forget(stream: KeptStream): void {
+  function forget(stream: KeptStream) {
     drop(stream);
     // A reader may still hold it, and a pending write must report the loss.
     stream.firstPosition += stream.events.length;
@@ -82,7 +80,7 @@ export function createEventStore(clock: Clock, replica: string) {
   }
 
   /** Removes a session without streams. */
-  function release(session: SessionAccount): void {
+  function release(session: SessionAccount) {
     const { sessionId, user } = session;
     if (session.streams.length > 0 || session.shortStreams > 0) return;
     if (session.isOver) over.delete(session);
@@ -91,7 +89,7 @@ export function createEventStore(clock: Clock, replica: string) {
     if (user.sessions === 0 && user.name !== undefined) users.delete(user.name);
   }
 
-  function noteFinished(stream: KeptStream): void {
+  function noteFinished(stream: KeptStream) {
     const { session } = stream;
     stream.places = [all, session, session.user].map(({ finished }) => finished.add(stream));
   }
@@ -129,7 +127,7 @@ export function createEventStore(clock: Clock, replica: string) {
   }
 
   /** False if it cannot be kept as bytes only: nothing but notifications and the answer may be in it, and all of them. */
-  function shorten(stream: KeptStream): boolean {
+  function shorten(stream: KeptStream) {
     const { session, name, events } = stream;
     const isStored = stream.storedBytes > 0 || stream.saving !== undefined;
     const isWhole =
@@ -221,11 +219,11 @@ export function createEventStore(clock: Clock, replica: string) {
 const countOwnBytes = ({ isOfSession, endedAt }: KeptStream): number =>
   isOfSession && endedAt === undefined ? 0 : STREAM_BYTES;
 
-const measure = (stream: KeptStream): number =>
+const measure = (stream: KeptStream) =>
   stream.events.reduce((sum, { text }) => sum + text.length, countOwnBytes(stream));
 
 /** Pushing to an empty array allocates room for sixteen more, and most sessions have one stream. */
-function addToSession(stream: KeptStream): void {
+function addToSession(stream: KeptStream) {
   const { session } = stream;
   if (session.streams.length === 0) session.streams = [stream];
   else session.streams.push(stream);

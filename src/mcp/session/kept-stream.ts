@@ -27,23 +27,23 @@ export class KeptStream implements WrittenStream {
   readonly events: LoggedEvent[];
   firstPosition = 1;
   lostPosition = 0;
-  endedAt: number | undefined;
+  endedAt: number | undefined = undefined;
   /** Time of the disconnect; undefined while the client reads. */
-  brokenAt: number | undefined;
+  brokenAt: number | undefined = undefined;
   /** The events on their way to the connection. */
-  queue: EventQueue | undefined;
+  queue: EventQueue | undefined = undefined;
   /** Sent as one piece with the next event: the start of the connection. */
   unsent = '';
   /** Its links in the lists of ended streams: of its session, its user, and all. */
   places: readonly Link<KeptStream>[] = NO_PLACES;
   isForgotten = false;
   /** The replica that reads it in place of this one. */
-  readBy: string | undefined;
+  readBy: string | undefined = undefined;
   /** Bytes in the store. */
   storedBytes = 0;
   /** True while the store lacks some of it. */
   isUnsaved = true;
-  saving: Promise<SaveResult> | undefined;
+  saving: Promise<SaveResult> | undefined = undefined;
   abandon: (() => void) | undefined;
 
   constructor(

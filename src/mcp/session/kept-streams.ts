@@ -62,15 +62,24 @@ export function createKeptStreams(
 
   // Sending.
 
-  function end(stream: KeptStream, json: string): void {
+  function end(stream: KeptStream, json: string) {
     if (stream.endedAt !== undefined) return;
-    const text = toEvent(stream, 'end', json);
-    push(stream, text);
-    store.append(stream, { text, isNotification: false });
+    append(stream, 'end', json, false);
     close(stream);
   }
 
-  function close(stream: KeptStream): void {
+  function append(
+    stream: KeptStream,
+    position: number | 'end',
+    json: string,
+    isNotification: boolean,
+  ) {
+    const text = toEvent(stream, position, json);
+    push(stream, text);
+    store.append(stream, { text, isNotification });
+  }
+
+  function close(stream: KeptStream) {
     if (stream.endedAt !== undefined) return;
     const { queue } = stream;
     queue?.end();
@@ -91,7 +100,7 @@ export function createKeptStreams(
   }
 
   /** Its client has left without an event id to resume from. */
-  function forget(stream: KeptStream): void {
+  function forget(stream: KeptStream) {
     stream.abandon = undefined;
     stream.endedAt = clock.monotonic();
     store.forget(stream);
@@ -99,12 +108,12 @@ export function createKeptStreams(
     if (running === 0) tellDrained?.();
   }
 
-  function push(stream: KeptStream, text: string): void {
+  function push(stream: KeptStream, text: string) {
     stream.queue?.push(stream.unsent === '' ? text : stream.unsent + text);
     stream.unsent = '';
   }
 
-  function noteBroken(stream: KeptStream): void {
+  function noteBroken(stream: KeptStream) {
     if (stream.endedAt !== undefined) return;
     stream.brokenAt = clock.monotonic();
     broken.add(stream);
@@ -127,7 +136,7 @@ export function createKeptStreams(
 
   // Streams that were not resumed.
 
-  function scheduleSweep(): void {
+  function scheduleSweep() {
     if (isSweeping) return;
     isSweeping = true;
     clock.after(SWEEP_MS, () => {
@@ -139,7 +148,7 @@ export function createKeptStreams(
     });
   }
 
-  function abandonBroken(before: number): void {
+  function abandonBroken(before: number) {
     for (const stream of broken) {
       const patience = stream.isOfSession ? KEPT_MS - LISTEN_MS : 0;
       if (stream.brokenAt === undefined || stream.brokenAt > before + patience) continue;
@@ -167,9 +176,7 @@ export function createKeptStreams(
       // Back-pressure: notifications are dropped while the client reads too slowly.
       if (stream.endedAt !== undefined || (isNotification && stream.queue?.isFull())) return;
       const position = stream.firstPosition + stream.events.length;
-      const text = toEvent(stream, position, json);
-      push(stream, text);
-      store.append(stream, { text, isNotification });
+      append(stream, position, json, isNotification);
       if (stream.readBy !== undefined) stored.scheduleNews(stream);
     }
 
@@ -260,5 +267,5 @@ export function createKeptStreams(
 }
 
 /** True once an event id was sent: the client can resume. */
-const hasId = ({ isOfSession, protocolVersion, firstPosition, events }: KeptStream): boolean =>
+const hasId = ({ isOfSession, protocolVersion, firstPosition, events }: KeptStream) =>
   isOfSession || isPrimed(protocolVersion) || firstPosition + events.length > 1;

@@ -34,7 +34,7 @@ function checkCanBeAsked(
   { stream }: Call,
   { clientCapabilities }: SessionRecord,
   requests: Readonly<Record<string, Question | ClientRequest>>,
-): void {
+) {
   const missing = findMissingCapabilities(requests, readStoredCapabilities(clientCapabilities));
   if (missing.length > 0)
     fail('client_cannot_be_asked', {
@@ -63,7 +63,7 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) 
   const buildWaiterKey = (sessionId: string, id: string) => `${sessionId} ${id}`;
 
   /** False if no call waits for it here. */
-  function passToWaiter(sessionId: string, id: string, answer: ClientAnswer): boolean {
+  function passToWaiter(sessionId: string, id: string, answer: ClientAnswer) {
     const waiter = waiters.get(buildWaiterKey(sessionId, id));
     waiter?.receive(answer);
     return waiter !== undefined;
@@ -229,11 +229,11 @@ function createElicitations({ config, store }: Runtime) {
   const { keyPrefix } = config.mcp.sessions;
   const ofCalls = new WeakMap<Call, Set<string>>();
 
-  const buildKey = (sessionId: string, elicitationId: string, server: unknown = ''): string =>
+  const buildKey = (sessionId: string, elicitationId: string, server: unknown = '') =>
     buildElicitationKey(keyPrefix, sessionId, hashSha256(`${server} ${elicitationId}`));
 
   /** Best effort: if the store does not answer, the client continues without the notification. */
-  function note(sessionId: string, elicitationId: string | undefined, server: unknown): void {
+  function note(sessionId: string, elicitationId: string | undefined, server: unknown) {
     if (elicitationId === undefined) return;
     const key = buildKey(sessionId, elicitationId, server);
     store.set(key, 'asked', TTL_SECONDS).catch(() => {});
@@ -275,7 +275,7 @@ function createElicitations({ config, store }: Runtime) {
   };
 }
 
-function readId(params: unknown): string | undefined {
+function readId(params: unknown) {
   const { elicitationId }: JsonObject = isObject(params) ? params : {};
   return typeof elicitationId === 'string' && isShortId(elicitationId) ? elicitationId : undefined;
 }

@@ -115,10 +115,10 @@ export const tagSession = (sessionId: string): string => hashSha256(sessionId).s
 const writeEventId = (
   { replica, sessionTag, name, requestId, isOfSession }: StreamId,
   position: EventId['position'],
-): string =>
+) =>
   `${replica}.${sessionTag}.${name}.${position}${isOfSession ? '.g' : writeRequestId(requestId)}`;
 
-function writeRequestId(id: RequestId | undefined): string {
+function writeRequestId(id: RequestId | undefined) {
   if (id === undefined) return '';
   if (typeof id === 'number') return `.n${id}`;
   return id.length > MAX_TEXT ? '' : `.s${Buffer.from(id).toString('base64url')}`;

@@ -86,7 +86,7 @@ export function createResumptions(
     tellNews(reader);
   });
 
-  function endReader(reader: Reader): void {
+  function endReader(reader: Reader) {
     if (reader.isOver) return;
     reader.isOver = true;
     reader.queue.end();
@@ -151,7 +151,7 @@ export function createResumptions(
   }
 
   /** Never rejects. */
-  async function follow(reader: Reader): Promise<void> {
+  async function follow(reader: Reader) {
     let silences = 0;
     let mustAsk = true;
     for (;;) {
@@ -211,7 +211,7 @@ export function createResumptions(
     });
   }
 
-  function tellNews(reader: Reader): void {
+  function tellNews(reader: Reader) {
     reader.hasNews = true;
     reader.wake();
   }

@@ -9,13 +9,7 @@ import { isObject, type JsonObject } from '../../platform/json.ts';
 import { noteMembers } from '../../platform/noted-json.ts';
 import { nameOwner } from '../../store/keys.ts';
 import type { SessionRecord } from '../../store/store.ts';
-import {
-  type Call,
-  type EraHandler,
-  type Outcome,
-  SESSION_HEADER,
-  toAnswer,
-} from '../calls/call.ts';
+import { type Call, type EraHandler, SESSION_HEADER, toAnswer } from '../calls/call.ts';
 import type { CallClient } from '../calls/context.ts';
 import type { QuestionGuards } from '../calls/guards.ts';
 import { failUnknownMethod } from '../calls/methods.ts';
@@ -126,7 +120,7 @@ export function createSessionEraHandler(
   }
 
   /** Runs the call and ends its stream with the answer. Never rejects. */
-  async function run(call: Call, session: SessionRecord, id: RequestId): Promise<void> {
+  async function run(call: Call, session: SessionRecord, id: RequestId) {
     const { stream } = call;
     const { sessionId } = session;
     const client = new SessionClient(call, session, services);
@@ -135,7 +129,13 @@ export function createSessionEraHandler(
     try {
       const outcome = await calls.run(call, client);
       running.list?.remove(running);
-      const answer = answerInVersion(session.protocolVersion, outcome);
+      const { protocolVersion: version } = session;
+      const answer: Answer =
+        outcome.kind === 'asked'
+          ? { error: new GatewayError('method_failed') }
+          : toAnswer(outcome, version >= FAILURE_RESULTS, ({ result }) =>
+              version >= NEWEST_KINDS ? result : adaptContent(version, result),
+            );
       if ('error' in answer) {
         questions.noteRequired(sessionId, answer.error);
       } else if (stream.isAccepted && stream.mayBegin) {
@@ -246,13 +246,6 @@ class RelayInSession implements SessionRelay {
   }
 }
 
-function answerInVersion(version: string, outcome: Outcome): Answer {
-  if (outcome.kind === 'asked') return { error: new GatewayError('method_failed') };
-  return toAnswer(outcome, version >= FAILURE_RESULTS, ({ result }) =>
-    version >= NEWEST_KINDS ? result : adaptContent(version, result),
-  );
-}
-
 /** The first revision in which failures of tools and invalid arguments are results. Versions compare as text. */
 const FAILURE_RESULTS = '2025-11-25';
 
@@ -275,7 +268,7 @@ function createCancellations(replicas: McpReplicas) {
   const others = new LinkedList<RunningCall>();
   const findPart = (sessionId: string) => parts[Number.parseInt(sessionId.slice(-2), 16)] ?? others;
 
-  function cancelHere(sessionId: string, id: RequestId): boolean {
+  function cancelHere(sessionId: string, id: RequestId) {
     let newest: RunningCall | undefined;
     // A client that uses an id twice at once cancels the later call. 1 and "1" are two ids (JSON-RPC).
     for (const running of findPart(sessionId)) {

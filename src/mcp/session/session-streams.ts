@@ -65,7 +65,7 @@ export function createSessionStreams(
    * stream sends its own again, which also makes up for lost messages. Numbers start from the time, so that newer streams have
    * higher ones even if the store has lost the counter.
    */
-  const generateId = (sessionId: string): Promise<string> =>
+  const generateId = (sessionId: string) =>
     numbers.update(buildStreamNumberKey(keyPrefix, sessionId), (last = 0) => {
       const number = Math.max(clock.now(), last + 1);
       const id = `${String(number).padStart(DIGITS, '0')}-${randomUUID()}`;
@@ -73,7 +73,7 @@ export function createSessionStreams(
     });
 
   /** A separate function, so that an open stream does not keep its caller alive. */
-  function createStop(sessionId: string, id: string, stopListening: () => void): () => void {
+  function createStop(sessionId: string, id: string, stopListening: () => void) {
     return () => {
       if (openStreams.get(sessionId)?.id === id) openStreams.delete(sessionId);
       stopListening();
@@ -89,7 +89,7 @@ export function createSessionStreams(
     private readonly sessionId: string;
     private readonly user: Owner | undefined;
     /** Created for the first log message: most sessions receive none. */
-    private passLog: ((message: LogMessage) => void) | undefined;
+    private passLog: ((message: LogMessage) => void) | undefined = undefined;
 
     constructor(stream: NotificationStream, sessionId: string, user: Owner | undefined) {
       this.stream = stream;
@@ -145,7 +145,7 @@ export function createSessionStreams(
     }
 
     /** Sends after a wait: the client may have reconnected meanwhile. */
-    private sendNow(method: string, params: JsonObject): void {
+    private sendNow(method: string, params: JsonObject) {
       const current = openStreams.get(this.sessionId)?.stream ?? this.stream;
       current.send({ method, params });
     }

@@ -37,10 +37,10 @@ export function createSessions(
   const toOwner = (user: Owner | undefined): Owner | undefined =>
     user && { sub: user.sub, issuer: user.issuer ?? defaultIssuer };
 
-  const isOwn = (record: SessionRecord, user: Owner | undefined): boolean =>
+  const isOwn = (record: SessionRecord, user: Owner | undefined) =>
     record.userId === user?.sub && record.userIssuer === (user && (user.issuer ?? defaultIssuer));
 
-  async function sweep(): Promise<void> {
+  async function sweep() {
     metrics.recordSessions('expired', await store.sweepSessions());
   }
 
@@ -51,7 +51,7 @@ export function createSessions(
     return session.record;
   }
 
-  async function end(id: string, owner: Owner | undefined): Promise<boolean> {
+  async function end(id: string, owner: Owner | undefined) {
     const hasEnded = await store.endSession(id, owner);
     if (hasEnded) metrics.recordSessions('terminated');
     return hasEnded;

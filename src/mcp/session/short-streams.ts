@@ -52,7 +52,7 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void) {
     return memory;
   }
 
-  function count({ user }: SessionAccount, bytes: number): void {
+  function count({ user }: SessionAccount, bytes: number) {
     if (user.shortBytes === 0) userCount += 1;
     user.shortBytes += bytes;
     totalBytes += bytes;
@@ -60,7 +60,7 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void) {
   }
 
   /** Frees so many bytes at `position`, and a slot. */
-  function makeRoom(length: number, now: number): void {
+  function makeRoom(length: number, now: number) {
     const { offsets } = getMemory();
     for (;;) {
       if (oldest === next) {
@@ -84,11 +84,11 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void) {
    * A user with less than half of an equal share keeps its streams: they are copied forward. All such users together have less
    * than half of the buffer, so no more is copied than written, and one user evicts the streams only of users with many.
    */
-  function isSpared({ user, isOver }: SessionAccount): boolean {
+  function isSpared({ user, isOver }: SessionAccount) {
     return !isOver && user.shortBytes * userCount * 2 < totalBytes;
   }
 
-  function evictOldest(now: number): void {
+  function evictOldest(now: number) {
     const { bytes, offsets, lengths, eventCounts, names, endTimes, sessions } = getMemory();
     const slot = oldest % SLOTS;
     const session = sessions[slot];
@@ -113,7 +113,7 @@ export function createShortStreams(onEmpty: (session: SessionAccount) => void) {
     session: SessionAccount,
     name: number,
     { eventCount, length, endedAt }: Record<'eventCount' | 'length' | 'endedAt', number>,
-  ): void {
+  ) {
     const { offsets, lengths, eventCounts, names, endTimes, predecessors, sessions } = getMemory();
     const slot = next % SLOTS;
     offsets[slot] = position;

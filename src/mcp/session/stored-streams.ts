@@ -94,7 +94,7 @@ export function createStoredStreams(
     { sessionId, name }: StreamAddress,
     replica: string,
     news: 'news' | 'gone' | 'taken',
-  ): void {
+  ) {
     replicas
       .send({ about: 'resumed', sessionId, stream: name, news }, replica)
       // Best effort: the reader asks again.

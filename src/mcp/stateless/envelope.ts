@@ -71,7 +71,7 @@ const failMissing = (key: string, type: string): never =>
 // must match it.
 
 /** @throws GatewayError `header_mismatch` naming the header. */
-function checkHeader(name: string, value: string | undefined, bodyValue: unknown): void {
+function checkHeader(name: string, value: string | undefined, bodyValue: unknown) {
   if (value !== bodyValue) failMismatch(name, value, bodyValue);
 }
 
@@ -115,7 +115,7 @@ const getMember = (value: unknown, [key, ...rest]: readonly string[]): unknown =
     : getMember(isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined, rest);
 
 /** Values that no header can carry (null, objects) are checked by the schema. */
-function isSame(value: string | undefined, argument: unknown): boolean {
+function isSame(value: string | undefined, argument: unknown) {
   if (argument instanceof JsonNumber)
     return value === argument.text || isSameNumber(value, argument.valueOf());
   if (typeof argument === 'number') return isSameNumber(value, argument);
@@ -125,7 +125,7 @@ function isSame(value: string | undefined, argument: unknown): boolean {
 }
 
 /** 42 and 42.0 are equal; beyond safe integers two numbers may look equal. */
-const isSameNumber = (value: string | undefined, argument: number): boolean =>
+const isSameNumber = (value: string | undefined, argument: number) =>
   value !== undefined &&
   /^-?\d+(\.\d+)?$/.test(value) &&
   Number.isSafeInteger(argument) &&
@@ -143,7 +143,7 @@ function failMismatch(name: string, value: unknown, bodyValue: unknown): never {
 }
 
 /** Decodes `=?base64?…?=`, which carries all other text. */
-function decodeHeader(name: string, value: string | undefined): string | undefined {
+function decodeHeader(name: string, value: string | undefined) {
   if (value === undefined) return undefined;
   const base64 = /^=\?base64\?(.*)\?=$/.exec(value)?.[1];
   if (base64 === undefined && /^[\t\x20-\x7E]*$/.test(value)) return value;

@@ -155,7 +155,7 @@ async function askInTask<const Requests extends ClientRequests>(
 }
 
 /** @throws GatewayError `missing_client_capability` for what the client did not declare. */
-function checkCapabilities(requests: ClientRequests, client: ClientCapabilities): void {
+function checkCapabilities(requests: ClientRequests, client: ClientCapabilities) {
   const missing = findMissingCapabilities(requests, client);
   if (missing.length === 0) return;
   fail('missing_client_capability', {
@@ -229,7 +229,7 @@ function prepareBinding(
 /** A separate function: a shared closure scope would keep the text as well. */
 const keep = (binding: string) => () => binding;
 
-const toBinding = (call: string): string => `mcp:request-state:${hashSha256(call)}`;
+const toBinding = (call: string) => `mcp:request-state:${hashSha256(call)}`;
 
 /** Long enough for a person to look something up before answering. */
 const LIFETIME_MS = 3_600_000;

@@ -212,9 +212,13 @@ export function createStatelessEraHandler(
             },
           };
           const stopListening = catalog.listen(caller, listener, [...uris]);
-          const tell = (task: JsonObject) => notify('tasks', task);
           const watches = taskIds.map((taskId) =>
-            tasks.watch(taskId, call, () => readTask(taskId), tell),
+            tasks.watch(
+              taskId,
+              call,
+              () => readTask(taskId),
+              (task) => notify('tasks', task),
+            ),
           );
           return () => {
             for (const stop of watches) stop();
@@ -292,10 +296,9 @@ export function createStatelessEraHandler(
   }
 }
 
-const declaresTasks = ({ extensions }: ClientCapabilities): boolean =>
-  extensions?.[TASKS] !== undefined;
+const declaresTasks = ({ extensions }: ClientCapabilities) => extensions?.[TASKS] !== undefined;
 
-function checkDeclaresTasks(client: ClientCapabilities): void {
+function checkDeclaresTasks(client: ClientCapabilities) {
   if (!declaresTasks(client)) failWithoutTasks('Tasks need a client');
 }
 
@@ -331,7 +334,7 @@ function findTextWithout(result: object, names: readonly string[]): Written | un
 
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
-const canRead = (reading: Promise<JsonObject>): Promise<boolean> =>
+const canRead = (reading: Promise<JsonObject>) =>
   reading.then(
     () => true,
     (thrown: unknown) => {
@@ -355,7 +358,7 @@ function readFilter(params: unknown) {
   };
 }
 
-function readNames(notifications: JsonObject, member: string, what: string): readonly string[] {
+function readNames(notifications: JsonObject, member: string, what: string) {
   const { [member]: names = [] } = notifications;
   if (Array.isArray(names) && names.length > MAX_SUBSCRIPTIONS)
     return failParams(

@@ -34,12 +34,12 @@ type NextEvent = IteratorResult<string, undefined>;
 export class EventQueue implements ReplyStream, AsyncIterator<string, undefined> {
   protected readonly onLeave: () => void;
   /** Undefined while empty: an emptied array keeps its capacity. */
-  private waiting: string[] | undefined;
+  private waiting: string[] | undefined = undefined;
   private waitingCharacters = 0;
   private hasEnded = false;
-  private watcher: WaitingWatcher | undefined;
+  private watcher: WaitingWatcher | undefined = undefined;
   /** Set while the reader waits in `next`. */
-  private resolveNext: ((result: NextEvent) => void) | undefined;
+  private resolveNext: ((result: NextEvent) => void) | undefined = undefined;
 
   /** Calls `onLeave` when the reader leaves before the end. */
   constructor(onLeave: () => void = () => {}) {
@@ -105,12 +105,12 @@ export class EventQueue implements ReplyStream, AsyncIterator<string, undefined>
     return { done: true, value: undefined };
   }
 
-  private countWaiting(change: number): void {
+  private countWaiting(change: number) {
     this.waitingCharacters += change;
     this.watcher?.noteWaiting(this.waitingCharacters);
   }
 
-  private passToReader(result: NextEvent): void {
+  private passToReader(result: NextEvent) {
     const resolve = this.resolveNext;
     this.resolveNext = undefined;
     resolve?.(result);

@@ -71,7 +71,7 @@ export function createNotificationStreams(
     private readonly lifetime: Wait<OpenStream>;
     /** Undefined if the login outlives the stream. */
     private readonly stopAging: (() => void) | undefined;
-    private stopListening: (() => void) | undefined;
+    private stopListening: (() => void) | undefined = undefined;
 
     constructor(
       user: UserContext | undefined,
@@ -166,7 +166,7 @@ export function createNotificationStreams(
   };
 }
 
-const toJson = (message: OutgoingMessage): string => writeExactJson({ jsonrpc: '2.0', ...message });
+const toJson = (message: OutgoingMessage) => writeExactJson({ jsonrpc: '2.0', ...message });
 
 const openPlainChannel = (stream: Pick<NotificationStream, 'end'>): EventChannel =>
   new PlainChannel(() => stream.end());

@@ -51,13 +51,13 @@ export class ResponseStream {
   /** True if a slow call alone may turn it into a stream; set by the era. */
   mayBegin = false;
   private readonly id: RequestId | null;
-  private keepStream: KeepStream | undefined;
-  private channel: ResponseChannel | undefined;
+  private keepStream: KeepStream | undefined = undefined;
+  private channel: ResponseChannel | undefined = undefined;
   /** True once an event id was sent: the client can resume. */
   private hasId = false;
-  private response: StreamResponse | undefined;
-  private answer: Answer | undefined;
-  private resolve: ((response: McpResponse) => void) | undefined;
+  private response: StreamResponse | undefined = undefined;
+  private answer: Answer | undefined = undefined;
+  private resolve: ((response: McpResponse) => void) | undefined = undefined;
 
   constructor(isAccepted: boolean, id: RequestId | null) {
     this.isAccepted = isAccepted;

@@ -56,7 +56,7 @@ export const isRelayed = (taskId: string): boolean => taskId.startsWith(PREFIX);
 
 export function createRelayedTaskIds(getSeal: () => Promise<Seal>) {
   const requireSeal = () => getSeal().catch(failInternal);
-  const describe = ({ user, path }: Whose): string =>
+  const describe = ({ user, path }: Whose) =>
     `mcp:relayed-task:${hashSha256(JSON.stringify([user ?? null, path ?? null]))}`;
 
   return {
@@ -255,7 +255,7 @@ const STATUSES = ['working', 'input_required', 'completed', 'failed', 'cancelled
 const isDuration = (value: unknown): value is number =>
   typeof value === 'number' && Number.isSafeInteger(value) && value > 0;
 
-const readTime = (server: string, time: unknown): string =>
+const readTime = (server: string, time: unknown) =>
   typeof time === 'string' && !Number.isNaN(Date.parse(time))
     ? new Date(time).toISOString()
     : failUpstream(`${server} says of a task a time that is none.`);

@@ -48,7 +48,7 @@ export function createTaskRuns(
     },
   });
 
-  async function sign(): Promise<void> {
+  async function sign() {
     const now = clock.monotonic();
     await store.set(ownKey, '1', LIFE_SECONDS);
     signedAt = now;
@@ -150,14 +150,14 @@ function createRunningTask(
     );
   });
 
-  async function leave(): Promise<void> {
+  async function leave() {
     task.onOver();
     await records.releaseRun(key, user).catch((cause: unknown) => {
       log.debug('A task that is over counts until its time is over.', { cause });
     });
   }
 
-  async function write(answer: Answer): Promise<void> {
+  async function write(answer: Answer) {
     const kept = await toKept(answer);
     const end: TaskEnd =
       'error' in kept
@@ -289,7 +289,7 @@ export function createTaskChanges({ clock, log }: Runtime, replicas: Replicas<Ta
   const listeners = new Map<string, Set<() => void>>();
   const watched = createUserCounts(MAX_WATCHED.user, MAX_WATCHED.all);
 
-  const tell = (key: string): void => {
+  const tell = (key: string) => {
     for (const listener of listeners.get(key) ?? []) listener();
   };
   replicas.listen(({ key }) => tell(key));
@@ -305,7 +305,7 @@ export function createTaskChanges({ clock, log }: Runtime, replicas: Replicas<Ta
   });
 
   /** Called periodically, too, without a change. */
-  function listen(key: string, listener: () => void): () => void {
+  function listen(key: string, listener: () => void) {
     const known = listeners.get(key) ?? new Set();
     listeners.set(key, known.add(listener));
     startSweeping();
@@ -335,7 +335,7 @@ export function createTaskChanges({ clock, log }: Runtime, replicas: Replicas<Ta
       let isOver = false;
       let isLooking = false;
       let hasChanged = false;
-      async function look(): Promise<void> {
+      async function look() {
         // An unreadable task is skipped: until the next change, or for good.
         const task = await read().catch(() => undefined);
         const { pollIntervalMs: _, ...state } = task ?? {};
@@ -345,7 +345,7 @@ export function createTaskChanges({ clock, log }: Runtime, replicas: Replicas<Ta
         tellClient(task);
       }
       /** One read at a time; a change meanwhile causes one more. */
-      function lookInOrder(): void {
+      function lookInOrder() {
         hasChanged = isLooking;
         if (isLooking) return;
         isLooking = true;

@@ -40,7 +40,7 @@ export type TaskEnd =
   | { readonly status: 'failed'; readonly error: JsonRpcErrorObject }
   | { readonly status: 'cancelled' };
 
-const writeRecord = ({ end, answers, ...record }: TaskRecord): string =>
+const writeRecord = ({ end, answers, ...record }: TaskRecord) =>
   writeVersioned(
     {
       ...record,
@@ -123,7 +123,7 @@ export function describeInDetail(taskId: string, record: TaskRecord, now: number
   return end === undefined && hasQuestions(record) ? { ...task, inputRequests: questions } : task;
 }
 
-const hasQuestions = ({ questions }: TaskRecord): boolean => !isEmpty(questions);
+const hasQuestions = ({ questions }: TaskRecord) => !isEmpty(questions);
 
 // Tasks in the store: sealed, each under the hash of id, user and path, so that no other user can find it; and their budgets.
 
@@ -154,7 +154,7 @@ export function createTaskRecords({ config, store, getSeal, clock }: Runtime) {
 
   const records = createRecords(store, { write: writeRecord, read: readRecord }, getSeal);
 
-  const countSecondsLeft = ({ createdAt, ttlMs, end }: TaskRecord): number =>
+  const countSecondsLeft = ({ createdAt, ttlMs, end }: TaskRecord) =>
     Math.max(1, Math.ceil((createdAt + ttlMs - clock.now()) / 1000)) +
     (end === undefined ? OVERTIME_SECONDS : 0);
 

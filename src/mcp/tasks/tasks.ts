@@ -76,7 +76,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
       resolveCreated = resolve;
     });
 
-    async function begin(): Promise<void> {
+    async function begin() {
       const id = generateSecret();
       const owner = toOwner(id, user, catalog);
       const key = records.buildKey(owner);
@@ -183,9 +183,9 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
         throw thrown;
       },
     );
-    const verdict = judge(target.item, caller, undefined);
-    if (verdict.kind === 'denied') failUnknownTask();
-    if (verdict.kind === 'scopes_missing')
+    const verdict = judge?.(target.item, caller, undefined);
+    if (verdict?.kind === 'denied') failUnknownTask();
+    if (verdict?.kind === 'scopes_missing')
       fail('insufficient_scope', { data: { scopes: verdict.scopes } });
     // Guards of requests to the client are chosen by it.
     record.target = target;
@@ -205,7 +205,7 @@ export function createTasks(runtime: Runtime, { judge, getGuards }: CallControl)
     if (target.relayedTasks === undefined || target.server !== place.server) failUnknownTask();
     const asking = target.relayedTasks.request({ ...request, taskId: place.id }, caller);
     const guarded = { target, context: caller, record: call.record };
-    const task = await guardTask(getGuards(), guarded, asking);
+    const task = await guardTask(getGuards?.(), guarded, asking);
     return task && describeRelayed(taskId, task);
   }
 
@@ -301,7 +301,7 @@ function failUnknownTask(): never {
 }
 
 /** The request was answered long before: no other log line tells of the failure. */
-function noteFailure(answer: Answer, log: Log): void {
+function noteFailure(answer: Answer, log: Log) {
   const error = 'error' in answer ? answer.error : answer.failure;
   if (error === undefined) return;
   // Cancelled on request: no failure, and its stack trace is of no interest.

@@ -119,8 +119,6 @@ export interface Connections {
    * Never rejects.
    */
   getAccess(owner: ConnectionOwner, server: ConnectionServer): Access | Promise<Access>;
-  /** As far as it is known here and now; asks nobody. */
-  peekConnectionId(owner: ConnectionOwner, server: ConnectionServer): string | undefined;
   /**
    * The server refused a request with this token. 401: a renewal, at most once a minute. Where the new token is refused, too,
    * `isRefusedItself` asks the server itself whether it refuses the token, at most once a minute; only then a login is needed. 403

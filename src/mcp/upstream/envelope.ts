@@ -11,8 +11,8 @@ import { APPS, isDeclared, SKILLS, TASKS } from '../protocol/revisions.ts';
 import type { UpstreamDescription, UpstreamRequest } from './upstream.ts';
 
 /** The newest revision of each era that is spoken to servers. */
-export const STATELESS_VERSION = '2026-07-28';
-export const SESSION_VERSION = '2025-11-25';
+const STATELESS_VERSION = '2026-07-28';
+const SESSION_VERSION = '2025-11-25';
 
 /** Those that a server may answer to `initialize`. */
 const SESSION_VERSIONS: readonly unknown[] = [

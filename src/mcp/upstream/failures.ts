@@ -78,14 +78,13 @@ const NO_ERROR: JsonRpcErrorObject = {
   message: 'The server answered with an error.',
 };
 
-interface FailureKind {
-  /** For the client's model; `reason` continues a sentence about the server. */
-  tell(server: string, reason: string): string;
-  /** For the operator. */
-  readonly advice: string;
-}
-
-const FAILURES: Readonly<Record<Exclude<UpstreamFailure, 'aborted' | 'error'>, FailureKind>> = {
+/** `tell` is for the client's model, and `reason` continues a sentence about the server; `advice` is for the operator. */
+const FAILURES: Readonly<
+  Record<
+    Exclude<UpstreamFailure, 'aborted' | 'error'>,
+    { tell(server: string, reason: string): string; readonly advice: string }
+  >
+> = {
   unavailable: {
     tell: (server, reason) =>
       `${server} is not available now; try again in a moment. The reason: ${reason}.`,
@@ -135,10 +134,10 @@ export const toUrlRequired = (
 ): JsonRpcErrorObject =>
   elicitationUrl === true
     ? nameAskerInError(server, error)
-    : { code: -32603, message: tellUrlRequired(server) };
-
-const tellUrlRequired = (server: string): string =>
-  `${server} needs its user to open a page first, for example to log in or to agree, and this client cannot be sent there. Use a client that supports elicitation by URL, or ask whoever runs the gateway for another way.`;
+    : {
+        code: -32603,
+        message: `${server} needs its user to open a page first, for example to log in or to agree, and this client cannot be sent there. Use a client that supports elicitation by URL, or ask whoever runs the gateway for another way.`,
+      };
 
 /** Ends a call that cannot be passed on; `message` is for the client's model. */
 export class CallRefusedError extends Error {

@@ -193,5 +193,5 @@ const MESSAGE = /^message$/iu;
 const omitNames = (params: JsonObject, names: RegExp): JsonObject =>
   Object.fromEntries(Object.entries(params).filter(([name]) => !names.test(name)));
 
-const tell = (server: string, words: unknown): string =>
+const tell = (server: string, words: unknown) =>
   typeof words === 'string' ? `${server} asks: ${words}` : `${server} asks.`;

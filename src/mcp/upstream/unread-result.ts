@@ -130,7 +130,7 @@ const COMMA = Buffer.from(',');
 const CLOSING = Buffer.from('}');
 
 /** True for members that say how a call goes on, that are not for the client, or that have to be checked. */
-const isRead = (bytes: Buffer, { name, start, end }: ScannedMember): boolean =>
+const isRead = (bytes: Buffer, { name, start, end }: ScannedMember) =>
   name === 'resultType'
     ? bytes.toString('latin1', start, Math.min(end, start + MAX_SHORT)) !== COMPLETE
     : name === 'cache' || name === 'messages';
@@ -143,7 +143,7 @@ const COMPLETE = '"complete"';
 const SCAN_RULES = { sought: Buffer.from('resource').readBigUInt64LE(), maxValues: 400_000 };
 
 /** True if all of it is as MCP has it. Which method it answers is not known here: content is a tool's, `contents` a resource's. */
-function isFitting(bytes: Buffer, scanned: ScannedObject): boolean {
+function isFitting(bytes: Buffer, scanned: ScannedObject) {
   const outline = readMembers(bytes, scanned.members, scanned.entries);
   if (outline === undefined) return false;
   const found = new Findings();
@@ -231,7 +231,7 @@ function readValue(bytes: Buffer, start: number, end: number, isOpen: boolean): 
 }
 
 /** A multiple of four letters, as a part of base64 is. */
-function cutString(bytes: Buffer, start: number): string {
+function cutString(bytes: Buffer, start: number) {
   const [shown = ''] = bytes.toString('latin1', start, start + SHOWN - 4).split('\\', 1);
   return shown.slice(0, shown.length - (shown.length % 4));
 }

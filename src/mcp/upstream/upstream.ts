@@ -1,12 +1,9 @@
 // §18.3: an MCP server behind the gateway, whatever its transport and era.
-import { hash } from 'node:crypto';
 import type { JsonRpcErrorObject } from '../../errors/gateway-error.ts';
 import type { UserContext } from '../../http/endpoint/message.ts';
 import type { CancelSignal } from '../../platform/cancellation.ts';
-import type { Clock } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
-import { nameOwner } from '../../store/keys.ts';
 import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
 import { type ClientCapabilities, NO_CAPABILITIES } from '../catalog/client-requests.ts';
 import type { ListName } from '../protocol/list-kinds.ts';
@@ -274,73 +271,3 @@ export const bindCaller = (caller: UpstreamCaller, connectionId: string): Upstre
   ...caller,
   connectionId,
 });
-
-// §18.4: audiences: callers who get the same from a server.
-
-/** One name per user and client if the server can tell them apart (`isPersonal`), else one for all. */
-type NameAudience = (caller: UpstreamCaller) => string;
-
-export const createNameAudience = (isPersonal: boolean): NameAudience =>
-  isPersonal ? nameCaller : () => EVERYBODY;
-
-const EVERYBODY = '';
-
-/**
- * An account of a server is one audience, whoever uses it. Users choose their names: as a hash none can be taken for the
- * gateway itself, and all are of one length.
- */
-const nameCaller: NameAudience = (caller) =>
-  caller === GATEWAY_CALLER
-    ? 'gateway'
-    : (caller.connectionId ??
-      hash(
-        'sha256',
-        JSON.stringify([caller.user && nameOwner(caller.user), caller.clientId]),
-        'base64url',
-      ));
-
-/** Requests in flight at a server, so that they can end before the server is closed. */
-export class Usage {
-  private readonly clock: Clock;
-  private inFlight = 0;
-  private hasEnded = false;
-  private onIdle: (() => void) | undefined;
-
-  constructor(clock: Clock) {
-    this.clock = clock;
-  }
-
-  /** Before a request; `leave` follows. @throws UpstreamError once it has ended. */
-  enter(): void {
-    if (this.hasEnded) throw new UpstreamError('unavailable', 'it is no longer served');
-    this.inFlight += 1;
-  }
-
-  /** The request has ended. */
-  leave(): void {
-    this.inFlight -= 1;
-    if (this.inFlight === 0) this.onIdle?.();
-  }
-
-  async run<Value>(work: () => Promise<Value>): Promise<Value> {
-    this.enter();
-    try {
-      return await work();
-    } finally {
-      this.leave();
-    }
-  }
-
-  /** Takes no more requests, and resolves when none is in flight, or after so many milliseconds. */
-  async end(graceMs: number): Promise<void> {
-    this.hasEnded = true;
-    if (this.inFlight === 0) return;
-    await new Promise<void>((resolve) => {
-      const cancel = this.clock.after(graceMs, resolve);
-      this.onIdle = () => {
-        cancel();
-        resolve();
-      };
-    });
-  }
-}

@@ -1,13 +1,20 @@
+// §18.3, §18.4, §18.8: what goes around a server, whatever its transport: metrics, spans, roots, the requests in flight, and the names
+// of the callers who get the same from it.
+
+import { hash } from 'node:crypto';
 import { catalogue } from '../../errors/catalogue.ts';
+import type { Clock } from '../../platform/clock.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import type { Log } from '../../platform/log.ts';
 import { createWarnOnce } from '../../platform/throttle.ts';
 import type { Runtime } from '../../runtime/runtime.ts';
+import { nameOwner } from '../../store/keys.ts';
 import type { Attributes, Tracing } from '../../telemetry/tracing/tracing.ts';
 import { describeItem, METHODS_BY_NAME } from '../protocol/methods.ts';
 import { CallRefusedError } from './failures.ts';
 import { refuseQuestion } from './server-request.ts';
 import {
+  GATEWAY_CALLER,
   METHOD_NOT_FOUND,
   type Upstream,
   type UpstreamCaller,
@@ -122,7 +129,7 @@ export function traceUpstream(upstream: Upstream, tracing: Tracing): Upstream {
 const UNKNOWN_FAILURE = { failure: '_OTHER', jsonRpcError: undefined };
 
 /** No URIs: they are too many for names of spans, and may hold secrets. */
-const nameRequest = ({ method, name }: UpstreamRequest): string =>
+const nameRequest = ({ method, name }: UpstreamRequest) =>
   name === undefined || method.startsWith('resources/') ? method : `${method} ${name}`;
 
 const describeRequest = ({ method, name }: UpstreamRequest): Attributes => ({
@@ -194,16 +201,16 @@ const withoutRoots = (caller: UpstreamCaller): UpstreamCaller =>
     ? { ...caller, capabilities: { ...caller.capabilities, roots: false } }
     : caller;
 
-const isAboutRoots = ({ method }: Partial<UpstreamQuestion>): boolean => method === 'roots/list';
+const isAboutRoots = ({ method }: Partial<UpstreamQuestion>) => method === 'roots/list';
 
 /** A server of the stateless era asks in its result. */
-function asksForRoots({ resultType, inputRequests }: JsonObject): boolean {
+function asksForRoots({ resultType, inputRequests }: JsonObject) {
   if (resultType !== 'input_required' || !isObject(inputRequests)) return false;
   return Object.values(inputRequests).some((one) => isObject(one) && isAboutRoots(one));
 }
 
 /** Or in an error: the client declared too little (MCP 2026-07-28, `MissingRequiredClientCapability`). */
-function needsRoots(thrown: unknown): boolean {
+function needsRoots(thrown: unknown) {
   const { code, data } = (thrown instanceof UpstreamError && thrown.jsonRpcError) || {};
   const required = isObject(data) ? data.requiredCapabilities : undefined;
   return (
@@ -211,4 +218,72 @@ function needsRoots(thrown: unknown): boolean {
     isObject(required) &&
     Object.hasOwn(required, 'roots')
   );
+}
+
+// §18.4: audiences: callers who get the same from a server.
+
+/** One name per user and client if the server can tell them apart (`isPersonal`), else one for all. */
+export const createNameAudience = (isPersonal: boolean): ((caller: UpstreamCaller) => string) =>
+  isPersonal ? nameCaller : () => EVERYBODY;
+
+const EVERYBODY = '';
+
+/**
+ * An account of a server is one audience, whoever uses it. Users choose their names: as a hash none can be taken for the
+ * gateway itself, and all are of one length.
+ */
+const nameCaller = (caller: UpstreamCaller) =>
+  caller === GATEWAY_CALLER
+    ? 'gateway'
+    : (caller.connectionId ??
+      hash(
+        'sha256',
+        JSON.stringify([caller.user && nameOwner(caller.user), caller.clientId]),
+        'base64url',
+      ));
+
+/** Requests in flight at a server, so that they can end before the server is closed. */
+export class Usage {
+  private readonly clock: Clock;
+  private inFlight = 0;
+  private hasEnded = false;
+  private onIdle: (() => void) | undefined = undefined;
+
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
+
+  /** Before a request; `leave` follows. @throws UpstreamError once it has ended. */
+  enter(): void {
+    if (this.hasEnded) throw new UpstreamError('unavailable', 'it is no longer served');
+    this.inFlight += 1;
+  }
+
+  /** The request has ended. */
+  leave(): void {
+    this.inFlight -= 1;
+    if (this.inFlight === 0) this.onIdle?.();
+  }
+
+  async run<Value>(work: () => Promise<Value>): Promise<Value> {
+    this.enter();
+    try {
+      return await work();
+    } finally {
+      this.leave();
+    }
+  }
+
+  /** Takes no more requests, and resolves when none is in flight, or after so many milliseconds. */
+  async end(graceMs: number): Promise<void> {
+    this.hasEnded = true;
+    if (this.inFlight === 0) return;
+    await new Promise<void>((resolve) => {
+      const cancel = this.clock.after(graceMs, resolve);
+      this.onIdle = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
 }

@@ -9,8 +9,8 @@ import {
   type UpstreamCaller,
   UpstreamError,
   type UpstreamRuntime,
-  Usage,
 } from '../../mcp/upstream/upstream.ts';
+import { Usage } from '../../mcp/upstream/wrap-upstream.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import { hashSha256 } from '../../platform/ids.ts';
 import { createSingleFlight } from '../../platform/single-flight.ts';

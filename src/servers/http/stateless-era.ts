@@ -8,7 +8,6 @@ import {
   traceInHeaders,
 } from '../../mcp/upstream/envelope.ts';
 import {
-  createNameAudience,
   GATEWAY_CALLER,
   METHOD_NOT_FOUND,
   nameOwnSession,
@@ -17,6 +16,7 @@ import {
   type UpstreamDescription,
   type UpstreamRequest,
 } from '../../mcp/upstream/upstream.ts';
+import { createNameAudience } from '../../mcp/upstream/wrap-upstream.ts';
 import { Cancellation } from '../../platform/cancellation.ts';
 import type { JsonObject } from '../../platform/json.ts';
 import { routeToRequest, type ServerNotification } from '../messages/server-message.ts';

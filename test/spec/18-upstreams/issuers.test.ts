@@ -1,7 +1,7 @@
 // §18: whatever the gateway keeps of a caller at servers tells users of one sub by their issuers.
 import { expect, test } from 'vitest';
 import { nameLinkOwner } from '../../../src/catalog/linked-resources.ts';
-import { createNameAudience } from '../../../src/mcp/upstream/upstream.ts';
+import { createNameAudience } from '../../../src/mcp/upstream/wrap-upstream.ts';
 import { hashSha256 } from '../../../src/platform/ids.ts';
 import { nameSharer } from '../../../src/servers/http/sessions.ts';
 import { findOwner, findProcessKey } from '../../../src/servers/stdio/server-run.ts';

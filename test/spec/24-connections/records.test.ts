@@ -101,7 +101,6 @@ describe('two owners', () => {
     const { connections } = keeper;
     await connectOwner(keeper, wiki, { owner: ADA, account: 'ada@work' });
     expect(await connections.getAccess(BOB, wiki)).toMatchObject({ kind: 'missing' });
-    expect(connections.peekConnectionId(BOB, wiki)).toBeUndefined();
     expect(await connections.describe(BOB, wiki)).toMatchObject({ state: 'missing' });
     expect(await connections.end(BOB, wiki, 'user')).toEqual({ ended: false, problem: undefined });
     expect(await connections.endOfUser(BOB, 'user')).toEqual({ ended: 0, failed: 0 });

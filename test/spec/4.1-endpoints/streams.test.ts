@@ -193,7 +193,7 @@ async function serve(
       getFrontPage: () => undefined,
     },
     checks: {
-      limiter: createAdmittingLimiter({ 'X-RateLimit-Limit': '7' }),
+      limiter: createAdmittingLimiter(7),
       authenticate: async () => undefined,
     },
     corsHeaders: { request: [], requestPrefix: undefined, response: [] },

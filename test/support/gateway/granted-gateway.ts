@@ -13,7 +13,6 @@ import {
 } from '../../../src/http/endpoint/message.ts';
 import { createLimiter } from '../../../src/http/limits/limiter.ts';
 import type { CallerChecks } from '../../../src/http/server/check-request.ts';
-import { joinPolicies } from '../../../src/mcp/calls/policy.ts';
 import { serveOwnCatalog } from '../../../src/mcp/catalog/own-catalog.ts';
 import { createMcp } from '../../../src/mcp/mcp.ts';
 import { createReplicaSeal } from '../../../src/store/seal/secrets.ts';
@@ -77,7 +76,7 @@ export async function startGrantedGateway(
   const mcp = createMcp(
     runtime,
     { all: serveOwnCatalog(specCatalog, runtime), findNamed: () => undefined },
-    { judge: joinPolicies([]).judge, getGuards: () => undefined, askFirst: async () => {} },
+    { judge: undefined, getGuards: undefined, askFirst: async () => {} },
     { findClientId: () => undefined, getProviderToken: getOriginalToken, getChallenge },
   );
   const checks: CallerChecks = {

@@ -169,9 +169,9 @@ function createPattern(pattern: string, flags: string) {
   };
 }
 
-function isSmall(value: unknown): boolean {
+function isSmall(value: unknown) {
   let left = MAX_VALUES;
-  const isWithinLimit = (item: unknown): boolean => {
+  const isWithinLimit = (item: unknown) => {
     left -= 1;
     if (left < 0) return false;
     return typeof item !== 'object' || item === null || Object.values(item).every(isWithinLimit);
@@ -185,16 +185,16 @@ function isSmall(value: unknown): boolean {
  * True if the schema has only the most common keywords, each with a value that both meta-schemas allow. Validation against a
  * meta-schema would compile it first, which takes a tenth of the start.
  */
-const isPlainSchema = (schema: unknown): boolean =>
+const isPlainSchema = (schema: unknown) =>
   isObject(schema) &&
   Object.entries(schema).every(([keyword, value]) => CHECKS.get(keyword)?.(value) === true);
 
-const isText = (value: unknown): boolean => typeof value === 'string';
+const isText = (value: unknown) => typeof value === 'string';
 
-const isNumber = (value: unknown): boolean => Number.isFinite(value);
-const isCount = (value: unknown): boolean => Number.isInteger(value) && Number(value) >= 0;
+const isNumber = (value: unknown) => Number.isFinite(value);
+const isCount = (value: unknown) => Number.isInteger(value) && Number(value) >= 0;
 
-const isListOfNames = (value: unknown): boolean =>
+const isListOfNames = (value: unknown) =>
   Array.isArray(value) && value.every(isText) && new Set(value).size === value.length;
 
 const TYPES: ReadonlySet<unknown> = new Set([

@@ -44,7 +44,7 @@ export function describeErrors(subject: string, errors: readonly ErrorObject[]):
   return lines.length > MAX_PROBLEMS ? [...lines.slice(0, MAX_PROBLEMS), 'and more'] : lines;
 }
 
-const toLine = (subject: string, { path, description }: Problem): string =>
+const toLine = (subject: string, { path, description }: Problem) =>
   truncate(`${subject}${truncate(path, 100)} ${description}`, MAX_PROBLEM);
 
 /** Keywords whose error repeats details of the errors before it. */
@@ -80,8 +80,10 @@ function toProblem(error: ErrorObject): Problem {
   const { instancePath: path, schemaPath, keyword, params } = error;
   if (keyword === 'required') {
     const expected = describeMember(error.parentSchema, params.missingProperty);
+    // RFC 6901.
+    const step = String(params.missingProperty).replaceAll('~', '~0').replaceAll('/', '~1');
     return {
-      path: `${path}/${escapePointer(params.missingProperty)}`,
+      path: `${path}/${step}`,
       schemaPath,
       description: expected === undefined ? 'is missing' : `is missing; it ${expected}`,
     };
@@ -104,7 +106,7 @@ const DESCRIPTIONS: Readonly<Record<string, (error: ErrorObject) => string>> = {
   anyOf: () => 'has none of its forms',
 };
 
-function describeUnknownMember({ parentSchema, data }: ErrorObject, name: unknown): string {
+function describeUnknownMember({ parentSchema, data }: ErrorObject, name: unknown) {
   const refused = `must not have the member ${quote(name, MAX_VALUE)}`;
   const properties = isObject(parentSchema?.properties) ? Object.keys(parentSchema.properties) : [];
   const free = properties.filter((property) => !isObject(data) || !Object.hasOwn(data, property));
@@ -114,7 +116,7 @@ function describeUnknownMember({ parentSchema, data }: ErrorObject, name: unknow
 }
 
 /** Describes a member by the schema of its object. */
-function describeMember(schema: ErrorObject['parentSchema'], name: unknown): string | undefined {
+function describeMember(schema: ErrorObject['parentSchema'], name: unknown) {
   const member = isObject(schema?.properties) ? schema.properties[String(name)] : undefined;
   if (!isObject(member)) return undefined;
   if (Array.isArray(member.enum)) return describeEnum(member.enum);
@@ -122,24 +124,20 @@ function describeMember(schema: ErrorObject['parentSchema'], name: unknown): str
   return 'type' in member ? `must be ${listTypes(member.type)}` : undefined;
 }
 
-const describeEnum = (values: unknown): string =>
+const describeEnum = (values: unknown) =>
   `must be one of ${Array.isArray(values) ? values.map((value) => quote(value, MAX_VALUE)).join(', ') : quote(values, MAX_VALUE)}`;
 
-const listTypes = (type: unknown): string =>
+const listTypes = (type: unknown) =>
   (Array.isArray(type) ? type : [type])
     .map((name) => (name === 'null' ? 'null' : `${/^[aio]/.test(name) ? 'an' : 'a'} ${name}`))
     .join(' or ');
 
 /** Numbers and other short values are shown; for others only the type. */
-function describeValue(value: unknown): string {
+function describeValue(value: unknown) {
   if (typeof value === 'string') return 'a string';
   if (Array.isArray(value)) return 'an array';
   return isObject(value) ? 'an object' : quote(value, MAX_VALUE);
 }
-
-/** RFC 6901. */
-const escapePointer = (name: unknown): string =>
-  String(name).replaceAll('~', '~0').replaceAll('/', '~1');
 
 const truncate = (words: string, length: number) =>
   words.length > length ? `${words.slice(0, length)}…` : words;
@@ -163,7 +161,10 @@ export function describeSchemaMistake(
   // The author most likely meant the alternative with the deepest error.
   const [first] = errors.toSorted((one, other) => countSegments(other) - countSegments(one));
   if (first === undefined) return undefined;
-  const path = first.instancePath.split('/').slice(1).map(unescapePointer);
+  const path = first.instancePath
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
   const value = path.reduce(getMember, schema);
   const place = `${owner}${path.map(toPathStep).join('')} is ${quote(value, MAX_SHOWN)}`;
   if (isTypePlace(path) && (typeof value === 'string' || value === null))
@@ -176,7 +177,7 @@ export function describeSchemaMistake(
 }
 
 /** Other languages write `int`, `str` or `bool`: a type's first letters identify it. */
-const findNearestType = (text: string): string | undefined =>
+const findNearestType = (text: string) =>
   (text.length > 1 ? TYPES.find((type) => type.startsWith(text.toLowerCase())) : undefined) ??
   findNearestName(text, TYPES);
 
@@ -193,7 +194,7 @@ export function describeUnknownKeyword(
   return `${owner}${path.map(toPathStep).join('')}: there is no keyword "${keyword}".${hint}`;
 }
 
-const suggest = (near: string | undefined): string =>
+const suggest = (near: string | undefined) =>
   near === undefined ? '' : ` Did you mean "${near}"?`;
 
 /** Their member names are chosen by authors. */
@@ -228,7 +229,7 @@ function findPath(
 
 const COMBINATIONS = new Set(['anyOf', 'oneOf', 'allOf']);
 
-const describeError = ({ message, params }: ErrorObject): string => {
+const describeError = ({ message, params }: ErrorObject) => {
   const allowed: unknown = params.allowedValues;
   const list = Array.isArray(allowed)
     ? `: ${allowed.map((value) => quote(value, MAX_SHOWN)).join(', ')}`
@@ -236,21 +237,19 @@ const describeError = ({ message, params }: ErrorObject): string => {
   return `${message ?? 'is not allowed'}${list}`;
 };
 
-const unescapePointer = (part: string): string => part.replaceAll('~1', '/').replaceAll('~0', '~');
-
 const getMember = (value: unknown, key: string): unknown =>
   isObject(value) || Array.isArray(value)
     ? Object.entries(value).find(([name]) => name === key)?.[1]
     : undefined;
 
 /** `.sides`, `[0]`, `["two words"]`. */
-function toPathStep(key: string): string {
+function toPathStep(key: string) {
   if (/^\d+$/.test(key)) return `[${key}]`;
   return /^[A-Za-z_$][\w$]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
 }
 
 /** True for `type`, or an entry of its list; a member with this name is below `properties`. */
-function isTypePlace(path: readonly string[]): boolean {
+function isTypePlace(path: readonly string[]) {
   const last = /^\d+$/.test(path.at(-1) ?? '') ? path.length - 2 : path.length - 1;
   return path[last] === 'type' && path[last - 1] !== 'properties';
 }

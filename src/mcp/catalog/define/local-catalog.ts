@@ -185,7 +185,7 @@ export function createLocalCatalog(entries: LocalEntries): Catalog {
   };
 }
 
-function checkArguments(tool: Tool, args: Arguments): void {
+function checkArguments(tool: Tool, args: Arguments) {
   const problem = tool.findProblem(args);
   if (problem !== undefined) fail('invalid_tool_input', { details: problem });
 }

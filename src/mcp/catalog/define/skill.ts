@@ -88,7 +88,7 @@ const MANIFEST = 'SKILL.md';
 
 const MEMBERS = ['folder', 'prefix'];
 
-function resolveFolder(folder: unknown): string {
+function resolveFolder(folder: unknown) {
   if (folder instanceof URL && folder.protocol === 'file:') return resolve(fileURLToPath(folder));
   if (typeof folder === 'string' && folder !== '') return resolve(folder);
   throw new DefinitionError(
@@ -132,7 +132,7 @@ function readSkillFiles(folder: string): readonly ReadFile[] {
   const files: ReadFile[] = [];
   let bytes = 0;
 
-  function readFolder(segments: readonly string[]): void {
+  function readFolder(segments: readonly string[]) {
     const path = join(folder, ...segments);
     const entries = readOrFail(path, () => readdirSync(path, { withFileTypes: true }))
       .filter(({ name }) => !name.startsWith('.'))
@@ -232,7 +232,7 @@ function readFrontmatter(text: string, path: string, folder: string): SkillFront
   const members = readMembers(text, failAt);
   const findMember = (wanted: string) => members.find((member) => member.name === wanted);
 
-  function readText(wanted: string, max: number, allowed: string): string {
+  function readText(wanted: string, max: number, allowed: string) {
     const member = findMember(wanted);
     if (member === undefined) return failAt(1, `${wanted} is missing: it must be ${allowed}.`);
     const value = member.value.kind === 'scalar' ? member.value.value : undefined;

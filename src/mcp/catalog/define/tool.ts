@@ -30,18 +30,15 @@ export interface Tool {
   /**
    * Runs `prepare`, which may send requests to the client. Resolves to the rest of the work, which may become a task.
    *
-   * @throws the error of `prepare`
+   * @throws the error of `prepare`; the rest, Error if the result is invalid for `outputSchema`
    */
-  prepare(args: Arguments, context: Context): Promise<Work>;
+  prepare(args: Arguments, context: Context): Promise<(context: Context) => Promise<ToolResult>>;
 }
 
 /**
  * `required`: calls from clients of 2026-07-28 (ext-tasks) must be tasks. `optional`: they are tasks if the client supports them.
  */
 type TaskSupport = 'required' | 'optional';
-
-/** @throws Error if the result is invalid for `outputSchema`. */
-export type Work = (context: Context) => Promise<ToolResult>;
 
 /** The return value of `run` with an `outputSchema`. */
 export interface StructuredResult<Fields> {
