@@ -23,12 +23,13 @@ export const createBoundedMap = <Key extends {}, Value extends {}>(
 
 export const createSizedMap = <Key extends {}, Value extends {}>({
   maxSize,
-  measure,
+  measure = () => 1,
   onRemove,
 }: {
   /** Sum over all entries. A single entry larger than this is not stored. */
   readonly maxSize: number;
-  measure(key: Key): number;
+  /** Default: 1. */
+  measure?(key: Key): number;
   /** Called when an entry is removed, evicted or replaced. */
   onRemove(value: Value, key: Key): void;
 }): BoundedMap<Key, Value> =>

@@ -241,19 +241,11 @@ const specialIpv6 = createBlockList(SPECIAL_IPV6, 'ipv6');
 
 /** True for an address on the public internet; false for anything else. */
 export function isPublicAddress(address: string): boolean {
-  switch (isIP(address)) {
-    case 4:
-      return !specialIpv4.check(address, 'ipv4');
-    case 6:
-      // A scope id (%eth0) exists on local links only.
-      return (
-        !address.includes('%') &&
-        globalIpv6.check(address, 'ipv6') &&
-        !specialIpv6.check(address, 'ipv6')
-      );
-    default:
-      return false;
-  }
+  const family = isIP(address);
+  if (family === 4) return !specialIpv4.check(address, 'ipv4');
+  // A scope id (%eth0) exists on local links only.
+  if (family !== 6 || address.includes('%')) return false;
+  return globalIpv6.check(address, 'ipv6') && !specialIpv6.check(address, 'ipv6');
 }
 
 function createBlockList(networks: readonly string[], family: 'ipv4' | 'ipv6'): BlockList {

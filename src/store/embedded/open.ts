@@ -324,10 +324,12 @@ function addToCount(pairs: number[], at: number, change: number) {
 /** By key; `expiresAt` is on the monotonic clock. */
 type Entries = Map<string, { readonly bytes: number; readonly expiresAt: number }>;
 
-function createByteBudgets(clock: Clock) {
+function createByteBudgets(
+  clock: Clock,
+): Pick<Windows, 'reserveBytes' | 'releaseBytes'> & { sweepBudgets(): void } {
   const budgets = new Map<string, Entries>();
 
-  const ports: Pick<Windows, 'reserveBytes' | 'releaseBytes'> = {
+  return {
     async reserveBytes(budget, entry, { maxBytes, ttlSeconds }) {
       const entries: Entries = budgets.get(budget) ?? new Map();
       forgetExpired(entries, clock.monotonic());
@@ -344,10 +346,6 @@ function createByteBudgets(clock: Clock) {
       const entries = budgets.get(budget);
       if (entries?.delete(toKey(entry)) && entries.size === 0) budgets.delete(budget);
     },
-  };
-
-  return {
-    ...ports,
     /** Forgets empty budgets. */
     sweepBudgets() {
       const now = clock.monotonic();

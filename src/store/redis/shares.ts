@@ -58,7 +58,6 @@ const MAX_RETURNED = 500;
 export function createShares({ commands, clock, isCluster }: RedisAccess) {
   const windows = createSizedMap<string, LeasedWindow>({
     maxSize: CAPACITY.leasedWindows,
-    measure: () => 1,
     // Without its entry, the share could not be found any more.
     onRemove: ({ share }) => share && held.has(share) && end(share),
   });

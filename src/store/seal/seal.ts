@@ -31,18 +31,21 @@ export function createSeal(secrets: readonly string[]) {
   const keys = secrets.map(deriveKey);
   const [key] = keys;
   if (key === undefined) throw new Error('A seal needs a secret');
+  const findKey = (fingerprint: string | undefined) =>
+    keys.find((one) => one.fingerprint === fingerprint);
+
   return {
     /** Opening requires the same `context` (such as the key in the store), so that sealed values cannot be swapped. */
     seal: (context: string, text: string) => encrypt(key, context, text),
     /** Seals with the secret that sealed `before`, if it is one of these: other values sealed with it are still in use. */
     sealAsBefore(context: string, text: string, before: string) {
       const { fingerprint } = parseSealed(before);
-      return encrypt(keys.find((one) => one.fingerprint === fingerprint) ?? key, context, text);
+      return encrypt(findKey(fingerprint) ?? key, context, text);
     },
     /** Undefined if none of the secrets sealed the text in this context. */
     open(context: string, sealed: string) {
       const { bytes, fingerprint } = parseSealed(sealed);
-      const sealing = keys.find((one) => one.fingerprint === fingerprint);
+      const sealing = findKey(fingerprint);
       if (sealing === undefined || bytes === undefined) return undefined;
       return bytes.length < IV_BYTES + TAG_BYTES
         ? undefined
@@ -56,7 +59,7 @@ export function createSeal(secrets: readonly string[]) {
     /** True if a text claims to be sealed with an unknown secret. The claim can be forged. */
     namesForeignSecret(sealed: string) {
       const { fingerprint } = parseSealed(sealed);
-      return fingerprint !== undefined && keys.every((one) => one.fingerprint !== fingerprint);
+      return fingerprint !== undefined && findKey(fingerprint) === undefined;
     },
     /**
      * True if the text, or its ending, claims to be sealed with the first secret; otherwise long-lived values are sealed again.

@@ -12,8 +12,40 @@ export function createPrometheusMetrics(): Metrics {
   const registry: Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE> = new Registry();
   registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
   collectDefaultMetrics({ register: registry });
-  const { counts, counter, times, gauge } = createFactories(registry);
+  const create = createFactories(registry);
   // In the order in which they are scraped.
+  const { activeSessions, ...calls } = createCallMetrics(create);
+  const logins = createLoginMetrics(create);
+  const limits = createStoreMetrics(create);
+  const { connections, ...upstreams } = createUpstreamMetrics(create);
+  const recordAuditLine = create.counter(
+    'audit_lines_total',
+    'Lines of the audit log, and those that could not be written.',
+    ['event', 'status'],
+  );
+
+  return {
+    ...calls,
+    ...logins,
+    ...limits,
+    ...upstreams,
+    recordAuditLine,
+    renderOpenMetrics(stored) {
+      if (stored.activeSessions === undefined) activeSessions.remove();
+      else activeSessions.set(stored.activeSessions);
+      connections.reset();
+      for (const { server, state, count } of stored.connections) {
+        connections.set({ server, state }, count);
+      }
+      return registry.metrics();
+    },
+  };
+}
+
+type Factories = ReturnType<typeof createFactories>;
+
+/** Metrics of HTTP and of calls. */
+function createCallMetrics({ counts, counter, times, gauge }: Factories) {
   const recordHttpRequest = countAndTime(
     counts('http_requests_total', 'Requests answered.', ['method', 'route', 'status_code']),
     times(
@@ -59,6 +91,27 @@ export function createPrometheusMetrics(): Metrics {
     'Messages on the channel of the replicas that no replica sent just now.',
     ['reason'],
   );
+  /** The first tools by their names; further ones are counted as `other`. */
+  const tools = new Set<string>();
+
+  return {
+    activeSessions,
+    recordHttpRequest,
+    recordOverloadRefusal,
+    recordSessions(status: string, number = 1) {
+      if (number > 0) sessions([status]).inc(number);
+    },
+    recordMcpRequest,
+    recordToolCall(name: string, status: string, era: string, seconds: number) {
+      if (tools.size < MAX_TOOLS) tools.add(name);
+      recordNamedToolCall(tools.has(name) ? name : 'other', status, era, seconds);
+    },
+    recordApproval,
+    recordDroppedReplicaMessage,
+  };
+}
+
+function createLoginMetrics({ counts, counter, times }: Factories) {
   const recordGrant = counter('oauth_grants_total', 'Grants issued, refreshed, ended.', ['status']);
   const recordGrantRenewal = counter(
     'oauth_grant_renewals_total',
@@ -82,6 +135,19 @@ export function createPrometheusMetrics(): Metrics {
   ]);
   const countKeySetHit = counter('jwks_cache_hits_total', 'Look-ups that found a key.', []);
   const countKeySetMiss = counter('jwks_cache_misses_total', 'Look-ups that found none.', []);
+
+  return {
+    recordGrant,
+    recordGrantRenewal,
+    recordLogoutToken,
+    recordAuthAttempt,
+    recordKeySetRefresh,
+    recordKeySetLookup: (isFound: boolean) => (isFound ? countKeySetHit() : countKeySetMiss()),
+  };
+}
+
+/** Metrics of the store, of rate limits and of guards. */
+function createStoreMetrics({ counts, counter, times }: Factories) {
   const recordStoreOperation = countAndTime(
     counts('redis_operations_total', 'Operations of the shared store.', ['operation', 'status']),
     times(
@@ -109,6 +175,11 @@ export function createPrometheusMetrics(): Metrics {
       DURATIONS,
     ),
   );
+
+  return { recordStoreOperation, recordRateLimitHit, recordRateLimitCheck, recordGuard };
+}
+
+function createUpstreamMetrics({ counts, counter, times, gauge }: Factories) {
   const recordUpstreamRequest = countAndTime(
     counts('upstream_requests_total', 'Requests to a server behind the gateway.', [
       'server',
@@ -147,55 +218,17 @@ export function createPrometheusMetrics(): Metrics {
     'Processes of a server behind the gateway that is a program.',
     ['server'],
   );
-  const recordAuditLine = counter(
-    'audit_lines_total',
-    'Lines of the audit log, and those that could not be written.',
-    ['event', 'status'],
-  );
-  /** The first tools by their names; further ones are counted as `other`. */
-  const tools = new Set<string>();
 
   return {
-    recordHttpRequest,
-    recordOverloadRefusal,
-    recordSessions(status, number = 1) {
-      if (number > 0) sessions([status]).inc(number);
-    },
-    recordMcpRequest,
-    recordToolCall(name, status, era, seconds) {
-      if (tools.size < MAX_TOOLS) tools.add(name);
-      recordNamedToolCall(tools.has(name) ? name : 'other', status, era, seconds);
-    },
-    recordApproval,
-    recordDroppedReplicaMessage,
-    recordGrant,
-    recordGrantRenewal,
-    recordLogoutToken,
-    recordAuthAttempt,
-    recordKeySetRefresh,
-    recordKeySetLookup: (isFound) => (isFound ? countKeySetHit() : countKeySetMiss()),
-    recordStoreOperation,
-    recordRateLimitHit,
-    recordRateLimitCheck,
-    recordGuard,
+    connections,
     recordUpstreamRequest,
     recordLockRefusal,
     recordUpstreamTokenRefresh,
-    recordUpstreamState: (server, isUp) => up.set({ server }, isUp ? 1 : 0),
-    recordUpstreamProcesses: (server, number) => processes.set({ server }, number),
-    removeUpstream(server) {
+    recordUpstreamState: (server: string, isUp: boolean) => up.set({ server }, isUp ? 1 : 0),
+    recordUpstreamProcesses: (server: string, number: number) => processes.set({ server }, number),
+    removeUpstream(server: string) {
       up.remove({ server });
       processes.remove({ server });
-    },
-    recordAuditLine,
-    renderOpenMetrics(stored) {
-      if (stored.activeSessions === undefined) activeSessions.remove();
-      else activeSessions.set(stored.activeSessions);
-      connections.reset();
-      for (const { server, state, count: number } of stored.connections) {
-        connections.set({ server, state }, number);
-      }
-      return registry.metrics();
     },
   };
 }
