@@ -42,7 +42,7 @@ interface Flight {
 
 export class ListCache {
   /** The list at hand, however old. */
-  list: FetchedList | undefined;
+  list: FetchedList | undefined = undefined;
   private readonly clock: Clock;
   private readonly source: ListSource;
   private expiresAt = 0;
@@ -53,8 +53,9 @@ export class ListCache {
   private changesSeen = 0;
   /** Counts the reasons to request the list anew: changes, and possible changes. */
   private reasons = 0;
-  private changedWait: { readonly time: WaitingTime; readonly startedAt: number } | undefined;
-  private flight: Flight | undefined;
+  private changedWait: { readonly time: WaitingTime; readonly startedAt: number } | undefined =
+    undefined;
+  private flight: Flight | undefined = undefined;
   private lookEveryMs = LOOK_MS;
   private nextLookAt = Number.NEGATIVE_INFINITY;
   private isLookPlanned = false;
@@ -194,7 +195,7 @@ export function waitAtMost(clock: Clock, ms: number, work: Promise<unknown>): Pr
 /** The time to wait for a first answer, shared by all callers who wait for it together. */
 export class WaitingTime {
   private readonly clock: Clock;
-  private startedAt: number | undefined;
+  private startedAt: number | undefined = undefined;
 
   constructor(clock: Clock) {
     this.clock = clock;

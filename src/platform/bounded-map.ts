@@ -71,8 +71,8 @@ export class LinkedList<Value> implements Iterable<Value> {
   /** The number of entries. */
   size = 0;
   /** The oldest; read only. */
-  first: Link<Value> | undefined;
-  private last: Link<Value> | undefined;
+  first: Link<Value> | undefined = undefined;
+  private last: Link<Value> | undefined = undefined;
 
   /** Appends the value. */
   add(value: Value): Link<Value> {

@@ -14,7 +14,7 @@ export interface CancelSignal {
 export class Cancellation implements CancelSignal {
   aborted = false;
   /** Created on first use: many calls have no listener. */
-  private listeners: (() => void)[] | undefined;
+  private listeners: (() => void)[] | undefined = undefined;
 
   addEventListener(_type: 'abort', listener: () => void): void {
     if (this.aborted) return;

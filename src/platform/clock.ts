@@ -223,7 +223,7 @@ export class SharedTimer<Item> {
   private readonly ms: number;
   private readonly onPassed: (item: Item) => void;
   private readonly waits = new LinkedList<Wait<Item>['value']>();
-  private cancel: (() => void) | undefined;
+  private cancel: (() => void) | undefined = undefined;
   /** Node.js attributes a timer's work to the request that set it, which here would be another request's trace. */
   private readonly origin = new AsyncResource('SharedTimer');
   /** Set while due items are called: these may be added again, and the timer is set afterwards. */

@@ -35,9 +35,9 @@ export class PooledConnection {
   private readonly owner: ConnectionPool;
   private readonly reader = new ResponseReader(this);
   private readonly connecting = new AbortController();
-  private socket: Socket | undefined;
-  private handler: ResponseHandler | undefined;
-  private keptMs: number | undefined;
+  private socket: Socket | undefined = undefined;
+  private handler: ResponseHandler | undefined = undefined;
+  private keptMs: number | undefined = undefined;
   private isPaused = false;
   private isOver = false;
   /** End of the time in which a request may be sent while it is idle, in monotonic milliseconds. */

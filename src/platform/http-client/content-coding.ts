@@ -93,7 +93,7 @@ export class BodyDecoder {
   private readonly name: string;
   private readonly maxBytes: number;
   private readonly reader: DecodedReader;
-  private decoder: Transform | undefined;
+  private decoder: Transform | undefined = undefined;
   /** Bytes received since the last decoded byte: some codings have endless input that decodes to nothing. */
   private fruitless = 0;
   private isPaused = false;

@@ -63,7 +63,7 @@ export class ResponseReader {
   private readonly sink: ResponseSink;
   private state: State = 'idle';
   /** Beginning of a head or a line whose end is still to come. */
-  private held: Buffer | undefined;
+  private held: Buffer | undefined = undefined;
   /** Bytes of the body, or of the chunk, that are still to come. */
   private left = 0;
   /** Body bytes of the present input, passed on together: a chunk may be one byte, and to pass on each would cost far more. */

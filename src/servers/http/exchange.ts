@@ -100,22 +100,22 @@ export class Exchange
   body: string | null = null;
   private readonly server: ExchangeServer;
   private readonly listener: ExchangeListener;
-  private sent: SentRequest | undefined;
+  private sent: SentRequest | undefined = undefined;
   private status = 0;
   /** False for a refusal, and for a message that has no answer: then the status is enough. */
   private needsBody = true;
   private answerHeaders: IncomingHttpHeaders = NO_HEADERS;
-  private decoder: BodyDecoder | undefined;
-  private counted: CountedAnswer | undefined;
+  private decoder: BodyDecoder | undefined = undefined;
+  private counted: CountedAnswer | undefined = undefined;
   /** A body that is one value of JSON, as received and without copying; undefined for a stream of events. */
-  private pieces: Buffer[] | undefined;
+  private pieces: Buffer[] | undefined = undefined;
   /** Holds copies of all pieces but the first ones: many small buffers would take more memory than their bytes. */
-  private rest: GrowingBuffer | undefined;
+  private rest: GrowingBuffer | undefined = undefined;
   private bytes = 0;
   /** Undefined while each chunk was one whole event, as for most answers. */
-  private splitter: ReturnType<typeof createEventSplitter> | undefined;
+  private splitter: ReturnType<typeof createEventSplitter> | undefined = undefined;
   private hasEvents = false;
-  private outcome: ExchangeEnd | undefined;
+  private outcome: ExchangeEnd | undefined = undefined;
 
   constructor(server: ExchangeServer, listener: ExchangeListener, path: string) {
     super(server.share.messagePace);

@@ -59,31 +59,31 @@ export class ServerCall implements ExchangeListener {
   readonly headers: RequestHeaders;
   /** Milliseconds without progress; the time stands still while the server waits for an answer of ours. */
   readonly timeoutMs: number;
-  cookies: SessionCookies | undefined;
+  cookies: SessionCookies | undefined = undefined;
   /** Those of its session; undefined for a call that belongs to none. */
-  openRequests: ServerSession['openRequests'] | undefined;
+  openRequests: ServerSession['openRequests'] | undefined = undefined;
   /** Among these, during an attempt. */
   private place = 0;
   /** Headers of the GET by which the rest of an answer is read; undefined in an era whose streams end with their connection. */
-  resumeHeaders: RequestHeaders | undefined;
+  resumeHeaders: RequestHeaders | undefined = undefined;
   /** Its answer alone does not show that the server can be used. */
   isHandshake = false;
   /** Sent only to see what the server refuses: nothing else follows from its end. */
   isTrial = false;
   /** Of the message that was sent last: also its progress token. */
   id = 0;
-  deadline: Deadline | undefined;
-  private connection: CallConnection | undefined;
+  deadline: Deadline | undefined = undefined;
+  private connection: CallConnection | undefined = undefined;
   private resolve: (outcome: CallOutcome) => void = NOTHING;
   private reject: (error: UpstreamError) => void = NOTHING;
   private isOver = true;
-  private exchange: { stop(): void } | undefined;
+  private exchange: { stop(): void } | undefined = undefined;
   private onAbort = NOTHING;
   private cancelLinger = NOTHING;
   private answering = 0;
   private foreign = 0;
   /** Most answers are never read on. */
-  private resumption: ReturnType<typeof createResumption> | undefined;
+  private resumption: ReturnType<typeof createResumption> | undefined = undefined;
 
   constructor(
     caller: UpstreamCaller,

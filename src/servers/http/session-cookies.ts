@@ -57,7 +57,7 @@ export class SessionCookies {
   /** When any replica last stored them, in milliseconds since 1970. */
   storedAt = 0;
   /** Called when there is one of a new name. */
-  onNewName: (() => void) | undefined;
+  onNewName: (() => void) | undefined = undefined;
 
   constructor(server: CookieServer, kept: unknown) {
     this.server = server;

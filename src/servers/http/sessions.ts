@@ -254,7 +254,7 @@ export class ServerSession {
   /** Undefined where none are kept. */
   readonly cookies: SessionCookies | undefined;
   /** The level that was requested last. */
-  logLevel: LogSeverity | undefined;
+  logLevel: LogSeverity | undefined = undefined;
   /** Monotonic milliseconds. */
   usedAt: number;
   storedAt: number;
@@ -273,9 +273,9 @@ export class ServerSession {
   /** The server has no such streams (405). */
   refusesStream = false;
   /** The stream that is held open for questions of the server; undefined until a call needs it. */
-  held: HeldForQuestions | undefined;
+  held: HeldForQuestions | undefined = undefined;
   /** The position in its stream; undefined until an event has an id. */
-  cursor: EventCursor | undefined;
+  cursor: EventCursor | undefined = undefined;
 
   constructor(
     id: string | undefined,

@@ -188,7 +188,7 @@ const DISCOVER = {
 
 class StatelessCall extends ServerCall {
   /** Gets a notification that does not belong to the request. */
-  notify: ServerListeners['notify'] | undefined;
+  notify: ServerListeners['notify'] | undefined = undefined;
 
   constructor(caller: UpstreamCaller, request: UpstreamRequest, timeoutMs: number) {
     const headers = describeInHeaders(request).concat(traceInHeaders(request));

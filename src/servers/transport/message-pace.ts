@@ -154,8 +154,8 @@ class Backlog<Message> {
 export abstract class PacedStream<Message> {
   private readonly pace: MessagePace;
   private messages = 0;
-  private own: Window | undefined;
-  private backlog: Backlog<Message> | undefined;
+  private own: Window | undefined = undefined;
+  private backlog: Backlog<Message> | undefined = undefined;
   /** Nothing is passed on any more. */
   protected isOver = false;
   /** Bytes of messages that wait. */
