@@ -1,10 +1,10 @@
 // The two checks of the gateway that a token passes, over a given key set.
 import type { JsonWebKey } from 'node:crypto';
 import { GatewayError } from '../../src/errors/gateway-error.ts';
-import { createAuthenticate, createChallenge } from '../../src/http/endpoint/bearer.ts';
+import { createChallenge } from '../../src/http/endpoint/bearer.ts';
 import { ACCESS_TOKEN, createTokenParser, verifySignature } from '../../src/logins/auth/jws.ts';
 import { createKeySet } from '../../src/logins/auth/key-set.ts';
-import { createTokenVerifier } from '../../src/logins/auth/token-verifier.ts';
+import { createAuthenticate, createTokenVerifier } from '../../src/logins/auth/token-verifier.ts';
 import { type Clock, systemClock } from '../../src/platform/clock.ts';
 import type { Log } from '../../src/platform/log.ts';
 import { noMetrics } from '../../src/telemetry/metrics/metrics.ts';

@@ -1,4 +1,4 @@
-import type { HttpRequest } from './http-client/connection.ts';
+import type { HttpRequest } from './http-client/http-pool.ts';
 import { stripUri } from './secret-texts.ts';
 import { dropByteOrderMark } from './text.ts';
 

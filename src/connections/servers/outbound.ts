@@ -8,7 +8,7 @@ import { rejectOnAbort } from '../../platform/cancellation.ts';
 import { getErrorCode } from '../../platform/error-code.ts';
 import { type FetchInit, fetchWithLimits, readBody } from '../../platform/fetch-with-limits.ts';
 import { ConnectTimeout } from '../../platform/http-client/connect.ts';
-import { UnsendableHeader } from '../../platform/http-client/connection.ts';
+import { UnsendableHeader } from '../../platform/http-client/http-pool.ts';
 import { type Network, requestPublicHost } from '../../platform/outbound/public-network.ts';
 import { quote } from '../../platform/text.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -1,10 +1,9 @@
-// §5.1, §5.6, RFC 6750 §2.1: checks the Authorization header, challenges clients without a valid token, and records the outcome.
+// §5.6, RFC 6750 §3: challenges to clients without a valid token, and the prefixes of the gateway's own tokens.
 
 import type { Config } from '../../config/config.ts';
-import { fail, GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
+import { GatewayError } from '../../errors/gateway-error.ts';
 import { isStringArray } from '../../platform/json.ts';
-import type { Runtime } from '../../runtime/runtime.ts';
-import { type GatewayRequest, getHeader, readBearerToken, type UserContext } from './message.ts';
+import type { GatewayRequest, UserContext } from './message.ts';
 
 /** Headers of a 401. */
 type Challenge = Readonly<Record<'WWW-Authenticate', string>>;
@@ -65,47 +64,6 @@ function describeRefusal({ key, failure }: GatewayError) {
   if (key !== 'insufficient_scope') return undefined;
   const { scopes } = failure.data ?? {};
   return `error="insufficient_scope"${isStringArray(scopes) ? `, scope="${scopes.join(' ')}"` : ''}`;
-}
-
-/**
- * If a key or a grant has to be fetched, `beforeFetch` is called first, and its error ends the check. With `recording` the metrics
- * have the duration and the result of each check (§4.11).
- *
- * @throws GatewayError with a reason of §7.1 and the challenge, or `key_set_unavailable`.
- */
-export function createAuthenticate(
-  verify: VerifyBearer,
-  getChallenge: GetChallenge,
-  onRefusal?: OnRefusal,
-  recording?: Pick<Runtime, 'metrics' | 'clock'>,
-) {
-  return async function authenticate(
-    request: AuthRequest,
-    beforeFetch?: () => Promise<void>,
-  ): Promise<UserContext> {
-    const startedAt = recording?.clock.monotonic() ?? 0;
-    try {
-      const authorization = getHeader(request, 'authorization') ?? fail('missing_token');
-      const token = readBearerToken(authorization);
-      // No JWT contains a comma: it separates two joined headers.
-      if (token === undefined || token.includes(',')) fail('invalid_format');
-      const user = await verify(token, beforeFetch, request.path);
-      record('success', startedAt);
-      return user;
-    } catch (thrown) {
-      const error = toGatewayError(thrown);
-      const { row, key } = error;
-      // 429: a limit was reached before the token was verified.
-      if (row.status !== 429) record(row.jsonrpc?.reason ?? key, startedAt);
-      if (row.status !== 401) throw error;
-      onRefusal?.(error, request);
-      throw addChallenge(error, getChallenge(request.path));
-    }
-  };
-
-  function record(result: string, startedAt: number) {
-    recording?.metrics.recordAuthAttempt(result, (recording.clock.monotonic() - startedAt) / 1000);
-  }
 }
 
 // §5.11: prefixes of the gateway's own tokens, by which scanners find leaked secrets.

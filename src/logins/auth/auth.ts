@@ -2,7 +2,6 @@
 import { fail } from '../../errors/gateway-error.ts';
 import {
   type AuthRequest,
-  createAuthenticate,
   createChallenge,
   type GetChallenge,
   isOwnToken,
@@ -25,7 +24,7 @@ import {
   type MachineClients,
 } from './machine-clients.ts';
 import { createOwnTokenVerifier } from './own-tokens.ts';
-import { createTokenVerifier, listForeignClaims } from './token-verifier.ts';
+import { createAuthenticate, createTokenVerifier, listForeignClaims } from './token-verifier.ts';
 
 type TokenVerifier = ReturnType<typeof createTokenVerifier>;
 

@@ -1,15 +1,28 @@
-// §5.2–§5.4: verifies access tokens, first the signature, then the claims, on every request; and what claims of all kinds of tokens
-// have in common.
+// §5.1–§5.4: authenticates a request by its bearer token: the Authorization header, then the signature, then the claims; and what
+// claims of all kinds of tokens have in common.
 
 import type { ProviderConfig, RequiredAuthConfig } from '../../config/groups/provider.ts';
 import { fail, type GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
-import { readEmail, type UserContext } from '../../http/endpoint/message.ts';
+import {
+  type AuthRequest,
+  addChallenge,
+  type GetChallenge,
+  type OnRefusal,
+  type VerifyBearer,
+} from '../../http/endpoint/bearer.ts';
+import {
+  getHeader,
+  readBearerToken,
+  readEmail,
+  type UserContext,
+} from '../../http/endpoint/message.ts';
 import { describeIssuerMismatch } from '../../http/oauth-client/provider-metadata.ts';
 import { readUnverifiedClaims } from '../../http/oauth-client/token-answer.ts';
 import { createBoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { isStringArray, type JsonObject } from '../../platform/json.ts';
 import { quote } from '../../platform/text.ts';
+import type { Runtime } from '../../runtime/runtime.ts';
 import { readText } from '../identity/identity.ts';
 import type { VerificationKey } from './jwk.ts';
 import {
@@ -22,6 +35,47 @@ import {
   readPayload,
 } from './jws.ts';
 import type { KeySet } from './key-set.ts';
+
+/**
+ * If a key or a grant has to be fetched, `beforeFetch` is called first, and its error ends the check. With `recording` the metrics
+ * have the duration and the result of each check (§4.11).
+ *
+ * @throws GatewayError with a reason of §7.1 and the challenge, or `key_set_unavailable`.
+ */
+export function createAuthenticate(
+  verify: VerifyBearer,
+  getChallenge: GetChallenge,
+  onRefusal?: OnRefusal,
+  recording?: Pick<Runtime, 'metrics' | 'clock'>,
+) {
+  return async function authenticate(
+    request: AuthRequest,
+    beforeFetch?: () => Promise<void>,
+  ): Promise<UserContext> {
+    const startedAt = recording?.clock.monotonic() ?? 0;
+    try {
+      const authorization = getHeader(request, 'authorization') ?? fail('missing_token');
+      const token = readBearerToken(authorization);
+      // No JWT contains a comma: it separates two joined headers.
+      if (token === undefined || token.includes(',')) fail('invalid_format');
+      const user = await verify(token, beforeFetch, request.path);
+      record('success', startedAt);
+      return user;
+    } catch (thrown) {
+      const error = toGatewayError(thrown);
+      const { row, key } = error;
+      // 429: a limit was reached before the token was verified.
+      if (row.status !== 429) record(row.jsonrpc?.reason ?? key, startedAt);
+      if (row.status !== 401) throw error;
+      onRefusal?.(error, request);
+      throw addChallenge(error, getChallenge(request.path));
+    }
+  };
+
+  function record(result: string, startedAt: number) {
+    recording?.metrics.recordAuthAttempt(result, (recording.clock.monotonic() - startedAt) / 1000);
+  }
+}
 
 interface TokenInspection {
   /** The user that the token names, for the log; may be set for a token with a problem, too. */

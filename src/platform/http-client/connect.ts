@@ -5,7 +5,7 @@ import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { normalizeHost } from '../address.ts';
 import type { Clock } from '../clock.ts';
 import { getErrorCode, isNobodyThere, isShortage } from '../error-code.ts';
-import { type PooledConnection, readInto } from './connection.ts';
+import { type PooledConnection, readInto } from './http-pool.ts';
 
 /** The other end of connections, and how to get there. */
 export interface Destination {

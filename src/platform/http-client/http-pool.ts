@@ -1,15 +1,10 @@
 // Connection pool of one server. Each connection has one request at a time (HTTP/1.1 without pipelining): no head-of-line blocking.
 import { AsyncResource } from 'node:async_hooks';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import { type Clock, createSecondTimer } from '../clock.ts';
 import { createConnect, type Destination } from './connect.ts';
-import {
-  type HttpRequest,
-  PooledConnection,
-  type ResponseHandler,
-  type SentRequest,
-  writeHead,
-} from './connection.ts';
+import { ResponseReader } from './read-response.ts';
 
 interface HttpPoolOptions {
   readonly destination: Destination;
@@ -106,6 +101,7 @@ export class HttpPool {
     return this.origin.runInAsyncScope(this.open, undefined, how);
   }
 
+  /** Another request may be sent, within this many milliseconds where the server says so (`Keep-Alive: timeout`). */
   release(connection: PooledConnection, keptMs: number | undefined): void {
     if (!this.keepsConnections) {
       connection.end(EXPIRED);
@@ -117,6 +113,7 @@ export class HttpPool {
     this.sweep();
   }
 
+  /** Nothing can be sent any more. */
   forget(connection: PooledConnection): void {
     this.connections.delete(connection);
     const at = this.idle.lastIndexOf(connection);
@@ -143,3 +140,243 @@ const createClosed = () => new PoolClosed('the connections to the server were cl
 
 /** Reaches no handler: no request was in flight. */
 const EXPIRED = new Error('the connection was idle for too long');
+
+/** Receives the answer to one request. An error that it throws fails that request. */
+export interface ResponseHandler {
+  onStart(status: number, headers: IncomingHttpHeaders): void;
+  /** The bytes are the handler's own. */
+  onData(bytes: Buffer): void;
+  /** The last call, unless `onError` is. */
+  onEnd(): void;
+  onError(error: Error): void;
+}
+
+/** A request that was sent. Its methods do nothing once the handler got the end, as the connection may be another request's then. */
+export type SentRequest = Pick<PooledConnection, 'pause' | 'resume' | 'abort'>;
+
+/** The server closed the connection, before its answer or in the middle of it. */
+class ConnectionClosed extends Error {
+  override readonly name = 'ConnectionClosed';
+  readonly code = 'ECONNRESET';
+}
+
+/** A class, since each request has one: mostly one that others had before. */
+export class PooledConnection {
+  private readonly owner: HttpPool;
+  private readonly reader = new ResponseReader(this);
+  private readonly connecting = new AbortController();
+  private socket: Socket | undefined = undefined;
+  private handler: ResponseHandler | undefined = undefined;
+  private keptMs: number | undefined = undefined;
+  private isPaused = false;
+  private isOver = false;
+  /** End of the time in which a request may be sent while it is idle, in monotonic milliseconds. */
+  idleUntil = 0;
+
+  constructor(owner: HttpPool) {
+    this.owner = owner;
+  }
+
+  send(head: string, body: string | null, handler: ResponseHandler): void {
+    this.handler = handler;
+    if (this.socket !== undefined) {
+      this.write(this.socket, head, body);
+      return;
+    }
+    this.owner.connect(this, this.connecting.signal).then(
+      (socket) => {
+        this.attach(socket);
+        if (!this.isOver) this.write(socket, head, body);
+      },
+      (error: Error) => this.end(error),
+    );
+  }
+
+  /** The bytes are valid until it returns. */
+  receive(bytes: Buffer): void {
+    if (this.isOver) return;
+    try {
+      this.reader.read(bytes);
+    } catch (error) {
+      this.end(toError(error));
+    }
+  }
+
+  /** Closes it; a handler that waits for an answer gets the error. */
+  end(error: Error): void {
+    const { handler } = this;
+    this.close();
+    handler?.onError(error);
+  }
+
+  // Calls of the sender of the request.
+
+  pause(handler: ResponseHandler): void {
+    if (this.handler !== handler) return;
+    this.isPaused = true;
+    this.socket?.pause();
+  }
+
+  resume(handler: ResponseHandler): void {
+    if (this.handler === handler && this.isPaused) this.goOn();
+  }
+
+  /** Closes the connection; the handler gets nothing more. */
+  abort(handler: ResponseHandler): void {
+    if (this.handler === handler) this.close();
+  }
+
+  // The answer, as it is read.
+
+  onHead(status: number, headers: IncomingHttpHeaders): void {
+    const seconds = KEPT.exec(String(headers['keep-alive'] ?? ''))?.[1];
+    this.keptMs = seconds === undefined ? undefined : Number(seconds) * 1000;
+    this.handler?.onStart(status, headers);
+  }
+
+  onBody(bytes: Buffer): void {
+    this.handler?.onData(bytes);
+  }
+
+  onComplete(isReusable: boolean): void {
+    const { handler, socket } = this;
+    this.handler = undefined;
+    if (this.isPaused) this.goOn();
+    // An answer may come before all of its request is sent: the rest would be taken for the next request.
+    if (isReusable && socket?.writableLength === 0) {
+      // Idle connections do not keep a command running that has its answers.
+      socket.unref();
+      this.owner.release(this, this.keptMs);
+    } else this.close();
+    try {
+      handler?.onEnd();
+    } catch (error) {
+      // The connection may be another request's by now, which this must not fail.
+      handler?.onError(toError(error));
+    }
+  }
+
+  private attach(socket: Socket): void {
+    this.socket = socket;
+    socket
+      .on('error', (error) => this.end(error))
+      .on('end', () => {
+        if (!this.isOver && !this.reader.readEnd()) this.end(new ConnectionClosed(CLOSED));
+      })
+      .on('close', () => this.end(new ConnectionClosed(CLOSED)));
+    if (this.isOver) socket.destroy();
+    else if (socket.destroyed) this.end(new ConnectionClosed(CLOSED));
+  }
+
+  private write(socket: Socket, head: string, body: string | null): void {
+    this.reader.begin();
+    socket.ref();
+    // One string is written in one system call. Only ASCII has the same bytes in a header and in a body.
+    const isAscii = Buffer.byteLength(head) === head.length;
+    if (isAscii) {
+      socket.write(body === null ? head : head + body);
+      return;
+    }
+    socket.write(head, 'latin1');
+    if (body !== null) socket.write(body);
+  }
+
+  private goOn(): void {
+    this.isPaused = false;
+    this.socket?.resume();
+  }
+
+  private close(): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.handler = undefined;
+    this.reader.stop();
+    this.connecting.abort();
+    this.socket?.destroy();
+    this.owner.forget(this);
+  }
+}
+
+/**
+ * Read buffer of all connections: Node's own reads allocate 64 KiB each, and most answers are a kilobyte. Bytes that are kept are
+ * copied before the next read.
+ */
+const shared = Buffer.allocUnsafeSlow(65_536);
+
+/** The option `onread` of the connection's socket. */
+export const readInto = (connection: PooledConnection) => ({
+  buffer: shared,
+  callback(length: number) {
+    connection.receive(shared.subarray(0, length));
+    return true;
+  },
+});
+
+const toError = (thrown: unknown) => (thrown instanceof Error ? thrown : new Error(String(thrown)));
+
+const KEPT = /(?:^|[ ,;])timeout=(\d{1,9})(?![\d.])/i;
+const CLOSED = 'the server closed the connection';
+
+// Writes requests (RFC 9112). Refuses headers that could make two requests of one (request smuggling).
+
+export interface HttpRequest {
+  readonly method: 'GET' | 'POST' | 'DELETE' | 'OPTIONS';
+  /** Path and query. */
+  readonly path: string;
+  /** Lists of names and values in turn: to join them would cost each request an array. */
+  readonly headers: readonly (readonly string[])[];
+  readonly body: string | null;
+}
+
+/** A header that cannot be sent: it concerns this request alone. */
+export class UnsendableHeader extends Error {
+  override readonly name = 'UnsendableHeader';
+}
+
+/** RFC 9110 §5.6.2. */
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const UNSENDABLE = /[^\t\x20-\x7e\x80-\xff]/;
+
+/** Headers of framing, of the connection and for proxies: only this client itself sets them. */
+const OWN = new Set([
+  'connection',
+  'content-length',
+  'expect',
+  'host',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/** True if a header cannot be given to a request, whatever its value. */
+export const isConnectionHeader = (name: string): boolean => OWN.has(name.toLowerCase());
+
+/**
+ * Writes the head of a request with its end. `target` is that of its first line (RFC 9112 §3.2), `own` are the header lines of the
+ * connection.
+ *
+ * @throws UnsendableHeader
+ */
+export function writeHead(
+  { method, headers, body }: HttpRequest,
+  target: string,
+  own: string,
+): string {
+  let head = `${method} ${target} HTTP/1.1\r\n${own}`;
+  for (const list of headers)
+    for (let at = 0; at + 1 < list.length; at += 2) {
+      const name = list[at] ?? '';
+      const value = list[at + 1] ?? '';
+      if (!TOKEN.test(name) || UNSENDABLE.test(value) || OWN.has(name.toLowerCase()))
+        throw new UnsendableHeader('a header of the request cannot be sent');
+      head += `${name}: ${value}\r\n`;
+    }
+  return body === null
+    ? `${head}\r\n`
+    : `${head}content-length: ${Buffer.byteLength(body)}\r\n\r\n`;
+}

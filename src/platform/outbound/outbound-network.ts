@@ -5,9 +5,8 @@ import { type Duplex, Readable } from 'node:stream';
 import { type Clock, systemClock } from '../clock.ts';
 import type { Fetch, FetchInit, FetchResponse } from '../fetch-with-limits.ts';
 import type { Destination } from '../http-client/connect.ts';
-import type { ResponseHandler } from '../http-client/connection.ts';
 import { decodeBody } from '../http-client/content-coding.ts';
-import { HttpPool, PoolClosed } from '../http-client/http-pool.ts';
+import { HttpPool, PoolClosed, type ResponseHandler } from '../http-client/http-pool.ts';
 import {
   connectThrough,
   createProxyAuthorization,

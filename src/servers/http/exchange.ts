@@ -1,17 +1,18 @@
 // One HTTP request to a server (MCP "Streamable HTTP"), and its answer: messages, as JSON or as a stream of events.
 import type { IncomingHttpHeaders } from 'node:http';
 import { GATEWAY_CALLER, type UpstreamCaller, UpstreamError } from '../../mcp/upstream/upstream.ts';
-import type {
-  HttpRequest,
-  ResponseHandler,
-  SentRequest,
-} from '../../platform/http-client/connection.ts';
 import {
   BodyDecoder,
   type DecodedReader,
   readCoding,
 } from '../../platform/http-client/content-coding.ts';
-import { type HttpPool, PoolClosed } from '../../platform/http-client/http-pool.ts';
+import {
+  type HttpPool,
+  type HttpRequest,
+  PoolClosed,
+  type ResponseHandler,
+  type SentRequest,
+} from '../../platform/http-client/http-pool.ts';
 import { cutPieces, isObject, type JsonObject } from '../../platform/json.ts';
 import { createGrowingBuffer, type GrowingBuffer } from '../../platform/memory/user-budgets.ts';
 import { hasByteOrderMark } from '../../platform/text.ts';

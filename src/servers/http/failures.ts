@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { UpstreamError } from '../../mcp/upstream/upstream.ts';
 import { getErrorCode, isNobodyThere, isShortage } from '../../platform/error-code.ts';
-import { UnsendableHeader } from '../../platform/http-client/connection.ts';
+import { UnsendableHeader } from '../../platform/http-client/http-pool.ts';
 import { InvalidResponse } from '../../platform/http-client/read-response.ts';
 import { isObject } from '../../platform/json.ts';
 import { stripUri } from '../../platform/secret-texts.ts';

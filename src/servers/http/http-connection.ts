@@ -9,7 +9,7 @@ import {
 } from '../../mcp/upstream/upstream.ts';
 import { createTurnEnd } from '../../platform/clock.ts';
 import { writeExactJson, writeMembers } from '../../platform/exact-json.ts';
-import type { HttpRequest } from '../../platform/http-client/connection.ts';
+import type { HttpRequest } from '../../platform/http-client/http-pool.ts';
 import { openServerPool } from '../../platform/outbound/outbound-network.ts';
 import { createWarnThrottle } from '../../platform/throttle.ts';
 import type { ServerAccess, SignRequest } from '../credentials/credential-type.ts';

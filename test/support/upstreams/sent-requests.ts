@@ -1,11 +1,11 @@
 // A request over a pool, and what its handler was told.
 import { expect } from 'vitest';
 import type {
+  HttpPool,
   HttpRequest,
   ResponseHandler,
   SentRequest,
-} from '../../../src/platform/http-client/connection.ts';
-import type { HttpPool } from '../../../src/platform/http-client/http-pool.ts';
+} from '../../../src/platform/http-client/http-pool.ts';
 
 export interface Told extends ResponseHandler {
   readonly sent: SentRequest;

@@ -1,7 +1,7 @@
 // Shapes for texts, numbers and flags, with the same rules as settings.
 
 import { MAX_GLOB_LENGTH } from '../../../platform/glob.ts';
-import { isConnectionHeader } from '../../../platform/http-client/connection.ts';
+import { isConnectionHeader } from '../../../platform/http-client/http-pool.ts';
 import { quote } from '../../../platform/text.ts';
 import {
   describeInvalid,
