@@ -31,7 +31,10 @@ beforeEach(async () => {
     }),
   );
   write = (id) => respond(id, RESULT);
-  gateway = await startForTest({ file: { mcpServers: { one: { url: server.url } } } });
+  gateway = await startForTest({
+    file: { mcpServers: { one: { url: server.url } } },
+    env: { METRICS_ENABLED: 'true' },
+  });
 });
 
 async function call(sub = 'ann', version = '2025-11-25', headers = {}) {

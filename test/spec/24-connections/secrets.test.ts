@@ -32,7 +32,7 @@ async function run() {
     await startConnectingGateway({
       clock,
       servers: { it: server.configure() },
-      env: { OAUTH_ACCESS_TTL_SECONDS: '86400' },
+      env: { OAUTH_ACCESS_TTL_SECONDS: '86400', METRICS_ENABLED: 'true' },
     }),
   );
   const browser = gateway.createBrowser({ person: 'ada', account: 'ada@work' });
@@ -90,6 +90,7 @@ const FAILING: readonly TokenBehaviour[] = [
 test('§24.5 whatever fails, no code, token or secret of the server is in a log, the audit log, a metric, a page, an answer, or readable in the store', async () => {
   const { server, gateway, browser, user } = await run();
   const metrics = await (await fetch(`${gateway.baseUrl}/metrics`)).text();
+  expect(metrics).toContain('# EOF');
   const places = {
     log: JSON.stringify(gateway.log),
     audit: gateway.auditText(),

@@ -1,13 +1,13 @@
 // §25 to §27: what begins where nothing holds it back does not go on where something does: calls that wait for an answer,
 // sessions of another path, and streams that are open while the configuration changes.
 import { describe, expect, test } from 'vitest';
-import { openEvents } from '../../support/clients/event-stream.ts';
+import { type EventStream, openEvents } from '../../support/clients/event-stream.ts';
 import { BOTH_TYPES, openClient } from '../../support/clients/session-client.ts';
 import { ASKABLE, LOG_LEVEL, statelessRequest } from '../../support/clients/stateless.ts';
 import { CONTROLS, type Control } from '../../support/control/controls.ts';
 import { type Params, toRetry } from '../../support/control/era-clients.ts';
 import { type Speaking, startSpeakingGateway } from '../../support/control/speaking-gateway.ts';
-import { SERVERS } from '../../support/control/ways.ts';
+import { SERVERS, type ServerName } from '../../support/control/ways.ts';
 import { CLIENT_MARK, SERVER_MARK } from '../../support/guards/speaking-server.ts';
 
 const FREE: Control = { title: 'nothing', holds: () => false };
@@ -48,29 +48,11 @@ async function suspend(
   return { ...params, ...retry };
 }
 
-const HOLDING = CONTROLS.filter(({ title, paths }) => title !== 'nothing' && paths === undefined);
-
 describe('a call that waits for an answer', () => {
   test.each(SERVERS)('§25 goes on with it where nothing has changed: %s', async (server) => {
     const speaking = await startSpeakingGateway(FREE);
     const waiting = await suspend(speaking, server);
     expect(await call(speaking, waiting)).toMatch(new RegExp(`${SERVER_MARK} asked|accept`));
-  });
-
-  test.each(HOLDING)('§25 does not go on by what holds since: $title', async (control) => {
-    const speaking = await startSpeakingGateway(FREE);
-    const suspended = new Map<string, Params>();
-    for (const server of SERVERS)
-      suspended.set(server, await suspend(speaking, server, control.answer));
-    await speaking.change(control);
-    const passed: string[] = [];
-    for (const [server, waiting] of suspended) {
-      const way = { kind: 'tools', server } as const;
-      if (!control.holds({ ...WAY, ...way, server: way.server as 'own' })) continue;
-      const told = await call(speaking, waiting);
-      if (told.includes(SERVER_MARK)) passed.push(`${server}: ${told}`);
-    }
-    expect(passed).toEqual([]);
   });
 
   test.each([
@@ -133,39 +115,6 @@ test('§25 a session of one path is unknown at another, in each direction', asyn
   }
 });
 
-describe('a stream that is open', () => {
-  test.each(HOLDING)('§25 tells nothing of what is held back since: $title', async (control) => {
-    const speaking = await startSpeakingGateway(FREE);
-    const { gateway } = speaking;
-    const client = await openClient(gateway);
-    await client.ask('tools/list');
-    await client.ask('logging/setLevel', { level: 'debug' });
-    const stream = await client.watch();
-    const uri = 'local://r';
-    await client.ask('resources/subscribe', { uri });
-    expect((await stream.next()).params).toEqual({ uri });
-    await speaking.change(control);
-    // Whoever is told that something changed reads it anew: what is held back is not there.
-    const told: string[] = [];
-    const reading = (async () => {
-      for await (const { data } of stream) told.push(data);
-    })();
-    const again = await client.ask('resources/subscribe', { uri });
-    await client.call('local__tell', SAID, { progressToken: 'p' }).then(async (answer) => {
-      if (answer.isStream) await answer.rest();
-      else await answer.text();
-    });
-    stream.hangUp();
-    await reading.catch(() => {});
-    const isHeld = control.holds({ ...WAY, kind: 'resources', server: 'local' });
-    if (isHeld && control.isOfAnswers !== true) {
-      expect(again.error ?? again.result).not.toEqual({});
-      expect(told.filter((line) => line.includes(uri))).toEqual([]);
-    }
-    expect(told.filter((line) => line.includes(SERVER_MARK))).toEqual([]);
-  });
-});
-
 /** `test://r` and so on: of each server one that it lists, and one of its template. */
 const URIS = ['own://r', 'test://r', 'test://t/1', 'local://r', 'local://t/1', 'now://r'];
 
@@ -201,30 +150,94 @@ test.each(CONTROLS.filter(({ isOfAnswers }) => isOfAnswers !== true))(
   },
 );
 
-test.each(HOLDING)(
-  '§25 a stream of a stateless client that is open tells nothing of what is held back since: $title',
-  async (control) => {
-    const speaking = await startSpeakingGateway(FREE);
-    const { stream, accepted } = await listen(speaking, '/mcp');
-    expect(accepted).toContain('local://r');
-    // The program tells of a change of each as soon as somebody subscribes: before the change of the rules.
-    const first = await stream.next();
-    const second = await stream.next();
-    expect([first.params.uri, second.params.uri].sort()).toEqual(['local://r', 'local://t/1']);
-    await speaking.change(control);
-    const told: string[] = [];
-    const reading = (async () => {
-      for await (const { data } of stream) told.push(data);
-    })();
+/** Begins something where nothing is held; resolves to what looks, once something holds, that it does not go on. */
+type Begin = (speaking: Speaking, control: Control) => Promise<() => Promise<void>>;
+
+const suspendCalls: Begin = async (speaking, control) => {
+  const suspended: { readonly server: ServerName; readonly waiting: Params }[] = [];
+  for (const server of SERVERS)
+    suspended.push({ server, waiting: await suspend(speaking, server, control.answer) });
+  return async () => {
+    const passed: string[] = [];
+    for (const { server, waiting } of suspended) {
+      if (!control.holds({ ...WAY, kind: 'tools', server })) continue;
+      const told = await call(speaking, waiting);
+      if (told.includes(SERVER_MARK)) passed.push(`${server}: ${told}`);
+    }
+    expect(passed).toEqual([]);
+  };
+};
+
+/** Whoever is told that something changed reads it anew: what is held back is not there. */
+function collectTold(stream: EventStream) {
+  const told: string[] = [];
+  const reading = (async () => {
+    for await (const { data } of stream) told.push(data);
+  })();
+  return async (): Promise<readonly string[]> => {
+    stream.hangUp();
+    await reading.catch(() => {});
+    return told;
+  };
+}
+
+const holdsResources = (control: Control): boolean =>
+  control.isOfAnswers !== true && control.holds({ ...WAY, kind: 'resources', server: 'local' });
+
+const watchInSession: Begin = async (speaking, control) => {
+  // A program of its own, which tells of what this user subscribes to.
+  const token = await speaking.gateway.issuer.sign({ sub: 'watches-in-a-session' });
+  const client = await openClient(speaking.gateway, { token });
+  await client.ask('tools/list');
+  await client.ask('logging/setLevel', { level: 'debug' });
+  const stream = await client.watch();
+  const uri = 'local://r';
+  await client.ask('resources/subscribe', { uri });
+  expect((await stream.next()).params).toEqual({ uri });
+  return async () => {
+    const endReading = collectTold(stream);
+    const again = await client.ask('resources/subscribe', { uri });
+    await client.call('local__tell', SAID, { progressToken: 'p' }).then(async (answer) => {
+      if (answer.isStream) await answer.rest();
+      else await answer.text();
+    });
+    const told = await endReading();
+    if (holdsResources(control)) {
+      expect(again.error ?? again.result).not.toEqual({});
+      expect(told.filter((line) => line.includes(uri))).toEqual([]);
+    }
+    expect(told.filter((line) => line.includes(SERVER_MARK))).toEqual([]);
+  };
+};
+
+const listenStateless: Begin = async (speaking, control) => {
+  const { stream, accepted } = await listen(speaking, '/mcp');
+  expect(accepted).toContain('local://r');
+  // The program tells of a change of each as soon as somebody subscribes: before the change of the rules.
+  const first = await stream.next();
+  const second = await stream.next();
+  expect([first.params.uri, second.params.uri].sort()).toEqual(['local://r', 'local://t/1']);
+  return async () => {
+    const endReading = collectTold(stream);
     // Whoever else subscribes makes it tell of a change again.
     const other = await openClient(speaking.gateway);
     await other.ask('resources/subscribe', { uri: 'local://r' });
     await call(speaking, { name: 'local__tell', arguments: SAID });
-    stream.hangUp();
-    await reading.catch(() => {});
-    const isHeld = control.holds({ ...WAY, kind: 'resources', server: 'local' });
-    if (isHeld && control.isOfAnswers !== true)
+    const told = await endReading();
+    if (holdsResources(control))
       expect(told.filter((line) => line.includes('local://'))).toEqual([]);
     expect(told.filter((line) => line.includes(SERVER_MARK))).toEqual([]);
+  };
+};
+
+test.each(CONTROLS.filter(({ title, paths }) => title !== 'nothing' && paths === undefined))(
+  '§25 calls that wait for an answer, and streams that are open in either era, do not go on by what holds since: $title',
+  async (control) => {
+    const speaking = await startSpeakingGateway(FREE);
+    const looks: (() => Promise<void>)[] = [];
+    for (const begin of [suspendCalls, listenStateless, watchInSession])
+      looks.push(await begin(speaking, control));
+    await speaking.change(control);
+    for (const look of looks) await look();
   },
 );

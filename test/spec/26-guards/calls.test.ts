@@ -85,7 +85,10 @@ async function startServer() {
 const server = useShared(startServer);
 
 const start = async (guards: readonly object[], more: object = {}) =>
-  startForTest({ file: { mcpServers: { raw: server.url }, guards, ...more } });
+  startForTest({
+    file: { mcpServers: { raw: server.url }, guards, ...more },
+    env: { METRICS_ENABLED: 'true' },
+  });
 
 /** What the server was sent last. */
 const lastParams = (method: string) =>

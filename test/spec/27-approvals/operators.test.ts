@@ -20,7 +20,7 @@ import { writeGuard } from '../../support/guards/module-guard.ts';
 const start = (options: Parameters<typeof startAskingGateway>[1] = {}) =>
   startAskingGateway('operator', {
     ...options,
-    env: OPERATED,
+    env: { ...OPERATED, METRICS_ENABLED: 'true' },
     file: { clients: PROGRAMS, ...options?.file },
   });
 

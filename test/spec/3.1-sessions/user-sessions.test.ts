@@ -31,7 +31,11 @@ async function waitForNextExpiry(redis: Redis): Promise<void> {
 
 describe('a user at MCP_USER_SESSIONS_MAX', () => {
   const { catalog } = createChangingResources();
-  const env = { MCP_USER_SESSIONS_MAX: String(MAX), MCP_STREAMS: 'true' };
+  const env = {
+    MCP_USER_SESSIONS_MAX: String(MAX),
+    MCP_STREAMS: 'true',
+    METRICS_ENABLED: 'true',
+  };
   const pair = useShared(() => startTwoReplicas({ env, deps: { catalog } }));
   let both: readonly TestGateway[];
   beforeAll(() => {

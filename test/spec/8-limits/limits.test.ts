@@ -13,7 +13,11 @@ async function start(env: Readonly<Record<string, string>>): Promise<void> {
   clock = manualClock(NOW);
   gateway = closeAfterTest(
     await startGateway({
-      env: { OAUTH_AUTHORIZATION_URL: 'https://provider.example/authorize', ...env },
+      env: {
+        OAUTH_AUTHORIZATION_URL: 'https://provider.example/authorize',
+        METRICS_ENABLED: 'true',
+        ...env,
+      },
       deps: { clock },
     }),
   );

@@ -15,7 +15,9 @@ const LIMITS = {
 type Env = Readonly<Record<string, string>>;
 
 const start = async (mode: string, env: Env = {}) =>
-  closeAfterTest(await startBroker({ OAUTH_MODE: mode, ...LIMITS, ...env }));
+  closeAfterTest(
+    await startBroker({ OAUTH_MODE: mode, ...LIMITS, METRICS_ENABLED: 'true', ...env }),
+  );
 
 /** What the provider answers in proxy mode, where its tokens are those of clients. */
 const answerTokens = async ({ sign, answer }: Broker, refreshToken: string): Promise<void> =>

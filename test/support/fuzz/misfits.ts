@@ -7,6 +7,9 @@ const KINDS: readonly unknown[] = [
   ...[[], {}, [null], ['text', 7], { a: null, type: 7 }],
 ];
 
+/** So many follow one another with the same path. */
+export const KINDS_OF_MISFITS = KINDS.length;
+
 export interface Misfit {
   /** Names and positions, with dots between them. */
   readonly path: string;

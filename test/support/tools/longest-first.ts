@@ -4,7 +4,11 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const LONG = [
   /clients\/browser-(site|site-widths|playground|admin|axe)\.test/,
   /(4\.4-mcp\/mutations|18-upstreams\/(suspended-calls-model|reload-model|one-callers-failure|slow-lists)|4\.1-endpoints\/slow)\.test/,
+  // These wait by the clock of the system.
+  /(24-connections\/(keeping|renewal-fails|redirect-uris|token-queue)|(15-streams|29-tasks)\/replicas)\.test/,
+  /(25-control\/ways\S*|28-replay\/replay|18-upstreams\/(subscriptions-model|missed-lists)|4\.6-client-id-metadata\/cache)\.test/,
   /process\/(upstream-restarts|watch|workers|workers-end|config-file|held-store|program-users|lock-approve|demo)\.test/,
+  /process\/(start-errors|doctor-store|command-line|restart|audit|shutdown|lock-served)\.test/,
   /process\/(image|package|starter|helm-chart|monitoring|compose)\.test/,
   /contract\/upstream-stdio\.test/,
   /clients\/browser/,

@@ -41,7 +41,9 @@ async function record(redis: Redis): Promise<[string, string][]> {
 }
 
 describe('messages between replicas', () => {
-  const pair = useShared(() => startTwoReplicas({ deps: { catalog } }));
+  const pair = useShared(() =>
+    startTwoReplicas({ env: { METRICS_ENABLED: 'true' }, deps: { catalog } }),
+  );
   let redis: Redis;
   let heard: [string, string][];
   let client: SessionClient;
@@ -167,7 +169,10 @@ describe('what is logged of messages that were dropped', () => {
   const clock = manualClock();
   const pair = useShared(() =>
     startTwoReplicas(
-      { env: { OAUTH_STATE_SECRET: SECRETS[0] ?? '' }, deps: { catalog, clock } },
+      {
+        env: { OAUTH_STATE_SECRET: SECRETS[0] ?? '', METRICS_ENABLED: 'true' },
+        deps: { catalog, clock },
+      },
       { env: { OAUTH_STATE_SECRET: SECRETS[1] ?? '' } },
     ),
   );
@@ -207,7 +212,7 @@ describe('messages of other versions', () => {
     const start = Date.now();
     const pair = closeAfterTest(
       await startTwoReplicas(
-        { deps: { catalog, clock: manualClock(start) } },
+        { env: { METRICS_ENABLED: 'true' }, deps: { catalog, clock: manualClock(start) } },
         { deps: { clock: manualClock(start + ms) } },
       ),
     );
