@@ -5,7 +5,7 @@ import { isAppUri, readSharedUri, toOwnUri, toSharedUri } from './apps/app-tools
 import type { BuiltIn } from './built-in.ts';
 import { findTemplate } from './find-template.ts';
 import type { JoinedList, JoinedPart } from './join-lists.ts';
-import type { Plan, PlannedServer } from './plan.ts';
+import type { Plan, PlannedServer, Who } from './plan.ts';
 import { BUILT_IN, type Entry, type PreparedList } from './prepare-list.ts';
 import { findInSkillFolder, findSkillFile } from './skills/skill-files.ts';
 import {
@@ -14,7 +14,6 @@ import {
   type FoundResource,
   type ListView,
   mayUseSome,
-  type Who,
 } from './view.ts';
 
 const NOTHING: readonly Entry[] = [];

@@ -8,10 +8,10 @@ import type { UpstreamDescription } from '../mcp/upstream/upstream.ts';
 import { isObject } from '../platform/json.ts';
 import { CallerLists } from './caller-lists.ts';
 import { cleanForeignText } from './clean-item.ts';
-import type { PlannedServer } from './plan.ts';
+import { type PlannedServer, toWho, type Who } from './plan.ts';
 import { BUILT_IN } from './prepare-list.ts';
 import { findBuiltIn, type ServedPath, seesSome } from './served-path.ts';
-import { mayUseSome, toWho, type Who } from './view.ts';
+import { mayUseSome } from './view.ts';
 
 const toOffers = (has: (name: keyof Offers) => boolean): Offers => ({
   tools: has('tools'),

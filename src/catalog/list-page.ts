@@ -16,10 +16,10 @@ import { isObject, type JsonObject } from '../platform/json.ts';
 import { CAPACITY } from '../platform/memory/capacity.ts';
 import { nameOwner } from '../store/keys.ts';
 import { isSameList } from './join-lists.ts';
-import type { Plan } from './plan.ts';
+import { type Plan, toLister } from './plan.ts';
 import { type Entry, showNumbers } from './prepare-list.ts';
 import { createIsVisible, isAnyDown, JUDGED_AT_ONCE, type ServedPath } from './served-path.ts';
-import { type ListView, toLister, toShownItem, toShownName } from './view.ts';
+import { type ListView, toShownItem, toShownName } from './view.ts';
 
 /** Many clients read only the first page. */
 const PAGE_SIZE = 1_000;

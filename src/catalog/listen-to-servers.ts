@@ -12,10 +12,11 @@ import { isObject, type JsonObject } from '../platform/json.ts';
 import { createPassWhenKnown } from '../platform/single-flight.ts';
 import { createBatch } from '../platform/throttle.ts';
 import { listClientUris } from './apps/app-tools.ts';
+import { toWho, type Who } from './plan.ts';
 import { BUILT_IN } from './prepare-list.ts';
 import { findBuiltIn, guardUri, type ServedPath, seesSome, toItem } from './served-path.ts';
 import type { Server } from './server.ts';
-import { mayUseSome, toWho, type View, type Who } from './view.ts';
+import { mayUseSome, type View } from './view.ts';
 
 // Subscriptions to resources.
 

@@ -20,8 +20,9 @@ import {
 import { cutJson, type JsonPath } from '../platform/splice-json.ts';
 import { isAppUri, listAppUris, toMovedUri, toSharedUri } from './apps/app-tools.ts';
 import { nameLinkOwner } from './linked-resources.ts';
+import type { Who } from './plan.ts';
 import type { ServedPath } from './served-path.ts';
-import { failAtServer, type Who } from './view.ts';
+import { failAtServer } from './view.ts';
 
 /** Sends a request to the server of this name. */
 export type PassOn = (

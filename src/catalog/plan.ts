@@ -1,11 +1,14 @@
 // The plan of one configuration: everything that follows from the file, and the plan that is served now.
 
 import type { Guards } from '../mcp/calls/guards.ts';
-import { ALLOWED, type Policies } from '../mcp/calls/policy.ts';
+import { ALLOWED, type Policies, type PolicyCaller } from '../mcp/calls/policy.ts';
 import { type ApprovableServer, type Lock, NO_LOCK } from '../mcp/catalog/approved-items.ts';
+import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
 import type { CheckSchema } from '../mcp/catalog/foreign-schema.ts';
 import { decodeResource } from '../mcp/catalog/resource-text.ts';
+import type { CallerContext, IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
 import { LIST_KINDS, type ListKind } from '../mcp/protocol/list-kinds.ts';
+import { TASKS } from '../mcp/protocol/revisions.ts';
 import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';
 import type { ServersConfig, UpstreamConfig } from '../mcp/upstream/upstream-config.ts';
 import { computeOnce } from '../platform/bounded-map.ts';
@@ -14,6 +17,7 @@ import type { Log } from '../platform/log.ts';
 import { type BuiltIn, guardBuiltIn } from './built-in.ts';
 import { createWarnOfItem, isNameAllowed, type WarnOfItem } from './check-item.ts';
 import { createJoinLists, indexEntries, type JoinedList, type JoinedPart } from './join-lists.ts';
+import type { Patience } from './list-cache.ts';
 import type { ListGuards } from './list-guards.ts';
 import {
   createNaming,
@@ -289,3 +293,51 @@ const IGNORED = () => {};
 const NOWHERE = -1;
 
 const compile = (globs: readonly string[]) => ({ globs, fits: globs.map(compileGlob) });
+
+// The callers of a plan.
+
+/** A caller, as servers, rules and lists know it. */
+export interface Who {
+  readonly upstream: UpstreamCaller;
+  readonly policy: PolicyCaller;
+  /** Context of the call in progress; without one the built-in catalogue is not asked, and its last list is used. */
+  readonly context: CallerContext | undefined;
+  readonly patience: Patience;
+}
+
+/** `context` is that of the call in progress, if there is one. */
+export const toWho = (
+  { user, session, client: capabilities, clientId, view }: IdentifiedCaller,
+  context?: CallerContext,
+  patience: Patience = 'forCall',
+): Who => ({
+  upstream: {
+    user,
+    clientId,
+    sessionId: session?.sessionId,
+    // Sessions have no tasks (§29).
+    capabilities:
+      session === undefined || capabilities.extensions?.[TASKS] === undefined
+        ? capabilities
+        : withoutTasks(capabilities),
+  },
+  policy: { user, clientId, view },
+  context,
+  patience,
+});
+
+/** The caller of a list. Without a session, the list itself says how soon to ask again. */
+export function toLister(
+  context: CallerContext,
+  hub: { hasStream(sessionId: string): boolean },
+): Who {
+  const { session, takesStream } = context;
+  const canBeTold =
+    session === undefined || takesStream === true || hub.hasStream(session.sessionId);
+  return toWho(context, context, canBeTold ? 'told' : 'untold');
+}
+
+function withoutTasks(capabilities: ClientCapabilities): ClientCapabilities {
+  const { [TASKS]: _, ...extensions } = capabilities.extensions ?? {};
+  return { ...capabilities, extensions };
+}

@@ -27,11 +27,11 @@ import { JsonNumber } from '../platform/exact-json.ts';
 import { isObject, isStringArray, type JsonObject } from '../platform/json.ts';
 import { readExact, toRawJson } from '../platform/noted-json.ts';
 import { failGone, type PassOn } from './pass-on.ts';
-import type { ServedPlan } from './plan.ts';
+import { type ServedPlan, toWho, type Who } from './plan.ts';
 import { BUILT_IN, type Entry } from './prepare-list.ts';
 import { findBuiltIn, findDenial, isUnseen, type ServedPath, toItem } from './served-path.ts';
 import type { Server } from './server.ts';
-import { type FoundItem, failAbsent, toWho, type Who } from './view.ts';
+import { type FoundItem, failAbsent } from './view.ts';
 import type { FindItem } from './views.ts';
 
 export function createResolveTarget(

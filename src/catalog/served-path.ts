@@ -14,9 +14,9 @@ import { type Clock, createTurns, type Turns } from '../platform/clock.ts';
 import { isObject, type JsonObject } from '../platform/json.ts';
 import type { createChangeHub, createMissedLists } from './change-hub.ts';
 import type { createLinkedResources } from './linked-resources.ts';
-import type { Plan, ServedPlan } from './plan.ts';
+import type { Plan, ServedPlan, Who } from './plan.ts';
 import type { Entry } from './prepare-list.ts';
-import type { FoundResource, View, Who } from './view.ts';
+import type { FoundResource, View } from './view.ts';
 
 export interface ServedPath {
   readonly view: View;

@@ -31,6 +31,7 @@ import {
   type Plan,
   type PlannedServer,
   ServedPlan,
+  toWho,
 } from './plan.ts';
 import { createNaming, selectTools, toJudgedList } from './prepare-list.ts';
 import { createComplete, createResolveTarget } from './resolve-target.ts';
@@ -38,7 +39,7 @@ import { createSearchCatalog } from './search/search-catalog.ts';
 import { createAccess, findBuiltIn, type ServedPath } from './served-path.ts';
 import { createServer, type Server } from './server.ts';
 import { createServeSkills } from './skills/serve-skills.ts';
-import { toWho, type View } from './view.ts';
+import type { View } from './view.ts';
 import { createCuratedView, createFindItem, createJoinedView, createServerView } from './views.ts';
 
 /** All that catalogues are made of. */

@@ -1,29 +1,15 @@
-// §18.2: views, each the offer of one path, and the callers who look at them.
+// §18.2: views, each the offer of one path.
 
 import { failUpstream } from '../errors/gateway-error.ts';
-import type { PolicyCaller } from '../mcp/calls/policy.ts';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
-import type { ClientCapabilities } from '../mcp/catalog/client-requests.ts';
-import type { CallerContext, IdentifiedCaller } from '../mcp/catalog/served-catalog.ts';
 import type { ListKind } from '../mcp/protocol/list-kinds.ts';
-import { TASKS } from '../mcp/protocol/revisions.ts';
 import type { UpstreamCaller } from '../mcp/upstream/upstream.ts';
 import { DEFAULT_TTL_MS } from './fetch-list.ts';
 import type { JoinedList } from './join-lists.ts';
-import type { Patience } from './list-cache.ts';
-import type { Plan, PlannedServer } from './plan.ts';
+import type { Plan, PlannedServer, Who } from './plan.ts';
 import type { Entry } from './prepare-list.ts';
 import type { Server } from './server.ts';
 import type { ViewConfig } from './view-shape.ts';
-
-/** The caller of a view. */
-export interface Who {
-  readonly upstream: UpstreamCaller;
-  readonly policy: PolicyCaller;
-  /** Context of the call in progress; without one the built-in catalogue is not asked, and its last list is used. */
-  readonly context: CallerContext | undefined;
-  readonly patience: Patience;
-}
 
 /**
  * The offer of one path: `/mcp` all, `/mcp/<server>` one server, `/mcp/<view>` what the configuration file says (§25). Rules are
@@ -94,43 +80,6 @@ export interface FoundResource {
   /** As clients of `/mcp` see it, and as rules name it. */
   readonly uri: string;
   readonly annotations: Entry['annotations'];
-}
-
-/** `context` is that of the call in progress, if there is one. */
-export const toWho = (
-  { user, session, client: capabilities, clientId, view }: IdentifiedCaller,
-  context?: CallerContext,
-  patience: Patience = 'forCall',
-): Who => ({
-  upstream: {
-    user,
-    clientId,
-    sessionId: session?.sessionId,
-    // Sessions have no tasks (§29).
-    capabilities:
-      session === undefined || capabilities.extensions?.[TASKS] === undefined
-        ? capabilities
-        : withoutTasks(capabilities),
-  },
-  policy: { user, clientId, view },
-  context,
-  patience,
-});
-
-/** The caller of a list. Without a session, the list itself says how soon to ask again. */
-export function toLister(
-  context: CallerContext,
-  hub: { hasStream(sessionId: string): boolean },
-): Who {
-  const { session, takesStream } = context;
-  const canBeTold =
-    session === undefined || takesStream === true || hub.hasStream(session.sessionId);
-  return toWho(context, context, canBeTold ? 'told' : 'untold');
-}
-
-function withoutTasks(capabilities: ClientCapabilities): ClientCapabilities {
-  const { [TASKS]: _, ...extensions } = capabilities.extensions ?? {};
-  return { ...capabilities, extensions };
 }
 
 /** An error, not a result: the tool may not exist, and series of metrics are named after tools. */

@@ -18,7 +18,7 @@ import {
 import { CallerLists, findIn, isCalled, isComplete } from './caller-lists.ts';
 import { findTemplate } from './find-template.ts';
 import { indexEntries } from './join-lists.ts';
-import type { Plan, PlannedServer, Selection, ServedPlan } from './plan.ts';
+import type { Plan, PlannedServer, Selection, ServedPlan, Who } from './plan.ts';
 import { BUILT_IN, type Entry, type PreparedList } from './prepare-list.ts';
 import { JUDGED_AT_ONCE, type ServedPath } from './served-path.ts';
 import { findInSkillFolder, findSkillFile } from './skills/skill-files.ts';
@@ -30,7 +30,6 @@ import {
   mayUseSome,
   toShownName,
   type View,
-  type Who,
 } from './view.ts';
 
 export function createJoinedView(served: ServedPlan): View {

@@ -8,11 +8,17 @@ import type { JsonObject } from '../../platform/json.ts';
 import { createBuiltIn } from '../built-in.ts';
 import type { FetchedList } from '../fetch-list.ts';
 import { createJoinLists } from '../join-lists.ts';
-import { type CatalogSetup, createPlannedView, listGuardServers, type Plan } from '../plan.ts';
+import {
+  type CatalogSetup,
+  createPlannedView,
+  listGuardServers,
+  type Plan,
+  toWho,
+} from '../plan.ts';
 import { createNaming, createPrepareList, type Entry } from '../prepare-list.ts';
 import { listSearched } from '../search/search-catalog.ts';
 import { loadCountTokens } from '../search/search-tools.ts';
-import { toWho, type View } from '../view.ts';
+import type { View } from '../view.ts';
 
 export interface ListCost {
   readonly kind: 'all' | 'server' | 'view';

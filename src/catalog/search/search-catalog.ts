@@ -18,9 +18,10 @@ import { quote } from '../../platform/text.ts';
 import { isVisibleTo } from '../apps/app-tools.ts';
 import { indexEntries } from '../join-lists.ts';
 import { createListPage } from '../list-page.ts';
+import { toLister, toWho, type Who } from '../plan.ts';
 import { BUILT_IN, type Entry } from '../prepare-list.ts';
 import { createIsVisible, JUDGED_AT_ONCE, type ServedPath } from '../served-path.ts';
-import { type ListView, toLister, toWho, type View, type Who } from '../view.ts';
+import type { ListView, View } from '../view.ts';
 import type { ViewConfig } from '../view-shape.ts';
 import { rank, readQuery } from './rank.ts';
 import {

@@ -16,6 +16,7 @@ import { findIn } from '../caller-lists.ts';
 import { NO_LIST } from '../fetch-list.ts';
 import { renameSkill } from '../join-lists.ts';
 import type { PassOn } from '../pass-on.ts';
+import { toWho, type Who } from '../plan.ts';
 import { BUILT_IN, type Entry, toJudgedList } from '../prepare-list.ts';
 import {
   findBuiltIn,
@@ -25,14 +26,7 @@ import {
   type ServedPath,
   toItem,
 } from '../served-path.ts';
-import {
-  type FoundResource,
-  failAtServer,
-  toShownItem,
-  toWho,
-  type View,
-  type Who,
-} from '../view.ts';
+import { type FoundResource, failAtServer, toShownItem, type View } from '../view.ts';
 import { findSkillAround, isRenamed, locateFile } from './skill-files.ts';
 
 export function createServeSkills(
