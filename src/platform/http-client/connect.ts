@@ -1,11 +1,10 @@
 // Opens connections to one server: TCP, TLS where its address says so, and a tunnel where a proxy is in between.
-import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { connect as connectTcp, isIP, type OnReadOpts, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { normalizeHost } from '../address.ts';
 import type { Clock } from '../clock.ts';
 import { getErrorCode, isNobodyThere, isShortage } from '../error-code.ts';
-import { type PooledConnection, readInto } from './http-pool.ts';
 
 /** The other end of connections, and how to get there. */
 export interface Destination {
@@ -32,8 +31,10 @@ interface PendingConnection {
   readonly clock: Clock;
   /** Ends the connection while it is opened. */
   readonly signal: AbortSignal;
-  /** Receives what the server sends. */
-  readonly reader: PooledConnection;
+  /** Receives what the server sends, in a buffer that other connections use, too. */
+  readonly onread: OnReadOpts;
+  /** The same through a tunnel, which has buffers of its own. */
+  receive(bytes: Buffer): void;
 }
 
 /** Returns a function that opens connections. TLS resumes the session of an earlier connection, which saves a round trip. */
@@ -54,10 +55,10 @@ export function createConnect(
     });
   }
 
-  function open({ clock, reader }: PendingConnection, signal: AbortSignal): Promise<Socket> {
-    if (isSecure && openTunnel !== undefined) return openThrough(openTunnel, reader, signal);
+  function open(how: PendingConnection, signal: AbortSignal): Promise<Socket> {
+    if (isSecure && openTunnel !== undefined) return openThrough(openTunnel, how, signal);
     let hasAddress = isIP(host) !== 0;
-    const plain = { ...KEPT_ALIVE, port, onread: readInto(reader) };
+    const plain = { ...KEPT_ALIVE, port, onread: how.onread };
     const onAddress = () => {
       hasAddress = true;
     };
@@ -75,7 +76,7 @@ export function createConnect(
       },
       signal,
       (task) =>
-        afterReading(clock, timeoutMs / 2, () => {
+        afterReading(how.clock, timeoutMs / 2, () => {
           // A second look-up of its address would only delay all.
           if (hasAddress) task();
         }),
@@ -84,12 +85,12 @@ export function createConnect(
 
   async function openThrough(
     tunnelling: NonNullable<Destination['openTunnel']>,
-    reader: PooledConnection,
+    how: PendingConnection,
     signal: AbortSignal,
   ): Promise<Socket> {
     const tunnel = await tunnelling(signal);
     const socket = connectTls({ ...secure, ...named, session, socket: tunnel });
-    socket.on('data', (bytes) => reader.receive(bytes));
+    socket.on('data', (bytes) => how.receive(bytes));
     return whenOpen(keepSession(socket), 'secureConnect', signal);
   }
 

@@ -97,7 +97,12 @@ export class HttpPool {
   // Calls of the connections.
 
   connect(connection: PooledConnection, signal: AbortSignal): Promise<Socket> {
-    const how = { clock: this.clock, signal, reader: connection };
+    const how = {
+      clock: this.clock,
+      signal,
+      onread: readInto(connection),
+      receive: (bytes: Buffer) => connection.receive(bytes),
+    };
     return this.origin.runInAsyncScope(this.open, undefined, how);
   }
 
@@ -304,7 +309,7 @@ export class PooledConnection {
 const shared = Buffer.allocUnsafeSlow(65_536);
 
 /** The option `onread` of the connection's socket. */
-export const readInto = (connection: PooledConnection) => ({
+const readInto = (connection: PooledConnection) => ({
   buffer: shared,
   callback(length: number) {
     connection.receive(shared.subarray(0, length));
