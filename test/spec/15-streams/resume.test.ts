@@ -11,7 +11,7 @@ let clock: ManualClock;
 const gateway = useFreshGateway(() => {
   clock = manualClock();
   calls.clear();
-  return { env: { METRICS_ENABLED: 'true' }, deps: { catalog, clock } };
+  return { deps: { catalog, clock } };
 });
 
 let client: SessionClient;

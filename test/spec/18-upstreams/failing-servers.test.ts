@@ -35,10 +35,7 @@ const call = async (gateway: CatalogGateway, session: string, method: string, pa
 test('§18.4 down: its tools are missing from lists, and answer what a model can read; then it is back', async () => {
   const server = await startListingServer(LISTING);
   const other = await serve({ tools: [buildTool('t')] });
-  const gateway = await start({
-    file: { mcpServers: { a: server.url, other: other.url } },
-    env: { METRICS_ENABLED: 'true' },
-  });
+  const gateway = await start({ file: { mcpServers: { a: server.url, other: other.url } } });
   const session = await gateway.open();
   expect(await gateway.listNames('tools/list', session)).toEqual(['a__t', 'other__t']);
   await gateway.listNames('prompts/list', session);
@@ -99,10 +96,7 @@ test('§18.4 down from the start: nothing waits for it', async () => {
   const gone = await startListingServer();
   await gone.close();
   const other = await serve({ tools: [buildTool('t')] });
-  const gateway = await start({
-    file: { mcpServers: { gone: gone.url, other: other.url } },
-    env: { METRICS_ENABLED: 'true' },
-  });
+  const gateway = await start({ file: { mcpServers: { gone: gone.url, other: other.url } } });
   const session = await gateway.open();
   expect(await gateway.listNames('tools/list', session)).toEqual(['other__t']);
   const { error } = await call(gateway, session, 'tools/call', { name: 'gone__t' });
@@ -185,10 +179,7 @@ test('§18.4 required: a server that wants a token of each user is looked for at
 
 test('§18.8 metrics: requests by server, method and status; no series by names of callers', async () => {
   const server = await serve(LISTING);
-  const gateway = await start({
-    file: { mcpServers: { a: server.url } },
-    env: { METRICS_ENABLED: 'true' },
-  });
+  const gateway = await start({ file: { mcpServers: { a: server.url } } });
   const session = await gateway.open();
   await call(gateway, session, 'tools/call', { name: 'a__t' });
   for (const name of ['a__x', 'a__y', 'b__z']) await call(gateway, session, 'tools/call', { name });
@@ -208,7 +199,6 @@ test('§18.1 reload: servers that are as before keep their sessions and lists', 
   const added = await serve(LISTING);
   const gateway = await start({
     file: { mcpServers: { same: same.url, changed: changed.url, gone: gone.url } },
-    env: { METRICS_ENABLED: 'true' },
   });
   const session = await gateway.open();
   expect(await gateway.listNames('tools/list', session)).toEqual([

@@ -31,10 +31,7 @@ beforeEach(async () => {
     }),
   );
   write = (id) => respond(id, RESULT);
-  gateway = await startForTest({
-    file: { mcpServers: { one: { url: server.url } } },
-    env: { METRICS_ENABLED: 'true' },
-  });
+  gateway = await startForTest({ file: { mcpServers: { one: { url: server.url } } } });
 });
 
 async function call(sub = 'ann', version = '2025-11-25', headers = {}) {

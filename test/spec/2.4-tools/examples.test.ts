@@ -42,7 +42,7 @@ async function startRota() {
 const rota = useShared(startRota);
 const gateway = useGateway(() => ({
   deps: { catalog: createPlatformCatalog(rota.url) },
-  env: { MCP_STREAMS: 'true', METRICS_ENABLED: 'true' },
+  env: { MCP_STREAMS: 'true' },
 }));
 let url: string;
 

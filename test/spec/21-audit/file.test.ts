@@ -13,7 +13,7 @@ import { closeAfterTest } from '../../support/lifetimes.ts';
 import { createTemporaryFolder } from '../../support/temporary-folder.ts';
 
 /** Every write to it fails as on a full disk. */
-const FULL = { AUDIT_LOG: 'file:/dev/full', METRICS_ENABLED: 'true' };
+const FULL = { AUDIT_LOG: 'file:/dev/full' };
 const REQUIRED = { AUDIT_REQUIRED: 'true' };
 const CALL = { name: 'counts', arguments: {} };
 

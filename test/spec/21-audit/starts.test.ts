@@ -68,7 +68,7 @@ test('§21.1 a call that rules deny writes no line while none can be written', a
       mcpServers: { wiki: server.url },
       rules: [{ who: 'everyone', may: ['wiki__read'] }],
     },
-    env: { AUDIT_LOG: 'file:/dev/full', AUDIT_REQUIRED: 'true', METRICS_ENABLED: 'true' },
+    env: { AUDIT_LOG: 'file:/dev/full', AUDIT_REQUIRED: 'true' },
   });
   const session = await gateway.open();
   await gateway.listNames('tools/list', session);

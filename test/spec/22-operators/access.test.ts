@@ -107,10 +107,7 @@ test('§22.1 operators: answers are for the own pages alone, and are not kept', 
 });
 
 test('§22.1 operators: calls are limited by their own settings', async () => {
-  const { show, broker } = await startOperators({
-    ADMIN_RATE_LIMIT_MAX: '2',
-    METRICS_ENABLED: 'true',
-  });
+  const { show, broker } = await startOperators({ ADMIN_RATE_LIMIT_MAX: '2' });
   expect((await show('/store')).status).toBe(200);
   expect((await show('/limits')).status).toBe(200);
   const answer = await show('/store');
@@ -121,7 +118,7 @@ test('§22.1 operators: calls are limited by their own settings', async () => {
 });
 
 test('§22.1 operators: metrics know a session and a client by their pattern', async () => {
-  const { broker, act } = await startOperators({ METRICS_ENABLED: 'true' });
+  const { broker, act } = await startOperators();
   await act(SESSION);
   await act('/clients/svc-AAAAAAAAAAAA');
   const { text } = await broker.gateway.request({ path: '/metrics' });

@@ -23,7 +23,7 @@ async function start(options: Partial<ConnectingGatewayOptions> = {}, habits = K
     await startConnectingGateway({
       servers: { it: server.configure(), other: server.configure() },
       ...options,
-      env: { OAUTH_ACCESS_TTL_SECONDS: '86400', METRICS_ENABLED: 'true', ...options.env },
+      env: { OAUTH_ACCESS_TTL_SECONDS: '86400', ...options.env },
     }),
   );
   const connectAs = async (person: string, to = 'it') => {

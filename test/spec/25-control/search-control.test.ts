@@ -171,7 +171,7 @@ test('§25.3 search: the audit log and metrics name the tool that was called, no
   const wiki = await serve({ tools: TOOLS });
   const gateway = await startSearchedView({
     file: { mcpServers: { wiki: wiki.url } },
-    env: { ...audit.env, METRICS_ENABLED: 'true' },
+    env: { ...audit.env },
   });
   await gateway.search({ query: 'read page' });
   await gateway.callTool('call_tool', { name: 'wiki__read_page', arguments: { text: 'planted' } });

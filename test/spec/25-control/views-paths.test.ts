@@ -159,7 +159,6 @@ test('§25.1 views: requests are counted by view', async () => {
   const gateway = await start({
     file: { mcpServers: { wiki: wiki.url }, views: { research: {} } },
     view: 'research',
-    env: { METRICS_ENABLED: 'true' },
   });
   await stateless(gateway, 'tools/list');
   await stateless(gateway, 'tools/list');

@@ -85,10 +85,7 @@ async function startServer() {
 const server = useShared(startServer);
 
 const start = async (guards: readonly object[], more: object = {}) =>
-  startForTest({
-    file: { mcpServers: { raw: server.url }, guards, ...more },
-    env: { METRICS_ENABLED: 'true' },
-  });
+  startForTest({ file: { mcpServers: { raw: server.url }, guards, ...more } });
 
 /** What the server was sent last. */
 const lastParams = (method: string) =>

@@ -139,11 +139,10 @@ test('§26.3 one that does not answer in time has failed', async () => {
 
 test('§26.3 a call that is given up gives up the question to the guard, and does not pass', async () => {
   const guard = await startGuard(() => undefined);
-  const gateway = await start(
-    guard.url,
-    { onError: 'pass', use: { http: { url: guard.url, timeout: 60_000 } } },
-    { env: { METRICS_ENABLED: 'true' } },
-  );
+  const gateway = await start(guard.url, {
+    onError: 'pass',
+    use: { http: { url: guard.url, timeout: 60_000 } },
+  });
   const sent = await sendToolCall(gateway, 'raw__any');
   sent.on('error', () => {});
   await expect.poll(() => guard.asked.length).toBe(1);

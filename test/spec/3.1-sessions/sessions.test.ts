@@ -19,10 +19,7 @@ const PING = { jsonrpc: '2.0', id: 1, method: 'ping' };
 let clock: ManualClock;
 const gateway = useFreshGateway(() => {
   clock = manualClock(1_800_000_000_000);
-  return {
-    deps: { clock },
-    env: { MCP_SESSION_TTL_SECONDS: String(TTL), METRICS_ENABLED: 'true' },
-  };
+  return { deps: { clock }, env: { MCP_SESSION_TTL_SECONDS: String(TTL) } };
 });
 
 const ping = (session: string, token?: string) =>
@@ -263,10 +260,10 @@ describe('session ids', () => {
 
 describe('two replicas on one Redis', () => {
   const redis = useShared(startRedis);
-  const first = useGateway(() => ({ env: { REDIS_URL: redis.url, METRICS_ENABLED: 'true' } }));
+  const first = useGateway(() => ({ env: { REDIS_URL: redis.url } }));
   // Of one provider: a session belongs to issuer and `sub`, not to a token.
   const second = useGateway(() => ({
-    env: { REDIS_URL: redis.url, METRICS_ENABLED: 'true', OIDC_ISSUER: first.issuer.url },
+    env: { REDIS_URL: redis.url, OIDC_ISSUER: first.issuer.url },
   }));
 
   test('§3.1 a session made on one is used and ended on the other', async () => {
@@ -334,7 +331,6 @@ describe('while the shared store is down', () => {
       OAUTH_AUTHORIZATION_URL: 'https://idp.example/a',
       OAUTH_TOKEN_URL: 'https://idp.example/t',
       OAUTH_CLIENT_ID: 'static',
-      METRICS_ENABLED: 'true',
     },
   }));
   let session: string;

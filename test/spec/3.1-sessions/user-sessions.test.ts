@@ -31,11 +31,7 @@ async function waitForNextExpiry(redis: Redis): Promise<void> {
 
 describe('a user at MCP_USER_SESSIONS_MAX', () => {
   const { catalog } = createChangingResources();
-  const env = {
-    MCP_USER_SESSIONS_MAX: String(MAX),
-    MCP_STREAMS: 'true',
-    METRICS_ENABLED: 'true',
-  };
+  const env = { MCP_USER_SESSIONS_MAX: String(MAX), MCP_STREAMS: 'true' };
   const pair = useShared(() => startTwoReplicas({ env, deps: { catalog } }));
   let both: readonly TestGateway[];
   beforeAll(() => {

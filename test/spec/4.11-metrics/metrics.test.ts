@@ -17,7 +17,7 @@ const catalog = createLocalCatalog({
   ],
 });
 
-const gateway = useGateway({ env: { METRICS_ENABLED: 'true' }, deps: { catalog } });
+const gateway = useGateway({ deps: { catalog } });
 let session: string;
 beforeAll(async () => {
   session = await gateway.open();
@@ -215,7 +215,7 @@ test('§4.11 the first 1,000 tools have series of their own, all others are coun
   const names = Array.from({ length: 1003 }, (_, at) => `tool-${at}`);
   const tools = names.map((name) => tool(name, () => ({ content: [] })));
   const many = await startGateway({
-    env: { RATE_LIMIT_ENABLED: 'false', METRICS_ENABLED: 'true' },
+    env: { RATE_LIMIT_ENABLED: 'false' },
     deps: { catalog: createLocalCatalog({ tools }) },
   });
   try {

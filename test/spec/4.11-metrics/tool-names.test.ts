@@ -43,7 +43,6 @@ test('§4.11 a tool has one series, at whatever path it is called', async () => 
   const gateway = await startForTest({
     file: { mcpServers: { wiki: wiki.url, files: files.url } },
     builtIn: local,
-    env: { METRICS_ENABLED: 'true' },
   });
   for (const [path, name] of [
     ['/mcp', 'read'],
@@ -63,11 +62,7 @@ test('§4.11 names that nobody is known to have are no series', async () => {
       throw new Error('the database is down');
     },
   };
-  const gateway = await startForTest({
-    file: { mcpServers: {} },
-    builtIn: failing,
-    env: { METRICS_ENABLED: 'true' },
-  });
+  const gateway = await startForTest({ file: { mcpServers: {} }, builtIn: failing });
   for (const name of ['made_up_1', 'made_up_2']) await callAt(gateway, '/mcp', name);
   expect(await listSeries(gateway)).toEqual({});
 });

@@ -16,16 +16,10 @@ const gateway = useGateway({
   env: {
     ALLOWED_ORIGINS: 'https://App.example, vscode-file://vscode-app',
     ALLOWED_HOSTS: 'other.example,exact.example:8080',
-    METRICS_ENABLED: 'true',
   },
 });
 const production = useGateway({
-  env: {
-    NODE_ENV: 'production',
-    BASE_URL: 'https://gw.example/',
-    OIDC_AUDIENCE: 'x',
-    METRICS_ENABLED: 'true',
-  },
+  env: { NODE_ENV: 'production', BASE_URL: 'https://gw.example/', OIDC_AUDIENCE: 'x' },
 });
 let port: number;
 beforeAll(async () => {

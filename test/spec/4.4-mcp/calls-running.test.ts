@@ -55,7 +55,7 @@ async function start(env: TestOptions['env'] = {}): Promise<void> {
   const clock = manualClock();
   const started = closeAfterTest(
     await startGateway({
-      env: { MCP_STREAMS: 'true', MCP_USER_CALLS_MAX: '3', METRICS_ENABLED: 'true', ...env },
+      env: { MCP_STREAMS: 'true', MCP_USER_CALLS_MAX: '3', ...env },
       deps: { clock, catalog },
     }),
   );

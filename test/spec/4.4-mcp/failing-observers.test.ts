@@ -25,9 +25,7 @@ test.each(['recordToolCall', 'recordMcpRequest'] as const)(
   '§4.4 %s that throws is logged, and the call answered in both eras',
   async (member) => {
     const metrics = { ...noMetrics, [member]: failing };
-    const gateway = closeAfterTest(
-      await startGateway({ env: { METRICS_ENABLED: 'true' }, deps: { catalog, metrics } }),
-    );
+    const gateway = closeAfterTest(await startGateway({ deps: { catalog, metrics } }));
     const call = { name: 'works', arguments: {} };
     const session = await gateway.open();
     expect((await gateway.call(session, 'tools/call', call)).json.result).toEqual({ content: [] });

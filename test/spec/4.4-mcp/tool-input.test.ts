@@ -55,10 +55,7 @@ const newer = defineTool({
 
 const catalog = createLocalCatalog({ tools: [form, newer] });
 
-const gateway = useGateway({
-  deps: { catalog },
-  env: { MAX_BODY_VALUES: '100000', METRICS_ENABLED: 'true' },
-});
+const gateway = useGateway({ deps: { catalog }, env: { MAX_BODY_VALUES: '100000' } });
 
 const invocations = async () =>
   (await gateway.request({ path: '/metrics' })).text.match(/^mcp_tool_invocations_total\{.*$/gm) ??

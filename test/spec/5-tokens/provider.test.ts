@@ -48,12 +48,7 @@ async function start(behaviour: Behaviour, env: Record<string, string> = {}): Pr
   asked = [];
   clock = manualClock(1_800_000_000_000);
   const open = hold();
-  gateway = closeAfterTest(
-    await startGateway({
-      env: { METRICS_ENABLED: 'true', ...env },
-      deps: { clock, fetch: fetchFromProvider },
-    }),
-  );
+  gateway = closeAfterTest(await startGateway({ env, deps: { clock, fetch: fetchFromProvider } }));
   gateway.issuer.behave(behaviour);
   open();
 }

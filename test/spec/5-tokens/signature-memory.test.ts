@@ -43,10 +43,7 @@ describe.each(['4096', '1', '0'])('with TOKEN_SIGNATURE_MEMORY=%s', (entries) =>
   let clock: ManualClock;
   const gateway = useFreshGateway(() => {
     clock = manualClock(NOW_SECONDS * 1000);
-    return {
-      env: { TOKEN_SIGNATURE_MEMORY: entries, METRICS_ENABLED: 'true' },
-      deps: { clock },
-    };
+    return { env: { TOKEN_SIGNATURE_MEMORY: entries }, deps: { clock } };
   });
   beforeEach(() => publish({ ...OURS, kid: 'a' }));
 

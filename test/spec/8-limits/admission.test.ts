@@ -19,9 +19,7 @@ let gateway: TestGateway;
 
 async function start(env: Readonly<Record<string, string>>): Promise<void> {
   clock = manualClock(NOW);
-  gateway = closeAfterTest(
-    await startGateway({ env: { METRICS_ENABLED: 'true', ...env }, deps: { clock } }),
-  );
+  gateway = closeAfterTest(await startGateway({ env, deps: { clock } }));
 }
 
 const from = (ip: string) => ({ 'x-forwarded-for': ip });

@@ -36,7 +36,6 @@ test('§8.7 what another process took and did not use ends a refusal that is rem
     await startGateway({
       env: {
         REDIS_URL: redis.url,
-        METRICS_ENABLED: 'true',
         RATE_LIMIT_COUNTING: 'leased',
         MCP_RATE_LIMIT_MAX: String(MAX),
       },

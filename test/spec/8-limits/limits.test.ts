@@ -13,11 +13,7 @@ async function start(env: Readonly<Record<string, string>>): Promise<void> {
   clock = manualClock(NOW);
   gateway = closeAfterTest(
     await startGateway({
-      env: {
-        OAUTH_AUTHORIZATION_URL: 'https://provider.example/authorize',
-        METRICS_ENABLED: 'true',
-        ...env,
-      },
+      env: { OAUTH_AUTHORIZATION_URL: 'https://provider.example/authorize', ...env },
       deps: { clock },
     }),
   );

@@ -62,12 +62,7 @@ describe.each([
   async function start(env: Readonly<Record<string, string>> = {}): Promise<void> {
     await backend.clear();
     clock = manualClock();
-    const defaults = {
-      ...backend.env,
-      MCP_SESSION_TTL_SECONDS: String(TTL),
-      MCP_STREAMS: 'true',
-      METRICS_ENABLED: 'true',
-    };
+    const defaults = { ...backend.env, MCP_SESSION_TTL_SECONDS: String(TTL), MCP_STREAMS: 'true' };
     gateway = closeAfterTest(
       await startGateway({ env: { ...defaults, ...env }, deps: { clock, catalog } }),
     );

@@ -15,9 +15,7 @@ const LIMITS = {
 type Env = Readonly<Record<string, string>>;
 
 const start = async (mode: string, env: Env = {}) =>
-  closeAfterTest(
-    await startBroker({ OAUTH_MODE: mode, ...LIMITS, METRICS_ENABLED: 'true', ...env }),
-  );
+  closeAfterTest(await startBroker({ OAUTH_MODE: mode, ...LIMITS, ...env }));
 
 /** What the provider answers in proxy mode, where its tokens are those of clients. */
 const answerTokens = async ({ sign, answer }: Broker, refreshToken: string): Promise<void> =>

@@ -111,6 +111,7 @@ export async function startConnectingGateway({
     HOST: '127.0.0.1',
     DATA_DIR: folder.path,
     AUDIT_LOG: `file:${auditPath}`,
+    METRICS_ENABLED: 'true',
     LOG_LEVEL: 'debug',
     ...(redis && {
       REDIS_URL: redis.url,

@@ -90,6 +90,7 @@ export async function startGateway({
     HOST: '127.0.0.1',
     DATA_DIR: dataDir,
     OIDC_ISSUER: issuer.url,
+    METRICS_ENABLED: 'true',
     LOG_LEVEL: 'debug',
     MCP_RATE_LIMIT_MAX: '10000',
     OAUTH_AUTHORIZE_RATE_LIMIT_MAX: '10000',

@@ -11,8 +11,7 @@ export async function seriesOf(
   family: string,
   labels: Labels = {},
 ): Promise<number | undefined> {
-  const { status, text } = await gateway.request({ path: '/metrics' });
-  if (status !== 200) throw new Error('The gateway of this test needs METRICS_ENABLED=true.');
+  const { text } = await gateway.request({ path: '/metrics' });
   const samples = text
     .split('\n')
     .filter((line) => line.startsWith(`${family} `) || line.startsWith(`${family}{`));

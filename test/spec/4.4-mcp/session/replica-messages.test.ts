@@ -41,9 +41,7 @@ async function record(redis: Redis): Promise<[string, string][]> {
 }
 
 describe('messages between replicas', () => {
-  const pair = useShared(() =>
-    startTwoReplicas({ env: { METRICS_ENABLED: 'true' }, deps: { catalog } }),
-  );
+  const pair = useShared(() => startTwoReplicas({ deps: { catalog } }));
   let redis: Redis;
   let heard: [string, string][];
   let client: SessionClient;
@@ -169,10 +167,7 @@ describe('what is logged of messages that were dropped', () => {
   const clock = manualClock();
   const pair = useShared(() =>
     startTwoReplicas(
-      {
-        env: { OAUTH_STATE_SECRET: SECRETS[0] ?? '', METRICS_ENABLED: 'true' },
-        deps: { catalog, clock },
-      },
+      { env: { OAUTH_STATE_SECRET: SECRETS[0] ?? '' }, deps: { catalog, clock } },
       { env: { OAUTH_STATE_SECRET: SECRETS[1] ?? '' } },
     ),
   );
@@ -212,7 +207,7 @@ describe('messages of other versions', () => {
     const start = Date.now();
     const pair = closeAfterTest(
       await startTwoReplicas(
-        { env: { METRICS_ENABLED: 'true' }, deps: { catalog, clock: manualClock(start) } },
+        { deps: { catalog, clock: manualClock(start) } },
         { deps: { clock: manualClock(start + ms) } },
       ),
     );

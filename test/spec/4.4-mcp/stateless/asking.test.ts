@@ -22,7 +22,7 @@ import {
 } from '../../../support/clients/stateless.ts';
 import { useGateway } from '../../../support/gateway/use-gateway.ts';
 
-const gateway = useGateway({ env: { METRICS_ENABLED: 'true' }, deps: { catalog: askingCatalog } });
+const gateway = useGateway({ deps: { catalog: askingCatalog } });
 
 const call = (name: string, retry: Retry = {}) => askingCall(gateway, name, retry);
 

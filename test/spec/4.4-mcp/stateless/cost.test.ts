@@ -25,9 +25,7 @@ let gateway: TestGateway;
 
 async function start(env: Readonly<Record<string, string>> = {}): Promise<void> {
   clock = manualClock();
-  gateway = closeAfterTest(
-    await startGateway({ env: { METRICS_ENABLED: 'true', ...env }, deps: { clock, catalog } }),
-  );
+  gateway = closeAfterTest(await startGateway({ env, deps: { clock, catalog } }));
   // Until the keys are there the address is counted before the token is judged: one operation more.
   await expect.poll(() => seriesOf(gateway, 'jwks_refresh_total', { status: 'success' })).toBe(1);
 }

@@ -17,7 +17,7 @@ const CLAIMING = { _meta: { [PROTOCOL_VERSION]: STATELESS } };
 
 const clock = manualClock();
 const gateway = useGateway({
-  env: { MCP_SESSION_TTL_SECONDS: String(SESSION_TTL_SECONDS), METRICS_ENABLED: 'true' },
+  env: { MCP_SESSION_TTL_SECONDS: String(SESSION_TTL_SECONDS) },
   deps: { clock },
 });
 let session: string;
