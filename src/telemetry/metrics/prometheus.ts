@@ -9,9 +9,8 @@ const SHORT_DURATIONS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
 const MAX_TOOLS = 1000;
 
 export function createPrometheusMetrics(): Metrics {
-  const registry: Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE> = new Registry();
-  registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
-  collectDefaultMetrics({ register: registry });
+  const registry = createRegistry();
+  addProcessMetrics(registry);
   const create = createFactories(registry);
   // In the order in which they are scraped.
   const { activeSessions, ...calls } = createCallMetrics(create);
@@ -40,6 +39,28 @@ export function createPrometheusMetrics(): Metrics {
       return registry.metrics();
     },
   };
+}
+
+type OpenMetricsRegistry = Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE>;
+
+function createRegistry(): OpenMetricsRegistry {
+  const registry: OpenMetricsRegistry = new Registry();
+  registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
+  return registry;
+}
+
+let processMetrics: OpenMetricsRegistry | undefined;
+
+/** One set for all gateways of the process: prom-client never ends its timer and its observer of the garbage collector. */
+function addProcessMetrics(registry: OpenMetricsRegistry) {
+  if (processMetrics === undefined) {
+    processMetrics = createRegistry();
+    collectDefaultMetrics({ register: processMetrics });
+  }
+  for (const { name } of processMetrics.getMetricsAsArray()) {
+    const metric = processMetrics.getSingleMetric(name);
+    if (metric !== undefined) registry.registerMetric(metric);
+  }
 }
 
 type Factories = ReturnType<typeof createFactories>;
@@ -238,7 +259,7 @@ type Label = string | number | boolean;
 /** Finds a series by the values of its labels, which may be followed by others. */
 type FindSeries<Series> = (values: readonly Label[]) => Series;
 
-function createFactories(registry: Registry<typeof Registry.OPENMETRICS_CONTENT_TYPE>) {
+function createFactories(registry: OpenMetricsRegistry) {
   const registers = [registry];
 
   function counts(name: string, help: string, labelNames: readonly string[]) {
