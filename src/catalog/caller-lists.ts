@@ -8,18 +8,14 @@ import type { JoinedList, JoinedPart } from './join-lists.ts';
 import type { Plan, PlannedServer, Who } from './plan.ts';
 import { BUILT_IN, type Entry, type PreparedList } from './prepare-list.ts';
 import { findInSkillFolder, findSkillFile } from './skills/skill-files.ts';
-import {
-  EMPTY_LIST,
-  type FoundItem,
-  type FoundResource,
-  type ListView,
-  mayUseSome,
-} from './view.ts';
+import { type FoundItem, type FoundResource, type ListView, mayUseSome } from './view.ts';
 
 const NOTHING: readonly Entry[] = [];
 /** While a server has not listed yet. */
 const SHORT_TTL_MS = 1_000;
 const MAX_TTL_MS = 60_000;
+/** A list at hand is only looked at: nobody may take it for complete, or keep it for others. */
+const NOT_KEPT = { ttlMs: 0, isPersonal: true, hasAllServers: false };
 
 /** One look at the lists: each is requested once. */
 export class CallerLists {
@@ -120,8 +116,7 @@ export class CallerLists {
         [own, ...parts].map((one) => one?.entries ?? NOTHING),
         resources,
       );
-    // Nobody asks how long it may be kept.
-    if (atHand) return { ...EMPTY_LIST, ...joinParts(servers.map((one) => this.peek(one, kind))) };
+    if (atHand) return { ...joinParts(servers.map((one) => this.peek(one, kind))), ...NOT_KEPT };
     const loaded = await Promise.all(
       servers.map((one) => {
         const loading = this.load(one, kind);

@@ -265,7 +265,7 @@ export class ServerLists {
     return chosen && this.findHolder(chosen);
   }
 
-  /** Undefined where `load` waits for the access, which is nearly always at hand, too. */
+  /** Undefined, too, where the access is not at hand, as it nearly always is: `load` waits for it. */
   private findHolderAtHand(caller: UpstreamCaller) {
     const access = this.upstream.logins?.getAccess(caller);
     const chosen = access instanceof Promise ? undefined : this.choose(caller, access);

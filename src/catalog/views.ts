@@ -329,8 +329,9 @@ export function createServerView(name: string, served: ServedPlan, joined: View)
     list: (kind, who, atHand) =>
       served.ask(async (plan) => {
         const planned = plan.servers.get(name);
-        const isKept = planned !== undefined && !mayUseSome(plan, planned, who);
-        if (isKept && atHand === undefined) return EMPTY_LIST;
+        const isDenied = planned !== undefined && !mayUseSome(plan, planned, who);
+        // The time that a server takes would tell whether it runs; what is at hand takes none.
+        if (isDenied && atHand === undefined) return EMPTY_LIST;
         const lists = open(plan, who);
         const prepared =
           planned && (atHand ? lists.peek(planned, kind) : await lists.load(planned, kind));

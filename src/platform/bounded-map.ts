@@ -121,11 +121,13 @@ export interface Link<Value> {
 export function computeOnce<Key extends object, Value>(
   compute: (key: Key) => Value,
 ): (key: Key) => Value {
-  const known = new WeakMap<Key, Value>();
+  const values = new WeakMap<Key, Value>();
 
   return function getComputed(key) {
-    const value = known.get(key) ?? compute(key);
-    known.set(key, value);
+    const known = values.get(key);
+    if (known !== undefined) return known;
+    const value = compute(key);
+    values.set(key, value);
     return value;
   };
 }

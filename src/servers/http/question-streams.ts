@@ -118,8 +118,8 @@ export function createQuestionStreams(
   return {
     replicas,
     /**
-     * Called before a request is sent in a session that can ask. Resolves once the server can ask, or it is known that it cannot; undefined where, as nearly
-     * always, the request need not wait.
+     * Called before a request is sent in a session whose clients can be asked. Resolves once the server can ask, or it is known that it
+     * cannot; undefined where, as nearly always, the request need not wait.
      */
     hold(caller: UpstreamCaller, session: ServerSession, request: UpstreamRequest) {
       const { held } = session;

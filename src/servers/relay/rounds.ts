@@ -243,7 +243,11 @@ export const createStatelessRelay = (runtime: UpstreamRuntime, suspendedCalls: S
       // Servers of the stateless era do not ask while a call is in flight.
       send: (params) =>
         call.upstream.peekDescription(call.caller)?.era === 'stateless'
-          ? sendToServer(call, params, toQuietClient(context))
+          ? sendToServer(
+              call,
+              params,
+              toClient(readWishes(context), toListener(context), refuseToAsk),
+            )
           : sendOpen(params),
       async ask(questions, state) {
         const asked = Object.entries(questions);
@@ -261,22 +265,10 @@ export const createStatelessRelay = (runtime: UpstreamRuntime, suspendedCalls: S
     });
   };
 
-/** Servers of the stateless era do not ask while a call is in flight. */
-function toQuietClient(context: Context): RequestClient {
-  return {
-    ...readWishes(context),
-    ...toListener(context),
-    // Servers of the stateless era send no requests: an older server must have taken its place just now.
-    async answer() {
-      throw refuseQuestion('A server of MCP 2026-07-28 asks by the result of the call.');
-    },
-  };
-}
-
 /** Keeps nothing of the request that began the call: it is over when the call is suspended. */
 function createSend(call: RelayedCall, params: JsonObject, context: Context): NewCall['send'] {
   const wishes = readWishes(context);
-  return (client) => sendToServer(call, params, { ...wishes, ...client });
+  return (client) => sendToServer(call, params, toClient(wishes, client, client.answer));
 }
 
 const readWishes = ({ trace, relay: { logLevel, wantsProgress, questionGuards } }: Context) => ({
@@ -285,6 +277,27 @@ const readWishes = ({ trace, relay: { logLevel, wantsProgress, questionGuards } 
   wantsProgress,
   questionGuards,
 });
+
+/** Each member by its name: spreads of objects with functions took a hundred times as long. */
+const toClient = (
+  { trace, logLevel, wantsProgress, questionGuards }: ReturnType<typeof readWishes>,
+  { signal, progress, log }: CallListener,
+  answer: RequestClient['answer'],
+): RequestClient => ({
+  signal,
+  trace,
+  logLevel,
+  wantsProgress,
+  questionGuards,
+  progress,
+  log,
+  answer,
+});
+
+/** Servers of the stateless era send no requests: an older server must have taken its place just now. */
+async function refuseToAsk(): Promise<never> {
+  throw refuseQuestion('A server of MCP 2026-07-28 asks by the result of the call.');
+}
 
 const toListener = (context: Context): CallListener => ({
   signal: context.relay.signal,
