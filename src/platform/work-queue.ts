@@ -65,8 +65,10 @@ export function createWorkQueue({
     }
   }
 
+  /** The owner may have another line by the time that one who left this one hears of it. */
   function forgetIfEmpty(owner: string | undefined, line: Line) {
-    if (line.running === 0 && line.waiting.length === 0) lines.delete(owner);
+    const isEmpty = line.running === 0 && line.waiting.length === 0;
+    if (isEmpty && lines.get(owner) === line) lines.delete(owner);
   }
 
   return {

@@ -476,6 +476,11 @@ test.each([
     says: 'who.claims.a.b[0]: This is not valid.',
   },
   {
+    rule: { who: { claims: { a: { b: [] } } }, may: ['*'] },
+    says: 'who.claims.a.b: The list is empty.',
+  },
+  { rule: { who: { clients: [''] }, may: ['*'] }, says: 'who.clients[0]: "" is not valid.' },
+  {
     rule: { who: { claims: { id: [2 ** 53] } }, may: ['*'] },
     says: 'who.claims.id[0]: This number is too large: tokens with other numbers would fit, too.',
   },

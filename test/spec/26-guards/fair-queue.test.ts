@@ -69,3 +69,34 @@ test('§26.3 who leaves the line is not waited for', async () => {
   await endFirst();
   expect(started).toEqual(['a1', 'a2', 'a4']);
 });
+
+test('§26.3 who leaves just as the last work of its line ends takes no later line along', async () => {
+  const queue = createWorkQueue({ ...OPTIONS, maxRunningOfOne: 1 });
+  const owner = 'ada';
+  const signal = new Cancellation();
+  let endFirst = () => {};
+  const started: string[] = [];
+  const run = (name: string) =>
+    queue.run(
+      () => {
+        started.push(name);
+        return new Promise<void>(() => {});
+      },
+      { owner },
+    );
+  void queue.run(
+    () =>
+      new Promise<void>((resolve) => {
+        endFirst = resolve;
+      }),
+    { owner },
+  );
+  const left = queue.run(async () => {}, { owner, signal });
+  endFirst();
+  // After the line of the first has ended, and before the one that leaves hears of it.
+  queueMicrotask(() => void run('second'));
+  signal.abort();
+  await expect(left).rejects.toThrow('no longer waits');
+  void run('third');
+  expect(started).toEqual(['second']);
+});
