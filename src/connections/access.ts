@@ -31,7 +31,8 @@ export function createConnectionAccess(
 
   async function load(place: ConnectionPlace, server: ConnectionServer): Promise<Access> {
     const reading = known.beginReading();
-    const stored = await records.read(place);
+    const stored = await records.read(place).catch(() => 'unreadable' as const);
+    if (stored === 'unreadable') return describeUnreadable(server);
     if (stored === undefined) return MISSING;
     const { record } = stored;
     const needed = findLoginNeed(record, server);
@@ -84,12 +85,7 @@ export function createConnectionAccess(
     getAccess(owner, server) {
       const place = findPlace(owner, server.name);
       const found = known.get(place, server) ?? failures.get(place.hash);
-      return (
-        found ??
-        loads.run(`${place.hash} ${server.url}`, () =>
-          load(place, server).catch(() => describeUnreadable(server)),
-        )
-      );
+      return found ?? loads.run(`${place.hash} ${server.url}`, () => load(place, server));
     },
     async noteRefusal(owner, server, used, { status, challenge, isRefusedItself }) {
       const place = findPlace(owner, server.name);
