@@ -257,6 +257,17 @@ test.each<[string, string, (path: string, base: string) => Reply | undefined]>([
   expect(find(check).status).toBe('failure');
 });
 
+test('§20.2 doctor URL: a text where a list of authorization servers belongs names none', async () => {
+  const url = await startImpostor((path, base) =>
+    path === '/.well-known/oauth-protected-resource'
+      ? toJson({ resource: `${base}/mcp`, authorization_servers: 'elsewhere' })
+      : undefined,
+  );
+  const { find } = await runDoctor(url);
+  expect(find('resource-metadata').what).toContain('names no authorization server');
+  expect(find('server-metadata.issuer').status).toBe('ok');
+});
+
 test('§20.2 doctor URL: a hostile server cannot act on the terminal', async () => {
   const text = JSON.stringify({
     error: 'x\u001b]0;title\u0007\u009b31m\u202e',

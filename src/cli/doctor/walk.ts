@@ -80,8 +80,10 @@ export function createWalk(baseUrl: string, instruments: Instruments, refusesEdi
   /** RFC 8414: all locations where clients look, in their order. */
   const readServerMetadata = memoize(async () => {
     const servers = (await readResourceMetadata())?.authorization_servers;
-    const issuer: unknown = [servers].flat().find((one) => typeof one === 'string');
-    const { origin, pathname } = new URL(String(issuer ?? baseUrl));
+    const issuer = Array.isArray(servers)
+      ? servers.find((one: unknown) => typeof one === 'string')
+      : undefined;
+    const { origin, pathname } = new URL(issuer ?? baseUrl);
     const path = pathname.replace(/\/$/, '');
     // §3.1 and §5, in the order of the MCP specification: the issuer's path follows the well-known path, or else precedes it.
     const urls = [

@@ -166,10 +166,7 @@ const OFFLINE_ACCESS = 'offline_access';
 
 // Parameters of requests to the provider.
 
-export type ProviderParametersConfig = Pick<
-  BrokerConfig,
-  'provider' | 'allowedScopes' | 'addedScopes'
->;
+type ProviderParametersConfig = Pick<BrokerConfig, 'provider' | 'allowedScopes' | 'addedScopes'>;
 
 export const buildCallbackUrl = (baseUrl: string): string => `${baseUrl}/oauth/callback`;
 

@@ -1,6 +1,7 @@
 // Decides whether the metadata offers client documents. A client that sees the offer may have no other way to log in, so it is made only
 // while documents can be fetched.
 
+import { setMaxListeners } from 'node:events';
 import { rejectOnAbort } from '../../platform/cancellation.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { type ClockAndLog, describeCause } from '../../platform/log.ts';
@@ -84,6 +85,8 @@ async function probeHosts(
 ) {
   const abort = new AbortController();
   const { signal } = abort;
+  // Each host adds listeners. Node.js would take more than ten for a leak.
+  setMaxListeners(0, signal);
   const tooLate = new Error(`no TLS connection within ${TIMEOUT_MS / 1000} s`);
   const cancel = clock.after(TIMEOUT_MS, () => abort.abort(tooLate));
   const onClose = () => abort.abort();

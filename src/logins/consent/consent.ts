@@ -176,7 +176,7 @@ interface ConsentPageContent {
   readonly csrf: string;
 }
 
-export function renderConsentPage(content: ConsentPageContent): Reply {
+function renderConsentPage(content: ConsentPageContent): Reply {
   const { service, client, redirectUri, scopes, tools, action, request, csrf } = content;
   const name = createDisplayName(client);
   const quoted = renderQuoted(name);

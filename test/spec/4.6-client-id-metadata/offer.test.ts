@@ -82,6 +82,19 @@ test('§14 document offer: when all fail it is left out, and one warning says wh
   ]);
 });
 
+test('§14 document offer: however many hosts there are, Node.js warns of no leak', async () => {
+  host.resolveTo(notFound);
+  const warned: unknown[] = [];
+  const note = (warning: Error) => void warned.push(warning.name);
+  process.on('warning', note);
+  expect(await start(Array.from({ length: 30 }, (_, at) => `h${at}.example`)).supported()).toBe(
+    undefined,
+  );
+  await new Promise(setImmediate);
+  process.off('warning', note);
+  expect(warned).toEqual([]);
+});
+
 test('§14 document offer: an answer before the first check has ended waits for it, and nothing flaps', async () => {
   let answer = (_: readonly string[]) => {};
   host.resolveTo(() => new Promise((resolve) => (answer = resolve)));
