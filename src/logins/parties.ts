@@ -22,7 +22,7 @@ export function createParties(
   const { clientIdMetadata, consent } = oauth;
   const { ttlSeconds, isRenewed } = oauth.registration;
   const isBroker = oauth.mode === 'broker';
-  const listScopes = isBroker
+  const listShownScopes = isBroker
     ? (scope: string | undefined) => listGrantedScopes(oauth, scope)
     : parseScope;
   const registered = createRegisteredClients(runtime.store, {
@@ -39,8 +39,8 @@ export function createParties(
       isRenewed ? 'every' : isBroker ? 'first' : 'none',
     ),
     browsers: createBrowsers(server.baseUrl, consent.ttlSeconds),
-    approvals: createApprovals(runtime, listScopes, logouts),
-    /** The scopes that the provider will be asked for if a client sends this `scope`. */
-    listScopes,
+    approvals: createApprovals(runtime, listShownScopes, logouts),
+    /** The scopes that a client which sends this `scope` is granted, as the consent page shows them. */
+    listShownScopes,
   };
 }

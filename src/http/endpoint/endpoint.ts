@@ -98,8 +98,8 @@ export interface LoginSearch {
 
 export interface KnownLogin {
   readonly id: string;
-  /** True if the answer is known already: the request costs the provider nothing. */
-  readonly isAnswered: boolean;
+  /** True if the request costs the provider nothing, or seldom anything. */
+  readonly isCheap: boolean;
   /** Set if the request has a proof that others could not have read: it does not count against its address. */
   readonly isProven?: true;
 }

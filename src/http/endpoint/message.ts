@@ -134,7 +134,10 @@ export function readBearerToken(authorization = ''): string | undefined {
 
 // §2.3: the user and the OAuth client of a request, as its token names them.
 
-/** §2.3: the user of a verified token. Built anew for every request. */
+/**
+ * §2.3: the user of a verified token. Immutable: built for each request with a token of the provider, shared by all requests with tokens of one
+ * grant.
+ */
 export interface UserContext {
   /** The subject: the user's id at the provider. Never empty. */
   readonly sub: string;
@@ -145,7 +148,7 @@ export interface UserContext {
   readonly emailVerified?: boolean;
   readonly name?: string;
   readonly groups?: readonly string[];
-  /** All claims of the token, as the provider signed them. */
+  /** All claims of the token, as the provider signed them; for the gateway's own token, those that its grant has. */
   readonly claims: JsonObject;
   /**
    * The original JWT, for tools that call other services on the user's behalf. A secret. Absent if the gateway's own token admitted
@@ -169,7 +172,7 @@ interface GrantCheck {
   readonly key: string;
   /** The first `GRANT_VERSION_LENGTH` characters of the value there (store.ts), which differ after each change. */
   readonly version: string;
-  /** Epoch milliseconds at which it expires by its age, and the client's open streams with it; undefined for never. */
+  /** Epoch milliseconds at which it expires by its age, and the client's open streams with it; infinity for never. */
   readonly endsAt?: number;
   /** True if the client logged in as itself: there is no person, and no token of a provider. */
   readonly isMachine?: true;

@@ -73,7 +73,7 @@ export function createLimiter(runtime: Runtime): Limiter {
         id === undefined
           ? [check.firstWindow]
           : [true, false].map(
-              (isAnswered) => createLoginWindows(rule, clientIp, { id, isAnswered })?.login,
+              (isCheap) => createLoginWindows(rule, clientIp, { id, isCheap })?.login,
             );
       for (const window of windows) {
         if (window === undefined) continue;
@@ -298,11 +298,11 @@ const ANSWERED_FACTOR = 100;
 function createLoginWindows(
   rule: LimitRule,
   clientIp: string,
-  { id, isAnswered, isProven }: KnownLogin,
+  { id, isCheap, isProven }: KnownLogin,
 ): LoginWindows | undefined {
   const { grant: max } = rule.max;
   if (max === undefined) return undefined;
-  if (isAnswered) {
+  if (isCheap) {
     const login = createWindow(rule, 'grant', max * ANSWERED_FACTOR, `answered:${id}`);
     return { login, address: undefined };
   }

@@ -1,4 +1,4 @@
-// Checks requests before they are counted: without effect, by token, body and message, or by what was sent.
+// Checks requests before they are counted, by token, body and message, or by what was sent; callers see no effect.
 
 import { fail, type GatewayError, toGatewayError } from '../../errors/gateway-error.ts';
 import type { Runtime } from '../../runtime/runtime.ts';

@@ -33,7 +33,7 @@ export function createAuthorizationCodeGrant(
     const client = await clients.requireWithoutFetch(clientId);
     // RFC 6749 §3.3, RFC 8707 §2.2: the client may ask for a part of what its user granted.
     const asked = readAskedPair(parameters, clientId, runtime);
-    const expected = useCode(await reading, request);
+    const expected = decideCodeUse(await reading, request);
     if (expected.result === undefined) return failUnknownCode();
     // A code that was used twice has had all its effects: any stranger could send it.
     return 'value' in expected ? redeem : { runAnonymous: redeem };
@@ -41,7 +41,7 @@ export function createAuthorizationCodeGrant(
     async function redeem(): Promise<Reply> {
       // RFC 6749 §4.1.2: the code is used up now, whatever follows; of simultaneous requests one is the first.
       const use =
-        (await codes.update(code, (found) => useCode(found, request))) ?? failUnknownCode();
+        (await codes.update(code, (found) => decideCodeUse(found, request))) ?? failUnknownCode();
       if (use.kind === 'again') return endReused(use.grantId, use.user);
       const { issued, problem } = use;
       const { user, scopes, resources } = issued;
@@ -117,7 +117,7 @@ type CodeUse =
   /** A second use, by its client or somebody who knows all that the client knows. */
   | { readonly kind: 'again'; readonly grantId: string; readonly user: UserIdentity };
 
-/** RFC 6749 §4.1.2: used codes are remembered as long as a code may live at most. */
+/** Used codes are remembered for ten minutes, the longest that RFC 6749 §4.1.2 recommends for a code. */
 const USED_SECONDS = 600;
 
 /**
@@ -126,7 +126,7 @@ const USED_SECONDS = 600;
  * But a caller who has only seen the code, in a log or a browser history, could not have redeemed it, and so raises no doubt about
  * those tokens: otherwise any reader of a code could log its user out.
  */
-function useCode(
+function decideCodeUse(
   found: GrantCode | UsedCode | undefined,
   request: CodeRequest,
 ): Change<UsedCode, CodeUse | undefined> {

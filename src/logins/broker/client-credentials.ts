@@ -117,7 +117,7 @@ export const createFindMachineLogin = (
         knownId: known && toLoginId(known),
         async find() {
           const { client } = await authenticate(request);
-          return { id: toLoginId(client), isAnswered: false, isProven: true };
+          return { id: toLoginId(client), isCheap: false, isProven: true };
         },
       };
     } catch {

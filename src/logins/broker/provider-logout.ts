@@ -168,7 +168,7 @@ interface Look {
 }
 
 /** All of the provider's logout tokens are counted together, whatever address they come from. */
-const PROVIDER: KnownLogin = { id: 'provider', isAnswered: false, isProven: true };
+const PROVIDER: KnownLogin = { id: 'provider', isCheap: false, isProven: true };
 
 const RETRY = { 'Retry-After': '5' };
 

@@ -1,4 +1,5 @@
-// RFC 6749 §6, RFC 9700 §4.14.2: the grant type `refresh_token`: a client gets new tokens for its grant, and its refresh token is rotated.
+// RFC 6749 §6, RFC 9700 §4.14.2: the grant type `refresh_token`: a client gets its last tokens again while half of their life is left,
+// then new ones, and its refresh token is rotated.
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { Clients } from '../clients/clients.ts';
@@ -171,6 +172,6 @@ export const createRefreshIndex = ({
     // The holder of a replaced token must not use up the limit of the login.
     if (token.generation < (replaced?.generation ?? issued.generation)) return undefined;
     // However many come, the provider is asked once in OAUTH_RENEWAL_SECONDS: seldom enough to count as answered.
-    return { id, isAnswered: oauth.tokens.renewalSeconds >= SELDOM_SECONDS };
+    return { id, isCheap: oauth.tokens.renewalSeconds >= SELDOM_SECONDS };
   },
 });

@@ -50,19 +50,19 @@ export interface Approval {
 }
 
 /**
- * `listScopes` returns the scopes that the provider will be asked for. `logouts` is undefined in proxy mode: there the gateway knows no
+ * `listShownScopes` returns the scopes that the client is granted, as the consent page shows them. `logouts` is undefined in proxy mode: there the gateway knows no
  * users, and logs none out.
  */
 export function createApprovals(
   { config, store }: Runtime,
-  listScopes: (scope: string | undefined) => readonly string[],
+  listShownScopes: (scope: string | undefined) => readonly string[],
   logouts: Logouts | undefined,
 ) {
   const { ttlSeconds } = config.oauth.consent;
 
   function buildKeys(request: AuthorizationRequest, browserHash: string): Approval['keys'] {
     const { clientId, redirectUri, parameters } = request;
-    const scopes = [...new Set(listScopes(parameters.get('scope')))].sort();
+    const scopes = [...new Set(listShownScopes(parameters.get('scope')))].sort();
     const client = [browserHash, clientId, redirectUri];
     return [
       buildOAuthKey('approval', hashSha256(JSON.stringify([...client, scopes]))),

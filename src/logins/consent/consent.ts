@@ -49,7 +49,7 @@ const MAX_QUERY = 4096;
 /** `listTools` has those that everybody may see; undefined if strangers see none. */
 export function createConsent(
   runtime: Runtime & SealedStore,
-  { browsers, approvals, listScopes }: Parties,
+  { browsers, approvals, listShownScopes }: Parties,
   { readRequest, redirectToProvider, issuer }: ModeAtEndpoints,
   listTools: ListShownTools | undefined,
 ) {
@@ -66,7 +66,7 @@ export function createConsent(
       service: displayName,
       client,
       redirectUri,
-      scopes: listScopes(parameters.get('scope')),
+      scopes: listShownScopes(parameters.get('scope')),
       tools: await listTools?.(),
       action: `${baseUrl}/oauth/consent`,
       // Two secrets, which the form sends back.

@@ -154,7 +154,7 @@ export function createRecentAnswers({ store, clock }: Runtime, verifyToken: Auth
       }
       knownTokens.set(toKey(refreshToken, clientId), grant.grantId);
       const fresh = kept && (await findFreshToken(kept, asked));
-      return { id: grant.grantId, isAnswered: fresh !== undefined };
+      return { id: grant.grantId, isCheap: fresh !== undefined };
     },
     /** To be called before the provider is asked to refresh. */
     readMark,

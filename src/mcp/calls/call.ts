@@ -144,9 +144,9 @@ export interface CallRecord {
   subject: string | undefined;
   /** W3C Trace Context of the client, or of the call's span. */
   trace: TraceContext;
-  /** OAuth client ID, if known; set at `start`. */
+  /** OAuth client ID, if known; set when the call begins to run. */
   clientId: string | undefined;
-  /** Milliseconds of the monotonic clock; set at `start`. */
+  /** Milliseconds of the monotonic clock; set when the call begins to run. */
   startedAt: number;
   /** The server whose path received it; undefined for `/mcp`. */
   readonly ownServer: string | undefined;

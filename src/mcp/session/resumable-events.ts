@@ -26,7 +26,7 @@ export interface StreamLog {
   readonly lostPosition: number;
 }
 
-/** How long an answer waits for its client, in milliseconds. */
+/** Milliseconds for which a call goes on without its client, and its answer waits. */
 export const KEPT_MS = 300_000;
 /** Kept of one session. */
 export const SESSION_EVENTS = 1000;

@@ -48,7 +48,7 @@ export function openRelay(runtime: UpstreamRuntime, doors: Doors, toFailedResult
 
   const relay = (call: RelayedCall, context: Context, client: Relay = context.relay) =>
     client.era === 'session'
-      ? runRounds(new SessionClient(call, client, context))
+      ? runRounds(new SessionRequestClient(call, client, context))
       : relayToStatelessClient(call, client, context);
 
   /** §24.3: a call continues by itself once its user has logged in at the server. */
@@ -211,7 +211,7 @@ function readCacheHint(
 // §18.3: clients of the session era are asked while their call is in flight.
 
 /** The client of one call. A class, since every call has one, and nearly no call asks its client. */
-class SessionClient implements RequestClient, RoundsRequest {
+class SessionRequestClient implements RequestClient, RoundsRequest {
   private readonly call: RelayedCall;
   private readonly relay: SessionRelay;
   private readonly context: Context;
