@@ -135,8 +135,8 @@ export function readBearerToken(authorization = ''): string | undefined {
 // §2.3: the user and the OAuth client of a request, as its token names them.
 
 /**
- * §2.3: the user of a verified token. Immutable: built for each request with a token of the provider, shared by all requests with tokens of one
- * grant.
+ * §2.3: the user of a verified token. Immutable: built for each request with a token of the provider, and shared by all requests
+ * with the tokens of one grant.
  */
 export interface UserContext {
   /** The subject: the user's id at the provider. Never empty. */

@@ -50,8 +50,8 @@ export interface Approval {
 }
 
 /**
- * `listShownScopes` returns the scopes that the client is granted, as the consent page shows them. `logouts` is undefined in proxy mode: there the gateway knows no
- * users, and logs none out.
+ * `listShownScopes` returns the scopes that the client is granted, as the consent page shows them. `logouts` is undefined in proxy
+ * mode: there the gateway knows no users, and logs none out.
  */
 export function createApprovals(
   { config, store }: Runtime,
