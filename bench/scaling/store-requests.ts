@@ -1,4 +1,4 @@
-// What calls ask of the store, as the service asks it (src/http/limits/windows.ts).
+// What calls ask of the store, as the service asks it (src/http/limits/limiter.ts).
 import type { LimitWindow, Store } from '../../src/store/store.ts';
 import type { LimitScope } from '../../src/telemetry/metrics/metrics.ts';
 import type { BuildRequest } from './redis-cost.ts';
