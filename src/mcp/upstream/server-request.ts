@@ -1,7 +1,10 @@
 // §18.3: calls that are passed on to a server, and what the server asks and tells meanwhile.
 
 import { GatewayError, type JsonRpcErrorObject } from '../../errors/gateway-error.ts';
+import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
+import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
+import type { QuestionGuards } from '../calls/guards.ts';
 import type { Context, RawResult } from '../catalog/catalog.ts';
 import {
   type ClientCapabilities,
@@ -10,7 +13,7 @@ import {
   QUESTIONS,
 } from '../catalog/client-requests.ts';
 import type { TaskRequest } from '../catalog/served-catalog.ts';
-import { isLogSeverity } from '../protocol/methods.ts';
+import { isLogSeverity, type LogSeverity } from '../protocol/methods.ts';
 import {
   INTERNAL_ERROR,
   INVALID_PARAMS,
@@ -56,6 +59,25 @@ export interface RelayedCall {
   readonly upstream: Upstream;
   readonly caller: UpstreamCaller;
   readonly request: RelayedRequest;
+}
+
+/** The client of a call, as its server meets it. */
+export interface RequestClient {
+  /** Aborted when nobody waits for the result any more. */
+  readonly signal: CancelSignal;
+  readonly trace: TraceContext;
+  readonly logLevel: LogSeverity | undefined;
+  readonly wantsProgress: boolean;
+  /** Undefined where no guard looks at what is asked. */
+  readonly questionGuards: QuestionGuards | undefined;
+  /** Params of `notifications/progress`. */
+  progress(params: JsonObject): void;
+  /** Params of `notifications/message`. */
+  log(params: JsonObject): void;
+  /** Undefined where the client cannot be told. False where it was not asked this in the call. */
+  completeElicitation?(elicitationId: string): boolean;
+  /** @throws UpstreamError whose `jsonRpcError` is the server's answer. */
+  answer(question: UpstreamQuestion, cancelled: CancelSignal): Promise<JsonObject>;
 }
 
 // Notifications of a server about a call, passed on to its client. Hostile input: invalid ones are dropped.

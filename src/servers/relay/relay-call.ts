@@ -16,6 +16,7 @@ import {
   type RelayCall,
   type RelayedCall,
   type RelayedRequest,
+  type RequestClient,
   refuseQuestion,
   toQuestionError,
 } from '../../mcp/upstream/server-request.ts';
@@ -34,7 +35,6 @@ import { type JsonEdit, removeMembers, spliceJson } from '../../platform/splice-
 import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
 import {
   createStatelessRelay,
-  type RequestClient,
   type RoundsRequest,
   refuseStopped,
   runRounds,

@@ -11,7 +11,6 @@ import {
 } from '../../mcp/calls/guards.ts';
 import type { Context, StatelessRelay } from '../../mcp/catalog/catalog.ts';
 import type { ClientCapabilities } from '../../mcp/catalog/client-requests.ts';
-import type { LogSeverity } from '../../mcp/protocol/methods.ts';
 import { TASKS } from '../../mcp/protocol/revisions.ts';
 import { CallRefusedError } from '../../mcp/upstream/failures.ts';
 import {
@@ -20,6 +19,7 @@ import {
   passLog,
   passProgress,
   type RelayedCall,
+  type RequestClient,
   readQuestions,
   refuseQuestion,
 } from '../../mcp/upstream/server-request.ts';
@@ -28,11 +28,9 @@ import {
   type UpstreamQuestion,
   type UpstreamRuntime,
 } from '../../mcp/upstream/upstream.ts';
-import type { CancelSignal } from '../../platform/cancellation.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
 import { readExact, toRawMembers } from '../../platform/noted-json.ts';
 import { buildRedeemedAnswersKey, nameOwner } from '../../store/keys.ts';
-import type { TraceContext } from '../../telemetry/tracing/tracing.ts';
 import { type NextOutcome, toUpstreamError } from './suspended/outcome-records.ts';
 import type {
   CallListener,
@@ -128,25 +126,6 @@ function refuseCall(problem: string): never {
 }
 
 // §18.3: one request to a server, with everything that belongs to it until its result. The transport has the timeout.
-
-/** The client of a call, as its server meets it. */
-export interface RequestClient {
-  /** Aborted when nobody waits for the result any more. */
-  readonly signal: CancelSignal;
-  readonly trace: TraceContext;
-  readonly logLevel: LogSeverity | undefined;
-  readonly wantsProgress: boolean;
-  /** Undefined where no guard looks at what is asked. */
-  readonly questionGuards: QuestionGuards | undefined;
-  /** Params of `notifications/progress`. */
-  progress(params: JsonObject): void;
-  /** Params of `notifications/message`. */
-  log(params: JsonObject): void;
-  /** Undefined where the client cannot be told. False where it was not asked this in the call. */
-  completeElicitation?(elicitationId: string): boolean;
-  /** @throws UpstreamError whose `jsonRpcError` is the server's answer. */
-  answer(question: UpstreamQuestion, cancelled: CancelSignal): Promise<JsonObject>;
-}
 
 /** Server-initiated requests of one call in flight at the same time. */
 const MAX_QUESTIONS = 16;

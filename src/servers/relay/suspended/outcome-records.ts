@@ -2,6 +2,7 @@
 
 import type { JsonRpcErrorObject } from '../../../errors/gateway-error.ts';
 import type { ClientCapabilities } from '../../../mcp/catalog/client-requests.ts';
+import type { RequestClient } from '../../../mcp/upstream/server-request.ts';
 import {
   findQuestionProblem,
   readQuestion,
@@ -24,7 +25,6 @@ import { toNoted, toRawJson } from '../../../platform/noted-json.ts';
 import { createBudgets, releaseInAll, reserveInAll } from '../../../store/budgets.ts';
 import { buildSuspendedBytesKey, buildSuspendedCallKey } from '../../../store/keys.ts';
 import type { ByteEntry, Windows } from '../../../store/store.ts';
-import type { RequestClient } from '../rounds.ts';
 
 /** Another user's look does not find it. */
 export interface CallOwner {

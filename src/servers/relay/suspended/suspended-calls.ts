@@ -1,6 +1,7 @@
 // §18.3: a server of the session era asks a client of the stateless era. The call ends for the client, and goes on at
 // the replica that began it; the client's answer may reach another one.
 import { randomUUID } from 'node:crypto';
+import type { RequestClient } from '../../../mcp/upstream/server-request.ts';
 import { UpstreamError, type UpstreamRuntime } from '../../../mcp/upstream/upstream.ts';
 import type { Clock } from '../../../platform/clock.ts';
 import { writeExactJson } from '../../../platform/exact-json.ts';
@@ -9,7 +10,6 @@ import type { Log } from '../../../platform/log.ts';
 import { readExact, toRawMembers } from '../../../platform/noted-json.ts';
 import { buildSuspendedCallChannelName } from '../../../store/keys.ts';
 import { createReplicas, type Replicas } from '../../../store/replicas/replicas.ts';
-import type { RequestClient } from '../rounds.ts';
 import {
   type CallAtServer,
   type CallOwner,
