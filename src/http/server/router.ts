@@ -64,12 +64,12 @@ export function createRouter(endpoints: readonly Endpoint[], site: Site) {
   function findRoute(path: string): RequestDestination | undefined {
     const known = destinations.get(path);
     if (known !== undefined) return known;
-    const found = parameterized.find(({ start, end, hasParameter }) => {
-      if (!path.startsWith(start) || !path.endsWith(end)) return false;
+    for (const { start, end, hasParameter, destination } of parameterized) {
+      if (!path.startsWith(start) || !path.endsWith(end)) continue;
       const name = path.slice(start.length, path.length - end.length);
-      return !name.includes('/') && hasParameter(name);
-    });
-    return found?.destination;
+      if (!name.includes('/') && hasParameter(name)) return destination;
+    }
+    return undefined;
   }
 
   /** RFC 9110 §8.4, §12.5.3: encodes a page of the site with a coding that its client accepts. */

@@ -231,8 +231,10 @@ class ClientAccess {
   private findQuestionGuards(): QuestionGuards | undefined {
     const guards = this.services.getGuards?.();
     const { source } = this;
-    const { record } = source;
-    return guards && createQuestionGuards(guards, record.target?.item, record, source.signal());
+    const { target, id, user, clientId, view, trace } = source.record;
+    // A suspended call keeps its guards: with the record they would keep the request and its response.
+    const caller = { id, user, clientId, view, trace };
+    return guards && createQuestionGuards(guards, target?.item, caller, source.signal());
   }
 }
 

@@ -112,8 +112,9 @@ const MAX_LEVELS = 16;
 export function readForeignMeta(meta: JsonObject, sentText = ''): JsonObject | undefined {
   let foreign: [string, unknown][] | undefined;
   for (const key of Object.keys(meta)) {
+    if (isOfOneHop(key)) continue;
     const name = key.toLowerCase();
-    if (isOfOneHop(key) || isOfOneHop(name) || RESERVED.test(name)) continue;
+    if (isOfOneHop(name) || RESERVED.test(name)) continue;
     foreign ??= [];
     foreign.push([key, meta[key]]);
   }

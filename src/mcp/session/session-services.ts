@@ -1,4 +1,4 @@
-// The session era: its long-lived parts, `initialize`, cancellation, and methods that only sessions have.
+// The session era: its long-lived parts, `initialize`, and methods that only sessions have.
 
 import { failParams } from '../../errors/gateway-error.ts';
 import { isObject, type JsonObject } from '../../platform/json.ts';
