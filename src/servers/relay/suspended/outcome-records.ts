@@ -2,7 +2,6 @@
 
 import type { JsonRpcErrorObject } from '../../../errors/gateway-error.ts';
 import type { ClientCapabilities } from '../../../mcp/catalog/client-requests.ts';
-import type { RequestClient } from '../../../mcp/upstream/server-request.ts';
 import {
   findQuestionProblem,
   type RequestClient,
