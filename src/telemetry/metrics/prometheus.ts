@@ -1,5 +1,12 @@
 // §4.11: metrics over prom-client, with one registry per gateway.
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import {
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  Histogram,
+  type Metric,
+  Registry,
+} from 'prom-client';
 import type { Metrics } from './metrics.ts';
 
 const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -10,7 +17,7 @@ const MAX_TOOLS = 1000;
 
 export function createPrometheusMetrics(): Metrics {
   const registry = createRegistry();
-  addProcessMetrics(registry);
+  for (const metric of listProcessMetrics()) registry.registerMetric(metric);
   const create = createFactories(registry);
   // In the order in which they are scraped.
   const { activeSessions, ...calls } = createCallMetrics(create);
@@ -49,18 +56,16 @@ function createRegistry(): OpenMetricsRegistry {
   return registry;
 }
 
-let processMetrics: OpenMetricsRegistry | undefined;
+let processMetrics: readonly Metric[] | undefined;
 
 /** One set for all gateways of the process: prom-client never ends its timer and its observer of the garbage collector. */
-function addProcessMetrics(registry: OpenMetricsRegistry) {
+function listProcessMetrics(): readonly Metric[] {
   if (processMetrics === undefined) {
-    processMetrics = createRegistry();
-    collectDefaultMetrics({ register: processMetrics });
+    const own = createRegistry();
+    collectDefaultMetrics({ register: own });
+    processMetrics = own.getMetricsAsArray().flatMap(({ name }) => own.getSingleMetric(name) ?? []);
   }
-  for (const { name } of processMetrics.getMetricsAsArray()) {
-    const metric = processMetrics.getSingleMetric(name);
-    if (metric !== undefined) registry.registerMetric(metric);
-  }
+  return processMetrics;
 }
 
 type Factories = ReturnType<typeof createFactories>;

@@ -70,6 +70,17 @@ describe('the metrics endpoint', () => {
       expect(text).toMatch(new RegExp(`^# TYPE ${family}(_total)? ${type}$`, 'm'));
     }
   });
+
+  test('§4.11 a second gateway in the process announces the same families', async () => {
+    const families = (text: string) => text.split('\n').filter((line) => line.startsWith('# TYPE'));
+    const first = families(await exposition());
+    const second = await startGateway({ deps: { catalog } });
+    try {
+      expect(families((await second.request({ path: '/metrics' })).text)).toEqual(first);
+    } finally {
+      await second.close();
+    }
+  });
 });
 
 describe('every metric moves', () => {
