@@ -103,7 +103,7 @@ const WITH_CLASSES = [
   'mcp/session/(kept-streams?|session-era|session-streams).ts',
   'mcp/streaming/(event-queue|notification-streams|response-stream).ts',
   'platform/(bounded-map|cancellation|clock|exact-json|json).ts',
-  'platform/http-client/(connection|content-coding|http-pool|read-response).ts',
+  'platform/http-client/(content-coding|http-pool|read-response).ts',
   'mcp/protocol/fit.ts',
   'mcp/upstream/wrap-upstream.ts',
   'catalog/(approved-content|caller-lists|list-cache|plan|resolve-target|server-lists|upstream-catalogs).ts',
