@@ -80,25 +80,6 @@ export interface RelayedCall {
   readonly request: RelayedRequest;
 }
 
-/** The client of a call, as its server meets it. */
-export interface RequestClient {
-  /** Aborted when nobody waits for the result any more. */
-  readonly signal: CancelSignal;
-  readonly trace: TraceContext;
-  readonly logLevel: LogSeverity | undefined;
-  readonly wantsProgress: boolean;
-  /** Undefined where no guard looks at what is asked. */
-  readonly questionGuards: QuestionGuards | undefined;
-  /** Params of `notifications/progress`. */
-  progress(params: JsonObject): void;
-  /** Params of `notifications/message`. */
-  log(params: JsonObject): void;
-  /** Undefined where the client cannot be told. False where it was not asked this in the call. */
-  completeElicitation?(elicitationId: string): boolean;
-  /** @throws UpstreamError whose `jsonRpcError` is the server's answer. */
-  answer(question: UpstreamQuestion, cancelled: CancelSignal): Promise<JsonObject>;
-}
-
 // Notifications of a server about a call, passed on to its client. Hostile input: invalid ones are dropped.
 
 /** The progress token is the gateway's own towards the server; the context has the client's. */
