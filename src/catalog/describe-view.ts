@@ -143,7 +143,7 @@ function joinInstructions(
   let joined = own ?? '';
   for (const [index, { name, text }] of sections.entries()) {
     const heading = `${joined === '' ? '' : '\n\n'}## ${name}\n\n`;
-    // Each gets its share of what those before it left: none can push the others out.
+    // Each section gets its share of the space that is left, so that none can crowd out the others.
     const share = Math.floor((MAX_BYTES - Buffer.byteLength(joined)) / (sections.length - index));
     const fitted = cutBytes(lowerHeadings(cleanText(text)), share - Buffer.byteLength(heading));
     if (fitted !== '') joined += heading + fitted;

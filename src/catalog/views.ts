@@ -68,7 +68,7 @@ export function createCuratedView(name: string, served: ServedPlan, joined: View
       return found && isIncluded(found) ? found : undefined;
     },
     async find(kind, wanted, who) {
-      // Servers outside of the view are asked nothing.
+      // Servers outside the view are not queried.
       if (!isCalled(kind) || !canHave(wanted)) {
         const known = findIn(await list(kind, who, 'atHand'), wanted);
         return known ?? (isCalled(kind) ? undefined : findIn(await list(kind, who), wanted));

@@ -222,7 +222,7 @@ function createBrokerMode(
   };
 }
 
-// §4.6 in broker mode, RFC 6749 §4.1.1: a client's authorization request is checked, and its browser sent to the provider.
+// §4.6 in broker mode, RFC 6749 §4.1.1: a client's authorization request is checked, and the browser is sent to the provider.
 
 /**
  * RFC 6749 §4.1.2.1: once client and redirect URI are valid, the client is told of an invalid request.

@@ -1,4 +1,4 @@
-// §30: what a tool says of its app: ext-apps, "Resource Discovery".
+// §30: what a tool's metadata says about its app (ext-apps, "Resource Discovery").
 import type { RawItem } from '../../mcp/catalog/catalog.ts';
 import { isObject } from '../../platform/json.ts';
 import { editValue } from '../../platform/noted-json.ts';

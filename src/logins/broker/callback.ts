@@ -180,7 +180,7 @@ const listError = (code: string | undefined, description?: string): Pairs => [
   ['error_description', description],
 ];
 
-/** Limit of the provider's text, in characters. */
+/** Maximum length of the provider's error text, in characters. */
 const MAX_ERROR_TEXT = 500;
 
 const readErrorText = (parameters: RequestParameters, name: string) => {

@@ -24,7 +24,7 @@ export const createLoginRecords = (runtime: BrokerRuntime) =>
 export interface Login {
   readonly browser: string;
   readonly clientId: string;
-  /** For the log: a client known by a document is not looked up again. */
+  /** For the log: a client that is identified by its metadata document is not looked up again. */
   readonly clientName?: string | undefined;
   readonly redirectUri: string;
   /** Query of the authorization request, without the question mark; empty for a page of the gateway's own. */

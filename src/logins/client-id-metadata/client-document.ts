@@ -58,7 +58,7 @@ export interface DocumentRules {
   readonly redirectUris: RedirectUriRules;
   /** Accepts a client's keys. If they are of no use here, the client had better register. */
   readonly acceptsKeys: boolean;
-  /** `CIMD_ALLOWED_HOSTS`, which applies to its keys, too. */
+  /** `CIMD_ALLOWED_HOSTS`, which also applies to the client's keys. */
   readonly allowedHosts: readonly string[];
 }
 

@@ -15,7 +15,7 @@ import { createShortStreams, type ShortStream } from './short-streams.ts';
 /** The budget of one user, and of all. Short streams have bytes of their own. */
 const USER_BYTES = 4 * SESSION_BYTES;
 const ALL_BYTES = 8 * SESSION_BYTES;
-/** Taken by a stream itself, beside its events. */
+/** The memory of a stream itself, not counting its events. */
 const STREAM_BYTES = 3072;
 
 /** `replica` is the name of this one. */

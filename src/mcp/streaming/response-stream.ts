@@ -126,7 +126,7 @@ export class ResponseStream {
     this.channel.begin();
   }
 
-  /** Closes the connection, after becoming a stream: clients that can, resume it for the answer. */
+  /** Turns the response into a stream and closes the connection: clients that can will resume it to get the answer. */
   disconnect(): void {
     if (this.answer !== undefined) return;
     this.begin(false);

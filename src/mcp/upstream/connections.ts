@@ -22,7 +22,7 @@ export interface ConnectionAuth {
   readonly resource?: string | false | undefined;
   /** Parameters of the authorization request, beside the gateway's own. */
   readonly parameters?: Readonly<Record<string, string>> | undefined;
-  /** Parameters of token requests, beside the gateway's own. */
+  /** Extra parameters for token requests, in addition to the gateway's own. */
   readonly tokenParameters?: Readonly<Record<string, string>> | undefined;
   readonly clientAuth?: ClientAuthMethod | undefined;
   /** For whom the assertions of `private_key_jwt` are. Undefined: the issuer. */
@@ -144,7 +144,7 @@ export interface Connections {
   ): Promise<{ readonly ended: boolean; readonly problem: string | undefined }>;
   /** All of one user, whatever the configuration file says now. @throws StoreUnavailable */
   endOfUser(owner: ConnectionOwner, by: EndedBy): Promise<EndedCounts>;
-  /** All connections to one server, of all owners. @throws StoreUnavailable */
+  /** All owners' connections to one server. @throws StoreUnavailable */
   endAtServer(server: string, by: EndedBy): Promise<EndedCounts>;
   /** For operators and metrics: costs no more where there are many. @throws StoreUnavailable */
   count(server: string): Promise<Readonly<Record<Exclude<ConnectionState, 'missing'>, number>>>;

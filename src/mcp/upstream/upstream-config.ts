@@ -72,7 +72,7 @@ export interface UpstreamFacts {
   readonly attributes: Attributes;
 }
 
-// The configuration file that is served now, as features see it that the servers of the file do not concern otherwise.
+// The configuration file in effect, as seen by features that otherwise have nothing to do with its servers.
 
 /** Asked each time: another file may take its place. */
 export interface ServedFile extends NamedPaths {

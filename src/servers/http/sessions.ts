@@ -26,7 +26,7 @@ type Test = (session: ServerSession) => Promise<void>;
 
 /** The beginning and the end of sessions at a server. */
 interface SessionLife {
-  /** `initialize`; on trial nothing else follows from its outcome. */
+  /** `initialize`. In a trial, its outcome has no further effect. */
   readonly initialize: (caller: UpstreamCaller, isTrial?: true) => Promise<ServerSession>;
   /** DELETE. Never rejects. */
   readonly terminate: (caller: UpstreamCaller, session: ServerSession) => Promise<void>;
@@ -355,8 +355,8 @@ interface OpenRequest {
 }
 
 /**
- * An array whose places are reused, and no Map: the tables that a Map leaves behind when many entries come and go keep the entries
- * past several garbage collections, which took a tenth of the time of a call.
+ * An array with reusable slots instead of a Map: when many entries come and go, the tables that a Map leaves behind keep them
+ * alive through several garbage collections, which took up a tenth of each call's time.
  */
 function createOpenRequests() {
   const places: (OpenRequest | undefined)[] = [];
