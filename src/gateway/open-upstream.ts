@@ -42,7 +42,7 @@ export function createUpstreamOpener(
   return {
     /** Identify callers to servers. */
     credentials,
-    /** Nothing has to be reachable. */
+    /** No server has to be reachable. */
     openUpstream(server: UpstreamConfig): Upstream {
       const transport = findTransport(server);
       const opened = withholdRoots(transport.open(runtime, server, reach), runtime.log);

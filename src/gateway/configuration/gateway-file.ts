@@ -337,5 +337,5 @@ function describeOtherNames(fileName: string, servers: readonly PlacedServer[]):
       ];
 }
 
-/** Characters of a name that are shown. */
+/** Maximum length of a displayed name, in characters. */
 const MAX_NAME = 64;

@@ -48,7 +48,7 @@ export interface GuardsConfig {
 export interface GuardConfig {
   readonly name: string;
   readonly on: readonly GuardPoint[];
-  /** Names of servers; undefined for all, and the built-in catalogue. */
+  /** Names of servers; undefined for all of them and the built-in catalogue. */
   readonly servers: readonly string[] | undefined;
   /** Globs over names of tools at `/mcp`; undefined for all. Messages about anything but tools are always inspected. */
   readonly tools: readonly string[] | undefined;

@@ -76,7 +76,7 @@ export interface Policy {
 export interface Policies extends Required<Policy> {
   /** True if all callers may see and use everything. */
   readonly allowAll: boolean;
-  /** True if callers may see different things. */
+  /** True if callers may see different entries. */
   readonly dependOnCaller: boolean;
 }
 

@@ -33,7 +33,7 @@ export interface Upstream {
    * @throws UpstreamError
    */
   describe(caller: UpstreamCaller): Promise<UpstreamDescription>;
-  /** The same, as far as it is known. */
+  /** The same, as far as known. */
   peekDescription(caller: UpstreamCaller): UpstreamDescription | undefined;
   /**
    * Sends a request and resolves to its result as the server wrote it: `input_required`, too. Ids and

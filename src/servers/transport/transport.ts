@@ -50,7 +50,7 @@ export interface Transport<Config extends UpstreamConfig = UpstreamConfig> {
   ): Config | Promise<Config>;
   findFacts(config: Config): UpstreamFacts;
   describe(config: Config): ServerDescription;
-  /** Nothing has to be reachable. */
+  /** No server has to be reachable. */
   open(runtime: UpstreamRuntime, config: Config, reach: Reach): Upstream;
 }
 
