@@ -1,4 +1,4 @@
-// §26: compiles the guards of a configuration: which look at what, and in which order.
+// §26: compiles the guards of a configuration: which of them check what, and in which order.
 
 import type {
   Guard,

@@ -9,15 +9,15 @@ export interface RulesConfig {
   readonly rules: readonly RuleConfig[];
   /** `"rules": "everyone"`: explicitly none. */
   readonly meansNoRules: boolean;
-  /** `"allowFewerProtections": true`: the file may protect less than the one before. */
+  /** `"allowFewerProtections": true`: the file may protect less than the previous one. */
   readonly allowsFewer?: true;
 }
 
-/** Allows some callers some items. Rules only add up. */
+/** Allows some callers to use some items. Rules only ever add permissions. */
 export interface RuleConfig {
   /** The callers; all members must match. */
   readonly who: 'everyone' | RuleSubject;
-  /** A CEL expression that must be true, too. */
+  /** A CEL expression that must also be true. */
   readonly when: string | undefined;
   /** Globs over names as clients see them: of tools, or after `prompt:` or `resource:`. */
   readonly may: readonly string[];
@@ -65,13 +65,13 @@ export interface RuledItem extends PolicyItem {
 export type RuleDecision =
   | {
       readonly kind: 'allowed';
-      /** `place` of the rule that allows it; absent without rules. */
+      /** The `place` of the rule that allows it; absent without rules. */
       readonly rule?: string;
       /** In a list: depends on the arguments of the call. */
       readonly isByArgs?: boolean;
       /** The approver of the call (§27). */
       readonly ask?: AskWhom;
-      /** `place` of the rule that asks. */
+      /** The `place` of the rule that asks. */
       readonly askRule?: string;
       /** In a list: the approval depends on the arguments of the call. */
       readonly isAskedByArgs?: boolean;
@@ -81,7 +81,7 @@ export type RuleDecision =
    * holds.
    */
   | { readonly kind: 'denied'; readonly rounded?: string }
-  /** Only scopes are missing: it is listed, and its call is answered by 403 `insufficient_scope`. */
+  /** Only scopes are missing: it is listed, and a call is rejected with 403 `insufficient_scope`. */
   | { readonly kind: 'scopes_missing'; readonly scopes: readonly string[]; readonly rule?: string };
 
 /** The used part of a variable: all of it, or parts of these members. */

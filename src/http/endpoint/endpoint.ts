@@ -98,7 +98,7 @@ export interface LoginSearch {
 
 export interface KnownLogin {
   readonly id: string;
-  /** True if the answer is known already: the request costs the provider nothing. */
+  /** True if the answer is already known: the request costs the provider nothing. */
   readonly isAnswered: boolean;
   /** Set if the request has a proof that others could not have read: it does not count against its address. */
   readonly isProven?: true;

@@ -41,7 +41,7 @@ export type Verdict =
    * not be compared, as no double holds it.
    */
   | { readonly kind: 'denied'; readonly by: string; readonly rounded?: string }
-  /** Only scopes are missing: it is listed, and its call is answered by 403 `insufficient_scope`. */
+  /** Only scopes are missing: it is listed, and a call is rejected with 403 `insufficient_scope`. */
   | { readonly kind: 'scopes_missing'; readonly scopes: readonly string[] };
 
 /**

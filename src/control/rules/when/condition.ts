@@ -93,7 +93,7 @@ export function compileCondition(
       const bound: Record<string, CelInput> = { ...variables };
       for (const { name, evaluate } of plannedParts) {
         const value = evaluate(variables);
-        // A failed part is left unbound: expressions that use it fail.
+        // A part that failed is left unbound: expressions that use it fail.
         if (!isCelError(value)) bound[name] = value;
       }
       return bound;
