@@ -80,7 +80,7 @@ export interface Gateway {
   /**
    * Switches to another configuration file, and the lock beside it. Calls in progress finish normally.
    *
-   * @throws Error for a gateway that was made without a file.
+   * @throws Error for a gateway that was created without a file.
    */
   reload(setup: Setup): Promise<void>;
   /** Patterns in such a file that match none of the entries that its servers have listed so far. */
@@ -253,7 +253,7 @@ function createReload(config: Config, { setup }: Ports, features: Opened) {
   };
 }
 
-/** @throws ConfigError with all that the file needs and the settings lack. */
+/** @throws ConfigError with everything that the file requires and the settings lack. */
 function checkFile(file: GatewayFile, config: Config): void {
   const problems = [
     ...findMachineClientProblems(file.clients, config),

@@ -108,7 +108,7 @@ function renderDecision(decision: RuleDecision): JsonObject {
 
 // §22.4: the person whose tools an operator asks about, as a token would name them.
 
-/** @throws GatewayError `bad_request` where nobody is named. */
+/** @throws GatewayError `bad_request` if nobody is named. */
 function readPerson(query: URLSearchParams) {
   const sub = query.get('user') ?? '';
   const email = query.get('email') ?? '';

@@ -96,7 +96,7 @@ export function createProxy(
     async function revokeThere() {
       const endGrant = async () => grant && recentAnswers.end(grant.grantId);
       await endGrant();
-      // In-flight answers may be from before the provider revoked the token.
+      // Responses in flight may date from before the provider revoked the token.
       return renderProviderResponse(
         await forward(url, parameters, authorization, isKnownClient).finally(endGrant),
       );

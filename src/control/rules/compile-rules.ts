@@ -104,7 +104,7 @@ function compileRule({ who, may, place, ask }: RuleConfig, condition: Condition)
     mayAllowSome: (namesBegin: string, caller: PolicyCaller) =>
       (hasKind('resource') || fitsSome(namesBegin)) && mayHoldSomewhere(ANYTHING, caller),
     bindCaller: condition.bindCaller,
-    /** A number among the arguments that its condition uses, but no double holds. */
+    /** A number among the arguments that its condition uses, but no double can represent. */
     findRounded: condition.findRounded,
     /** True if its condition is true; an error counts as false. */
     holds,

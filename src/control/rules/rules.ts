@@ -78,7 +78,7 @@ export type RuleDecision =
     }
   /**
    * Does not exist for this caller. `rounded` is a number among the arguments that a rule would have to compare, but no double
-   * holds.
+   * can represent.
    */
   | { readonly kind: 'denied'; readonly rounded?: string }
   /** Only scopes are missing: it is listed, and a call is rejected with 403 `insufficient_scope`. */

@@ -26,7 +26,7 @@ interface EndpointBase {
   readonly errors: ErrorFormat;
   /** Called by address, so exempt from the Host check. */
   readonly isProbe?: true;
-  /** Served also while all connections are busy. */
+  /** Also served while all connections are busy. */
   readonly isServedWhenBusy?: true;
   /** For browsers: errors are pages if `Accept` prefers them. */
   readonly hasErrorPages?: boolean;

@@ -94,14 +94,17 @@ export function createConnectionTable({ config, clock, log }: Runtime) {
     }
   }
 
-  /** Returns false if all are busy. */
+  /** Returns false if all connections are busy. */
   function closeLongestIdle() {
     const [longest] = idle.size > 0 ? idle : waitingForBody;
     if (longest !== undefined) close(longest);
     return longest !== undefined;
   }
 
-  /** Gives a connection beyond the limit a place, if there is one or the longest idle connection can be closed for it. */
+  /**
+   * Gives a connection beyond the limit a slot, if one is free or can be freed by closing the connection that has been idle
+   * longest.
+   */
   function tryClaimPlace(connection: Connection) {
     const hasPlace = all.size <= maxConnections || closeLongestIdle();
     if (hasPlace) beyondLimit.delete(connection);

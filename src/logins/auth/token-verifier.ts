@@ -94,7 +94,7 @@ interface TokenRules
   readonly baseUrl: string;
   /** Claims that only tokens of another kind have. */
   readonly foreignClaims: readonly ForeignClaim[];
-  /** Returns true for the audience of a server behind the gateway, which is accepted, too (§18.2). */
+  /** Returns true for the audience of a server behind the gateway, which is also accepted (§18.2). */
   readonly isServerAudience: (audience: string) => boolean;
   /** `MAX_TOKEN_BYTES`. */
   readonly maxTokenBytes: number;
@@ -150,7 +150,7 @@ export function createTokenVerifier(clock: Clock, keySet: KeySet, rules: TokenRu
     },
     /**
      * Checks form and claims as `verify` does, and neither checks nor remembers the signature. For tokens that came from the
-     * provider itself, by TLS; never to admit a caller. Does not throw.
+     * provider itself, over TLS; never to admit a caller. Does not throw.
      */
     inspect(text: string): TokenInspection {
       try {

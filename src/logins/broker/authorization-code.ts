@@ -52,7 +52,7 @@ export function createAuthorizationCodeGrant(
         if (asked.scopes?.some((one) => !scopes.includes(one))) fail('invalid_scope');
         if (asked.resources?.some((one) => !coversResource(resources, one, runtime))) failTarget();
       } catch (refusal) {
-        // No grant comes of it: the provider's tokens are revoked.
+        // It results in no grant: the provider's tokens are revoked.
         void ends.tellProviderInTurn(issued);
         throw refusal;
       }

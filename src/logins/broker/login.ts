@@ -20,7 +20,7 @@ const LOGIN_SECONDS = 600;
 export const createLoginRecords = (runtime: BrokerRuntime) =>
   createSecretRecords<Login>(runtime, 'login', LOGIN_SECONDS);
 
-/** A login under way at the provider; found by the state that the provider brings back. */
+/** A login in progress at the provider; found by the state that the provider returns. */
 export interface Login {
   readonly browser: string;
   readonly clientId: string;
@@ -42,8 +42,8 @@ export interface Login {
   readonly codeVerifier: string;
   readonly nonce: string | undefined;
   /**
-   * RFC 9207: whether the provider's metadata promise `iss` in its response. Stored here because the callback may come to a replica that
-   * cannot fetch them at that moment. Undefined if they were unavailable.
+   * RFC 9207: whether the provider's metadata promises `iss` in its response. Stored here because the callback may come to a
+   * replica that cannot fetch them at that moment. Undefined if they were unavailable.
    */
   readonly sendsIssuer?: boolean | undefined;
   /**
@@ -183,7 +183,7 @@ export function buildProviderScope(
   return [...new Set([...requested, ...listOwnScopes(config)])].join(' ');
 }
 
-/** The scopes that a client is granted, and its user is shown: those that it asked for, then the added ones, each once. */
+/** The scopes that a client is granted and its user is shown: those that it requested, then the added ones, each once. */
 export function listGrantedScopes(
   config: ProviderParametersConfig,
   requestedScope: string | undefined,

@@ -73,7 +73,7 @@ export function readResourceIndicators(
 }
 
 /**
- * The resources that a machine client asks for, among those it may have; all of those if it names none.
+ * The resources that a machine client requests, among those it may have; all of those if it names none.
  *
  * @throws GatewayError `invalid_target`.
  */

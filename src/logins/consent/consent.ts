@@ -99,7 +99,7 @@ export function createConsent(
       if (query.length > MAX_QUERY)
         failRequest(`The query is longer than ${MAX_QUERY} characters.`);
       const request = await readRequest(query, cookie);
-      // With the provider's own client, everybody would get past this page.
+      // With the provider's own client, any caller would get past this page.
       if (isSameClient(request.clientId, oauth.providerClient.id)) fail('unknown_client');
       return async function continueLogin() {
         const browser = browsers.getOrCreate(cookie);
@@ -221,8 +221,8 @@ ${WITHOUT_SCRIPT}
 }
 
 /**
- * A page without script cannot tell that it is in front: letters that the user types are meant for it. It stands before the buttons, as
- * Enter presses the first one of a form.
+ * A page without script cannot tell that it is in front: letters that the user types are meant for it. It comes before the
+ * buttons, since Enter presses the first one of a form.
  */
 const WITHOUT_SCRIPT = `<noscript>
 <p><label for="decision">JavaScript is off in this browser. Type <code>approve</code> or <code>deny</code>:</label></p>
@@ -258,7 +258,7 @@ function describePublisher(client: Client) {
     : `${client.host}, which publishes the description of this app`;
 }
 
-/** In full and in ASCII, so that look-alikes look different. */
+/** In full and in ASCII, so that look-alikes can be told apart. */
 function renderDestination({ kind }: Client, redirectUri: string) {
   const { protocol, host } = new URL(redirectUri);
   if (kind === 'own') return `this gateway (<code>${escapeHtml(redirectUri)}</code>)`;

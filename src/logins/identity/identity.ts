@@ -132,8 +132,8 @@ export const failIdentity = (problem: string, facts: JsonObject, cause?: unknown
 // Finds a claim by its name in settings.
 
 /**
- * A member of exactly this name comes first, also one with dots, such as a URL. Otherwise the name is a path: the part before its first
- * dot, and the rest within it by the same rule. Undefined if there is none; inherited members are ignored.
+ * A member with exactly this name takes precedence, even one with dots, such as a URL. Otherwise the name is a path: the part
+ * before its first dot, and the rest within it by the same rule. Undefined if there is none; inherited members are ignored.
  */
 export function findClaim(claims: JsonObject, name: string): unknown {
   if (Object.hasOwn(claims, name)) return claims[name];
@@ -144,7 +144,7 @@ export function findClaim(claims: JsonObject, name: string): unknown {
   return isObject(inner) ? findClaim(inner, name.slice(dot + 1)) : undefined;
 }
 
-// Further APIs, which have what the provider does not say itself.
+// Further APIs, for data that the provider itself does not return.
 
 const LIMITS = { timeoutMs: 5000, maxBytes: 1_048_576 };
 
