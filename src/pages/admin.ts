@@ -57,7 +57,7 @@ export function openOperatorsNotes(
     recentCallers: createRecentCallers(runtime, people),
     issuers: { issuer, findIssuerOf: (sub: string) => findIssuerOf(sub, known) },
     clock: runtime.clock,
-    /** Notes who has opened a session, so that operators can find them. */
+    /** Records who has opened a session, so that operators can find them. */
     async sealPerson(user: UserContext, sessionId: string) {
       const [sealed] = await Promise.all([people.seal(user, sessionId), personIndex.note(user)]);
       return sealed;
@@ -182,7 +182,7 @@ function createOperators({ config, store }: Runtime) {
   };
 }
 
-// §22.1, §21.1: the audit log records all that operators read and do, and all refusals.
+// §22.1, §21.1: the audit log records everything that operators read and do, and all refusals.
 
 const createRunAudited = (audit: Audit, operators: Operators, clientOf: ClientOf) =>
   /** @throws GatewayError `operators_only` or `operators_client_only`, or the work's error. */

@@ -20,7 +20,7 @@ export interface Snippet {
   readonly place: string | undefined;
   /** Language of the text of `render`. */
   readonly language: 'sh' | 'json' | 'toml' | 'text' | 'python';
-  /** Renders what is run, put into the file, or entered. */
+  /** Renders the text to run, to put into the file, or to enter. */
   render(entry: GatewayEntry): string;
 }
 

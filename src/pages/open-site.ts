@@ -21,7 +21,7 @@ import type { JsonObject } from '../platform/json.ts';
 import { PACKAGE_VERSION } from '../platform/own-files.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 
-/** For everybody, before a login. */
+/** For everyone, before a login. */
 export const OPEN = { kind: 'open', method: 'GET', errors: JSONRPC } as const;
 
 /** All tools that are visible without a login. */

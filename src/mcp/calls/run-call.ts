@@ -54,7 +54,7 @@ export interface CallControl {
   /**
    * Resolves once all required approvers have agreed to the call as it will be sent.
    *
-   * @throws CallStopped for the client's model; GatewayError; in the stateless era what ends a call that asks.
+   * @throws CallStopped for the client's model; GatewayError; in the stateless era, the error that ends a call that asks.
    */
   askFirst(call: ItemCall, whom: AskWhom): Promise<void>;
 }

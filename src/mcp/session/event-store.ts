@@ -110,7 +110,7 @@ export function createEventStore(clock: Clock, replica: string) {
     return session;
   }
 
-  /** Makes an object of a short stream again. */
+  /** Turns a short stream back into an object. */
   function reopen({ session, name, text, endedAt }: ShortStream): KeptStream {
     const texts = splitEvents(text);
     const stream = new KeptStream(session, {

@@ -67,7 +67,7 @@ interface Transfer {
   drop(reason: DropReason): void;
 }
 
-/** No room beside the bodies that calls hold; or the slowest when another transfer needs room. */
+/** No room next to the bodies held by calls; or the slowest transfer when another one needs room. */
 type DropReason = 'no room' | 'slowest';
 
 export function createMemoryBudget(maxBytes: number) {

@@ -33,8 +33,8 @@ export type OpenTunnel = (
   signal: AbortSignal,
 ) => Promise<Duplex> | undefined;
 
-// §14: `fetch` over the gateway's own HTTP client: Node's takes 30 ms to load, and supports proxies from Node 24 on only.
-// No redirects, no cookies.
+// §14: `fetch` over the gateway's own HTTP client: Node's takes 30 ms to load, and supports proxies only from Node 24 on. No
+// redirects, no cookies.
 
 /** Below most exchanges' timeouts, so that callers learn that a token was never sent. */
 const CONNECT_TIMEOUT_MS = 8_000;

@@ -1,4 +1,4 @@
-// §18.3: HTTP with SSE (servers of 2024-11-05): each client's session has a connection of its own, in this process.
+// §18.3: HTTP with SSE (servers of 2024-11-05): each client session has its own connection, in this process.
 
 import type { LogSeverity } from '../../mcp/protocol/methods.ts';
 import {
@@ -28,10 +28,10 @@ import { createDescriptions, type HttpLink, type Protocol } from './stateless-er
 
 interface Entry {
   readonly opening: Promise<SseChannel>;
-  /** The client's session that it ends with; undefined where it is shared. */
+  /** The client session that it ends with; undefined if it is shared. */
   readonly sessionId: string | undefined;
   usedAt: number;
-  /** Time of the last check whether the client's session is alive. */
+  /** Time of the last check that the client's session is alive. */
   askedAt: number;
   /** Requests that have no answer yet, and listeners. */
   users: number;
@@ -44,7 +44,7 @@ const SWEEP_MS = 60_000;
 const SHARED_IDLE_MS = 900_000;
 /** Interval of checks whether the session is alive, without a call. */
 const ASK_AFTER_MS = 300_000;
-/** Each is a connection that stays. */
+/** Each is a persistent connection. */
 const MAX_CHANNELS = 10_000;
 const SET_LEVEL_MS = 10_000;
 
@@ -140,7 +140,7 @@ export function createSseProtocol(
     cancelSweep = entries.size > 0 ? clock.after(SWEEP_MS, sweep) : undefined;
   }
 
-  /** The session may have been ended at another replica, or without a word. */
+  /** The session may have been ended on another replica, or silently. */
   async function endAfterSession(entry: Entry, sessionId: string) {
     entry.askedAt = clock.monotonic();
     const isActive = await isSessionActive(sessionId);
@@ -199,7 +199,7 @@ export function createSseProtocol(
         const { logLevel: level } = request;
         if (level !== undefined && level !== entry.logLevel) {
           entry.logLevel = level;
-          // A server without logging refuses; nothing is lost by it.
+          // A server without logging refuses this, which does no harm.
           await rpc.ask('logging/setLevel', { level }, SET_LEVEL_MS).catch(() => {});
         }
         return rpc.call(caller, request, (token) => toSessionParams(request, token));
