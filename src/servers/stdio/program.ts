@@ -95,7 +95,7 @@ export function openProgram(
 
 // Open files of the gateway that every program would inherit, whichever user it runs as. Node.js opens none this way, but LMDB
 // does with the file of the embedded store, which would then be readable and writable; the gateway's parent process may have done
-// so, too.
+// so as well.
 
 const DESCRIPTORS = '/proc/self/fdinfo';
 /** A flag of open(2). */

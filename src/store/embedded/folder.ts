@@ -80,7 +80,7 @@ const MAP_BYTES = 2 ** 34;
  */
 const DURABLE = { overlappingSync: false, eventTurnBatching: false };
 
-/** lmdb reports the reason for a failed commit by a second promise, which must be handled, too. */
+/** lmdb reports the reason for a failed commit by a second promise, which must also be handled. */
 async function rejectCommit(error: unknown): Promise<never> {
   if (!(error instanceof Error && 'commitError' in error)) throw error;
   const cause = await Promise.resolve(error.commitError).catch((reason: unknown) => reason);

@@ -170,7 +170,7 @@ export function createShares({ commands, clock, isCluster }: RedisAccess) {
       for (const share of shares) if (held.has(share)) share.left += 1;
     },
 
-    /** As `uncountRequest`; returns false if no share admitted the request. */
+    /** Like `uncountRequest`; returns false if no share admitted the request. */
     uncount(key: string, entry: string) {
       const share = windows.peek(key)?.share;
       if (share?.entry === entry && held.has(share)) share.left += 1;

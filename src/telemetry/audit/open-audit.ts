@@ -215,7 +215,7 @@ interface Gap extends AuditedAction {
   readonly lost: number;
 }
 
-// §21.1: the destinations of lines: a file to append to, or standard output, which the log uses, too.
+// §21.1: the destinations of lines: a file to append to, or standard output, which the log also uses.
 
 interface LineSink {
   /** Longer lines could be interleaved with those of other processes. */
