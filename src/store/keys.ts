@@ -109,7 +109,7 @@ export const GRANT_LIST_KEY = 'oauth:grants';
 export const buildListedGrantKey = (list: string, id: string) =>
   buildOAuthKey('listed-grant', `${list}:${id}`);
 
-/** How many times many logins were ended at once. */
+/** Counts the events that ended many logins at once. */
 export const LOGOUT_COUNT_KEY = 'oauth:logouts';
 /** Marks the logins of a user, of a client, of a session at the provider, or all, as ended; `hash` names which. */
 export const buildLogoutKey = defineGlobalKeys('oauth:logout');

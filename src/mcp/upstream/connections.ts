@@ -33,7 +33,7 @@ export interface ConnectionAuth {
   readonly pkce: boolean;
   /** The owner of the connection: each user, or all users for a connection that an operator makes. */
   readonly owner: 'user' | 'shared';
-  /** The connection used for the list that is shown before a user connects; undefined: none. */
+  /** How the list that is shown before a user connects is requested; undefined: there is none. */
   readonly list?: 'anonymous' | 'shared' | undefined;
   /** True if hosts named by the server may have non-public addresses. */
   readonly allowPrivate: boolean;
