@@ -94,7 +94,7 @@ export class CallerLists {
     return undefined;
   }
 
-  /** Without a call under way, the last list is all that can be known. */
+  /** Without a call in progress, only the last list is known. */
   private async listBuiltIn(kind: ListKind): Promise<ReturnType<BuiltIn['peek']> | undefined> {
     const { builtIn } = this.plan;
     const { context } = this.who;

@@ -1,4 +1,4 @@
-// §18.2: finds the template that fits a URI.
+// §18.2: finds the template that matches a URI.
 import { computeOnce } from '../platform/bounded-map.ts';
 import type { Entry } from './prepare-list.ts';
 
@@ -9,7 +9,7 @@ import type { Entry } from './prepare-list.ts';
  */
 const MAX_WORK = 30_000;
 
-/** The first entry whose template fits. */
+/** The first entry whose template matches. */
 export function findTemplate(entries: readonly Entry[], uri: string): Entry | undefined {
   const spent = new Map<string, number>();
   return entries.find((entry) => {

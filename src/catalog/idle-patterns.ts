@@ -1,4 +1,4 @@
-// §18.9: patterns of the configuration file that match no entry of its servers' lists. A misspelled pattern, or one with the
+// §18.9: patterns in the configuration file that match no entry in its servers' lists. A misspelled pattern, or one with the
 // former name of a tool, protects nothing, and nothing else would reveal that.
 import { isDeepStrictEqual } from 'node:util';
 import type { RawItem } from '../mcp/catalog/catalog.ts';
@@ -36,7 +36,7 @@ type PatternsFile = CatalogSetup['file'];
 interface KnownLists {
   /** The lists of the server for any caller; none until it has listed. */
   findLists(server: string, kind: ListKind): readonly (readonly RawItem[])[];
-  /** Names of the built-in catalogue; undefined where they are not known, or differ between callers. */
+  /** Names of the built-in catalogue; undefined if they are not known, or differ between callers. */
   findBuiltIn(kind: ListKind): readonly string[] | undefined;
   /**
    * True if nothing is reported: then a pattern that cannot match the names of any server need not wait for a list from which to

@@ -8,7 +8,7 @@ import { isAppUri, toMovedUri } from './apps/app-tools.ts';
 import type { WarnOfItem } from './check-item.ts';
 import { BUILT_IN, type Entry, type Naming } from './prepare-list.ts';
 
-/** The part of `/mcp` that a view is made of. */
+/** The part of `/mcp` that a view consists of. */
 export interface JoinedPart {
   readonly joinLists: JoinLists;
   /** `''` for the built-in catalogue. */

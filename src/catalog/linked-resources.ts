@@ -90,7 +90,7 @@ export function createLinkedResources({
   };
 }
 
-// §18.2: finds the server of a URI: the one that linked to it, lists it, or has a template that fits it.
+// §18.2: finds the server of a URI: the one that linked to it, lists it, or has a matching template.
 
 export function createResolveResource(
   view: View,

@@ -145,7 +145,7 @@ const takeTurns = computeOnce((entries: readonly Entry[]) => {
     positions,
     /** The turn of each, by its position in the list. */
     places,
-    /** All positions, rising. */
+    /** All positions, ascending. */
     all: [...places.keys()],
   };
 });

@@ -210,7 +210,7 @@ function stopAll([stop, ...others]: readonly (() => void)[]): void {
 
 // §18.3: log messages of servers outside calls, for the client session that they belong to.
 
-/** A caller who sees nothing of a server, by the rules or because the lock hides it, gets none of its log messages. */
+/** A caller who cannot see any entry of a server, because of the rules or the lock, gets none of its log messages. */
 function createPassLogs(
   path: ServedPath,
   server: Server,

@@ -45,7 +45,7 @@ interface CatalogFile extends ServersConfig, ViewsConfig {
     readonly servers: readonly string[] | undefined;
     /** Globs over tool names as on `/mcp`; undefined for all. */
     readonly tools: readonly string[] | undefined;
-    /** `server` is that of a guard of the kind `mcp`. */
+    /** `server` is the server of a guard of kind `mcp`. */
     readonly use: { readonly kind: string; readonly server?: string | undefined };
   }[];
 }
@@ -190,7 +190,7 @@ export class ServedPlan {
   readonly findServer = (name: string): Server | undefined =>
     this.current.servers.get(name)?.server;
 
-  /** The entry of this name at `/mcp`, if the list of the first server that can have it is at hand, as nearly always. */
+  /** The entry of this name at `/mcp`, if the list of the first server that can have it is at hand, as it nearly always is. */
   readonly findAtHand = (
     kind: 'tools' | 'prompts',
     name: string,

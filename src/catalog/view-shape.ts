@@ -228,7 +228,7 @@ export interface ViewsConfig {
 
 /** A curated set of what `/mcp` serves, at a path of its own. Names are those that clients of `/mcp` see. */
 export interface ViewConfig {
-  /** `[a-z][a-z0-9-]{0,31}`; no server of the file has it. */
+  /** `[a-z][a-z0-9-]{0,31}`; no server in the file has it. */
   readonly name: string;
   /** For people; defaults to the name. */
   readonly title: string;

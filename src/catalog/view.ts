@@ -22,7 +22,7 @@ export interface View {
   readonly isCurated: boolean;
   /** Includes the lists of servers that are down. `atHand`: as far as they are known without waiting for a server. */
   list(kind: ListKind, who: Who, atHand?: 'atHand'): Promise<ListView>;
-  /** The entry of the name that clients see here, if it is known without waiting, as nearly always. */
+  /** The entry of the name that clients see here, if it is known without waiting, as it nearly always is. */
   findAtHand(kind: 'tools' | 'prompts', name: string, caller: UpstreamCaller): Entry | undefined;
   /** Takes the name, or the template, that clients see here. */
   find(kind: ListKind, name: string, who: Who): Promise<FoundItem | undefined>;

@@ -39,7 +39,7 @@ export interface ConnectionRecord {
   readonly revocationUrl?: string | undefined;
   readonly client: {
     readonly id: string;
-    /** Secret of a registered client; a configured secret stands in the configuration only. */
+    /** Secret of a registered client; a configured secret is only in the configuration. */
     readonly secret?: string | undefined;
     readonly source: ClientSource;
     readonly method: ClientAuthMethod;
@@ -324,7 +324,7 @@ export function readConnectionOwner(owner: unknown): ConnectionOwner | undefined
     : { sub: owner.sub };
 }
 
-/** List that a connection stands in; the last one while it needs a login. */
+/** List that contains a connection; the last one while it needs a login. */
 function findLists({ ownerName, server, hash }: ConnectionPlace) {
   const serverHash = hashSha256(server);
   return {

@@ -202,5 +202,5 @@ function mayMeet(pattern: string, other: string) {
 
 const isName = (glob: string) => readGlobHead(glob) === glob;
 
-/** Characters of a pattern. */
+/** Maximum length of a pattern, in characters. */
 const MAX_SHOWN = 100;

@@ -56,7 +56,7 @@ export async function openUpstreams(runtime: Runtime, first: Setup, ports: Upstr
   const { baseUrl } = runtime.config.server;
   const { ownCatalog, environment, connections, findClientId, storedLock } = ports;
   const askServer = createAskGuardServer(() => catalogs.served.current.guardServers, clock);
-  /** Served now. */
+  /** Currently in effect. */
   let current = await compileSetup(runtime, first, askServer);
   const processCounts = new Map<string, number>();
   const { openUpstream, credentials } = createUpstreamOpener(runtime, ports, true, {

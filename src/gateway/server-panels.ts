@@ -70,7 +70,7 @@ export const createServerPanels = (
       return { server, ...found, tools, ...renderNextOf(found.total, skip + limit) };
     },
   },
-  // What somebody sees.
+  // What a given person sees.
   {
     method: 'GET',
     path: '/rules',

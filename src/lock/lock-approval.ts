@@ -49,7 +49,7 @@ export function createLockApproval(
 ) {
   /** Serializes approvals: the second of two operators finds what the first one wrote. */
   let writing: Promise<unknown> = Promise.resolve();
-  /** Single flight: operators who look at a server at the same time share one request. Its lists may be long, and it may hang. */
+  /** Single flight: operators who view a server at the same time share one request. Its lists may be long, and it may hang. */
   const asking = createSingleFlight<ApprovableServer, AnsweredServer | UnreadServer>();
 
   /** Says in sentences why nothing can be approved here; undefined if it can. */
@@ -340,7 +340,7 @@ const describeLength = (servers: number) =>
 
 /** How much of a description or a schema is shown. */
 interface Extent {
-  /** The rest is cut. */
+  /** The rest is truncated. */
   readonly characters: number;
   /** Longer JSON is written on one line. */
   readonly indented: number;

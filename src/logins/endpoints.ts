@@ -148,7 +148,7 @@ const TOKEN_ERRORS: ErrorFormat = { ...OAUTH, limit: 'temporarily_unavailable' }
 
 const REGISTRATION_ERRORS: ErrorFormat = { form: 'oauth', body: 'invalid_client_metadata' };
 
-/** Open to everybody: enough for ten redirect URIs and all other members. */
+/** Open to everyone: enough for ten redirect URIs and all other members. */
 const MAX_BODY_BYTES = 65_536;
 
 const FORM = { body: 'json or form', maxBodyBytes: MAX_BODY_BYTES } as const;

@@ -72,7 +72,7 @@ interface AuthorizationNeeds extends ProviderAccess {
   /** Undefined in proxy mode. */
   readonly broker: Broker | undefined;
   readonly servedFile: NamedPaths;
-  /** Tools that everybody may see; undefined if strangers see none. */
+  /** Tools that everyone may see; undefined if strangers see none. */
   readonly getPublicTools: ListShownTools | undefined;
 }
 

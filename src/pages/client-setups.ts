@@ -1,5 +1,5 @@
-// Setups of MCP clients for a gateway: one table for `postern dev`, the front page and the documentation. Browsers use it as well, so it
-// imports nothing of Node.js.
+// Setups of MCP clients for a gateway: one table for `postern dev`, the front page and the documentation. Browsers use it as
+// well, so it imports nothing from Node.js.
 
 import type { JsonObject } from '../platform/json.ts';
 import { toShellWord } from '../platform/text.ts';

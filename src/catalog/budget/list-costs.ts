@@ -156,7 +156,7 @@ export const listPathsOf = (
 export interface FetchedTools {
   /** The file's servers that responded, by name. */
   readonly tools: ReadonlyMap<string, FetchedList>;
-  /** The servers whose list is what one user sees, or all that can be known without a user. */
+  /** The servers whose list is what one user sees, or all that is known without a user. */
   readonly personal: ReadonlySet<string>;
 }
 

@@ -29,7 +29,7 @@ interface Question {
   readonly relay: Relay;
 }
 
-/** Characters of a form: longer texts are shown on the page. */
+/** Maximum length of a form, in characters: longer texts are shown on the page. */
 const MAX_FORM = 2000;
 
 export function createAskFirst(
@@ -126,7 +126,7 @@ export function createAskFirst(
     return answer;
   }
 
-  // At the page.
+  // On the page.
 
   async function askAtPage(question: Question, whom: AskWhom): Promise<void> {
     const { call, asked, relay } = question;
@@ -210,7 +210,7 @@ export function createAskFirst(
 
 // The subject of an approval.
 
-/** Characters of arguments in canonical form: no approver reads more. */
+/** Maximum length of arguments in canonical form, in characters: no approver reads more. */
 const MAX_ARGUMENTS = 65_536;
 
 /** @throws CallStopped if the call cannot be shown exactly. */

@@ -18,7 +18,7 @@ export interface FoundText {
 interface TextGuard {
   /** In order of position. None is longer than `OVERLAP`. `name` is that of the member with the text. */
   find(text: string, form: Form, name: string): readonly FoundText[];
-  /** Written in its place. */
+  /** The replacement text. */
   toMark(name: string): string;
   /** The guard's message if it refuses. */
   tell(found: ReadonlySet<string>): string;

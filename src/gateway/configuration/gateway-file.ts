@@ -136,7 +136,7 @@ const fileMembers = {
 
 // Members that other programs write into files that they share with us.
 
-/** Beside the servers. */
+/** In addition to the servers. */
 const IGNORED_FILE_MEMBERS: readonly string[] = [
   '//',
   '_comment',
@@ -294,8 +294,8 @@ async function completeFile(file: FileContent, options: FileSource): Promise<Par
 }
 
 /**
- * Reports patterns for names that only a server can have, if no server of the file has them. Patterns of rules that only allow are
- * not reported: only a pattern that protects something must not match nothing.
+ * Reports patterns for names that only a server can have, if no server in the file has them. Patterns of rules that only allow
+ * are not reported: only a pattern that protects something must not match nothing.
  */
 function reportStrangers(
   { servers, disabled, rules, guards = [], ...naming }: FileContent,

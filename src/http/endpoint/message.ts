@@ -100,7 +100,7 @@ export const createJsonReply = (status: number, body: unknown, headers?: ReplyHe
   body: JSON.stringify(body),
 });
 
-/** Redirects with 303: the browser goes on with a GET. */
+/** Redirects with 303: the browser continues with a GET. */
 export const createRedirectReply = (location: string, headers: Reply['headers'] = {}): Reply => ({
   status: 303,
   headers: {
@@ -134,7 +134,7 @@ export function readBearerToken(authorization = ''): string | undefined {
 
 // §2.3: the user and the OAuth client of a request, as its token names them.
 
-/** §2.3: the user of a verified token. Built anew for every request. */
+/** §2.3: the user of a verified token. Built for every request. */
 export interface UserContext {
   /** The subject: the user's id at the provider. Never empty. */
   readonly sub: string;

@@ -239,8 +239,8 @@ export class Connection {
   }
 
   /**
-   * Reports the progress since the last call; call it once a second. Stalled: the client reads too slowly. Waiting for a
-   * body: no bytes of the body of the only request have arrived.
+   * Reports the progress since the last call; call it once a second. Stalled: the client reads too slowly. Waiting for a body:
+   * the only request's body has not made any progress.
    */
   checkProgress(): 'moving' | 'stalled' | 'waiting for a body' {
     const { socket, pending } = this;

@@ -1,8 +1,7 @@
-// §12: refuses calls when more come than this process can serve. It admits the first ones and refuses the rest at once, so that
-// no call waits long for a reply that then comes too late.
-//
-// It measures how long calls wait: to run (in the queue below), and before that to be read, which is the time by which a timer
-// of 100 ms fires late. CPU load does not show that: it may be high although no call waits.
+// §12: refuses calls when more arrive than this process can serve. It admits the first ones and refuses the rest at once, so that
+// no call waits long for a reply that would arrive too late.
+//  It measures how long calls wait to run (in the queue below), and how long they wait to be read before that, which is how late
+// a 100 ms timer fires. CPU load does not show this: it may be high although no call is waiting.
 
 import { nextTick } from 'node:process';
 import { GatewayError } from '../../errors/gateway-error.ts';

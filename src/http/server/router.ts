@@ -19,7 +19,7 @@ interface Route {
   readonly isServedWhenBusy: boolean;
   /** True if only a browser's own navigation may reach it. */
   readonly isNavigation: boolean;
-  /** True if no page of another origin may call it. */
+  /** True if no page from another origin may call it. */
   readonly isForOwnPages: boolean;
   /** True if pages of any origin may read it. */
   readonly isForAllOrigins: boolean;

@@ -190,7 +190,7 @@ const describeRequest = (
   ...outcomeFacts,
 });
 
-/** A cause inside the service, or at the provider, is for an operator to look at. */
+/** A cause inside the service, or at the provider, requires an operator's attention. */
 function chooseLevel(status: number, { logLevel, cause }: NonNullable<Reply['error']>) {
   if (logLevel !== undefined) return logLevel;
   if (status >= 500 || (status === 200 && cause !== undefined)) return 'error';

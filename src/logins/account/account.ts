@@ -178,7 +178,7 @@ const ENDING_SECONDS = 600;
 interface AccountPageContent extends ShownOnce {
   readonly owner: PageOwner;
   readonly session: StoredBrowserSession;
-  /** The latest first. */
+  /** Latest first. */
   readonly grants: readonly Grant[];
   /** Host of the provider's logout page; undefined without one. */
   readonly providerHost: string | undefined;

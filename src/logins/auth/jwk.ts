@@ -84,8 +84,8 @@ const PRIMES = [
 ].map(BigInt);
 
 /**
- * Tells whether a modulus bears the mark of that generator: modulo every small prime it is a power of
- * 65537. A sound modulus does so by chance about once in 2^27 or more.
+ * Returns true if a modulus has the fingerprint of that generator: modulo every small prime it is a power of
+ * 65537. A sound modulus has it by chance at most about once in 2^27.
  */
 const hasRocaWeakness = (modulus: bigint) =>
   powersByPrime.every(([prime, powers]) => powers.has(modulus % prime));

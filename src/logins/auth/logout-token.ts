@@ -120,7 +120,7 @@ export function createLogoutTokenVerifier(clock: Clock, keySet: KeySet, rules: P
       const signer = nameMember(KIND, 'signature', () => findSignerAtHand(token, keySet));
       return signer && logoutToken;
     },
-    /** @throws GatewayError `key_set_unavailable`, too. */
+    /** @throws GatewayError, also `key_set_unavailable`. */
     async verify(text: string) {
       const { token, logoutToken } = read(text);
       await requireSigner(KIND, token, keySet);

@@ -114,7 +114,7 @@ interface CodeRequest {
 type CodeUse =
   /** `problem`: the caller is not the code's client, and gets no tokens. The code is used up all the same. */
   | { readonly kind: 'first'; readonly issued: GrantCode; readonly problem: string | undefined }
-  /** A second use, by its client or somebody who knows all that the client knows. */
+  /** A second use, by its client or somebody who knows everything that the client knows. */
   | { readonly kind: 'again'; readonly grantId: string; readonly user: UserIdentity };
 
 /** RFC 6749 §4.1.2: used codes are remembered as long as a code may live at most. */

@@ -120,7 +120,7 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
       await raise(buildKey(concerned), seconds, mark);
       return mark;
     },
-    /** Notes that a user or operator ended one login, while others of the same user and client go on. */
+    /** Notes that a user or operator ended one login, while others of the same user and client continue. */
     async noteOfOne({ user, client }: Grant) {
       const concerned = { user: hashUser(user), client: client.id };
       await raise(buildApprovalKey(concerned), approvalSeconds, await count());
@@ -144,7 +144,7 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
   };
 }
 
-/** Hashes, except for the client; a missing member stands for any. */
+/** Hashes, except for the client; a missing member matches any value. */
 type Concerned = Readonly<Partial<Record<'user' | 'client' | 'session', string | undefined>>>;
 
 /** All kinds of logouts that affect a login. */

@@ -39,7 +39,7 @@ export function createRefreshTokenGrant(
     Object.assign(facts, nameUser(user));
 
     return async function rotate() {
-      // Before the provider is asked, which may take the renewal for a second use of its own token.
+      // Before the provider is asked, which may mistake the renewal for a second use of its own token.
       if (decideRefresh(stored.grant, asked, runtime, clock.now()).kind === 'reused')
         return endReused();
       const renewed = (await renewal.renewIfDue(stored)) ?? failGrant(ENDED);

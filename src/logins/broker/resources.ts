@@ -14,7 +14,7 @@ export interface OwnResources {
   readonly serverUrls: ServerUrls;
 }
 
-/** The scopes and resources of one token request; undefined stands for all that was granted. */
+/** The scopes and resources of one token request; undefined means everything that was granted. */
 export interface AskedPair {
   readonly scopes: readonly string[] | undefined;
   readonly resources: readonly string[] | undefined;

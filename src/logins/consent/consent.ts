@@ -46,7 +46,7 @@ export const PAGE_EXPIRED = 'This page has expired. Log in again from your app.'
 /** Characters. Each page leaves a record, and anybody may request one. */
 const MAX_QUERY = 4096;
 
-/** `listTools` has those that everybody may see; undefined if strangers see none. */
+/** `listTools` returns those that everyone may see; undefined if strangers see none. */
 export function createConsent(
   runtime: Runtime & SealedStore,
   { browsers, approvals, listScopes }: Parties,
@@ -155,7 +155,7 @@ const TTL_SECONDS = 600;
 
 // HTML of the page: users are asked before a client may log in.
 
-/** A tool that everybody may see. */
+/** A tool that everyone may see. */
 interface ShownTool {
   readonly name: string;
 }

@@ -334,7 +334,7 @@ export function createLoginFailures({ store, clock, log }: Runtime) {
       if (OF_SIGNED_TOKENS.has(key))
         note({ step: 'call', client: undefined, ip, error: key, message });
     },
-    /** The last one first. */
+    /** Most recent first. */
     async list(): Promise<readonly NotedLoginFailure[]> {
       const recent = await store.readRecent(LOGIN_FAILURES_KEY);
       return recent.map((text): unknown => parseObject(text)).filter(isNoted);
@@ -345,7 +345,7 @@ export function createLoginFailures({ store, clock, log }: Runtime) {
 /** Reasons to refuse a token that its provider did sign: anybody can make up other tokens. */
 const OF_SIGNED_TOKENS = new Set(['invalid_audience', 'invalid_issuer', 'missing_claim']);
 
-/** A value that is created anew once its period is over. */
+/** A value that is recreated once its period is over. */
 function createPeriod<Value>(clock: Clock, ms: number, create: () => Value) {
   let value = create();
   let until = Number.NEGATIVE_INFINITY;

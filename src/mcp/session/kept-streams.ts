@@ -1,5 +1,5 @@
-// §15.1: resumable streams that began at this replica: their connections, and when their events go to the shared store: of a
-// stream that took long, whose connection broke, or that is resumed on another replica.
+// §15.1: resumable streams that began on this replica: their connections, and when their events are written to the shared store:
+// of a stream that took long, whose connection broke, or that is resumed on another replica.
 
 import { randomUUID } from 'node:crypto';
 import type { GatewayError } from '../../errors/gateway-error.ts';

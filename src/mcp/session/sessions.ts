@@ -100,7 +100,7 @@ export function createSessions(
     },
 
     /**
-     * The record of an active session of this user, opened at this path.
+     * The record of an active session of this user, opened on this path.
      *
      * @throws GatewayError `internal_error` if the store did not answer: that is never "not found".
      */

@@ -92,7 +92,7 @@ export function createNotificationStreams(
       return { kind: 'stream', events: this.channel.items };
     }
 
-    /** @throws what `listen` throws. */
+    /** @throws the error of `listen`. */
     begin(listen: NewNotificationStream['listen']): void {
       try {
         this.stopListening = listen(this);

@@ -45,7 +45,7 @@ export interface UpstreamConfig {
 
 /** Which tools of a server are served. Globs over its own names; case counts. */
 export interface ToolSelection {
-  /** `['*']` unless given. */
+  /** `['*']` by default. */
   readonly include: readonly string[];
   readonly exclude: readonly string[];
   /** Descriptions that replace the server's, by the tool's own name. */

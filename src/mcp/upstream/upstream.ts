@@ -204,7 +204,7 @@ export class UpstreamError extends Error {
   readonly failure: UpstreamFailure;
   /** The reason alone, without what the gateway does next. For operators: it may name an address, without what could be secret in it. */
   readonly logReason: string;
-  /** As `message`, with `logReason`. */
+  /** Like `message`, with `logReason`. */
   readonly logMessage: string;
   /** The `error` member of the response, if `failure` is `error`. */
   readonly jsonRpcError: JsonRpcErrorObject | undefined;

@@ -7,7 +7,7 @@ export class InvalidResponse extends Error {
   override readonly name = 'InvalidResponse';
 }
 
-/** Receives what is read. */
+/** Receives the data read. */
 interface ResponseSink {
   /** For the answer itself; informational ones (1xx) are skipped. */
   onHead(status: number, headers: IncomingHttpHeaders): void;

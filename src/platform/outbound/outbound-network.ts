@@ -53,7 +53,7 @@ export function openOutboundNetwork({
   const chooseProxy = createProxyChoice(outbound);
   /** Keyed by origin. */
   const pools = new Map<string, HttpPool>();
-  // Opens the pool outside of any async context, since its requests belong to many traces.
+  // Opens the pool outside any async context, since its requests belong to many traces.
   const opener = new AsyncResource('Fetch');
   let isClosed = false;
 

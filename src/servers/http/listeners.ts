@@ -66,7 +66,7 @@ export function createServerListeners(
   { clock, log }: UpstreamRuntime,
   { open, extend, describe }: ServerStreams,
 ) {
-  /** Keyed by sharer. */
+  /** Keyed by the callers that share it. */
   const { bus, tell, tellMissed } = createChangeListeners<Entry, Watch>(
     {
       start: startWatch,

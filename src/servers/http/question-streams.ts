@@ -28,7 +28,7 @@ interface Held extends HeldStream, HeldForQuestions {}
 interface QuestionPorts {
   readonly listen: ServerListeners['listen'];
   readonly retry: ServerListeners['retry'];
-  /** Answers a question that arrived at another replica. */
+  /** Answers a question that arrived on another replica. */
   answer(caller: UpstreamCaller, session: ServerSession, question: ServerRequest): Promise<void>;
 }
 
@@ -118,8 +118,8 @@ export function createQuestionStreams(
   return {
     replicas,
     /**
-     * Called before a request is sent in a session whose clients can be asked. Resolves once the server can ask, or it is known that it
-     * cannot; undefined where, as nearly always, the request need not wait.
+     * Called before a request is sent in a session whose clients can be asked. Resolves once the server can ask, or it is known
+     * that it cannot; undefined if the request need not wait, which is nearly always the case.
      */
     hold(caller: UpstreamCaller, session: ServerSession, request: UpstreamRequest) {
       const { held } = session;

@@ -201,7 +201,7 @@ export function createSessionStream(
       await era.request(caller, { ...SUBSCRIBE, params: { uri } }, async () => ({}));
   }
 
-  /** Answers a question on the stream of the session, here or at another replica. Never rejects. */
+  /** Answers a question on the stream of the session, here or on another replica. Never rejects. */
   async function answerServer(
     caller: UpstreamCaller,
     session: ServerSession,

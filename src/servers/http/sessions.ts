@@ -349,7 +349,7 @@ export function routeToSession(
 // Requests in flight of a session: messages of the server on other streams may belong to one of them.
 
 interface OpenRequest {
-  /** Its progress token, too. */
+  /** Also its progress token. */
   readonly id: number;
   readonly request: UpstreamRequest;
   /** Undefined while it is not in flight. */
@@ -382,7 +382,7 @@ function createOpenRequests() {
       size -= 1;
     },
     find: (token: number) => places.find((open) => open?.id === token),
-    /** The newest first. */
+    /** Newest first. */
     list: () => places.filter((open) => open !== undefined).sort((one, other) => other.id - one.id),
   };
 }

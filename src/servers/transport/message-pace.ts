@@ -16,7 +16,7 @@ const SECOND_MS = 1000;
 const STREAM_MESSAGES = 1000;
 const USER_MESSAGES = 2000;
 const SERVER_MESSAGES = 4000;
-/** Some milliseconds of work. */
+/** A few milliseconds of work. */
 const TURN_MESSAGES = 100;
 /** The first messages of a stream never wait: most answers have no more, and other streams must not delay them. */
 const FREE_MESSAGES = 16;
@@ -227,7 +227,7 @@ export abstract class PacedStream<Message> {
     }
   }
 
-  /** Nothing more comes. */
+  /** No more data follows. */
   endMessages(): void {
     if (this.backlog?.isWaiting === true) this.backlog.hasEnded = true;
     else this.finish();

@@ -128,7 +128,7 @@ export function createAnswerMemory(clock: Clock, maxBytes: number) {
   const servers = createUserBudgets(Math.max(SERVER_BYTES, maxBytes));
   const transfers = createTransfers(clock, false);
 
-  /** The smallest first. */
+  /** Smallest first. */
   function findBudgets(owner: AnswerOwner): readonly MemoryBudget[] {
     if ('server' in owner) return [servers.find(owner.server), allServers];
     return owner.user === undefined ? [all] : [users.find(owner.user), all];

@@ -12,7 +12,7 @@ import type { JsonObject } from '../../platform/json.ts';
 import { toRawJson } from '../../platform/noted-json.ts';
 import { readEchoedNumber, type ServerRequest } from '../messages/server-message.ts';
 
-/** A call under way. */
+/** A call in progress. */
 export interface Askable {
   readonly request: { readonly onRequest?: OnRequest | undefined };
   readonly deadline: Deadline | undefined;

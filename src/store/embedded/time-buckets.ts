@@ -5,7 +5,7 @@ import type { Database, RootDatabase } from 'lmdb';
 import { findNextPlace, type PageRequest, type StoredPage, type TimedEntry } from '../page.ts';
 import { checkRecordVersion, RECORD_VERSION } from '../records.ts';
 
-/** Entries in a row. */
+/** Consecutive entries. */
 export interface TimeBucket {
   readonly id: number;
   values: Float64Array;

@@ -123,8 +123,8 @@ export function createAdmissionBatches(
 // replies are numbers in a fixed order, since each of them costs both sides time.
 
 /**
- * Entries that are removed from a window at once. After a pause of busy callers a million may be too old, and removing them
- * would block Redis for half a second: the next scripts go on.
+ * Entries that are removed from a window at once. After a pause of busy callers a million may be too old, and removing them would
+ * block Redis for half a second: the next scripts continue.
  */
 const MAX_REMOVED = 5000;
 

@@ -130,7 +130,7 @@ export function openAudit(
   };
 }
 
-/** Characters per text. */
+/** Maximum characters per text. */
 const MAX_TEXT = 255;
 /** Bytes of a line without the claims for rules. Longer lines come from callers with text that has to be escaped. */
 const MAX_LINE_BYTES = 4096;

@@ -35,7 +35,7 @@ export interface Condition {
   findRounded(item: RuledItem): string | undefined;
 }
 
-/** Characters of an expression. */
+/** Maximum length of an expression, in characters. */
 const MAX_LENGTH = 2000;
 /** Size of a compiled regular expression, and characters of a matched text. */
 const MAX_PATTERN_STEPS = 250;

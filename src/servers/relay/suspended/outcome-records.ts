@@ -223,7 +223,7 @@ export interface CallAtServer {
   send(client: Pick<RequestClient, 'signal' | 'progress' | 'log' | 'answer'>): Promise<JsonObject>;
 }
 
-/** Keeps calls that wait. */
+/** Keeps waiting calls. */
 interface CallKeeper {
   /** False if it cannot wait for an answer to its question: too many calls are waiting, or they use too much memory. */
   suspend(): boolean;
