@@ -37,7 +37,7 @@ export function createLinkedResources({
 }: Pick<Runtime, 'config' | 'clock' | 'log' | 'store' | 'getSeal'>) {
   const { keyPrefix, ttlSeconds } = config.mcp.sessions;
   const firstServers = createRecords(store, textFormat, getSeal);
-  /** Keyed by server: what this process has put into the store for each. */
+  /** Keyed by server: the links that this process has written to the store for each. */
   const owners = createBoundedMap<string, Map<string, SavedLinks>>('linkOwners');
   const toKey = (owner: string, uri: string) =>
     buildResourceLinkKey(keyPrefix, owner, hashSha256(uri));

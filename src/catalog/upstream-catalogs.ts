@@ -341,7 +341,7 @@ function createViewCatalog(path: ServedPath): ServedCatalog {
 // no server is asked.
 
 interface ServerTool {
-  /** As the server calls it; `''` where it has no name. */
+  /** As the server calls it; `''` if it has no name. */
   readonly name: string;
   /** As clients of `/mcp` see it; undefined if they do not. */
   readonly listedAs?: string;
@@ -382,7 +382,7 @@ function listServerTools(
   return {
     /** Each user has a list of their own: then there is none for the gateway itself. */
     isPersonal,
-    /** The number of all. */
+    /** The total number. */
     total: items.length,
     /** Some of them, in the server's order. */
     tools: items.slice(skip, skip + limit).map(describe),

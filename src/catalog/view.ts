@@ -18,7 +18,7 @@ import type { ViewConfig } from './view-shape.ts';
 export interface View {
   /** `''` for `/mcp`, otherwise the name of the server or view. */
   readonly path: string;
-  /** §25: it shows some of what `/mcp` has. */
+  /** §25: it shows a part of `/mcp`. */
   readonly isCurated: boolean;
   /** Includes the lists of servers that are down. `atHand`: as far as they are known without waiting for a server. */
   list(kind: ListKind, who: Who, atHand?: 'atHand'): Promise<ListView>;

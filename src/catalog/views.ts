@@ -47,8 +47,8 @@ export function createJoinedView(served: ServedPlan): View {
 }
 
 /**
- * A part of what `/mcp` serves, under the same names. It only leaves items out: rules and lock apply here as well. `joined` is
- * the view of `/mcp`.
+ * A part of `/mcp`, under the same names. It only leaves items out: rules and lock apply here as well. `joined` is the view of
+ * `/mcp`.
  */
 export function createCuratedView(name: string, served: ServedPlan, joined: View): View {
   const select = ({ views }: Plan) => views.get(name);

@@ -244,7 +244,7 @@ export function createConnectionRecords({ store, clock }: Runtime, seal: Seal) {
   return {
     read: async (place: ConnectionPlace) =>
       unsealConnection(seal, place, await store.get(buildConnectionKey(place.hash))),
-    /** Writes where there is none, or one that no secret opens; undefined if another request was faster. */
+    /** Writes if there is none, or only one that no secret opens; undefined if another request was faster. */
     async create(place: ConnectionPlace, record: Unlisted) {
       const written = sealConnection(seal, place, await enlist(place, record));
       const key = buildConnectionKey(place.hash);

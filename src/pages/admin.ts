@@ -1,4 +1,4 @@
-// §22: the operators' page: endpoints made of panels, its access control and audit lines, and notes about people.
+// §22: the operators' page: endpoints made of panels, its access control and audit lines, and records about people.
 
 import { fail } from '../errors/gateway-error.ts';
 import type {
@@ -35,8 +35,8 @@ import type { LimitScope } from '../telemetry/metrics/metrics.ts';
 import { getTraceId } from '../telemetry/tracing/tracing.ts';
 
 /**
- * Opens the notes about people for operators. Undefined without `ADMIN_GROUPS`, and without authentication. `findIssuerOf` distinguishes
- * users of the gateway itself from those of the provider.
+ * Opens the records about people for operators. Undefined without `ADMIN_GROUPS`, and without authentication. `findIssuerOf`
+ * distinguishes users of the gateway itself from those of the provider.
  */
 export function openOperatorsNotes(
   runtime: Runtime,
@@ -154,7 +154,7 @@ type Operators = ReturnType<typeof createOperators>;
 function createOperators({ config, store }: Runtime) {
   const groups = new Set(config.admin.groups);
   const clients = new Set(config.admin.clients);
-  /** Tokens of the page, by their SHA-256. Notes about a token never change. */
+  /** Tokens of the page, by their SHA-256. Records about a token never change. */
   const ofPage = createBoundedMap<string, true>('operatorTokens');
 
   return {
@@ -173,7 +173,7 @@ function createOperators({ config, store }: Runtime) {
       if (claimed !== undefined && clients.has(claimed)) return claimed;
       const digest = identifyCredential(user);
       if (ofPage.get(digest)) return OPERATORS_CLIENT_ID;
-      // The store has a note for each token of the operators' page.
+      // The store has a record for each token of the operators' page.
       const noted = await store.get(buildTokenClientKey(digest));
       if (noted !== OPERATORS_CLIENT_ID) return undefined;
       ofPage.set(digest, true);

@@ -242,9 +242,9 @@ function readIfPresent<Content>(read: () => Content): Content | undefined {
 const toPath = (name: string): string =>
   name === 'index.html' ? '/' : `/${name.replace(/\.html$/, '')}`;
 
-// The features of this folder: notes for operators, and the site with the operators' page (§22).
+// The features of this folder: records about people for operators, and the site with the operators' page (§22).
 
-/** Notes about people, for operators; undefined without operators. */
+/** Records about people, for operators; undefined without operators. */
 export const operatorsNotes = defineFeature({
   name: 'notes for operators',
   open: (

@@ -1,4 +1,4 @@
-// §18.5: what rules are to the rest of the gateway: their part of the configuration file, and their decisions.
+// §18.5: the interface of rules to the rest of the gateway: their part of the configuration file, and their decisions.
 import type { AskWhom, PolicyCaller, PolicyItem } from '../../mcp/calls/policy.ts';
 import type { Turns } from '../../platform/clock.ts';
 import type { JsonObject } from '../../platform/json.ts';

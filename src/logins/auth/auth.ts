@@ -32,7 +32,7 @@ export interface Auth {
   /**
    * Authenticates a request. A promise only if a key has to be fetched first.
    *
-   * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`, at once or by the promise.
+   * @throws GatewayError with a reason of §7.1, or `key_set_unavailable`, at once or through the promise.
    */
   readonly authenticate: (
     request: AuthRequest,
@@ -41,7 +41,7 @@ export interface Auth {
   /**
    * Reads a user again from the grant of the gateway's own token; undefined if there are no such tokens.
    *
-   * @throws GatewayError as `authenticate`, by the promise.
+   * @throws GatewayError as `authenticate`, through the promise.
    */
   readonly reload: ((user: UserContext) => Promise<UserContext>) | undefined;
   /**

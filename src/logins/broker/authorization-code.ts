@@ -1,4 +1,4 @@
-// RFC 6749 §4.1.3, RFC 7636: the grant type `authorization_code`: a client redeems its code for tokens of the gateway's own.
+// RFC 6749 §4.1.3, RFC 7636: the grant type `authorization_code`: a client redeems its code for the gateway's own tokens.
 
 import { fail } from '../../errors/gateway-error.ts';
 import type { Reply } from '../../http/endpoint/message.ts';
@@ -121,10 +121,10 @@ type CodeUse =
 const USED_SECONDS = 600;
 
 /**
- * Decides what a use of a code does to its record. The result is undefined for a code that does not exist, and for a used one that
- * another than its client sends. RFC 6749 §4.1.2 and RFC 9700 §4.2.4 have the server revoke the tokens of the first use, if possible.
- * But a caller who has only seen the code, in a log or a browser history, could not have redeemed it, and so raises no doubt about
- * those tokens: otherwise any reader of a code could log its user out.
+ * Decides what a use of a code does to its record. The result is undefined for a code that does not exist, and for a used one
+ * that is sent by a client other than its own. RFC 6749 §4.1.2 and RFC 9700 §4.2.4 have the server revoke the tokens of the first
+ * use, if possible. But a caller who has only seen the code, in a log or a browser history, could not have redeemed it, and so
+ * raises no doubt about those tokens: otherwise any reader of a code could log its user out.
  */
 function useCode(
   found: GrantCode | UsedCode | undefined,

@@ -137,7 +137,7 @@ export function createLoginEnds(
       by: GrantEndedBy,
       noteEnd: (grant: Grant) => void,
     ) {
-      // Before the list is read: a login that is not listed yet finds the note.
+      // Before the list is read: a login that is not listed yet finds the record.
       const logoutMark = await logouts.note(selection, by);
       // Without their claims: this may be every grant of the gateway, and the provider may be slow.
       const ended: EndedLogin[] = [];

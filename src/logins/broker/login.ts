@@ -1,5 +1,5 @@
-// Login in progress at the provider, of a client or for a page of the gateway's own: its record, and the request to the provider, with the
-// gateway's own state, PKCE and callback.
+// Login in progress at the provider, of a client or for one of the gateway's own pages: its record, and the request to the
+// provider, with the gateway's own state, PKCE and callback.
 
 import type { BrokerConfig } from '../../config/groups/oauth.ts';
 import { DEFAULT_SCOPES, parseScope } from '../../config/rules.ts';
@@ -27,7 +27,7 @@ export interface Login {
   /** For the log: a client that is identified by its metadata document is not looked up again. */
   readonly clientName?: string | undefined;
   readonly redirectUri: string;
-  /** Query of the authorization request, without the question mark; empty for a page of the gateway's own. */
+  /** Query of the authorization request, without the question mark; empty for one of the gateway's own pages. */
   readonly query: string;
   /** The client's own state. */
   readonly state: string | undefined;
@@ -47,8 +47,8 @@ export interface Login {
    */
   readonly sendsIssuer?: boolean | undefined;
   /**
-   * Set for a login for a page of the gateway's own, which gets no code: `redirectUri` is the page. The provider must have asked for the
-   * password since `freshSince` (epoch milliseconds).
+   * Set for a login for one of the gateway's own pages, which gets no code: `redirectUri` is the page. The provider must have
+   * asked for the password since `freshSince` (epoch milliseconds).
    */
   readonly account?: { readonly freshSince?: number } | undefined;
   /** Undefined without a consent page. */
@@ -117,7 +117,7 @@ interface LoginsUnderWay {
   readonly endpoints: ProviderEndpoints;
 }
 
-/** The request to the provider for any login, of a client or for a page of the gateway's own. */
+/** The request to the provider for any login, of a client or for one of the gateway's own pages. */
 interface LoginRequest extends Pick<Login, 'codeVerifier' | 'nonce'> {
   readonly baseUrl: string;
   /** The gateway's own client ID at the provider. */

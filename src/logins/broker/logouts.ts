@@ -97,7 +97,7 @@ export function createLogouts({ store, clock, oauth }: BrokerRuntime) {
   async function isNotedAfter(mark: number, keys: readonly string[]) {
     const latest = Math.max(...(await Promise.all(keys.map(readNumber))));
     if (latest <= mark) return false;
-    // A store with several servers can lose the count but keep the notes: no user could log in until those have expired.
+    // A store with several servers can lose the counter but keep the records: no user could log in until those have expired.
     if ((await readNumber(LOGOUT_COUNT_KEY)) < latest)
       await raise(LOGOUT_COUNT_KEY, countedSeconds, latest);
     return true;

@@ -1,5 +1,5 @@
-// RFC 6749 §3.3, RFC 8707: the scopes and resources that a client asks for. A token of the gateway's own is for the whole gateway, one
-// server behind it, or the operators' page.
+// RFC 6749 §3.3, RFC 8707: the scopes and resources that a client asks for. One of the gateway's own tokens is valid for the
+// whole gateway, one server behind it, or the operators' page.
 
 import { parseScope } from '../../config/rules.ts';
 import type { ServerUrls } from '../../config/server-urls.ts';

@@ -32,7 +32,7 @@ import {
 const MAX_UNDER_WAY = 20;
 /** Failures are cached only for a moment, against a flood of fetches by a flood of logins. */
 const PAUSE_MS = 5000;
-/** Characters in a line of the log: anybody may send a long URL. */
+/** Maximum characters in a log line: anybody may send a long URL. */
 const MAX_LOGGED = 400;
 
 export type ClientDocuments = ReturnType<typeof createClientDocuments>;

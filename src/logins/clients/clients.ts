@@ -28,7 +28,7 @@ export type Client = {
   | { readonly kind: 'registered'; readonly registration: RegisteredClient }
   /** `host` is that of its document. */
   | { readonly kind: 'document'; readonly host: string }
-  /** A page of the gateway's own. */
+  /** One of the gateway's own pages. */
   | { readonly kind: 'own' }
 );
 

@@ -43,7 +43,7 @@ const checkFieldName = createNameCheck(['request', 'csrf', 'decision']);
 /** `postern doctor` recognizes replicas with different secrets by this sentence. */
 export const PAGE_EXPIRED = 'This page has expired. Log in again from your app.';
 
-/** Characters. Each page leaves a record, and anybody may request one. */
+/** Maximum length, in characters. Each page leaves a record, and anybody may request one. */
 const MAX_QUERY = 4096;
 
 /** `listTools` returns those that everyone may see; undefined if strangers see none. */

@@ -38,7 +38,9 @@ export interface Identity {
 export interface ExpectedIdentity {
   /** OpenID Connect Core §3.1.3.7: nonce of the login. */
   readonly nonce: string | undefined;
-  /** OpenID Connect Core §12.2: the former identity, which must have the same user; its claims stay where the answer has none. */
+  /**
+   * OpenID Connect Core §12.2: the former identity, which must have the same user; its claims are kept if the answer has none.
+   */
   readonly earlier: EarlierIdentity | undefined;
   /** There was no token request: the stored access token may have been revoked. */
   readonly isHeldToken?: boolean;

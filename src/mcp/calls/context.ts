@@ -38,7 +38,7 @@ export interface CallTask {
   /** Answers the client: from here on the call is a task. @throws GatewayError if there is no room for it. */
   begin(): Promise<void>;
   hasBegun(): boolean;
-  /** §29.5: converts the server's answer for the client: a task gets an id of the gateway's own. */
+  /** §29.5: converts the server's answer for the client: a task gets one of the gateway's own ids. */
   adopt(tasks: RelayedTasks, server: string, result: object): object | Promise<object>;
   /** True for a handle that `adopt` created: a server may send something that looks like one. */
   isHandle(result: object): boolean;

@@ -54,7 +54,7 @@ export function createSessionRecords(
   }
 
   return {
-    /** Undefined where there is none. */
+    /** Undefined if there is none. */
     read: (sessionId: string) => attempt(records.get(buildKey(sessionId)), undefined),
     /** Resolves to the record that is then stored: another replica may have been faster. */
     readOrWrite: (sessionId: string, text: string) =>
