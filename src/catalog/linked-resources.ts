@@ -98,8 +98,8 @@ export function createResolveResource(
   links: LinkedResources,
 ): View['findResource'] {
   /**
-   * A URI that a server gave to a client goes to that server only: it may hold a secret. URIs that another server listed at that time
-   * are not remembered as links.
+   * A URI that a server gave to a client is only sent to that server: it may contain a secret. URIs that another server listed at
+   * that time are not remembered as links.
    */
   return async function resolveResource(uri, who) {
     const listed = await view.findListed(uri, who);

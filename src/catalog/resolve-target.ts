@@ -125,7 +125,7 @@ export function createResolveTarget(
       const call = toConnectCall(server, wanted, who, context);
       const refused = await server.usage.run(() => connectUser.connect(call));
       if (refused !== undefined) return refused;
-      // §24.3: the item is known only now that the user has logged in to the server, and is judged as what it is.
+      // §24.3: the item is known only now that the user has logged in to the server, so the policies judge the actual item now.
       const found = await items.find(wanted.list, wanted.name, who);
       if (found.kind === 'absent') return failAbsent(server, who);
       const connected = await toTarget(found, wanted, who, context);

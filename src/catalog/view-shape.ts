@@ -236,7 +236,7 @@ export interface ViewConfig {
   readonly instructions: string | undefined;
   /** Undefined for all of them and the built-in catalogue (`BUILT_IN` here). */
   readonly servers: readonly string[] | undefined;
-  /** Globs; undefined for all tools of these servers. Lists follow the order of the globs. */
+  /** Globs; undefined for everything on these servers. Lists follow the order of the globs. */
   readonly tools: readonly string[] | undefined;
   readonly prompts: readonly string[] | undefined;
   /** Globs over URIs, decoded, and over templates. */

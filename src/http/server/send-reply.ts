@@ -75,7 +75,7 @@ export function createReplySender(runtime: Runtime, connections: ConnectionTable
     const { status, body = '', pieces } = reply;
     let bytes = 0;
     for (const piece of pieces ?? [body]) bytes += Buffer.byteLength(piece);
-    // RFC 9110 §8.6: none on a reply that has no content by its status.
+    // RFC 9110 §8.6: none on a reply whose status allows no content.
     const headers = completeHeaders(exchange, status === 204 || status === 304 ? undefined : bytes);
     connection.countReply(owed, bytes);
     res.writeHead(status, headers);

@@ -165,8 +165,8 @@ export const readPayload = ({ payload }: ParsedToken) =>
     expected: 'a JSON object',
   });
 
-// §5.2: finds the key that signed a token. The result depends on the token and the key only, so it may be remembered; checks
-// that depend on anything else (issuer, audience, times, kind of token) are never cached.
+// §5.2: finds the key that signed a token. The result depends only on the token and the key, so it may be remembered; checks that
+// depend on anything else (issuer, audience, times, kind of token) are never cached.
 
 /** Finds the key that made the signature. A remembered signer counts as long as it is among the keys. */
 export function findSigner(

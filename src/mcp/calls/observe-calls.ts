@@ -91,8 +91,8 @@ const countCalls = ({ metrics, clock }: Runtime): CallObserver => ({
     if (id !== undefined) metrics.recordMcpRequest(method?.name ?? 'other', era, view);
   },
   /**
-   * Known tools only, under the names that `/mcp` lists: they name the series. Refused calls (invalid input, a request to the
-   * client) are not counted.
+   * Only known tools, under the names that `/mcp` lists, since the series are named after them. Refused calls (invalid input, a
+   * request to the client) are not counted.
    */
   end({ target, method, era, startedAt, outcome }) {
     if (method?.item?.kind !== 'tool' || target === undefined || outcome === undefined) return;

@@ -181,7 +181,7 @@ export function createSessionQuestions(runtime: Runtime, replicas: McpReplicas) 
       await replicas.send({ about: 'answer', sessionId, id, ...toRawMembers(answer) }, replica);
       await store.delete(key);
     },
-    /** Gives up all waits: the process stops. */
+    /** Cancels all waits because the process is stopping. */
     close(): void {
       for (const { giveUp } of waiters.values()) giveUp('The service is stopping; call again.');
     },

@@ -147,7 +147,7 @@ export function createNotificationStreams(
       const stream = new OpenStream(user, lastMessage, openChannel);
       open.add(stream);
       counts.count(stream.userName, 1);
-      // The process stops: the client reconnects to another replica.
+      // The process is stopping: the client reconnects to another replica.
       if (isClosed) queueMicrotask(() => stream.end());
       stream.begin(listen);
       return stream;

@@ -132,7 +132,7 @@ function readEntries(bytes: Uint8Array, room: number) {
   return values;
 }
 
-// Entries of lmdb with times: records with an expiry, and keys with a time in them, read page by page.
+// lmdb entries with times: records with an expiry, and keys with a time in them, read page by page.
 
 export interface ExpiringRecord<Value> {
   readonly value: Value;
