@@ -178,7 +178,7 @@ export function readDecision(answer: unknown): Decision {
 const REQUESTS = { ofAll: 64, ofOne: 32 };
 const MAX_WAITING = 1_024;
 const MAX_WAITING_OF_ONE = 64;
-/** Maximum size of a message as JSON, in bytes. */
+/** Maximum length of a message as JSON, in characters. */
 const MAX_SENT_CHARACTERS = 4_194_304;
 /**
  * Measured with non-ASCII characters escaped, as many serializers write. Requests are well below the bound of answers, which may

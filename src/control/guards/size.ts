@@ -41,7 +41,7 @@ export const sizeGuard = defineBuiltInGuard<SizeUse>({
     },
 });
 
-/** Maximum size of the value as JSON, in bytes. */
+/** The size of the value as JSON, in bytes. */
 function* measure(value: unknown): Steps<number> {
   if (typeof value === 'string') return yield* measureText(value);
   const isList = Array.isArray(value);

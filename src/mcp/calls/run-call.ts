@@ -161,7 +161,7 @@ export function createCalls(runtime: Runtime, control: CallControl, callers: Cal
 /** Before its target is resolved. */
 type OpenedCall = Omit<ItemCall, 'target'>;
 
-/** Reads what is called. If an outer tool was called (§25.3), the only call from here on is the nested one. */
+/** Determines the called item. If an outer tool was called (§25.3), the only call from here on is the nested one. */
 function openItem(
   { record, catalog, sentText, message }: Call,
   { list, param, kind }: MethodItem,

@@ -1,4 +1,4 @@
-// Event store of resumable streams (§15.1): append, replay, forget, within one budget per session, per user and in total.
+// Event store of resumable streams (§15.1): append, replay, forget, within a budget per session, per user and in total.
 
 import type { Clock } from '../../platform/clock.ts';
 import { Account, KeptStream, SessionAccount, UserAccount } from './kept-stream.ts';

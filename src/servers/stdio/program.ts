@@ -202,7 +202,7 @@ const listSecretLines = (secrets: readonly string[]): readonly string[] =>
 // §18.3: reads a sample of a process's error output: it may write a million lines per second, of which the log accepts a hundred
 // per minute.
 
-/** Maximum bytes of a line that are read. */
+/** Maximum bytes read per line. */
 const MAX_LINE = 4096;
 /** Bytes that are read at the beginning and at the end of a large chunk. */
 const LOOKED_AT = 8192;
